@@ -1,0 +1,1 @@
+//! Recordings of performance tools turned into columns: streaming, parallel, with projection.

@@ -1,0 +1,10 @@
+//! Python bindings: the module `leadline._core`. No arithmetic here.
+
+use pyo3::prelude::*;
+
+/// The native part of Leadline.
+#[pymodule]
+fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    Ok(())
+}

@@ -1,0 +1,1 @@
+//! Mergeable histograms, quantiles and robust statistics.

@@ -1,0 +1,107 @@
+"""Use case: rules look at a capture; findings are joined into causes and symptoms, then into a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from leadline.app.judging import judge
+from leadline.core.discovery import load_units
+from leadline.core.finding import Diagnosis, Finding, Skipped
+from leadline.core.profile import Profile
+from leadline.core.rule import Rule, RuleContext
+from leadline.core.vocabulary import EntityKind
+
+if TYPE_CHECKING:
+    from leadline.core.capture import Capture
+
+
+@cache
+def rule_modules() -> dict[str, ModuleType]:
+    """Every rule by name."""
+    return load_units("rule")
+
+
+def metrics_of_rules() -> frozenset[str]:
+    """Every metric any rule reads: what ``diagnose`` asks importers for."""
+    return frozenset().union(*(cast("Rule", module).META.metrics() for module in rule_modules().values()))
+
+
+def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[str] | None = None) -> Diagnosis:
+    """Findings and verdict of a capture.
+
+    Args:
+        capture: as read by `leadline.app.importing.import_paths`.
+        profile: a site's own limits.
+        rules: names of the rules to run; all by default.
+    """
+    site = profile or Profile()
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    run: list[str] = []
+    for name, module in rule_modules().items():
+        if name in site.disabled or (rules is not None and name not in rules):
+            continue
+        rule = cast("Rule", module)
+        missing = missing_needs(capture, rule.META.needs)
+        if missing:
+            skipped.append(Skipped(name, rule.META.layer, missing))
+            continue
+        context = RuleContext(name, rule.META, module.__doc__ or "", capture, site.limits.get(name))
+        findings.extend(rule.check(context))
+        run.append(name)
+    ordered = order(explain(findings, capture))
+    verdict = judge(ordered, run, skipped, capture)
+    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run))
+
+
+def missing_needs(capture: Capture, needs: tuple[str, ...]) -> tuple[str, ...]:
+    """The needs the capture does not meet; a metric that is all "not measured" does not meet its need."""
+    return tuple(need for need in needs if not any(_has(capture, name) for name in need.split("|")))
+
+
+def _has(capture: Capture, name: str) -> bool:
+    kind, dot, setting = name.partition(".")
+    if dot:
+        inventory = capture.inventory
+        return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
+    return any(bool(np.isfinite(group.values).any()) for group in capture.of(name))
+
+
+def explain(findings: list[Finding], capture: Capture) -> list[Finding]:
+    """Mark findings that another one explains: a related entity, at the same time, by a rule that says so."""
+    modules = rule_modules()
+    causes = [(f, set(cast("Rule", modules[f.rule]).META.explains)) for f in findings if f.rule in modules]
+    marked = []
+    for finding in findings:
+        cause = next(
+            (
+                other
+                for other, explained in causes
+                if finding.rule in explained
+                and other.severity >= finding.severity.lowered()
+                and _same_time(other, finding)
+                and capture.inventory.related(other.entity, finding.entity)
+            ),
+            None,
+        )
+        marked.append(
+            finding if cause is None else replace(finding, caused_by=cause.rule, caused_by_entity=cause.entity)
+        )
+    return marked
+
+
+def _same_time(one: Finding, other: Finding) -> bool:
+    if not one.windows or not other.windows:
+        return True
+    return any(a.overlaps(b) for a in one.windows for b in other.windows)
+
+
+def order(findings: list[Finding]) -> list[Finding]:
+    """Causes before symptoms, then by severity, then by distance from the limit, then by rule and entity."""
+    return sorted(findings, key=lambda f: (f.is_symptom, -f.severity, -f.score, f.rule, str(f.entity)))

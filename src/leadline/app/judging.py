@@ -1,0 +1,94 @@
+"""From findings to a verdict per layer and one sentence: why is it slow, is it the disk?"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from leadline.core.discovery import load_units
+from leadline.core.examine import EXAMINE
+from leadline.core.finding import Finding, LayerVerdict, Skipped, Verdict
+from leadline.core.vocabulary import Layer, LayerState, Severity
+
+if TYPE_CHECKING:
+    from leadline.core.capture import Capture
+    from leadline.core.rule import Rule
+
+# Layers whose conviction means "yes, the disk"; the guest only sees it.
+_DISK_LAYERS = (Layer.STORAGE_PATH, Layer.DATASTORE)
+# Storage-path findings that say a limit or a queue holds I/O back while the device itself is fine.
+_NOT_THE_DEVICE = frozenset({"vm-iops-limit-hit", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"})
+_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", "guest-iowait-high"})
+
+
+def judge(findings: list[Finding], run: list[str], skipped: list[Skipped], capture: Capture) -> Verdict:
+    """The verdict of findings that are already in order, causes first."""
+    modules = load_units("rule")
+    layers = tuple(_judge_layer(layer, findings, run, skipped, modules) for layer in Layer)
+    return Verdict(_headline(findings, capture), _is_it_the_disk(findings, layers), layers)
+
+
+def _judge_layer(
+    layer: Layer, findings: list[Finding], run: list[str], skipped: list[Skipped], modules: dict[str, object]
+) -> LayerVerdict:
+    own = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
+    ran = tuple(name for name in run if cast("Rule", modules[name]).META.layer is layer)
+    examining = tuple(name for name in ran if cast("Rule", modules[name]).META.clears)
+    causes = [f for f in own if not f.is_symptom]
+    if any(f.severity >= Severity.HIGH for f in causes):
+        state, reason = LayerState.CONVICTED, causes[0].summary
+    elif any(f.severity >= Severity.MEDIUM for f in causes):
+        state, reason = LayerState.SUSPECTED, causes[0].summary
+    elif not examining and not own:
+        state, reason = LayerState.NOT_EXAMINED, _missing(layer, skipped)
+    elif own and own[0].is_symptom:
+        state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {own[0].caused_by}"
+    else:
+        count = len(ran)
+        state, reason = LayerState.CLEARED, f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
+    examine = EXAMINE[layer] if state is LayerState.NOT_EXAMINED else ()
+    return LayerVerdict(layer, state, reason, own, ran, examine)
+
+
+def _missing(layer: Layer, skipped: list[Skipped]) -> str:
+    needs = dict.fromkeys(need for s in skipped if s.layer is layer for need in s.needs)
+    shown = ", ".join(list(needs)[:3])
+    return f"no recording has {shown}" if shown else "no rule for what was recorded"
+
+
+def _headline(findings: list[Finding], capture: Capture) -> str:
+    top = findings[0] if findings else None
+    if top is None or top.severity < Severity.MEDIUM or top.is_symptom:
+        if capture.series_count == 0:
+            return "Nothing was measured: settings were read, but no recording."
+        return "Nothing in these recordings explains slowness."
+    return top.summary
+
+
+def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...]) -> str:
+    state = {verdict.layer: verdict for verdict in layers}
+    causes = [f for f in findings if not f.is_symptom and f.severity >= Severity.MEDIUM]
+    disk = [f for f in causes if f.layer in _DISK_LAYERS]
+    held_back = [f for f in disk if f.rule in _NOT_THE_DEVICE]
+    if disk and len(held_back) == len(disk):
+        return f"No, the device is not to blame: I/O is held back before it ({held_back[0].rule})."
+    if disk:
+        first = next(f for f in disk if f not in held_back)
+        lead = "Yes" if first is causes[0] else "Also, but not first"
+        return f"{lead}: {first.summary}."
+    seen_by_guest = [f for f in causes if f.rule in _GUEST_DISK_RULES]
+    if seen_by_guest:
+        unexamined = state[Layer.STORAGE_PATH].state is LayerState.NOT_EXAMINED
+        if unexamined:
+            return (
+                f"Yes as the guest sees it ({seen_by_guest[0].summary}); which layer below adds the time "
+                "was not recorded."
+            )
+        return "The guest waits for its disk, but no layer below it was found slow."
+    if any(state[layer].state is not LayerState.NOT_EXAMINED for layer in (*_DISK_LAYERS, Layer.GUEST)):
+        return "No: the disk was looked at and is not slow." if _disk_examined(layers) else "The disk was not recorded."
+    return "Not known: no recording shows the disk."
+
+
+def _disk_examined(layers: tuple[LayerVerdict, ...]) -> bool:
+    ran = {name for verdict in layers for name in verdict.rules_run}
+    return any(name.startswith("disk-") or name in _GUEST_DISK_RULES - {"guest-iowait-high"} for name in ran)

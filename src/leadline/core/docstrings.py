@@ -1,0 +1,42 @@
+"""Unit docstrings: a first paragraph and fixed headings; they are the unit's page, help text and remedy."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+HEADINGS = {
+    "importer": ("Reads", "Sample", "Lost", "Units", "Sources"),
+    "rule": ("Finds", "Why", "Do", "When it is wrong", "Sources"),
+    "fault": ("Injects", "Seen as", "Parameters", "Sources"),
+}
+_HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
+
+
+def sections(doc: str | None) -> dict[str, str]:
+    """Heading -> text, in order; the text before the first heading is under ``""``. A heading is ``Word:`` on a line
+    of its own.
+
+    >>> sections('One.\\n\\nFinds:\\n    A thing.')
+    {'': 'One.', 'Finds': 'A thing.'}
+    """
+    parts: dict[str, list[str]] = {"": []}
+    current = ""
+    for line in inspect.cleandoc(doc or "").splitlines():
+        match = _HEADING.match(line)
+        if match:
+            current = match[1]
+            parts[current] = []
+        else:
+            parts[current].append(line)
+    return {name: inspect.cleandoc("\n".join(lines)).strip() for name, lines in parts.items()}
+
+
+def flowed(text: str) -> str:
+    """A text with its line breaks turned into spaces."""
+    return " ".join(text.split())
+
+
+def title(doc: str | None) -> str:
+    """The first paragraph as one line."""
+    return flowed(sections(doc)[""].split("\n\n")[0])

@@ -1,0 +1,165 @@
+"""Entities and the inventory tree: what there is, how it hangs together, and what is known about its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leadline.core.vocabulary import EntityKind
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something that has metrics or settings: its kind, its name and what it is part of.
+
+    Two entities are the same when kind, name and all ancestors are.
+
+    >>> esx = Entity(EntityKind.HOST, "esx01")
+    >>> str(Entity(EntityKind.VCPU, "0", Entity(EntityKind.VM, "db01", esx)))
+    'host:esx01/vm:db01/vcpu:0'
+    """
+
+    kind: EntityKind
+    name: str
+    parent: Entity | None = None
+
+    def __str__(self) -> str:
+        own = f"{self.kind.value}:{self.name}"
+        return f"{self.parent}/{own}" if self.parent is not None else own
+
+    def lineage(self) -> Iterator[Entity]:
+        """This entity, then its ancestors, nearest first."""
+        entity: Entity | None = self
+        while entity is not None:
+            yield entity
+            entity = entity.parent
+
+    def ancestor(self, kind: EntityKind) -> Entity | None:
+        """The nearest of itself and its ancestors that is of ``kind``."""
+        return next((entity for entity in self.lineage() if entity.kind is kind), None)
+
+    @classmethod
+    def parse(cls, text: str) -> Entity:
+        """The entity whose ``str()`` is ``text``; names may hold any character but the sequence ``/kind:``."""
+        entity: Entity | None = None
+        pending = ""
+        for part in text.split("/"):
+            kind, colon, name = part.partition(":")
+            if colon and kind in _KINDS:
+                if pending:
+                    entity = _finish(pending, entity)
+                pending = part
+            else:
+                pending = f"{pending}/{part}"
+        del name
+        return _finish(pending, entity)
+
+    def label(self) -> str:
+        """A short name for people: the nearest VM, guest or host, then the thing itself."""
+        owner = next(
+            (e for e in self.lineage() if e.kind in (EntityKind.VM, EntityKind.GUEST, EntityKind.HOST)),
+            None,
+        )
+        if owner is None or owner is self:
+            return self.name
+        noun = {EntityKind.VCPU: "vCPU ", EntityKind.PCPU: "PCPU ", EntityKind.CPU: "CPU "}.get(self.kind, "")
+        return f"{owner.name} {noun}{self.name}"
+
+
+_KINDS = {kind.value for kind in EntityKind}
+
+
+def _finish(part: str, parent: Entity | None) -> Entity:
+    kind, _, name = part.partition(":")
+    return Entity(EntityKind(kind), name, parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A setting of an entity, where it was read, and whether it is a guess."""
+
+    value: Any
+    source: str
+    guessed: bool = False
+
+
+@dataclass(slots=True)
+class Inventory:
+    """Entities with their settings.
+
+    A setting given by the user or read from a configuration wins over one found in a capture, and both win over a
+    guess; the rank decides, not the order of merging.
+    """
+
+    facts: dict[Entity, dict[str, Fact]] = field(default_factory=dict)
+    links: dict[Entity, Entity] = field(default_factory=dict)  # guest -> its VM
+
+    def add(self, entity: Entity, source: str, /, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
+        """Record that an entity exists, with settings; None values are "not known" and are not kept."""
+        own = self.facts.setdefault(entity, {})
+        for name, value in settings.items():
+            if value is not None:
+                _keep(own, name, Fact(value, source, guessed))
+        return entity
+
+    def merge(self, other: Inventory) -> None:
+        """Take in what another inventory knows; this one's facts win where both are of the same rank."""
+        for entity, facts in other.facts.items():
+            own = self.facts.setdefault(entity, {})
+            for name, fact in facts.items():
+                _keep(own, name, fact)
+        for guest, vm in other.links.items():
+            self.links.setdefault(guest, vm)
+
+    def get(self, entity: Entity, name: str) -> Any:  # noqa: ANN401
+        """The value of a setting, or None when it is not known."""
+        fact = self.facts.get(entity, {}).get(name)
+        return None if fact is None else fact.value
+
+    def fact(self, entity: Entity, name: str) -> Fact | None:
+        """The setting with its source, or None."""
+        return self.facts.get(entity, {}).get(name)
+
+    def settings(self, entity: Entity) -> Mapping[str, Fact]:
+        """Every known setting of an entity."""
+        return self.facts.get(entity, {})
+
+    def of_kind(self, kind: EntityKind) -> list[Entity]:
+        """Entities of a kind, in the order they were found."""
+        return [entity for entity in self.facts if entity.kind is kind]
+
+    def children(self, parent: Entity, kind: EntityKind | None = None) -> list[Entity]:
+        """Direct children of an entity, of one kind or of all."""
+        return [e for e in self.facts if e.parent == parent and (kind is None or e.kind is kind)]
+
+    def vm_of(self, guest: Entity) -> Entity | None:
+        """The VM a guest runs in: as linked, else the only VM with the guest's name (case and domain ignored)."""
+        if guest in self.links:
+            return self.links[guest]
+        short = guest.name.split(".")[0].casefold()
+        same = [vm for vm in self.of_kind(EntityKind.VM) if vm.name.split(".")[0].casefold() == short]
+        return same[0] if len(same) == 1 else None
+
+    def related(self, one: Entity, other: Entity) -> bool:
+        """Whether one is the other, part of the other, or they are a guest (part) and its VM (part) or VM's host."""
+        ones, others = self._full_lineage(one), self._full_lineage(other)
+        return one in others or other in ones or bool(_machines(ones) & _machines(others))
+
+    def _full_lineage(self, entity: Entity) -> set[Entity]:
+        lineage = list(entity.lineage())
+        guest = entity.ancestor(EntityKind.GUEST)
+        vm = self.vm_of(guest) if guest is not None else None
+        if vm is not None:
+            lineage.extend(vm.lineage())
+        return set(lineage)
+
+
+def _machines(lineage: set[Entity]) -> set[Entity]:
+    return {entity for entity in lineage if entity.kind in (EntityKind.VM, EntityKind.GUEST)}
+
+
+def _keep(own: dict[str, Fact], name: str, fact: Fact) -> None:
+    held = own.get(name)
+    if held is None or (held.guessed and not fact.guessed):
+        own[name] = fact

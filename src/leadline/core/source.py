@@ -1,0 +1,205 @@
+"""Where bytes come from: files, folders, archives. What they mean is the importers' business.
+
+Compressed files and archive members are unpacked into a temporary folder that lives as long as the context, so that
+every importer can stream from a path, however large the file is.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import IO, cast
+
+from leadline.core.errors import InputError, LimitError
+
+HEAD_BYTES = 64 * 1024
+MEMBER_COUNT_MAX = 20_000  # Judgement: a support bundle has thousands of files, an archive bomb millions
+UNPACKED_BYTES_MAX = 64 * 1024**3  # Judgement: ten times the largest esxtop recording we know of
+DEPTH_MAX = 3  # a .csv.gz in a .tar in a .zip
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file to import.
+
+    Attributes:
+        name: what the user would call it: the path as given, with ``!member`` for what lies in an archive.
+        path: where its bytes are now.
+        named: the user named this very file, so failing to recognise it is an error, not a note.
+    """
+
+    name: str
+    path: Path
+    named: bool = True
+
+    @cached_property
+    def head(self) -> bytes:
+        """The first 64 KiB."""
+        with self.path.open("rb") as stream:
+            return stream.read(HEAD_BYTES)
+
+    @cached_property
+    def head_text(self) -> str:
+        """The first 64 KiB as text, without a character cut in half at the end."""
+        return decode(self.head)
+
+    def text(self) -> str:
+        """The whole file as text: by byte-order mark, else UTF-8, else cp1251; line ends as they are."""
+        return decode(self.path.read_bytes())
+
+    def lines(self) -> list[str]:
+        """The lines of the whole file, whatever its line ends."""
+        return self.text().splitlines()
+
+    @property
+    def mtime_ns(self) -> int:
+        """When the file was last written, UTC nanoseconds; the best guess for a recording without a date."""
+        return self.path.stat().st_mtime_ns
+
+
+def decode(data: bytes) -> str:
+    """Text of unknown encoding: UTF-16 or UTF-8 by byte-order mark, else UTF-8, else cp1251 (never fails)."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", errors="replace")
+    body = data.removeprefix(b"\xef\xbb\xbf")
+    for cut in range(4):  # the head may end inside a character of up to four bytes
+        try:
+            return body[: len(body) - cut].decode("utf-8")
+        except UnicodeDecodeError as error:
+            if error.start < len(body) - 4:
+                break
+    return body.decode("cp1251", errors="replace")
+
+
+@contextmanager
+def open_sources(paths: list[Path]) -> Iterator[list[Source]]:
+    """The files behind paths: files themselves, files of folders, members of archives, unpacked.
+
+    Raises:
+        InputError: a path does not exist, cannot be read, or an archive is damaged.
+        LimitError: an archive unpacks to more than the documented limits.
+    """
+    with tempfile.TemporaryDirectory(prefix="leadline-") as folder:
+        opener = _Opener(Path(folder))
+        sources: list[Source] = []
+        for path in paths:
+            if not path.exists():
+                raise InputError(
+                    str(path), found="no such file", expected="a file, folder or archive", advice="Check the path."
+                )
+            if path.is_dir():
+                files = sorted(file for file in path.rglob("*") if file.is_file())
+                for file in files:
+                    sources.extend(opener.expand(Source(str(file), file, named=False), 0))
+            else:
+                sources.extend(opener.expand(Source(str(path), path), 0))
+        yield sources
+
+
+class _Opener:
+    """Unpacks into one folder and counts what it unpacks."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.member_count = 0
+        self.byte_count = 0
+
+    def expand(self, source: Source, depth: int) -> Iterator[Source]:
+        try:
+            yield from self._expand(source, depth)
+        except (OSError, EOFError, lzma.LZMAError, tarfile.TarError, zipfile.BadZipFile, _zstd_error()) as error:
+            raise InputError(
+                source.name,
+                found=f"unreadable ({error})",
+                expected="a readable file or a complete archive",
+                advice="Copy it again, or unpack it by hand and name the files.",
+            ) from error
+
+    def _expand(self, source: Source, depth: int) -> Iterator[Source]:
+        with source.path.open("rb") as stream:
+            magic = stream.read(262)
+        if depth >= DEPTH_MAX:
+            yield source
+        elif magic.startswith(b"PK\x03\x04"):
+            yield from self._zip(source, depth)
+        elif magic[257:262] == b"ustar":
+            yield from self._tar(source, depth)
+        else:
+            opened = _decompressor(magic)
+            if opened is None:
+                yield source
+                return
+            with opened(source.path) as stream:
+                name = _without_suffix(source.name)
+                yield from self.expand(Source(name, self._spool(stream, source.name), source.named), depth + 1)
+
+    def _zip(self, source: Source, depth: int) -> Iterator[Source]:
+        with zipfile.ZipFile(source.path) as archive:
+            for member in archive.infolist():
+                if not member.is_dir():
+                    name = f"{source.name}!{member.filename}"
+                    with archive.open(member) as stream:
+                        path = self._spool(stream, name)
+                    yield from self.expand(Source(name, path, named=False), depth + 1)
+
+    def _tar(self, source: Source, depth: int) -> Iterator[Source]:
+        with tarfile.open(source.path) as archive:
+            for member in archive:
+                stream = archive.extractfile(member) if member.isfile() else None
+                if stream is not None:
+                    name = f"{source.name}!{member.name}"
+                    yield from self.expand(Source(name, self._spool(stream, name), named=False), depth + 1)
+
+    def _spool(self, stream: IO[bytes], name: str) -> Path:
+        self.member_count += 1
+        path = self.folder / str(self.member_count)
+        with path.open("wb") as target:
+            while chunk := stream.read(1 << 20):
+                self.byte_count += len(chunk)
+                if self.byte_count > UNPACKED_BYTES_MAX or self.member_count > MEMBER_COUNT_MAX:
+                    raise LimitError(
+                        name,
+                        found=f"unpacks to more than {UNPACKED_BYTES_MAX >> 30} GiB or {MEMBER_COUNT_MAX} files",
+                        expected="an archive within these limits",
+                        advice="Unpack it by hand and name the files to read.",
+                    )
+                target.write(chunk)
+        return path
+
+
+def _decompressor(magic: bytes) -> Callable[[Path], IO[bytes]] | None:
+    if magic.startswith(b"\x1f\x8b"):
+        return lambda path: cast("IO[bytes]", gzip.open(path, "rb"))
+    if magic.startswith(b"\xfd7zXZ\x00"):
+        return lambda path: cast("IO[bytes]", lzma.open(path, "rb"))
+    if magic.startswith(b"BZh"):
+        return lambda path: cast("IO[bytes]", bz2.open(path, "rb"))
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        import zstandard  # noqa: PLC0415 - most captures are not compressed
+
+        return lambda path: cast("IO[bytes]", zstandard.open(path, "rb"))
+    return None
+
+
+def _zstd_error() -> type[Exception]:
+    import zstandard  # noqa: PLC0415 - only reached when something failed
+
+    return zstandard.ZstdError
+
+
+def _without_suffix(name: str) -> str:
+    for suffix in (".gz", ".xz", ".zst", ".bz2"):
+        if name.endswith(suffix):
+            return name.removesuffix(suffix)
+    return f"{name.removesuffix('.tgz').removesuffix('.txz')}.tar" if name.endswith((".tgz", ".txz")) else name
+
+

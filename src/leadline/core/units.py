@@ -1,0 +1,100 @@
+"""Units and quantities: what a number means, and how to show it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isnan
+
+from leadline.core.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A unit: its dimension and its size in the dimension's base unit."""
+
+    name: str
+    dimension: str
+    factor: float
+    symbol: str
+
+
+UNITS: dict[str, Unit] = {
+    unit.name: unit
+    for unit in (
+        Unit("ns", "time", 1e-9, "ns"),
+        Unit("us", "time", 1e-6, "µs"),
+        Unit("ms", "time", 1e-3, "ms"),
+        Unit("s", "time", 1.0, "s"),
+        Unit("bytes", "size", 1.0, "B"),
+        Unit("kib", "size", 1024.0, "KiB"),
+        Unit("mib", "size", 1024.0**2, "MiB"),
+        Unit("gib", "size", 1024.0**3, "GiB"),
+        Unit("sectors", "size", 512.0, "sectors"),
+        Unit("bytes_per_s", "throughput", 1.0, "B/s"),
+        Unit("kib_per_s", "throughput", 1024.0, "KiB/s"),
+        Unit("mib_per_s", "throughput", 1024.0**2, "MiB/s"),
+        Unit("kbit_per_s", "bandwidth", 1e3, "kbit/s"),
+        Unit("mbit_per_s", "bandwidth", 1e6, "Mbit/s"),
+        Unit("per_s", "rate", 1.0, "/s"),
+        Unit("pct", "share", 0.01, "%"),
+        Unit("permille", "share", 0.001, "‰"),
+        Unit("ratio", "share", 1.0, ""),
+        Unit("count", "count", 1.0, ""),
+        Unit("flag", "flag", 1.0, ""),
+        Unit("mhz", "frequency", 1e6, "MHz"),
+        Unit("watt", "power", 1.0, "W"),
+        Unit("unknown", "unknown", 1.0, ""),
+    )
+}
+
+
+def factor(unit_from: str, unit_to: str) -> float:
+    """What to multiply a value in ``unit_from`` by to have it in ``unit_to``.
+
+    Raises:
+        UsageError: a unit is unknown, or the two measure different things.
+
+    >>> factor("us", "ms")
+    0.001
+    """
+    source, target = UNITS.get(unit_from), UNITS.get(unit_to)
+    if source is None or target is None or source.dimension != target.dimension:
+        raise UsageError(
+            f"unit {unit_from} -> {unit_to}",
+            found="no conversion",
+            expected="two units of one dimension",
+            advice=f"Known units: {', '.join(UNITS)}",
+        )
+    return source.factor / target.factor
+
+
+def show(value: float, unit: str) -> str:
+    """A value for people: three significant digits and the unit's symbol; NaN is said, not shown as 0.
+
+    >>> show(12.3456, "ms")
+    '12.3 ms'
+    >>> show(float("nan"), "pct")
+    'not measured'
+    """
+    if isnan(value):
+        return "not measured"
+    symbol = UNITS[unit].symbol
+    number = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    if symbol in {"%", "‰"} or not symbol:
+        return f"{number}{symbol}"
+    return f"{number}{symbol}" if symbol.startswith("/") else f"{number} {symbol}"
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number with its unit."""
+
+    value: float
+    unit: str
+
+    def to(self, unit: str) -> Quantity:
+        """The same quantity in another unit of the dimension."""
+        return Quantity(self.value * factor(self.unit, unit), unit)
+
+    def __str__(self) -> str:
+        return show(self.value, self.unit)

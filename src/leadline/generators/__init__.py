@@ -1,0 +1,1 @@
+"""Generated captures of known content, to test what reads them."""

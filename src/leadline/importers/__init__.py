@@ -1,0 +1,1 @@
+"""One file per tool: its recordings turned into captures."""

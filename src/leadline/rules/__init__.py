@@ -1,0 +1,1 @@
+"""One file per rule, in a folder per layer."""

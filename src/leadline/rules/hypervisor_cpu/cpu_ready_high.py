@@ -1,0 +1,62 @@
+"""vCPUs are ready to run but wait for a physical CPU.
+
+Finds:
+    Ready time per vCPU, less the part a CPU limit causes, above 5 % (warning) or 10 % (critical) for at least 15 s.
+
+Why:
+    A ready vCPU has work and no core. The guest cannot see it: its clocks and its CPU percentages look normal while
+    every query takes longer. Ready time hits databases early because one late vCPU holding a lock or a latch holds up
+    the others.
+
+Do:
+    Rule out a CPU limit first (cpu-mlmtd-nonzero). Then take vCPUs from oversized VMs, move VMs off the host, check
+    DRS rules, or add cores.
+
+When it is wrong:
+    esxtop's `Group Cpu` line is the sum over all worlds of the VM; the importer divides it by the vCPU count. Where
+    the count is not known the sum is not used. Short bursts at VM start or vMotion are not contention: the duration
+    filters them.
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): ready shows time waited
+    for a CPU, limits to be ruled out first; no number.
+    Yellow-Bricks esxtop thresholds: 10 % per vCPU. EsxtopDrill c_map.csv: 5 % warning.
+    Judgement: 15 s is three samples of esxtop's default 5 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Minus, Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="CPU101",
+    layer=Layer.HYPERVISOR_CPU,
+    severity=Severity.HIGH,
+    catalogue=("cpu-ready-high",),
+    needs=("cpu_ready_pct",),
+    uses=("cpu_max_limited_pct",),
+    thresholds={
+        "warn": Threshold(5.0, "pct", "EsxtopDrill c_map.csv"),
+        "crit": Threshold(10.0, "pct", "Yellow-Bricks esxtop thresholds"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time", "net-drops-vm-port"),
+)
+
+_SPEC = Over(
+    metric="cpu_ready_pct",
+    noun="ready time per vCPU",
+    kinds=(EntityKind.VCPU, EntityKind.VM),
+    value=Minus(("cpu_max_limited_pct",)),
+    roll_up=EntityKind.VM,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per VM; the worst vCPUs are the evidence."""
+    yield from over_threshold(context, _SPEC)

@@ -1,0 +1,25 @@
+"""Fixtures every test may use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+FIXTURES = ROOT / "tests" / "fixtures"
+SAMPLES = ROOT.parent / "shared" / "samples"
+
+
+@pytest.fixture(scope="session")
+def samples() -> Path:
+    """The folder of recordings by real tools that lies beside a developer's checkout; skips where it is absent."""
+    if not SAMPLES.is_dir():
+        pytest.skip("the sample recordings are not beside this checkout")
+    return SAMPLES
+
+
+@pytest.fixture(scope="session")
+def fixtures() -> Path:
+    """The project's own recordings."""
+    return FIXTURES
