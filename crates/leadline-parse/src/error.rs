@@ -45,7 +45,11 @@ impl ParseError {
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}; {}. {}", self.place, self.found, self.expected, self.advice)
+        write!(
+            f,
+            "{}: {}; {}. {}",
+            self.place, self.found, self.expected, self.advice
+        )
     }
 }
 

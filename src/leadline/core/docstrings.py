@@ -37,6 +37,25 @@ def flowed(text: str) -> str:
     return " ".join(text.split())
 
 
+def paragraphs(text: str, *, itemised: bool = False) -> list[str]:
+    """A section's paragraphs, each on one line; in an itemised section (*Sources*) a full stop at a line's end ends
+    an item. Indented blocks (samples) are kept as they are.
+    """
+    blocks: list[str] = []
+    for block in text.split("\n\n"):
+        lines = block.splitlines()
+        if any(line.startswith((" ", "..")) for line in lines):
+            blocks.append(block)
+            continue
+        items = [""]
+        for line in lines:
+            if itemised and items[-1].endswith("."):
+                items.append("")
+            items[-1] = f"{items[-1]} {line.strip()}".strip()
+        blocks.extend(items)
+    return [block for block in blocks if block.strip()]
+
+
 def title(doc: str | None) -> str:
     """The first paragraph as one line."""
     return flowed(sections(doc)[""].split("\n\n")[0])

@@ -1,6 +1,6 @@
 """Errors that reach a user: one line of four parts, and an exit status.
 
-``where: what was found; what was expected. What to do.``
+``where: what was found; expected what should be there. What to do.``
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class LeadlineError(Exception):
         self.expected = expected
         self.advice = advice
         self.context = context
-        super().__init__(f"{where}: {found}; {expected}. {advice}")
+        super().__init__(f"{where}: {found}; expected {expected}. {advice}")
 
     def to_dict(self) -> dict[str, Any]:
         """The error as plain data for ``--json``."""

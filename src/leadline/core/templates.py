@@ -1,14 +1,15 @@
 """Rule templates: most rules are data, only the odd ones need code.
 
 `over_threshold` covers "a metric stays above a limit for a while", with a metric taken off first, a least load, or a
-value computed from several metrics; findings of parts (vCPUs) are rolled up to the whole (VM).
+value computed from several metrics; findings of parts (vCPUs) are rolled up to the whole (VM). `over_any` joins what
+several such conditions find on one entity, as reads and writes of the same trouble.
 `by_setting` covers "a setting has a bad value".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -41,36 +42,52 @@ class Over:
         noun: how the summary calls it: "ready time", "device latency".
         kinds: entity kinds looked at; all when empty.
         below: bad is below the limit, not above.
+        inclusive: a value at the limit is beyond it too.
         value: computes what is compared from the group, [k, n]; the metric's values when None.
         load: metrics whose sum must reach ``load_min`` for a sample to count (an average of two I/Os proves nothing).
         roll_up: findings of parts become one finding of the nearest ancestor of this kind.
         keep: leaves entities out (True keeps).
+        mostly: a sample counts only when most samples within half the duration around it are beyond the limit too;
+            for values sampled so often that single ones jump.
+        warn: name of the warning limit, where a rule has several.
+        crit: name of the critical limit.
     """
 
     metric: str
     noun: str
     kinds: tuple[EntityKind, ...] = ()
     below: bool = False
+    inclusive: bool = False
     value: Callable[[RuleContext, SeriesGroup], NDArray[np.floating[Any]]] | None = None
     load: tuple[str, ...] = ()
     roll_up: EntityKind | None = None
     keep: Callable[[RuleContext, Entity], bool] | None = None
+    mostly: bool = False
+    warn: str = "warn"
+    crit: str = "crit"
 
 
 def over_threshold(context: RuleContext, spec: Over) -> Iterator[Finding]:
     """Findings of a metric that stays beyond its warning limit for the rule's duration.
 
     Severity is META's when the critical limit is exceeded for the duration too (or there is none), one lower
-    otherwise. The limits are exclusive: a value at the limit is not beyond it.
+    otherwise. The limits are exclusive unless ``spec.inclusive``: a value at the limit is not beyond it.
     """
+    yield from over_groups(context, context.of(spec.metric, *spec.kinds), spec)
+
+
+def over_groups(context: RuleContext, groups: Iterable[SeriesGroup], spec: Over) -> Iterator[Finding]:
+    """`over_threshold` of groups a rule chose or computed itself; ``spec.kinds`` is not looked at."""
     owners: dict[Entity, list[Episode]] = {}
-    for group in context.of(spec.metric, *spec.kinds):
+    for group in groups:
         kept = _kept(context, group, spec)
         if kept is None:
             continue
         values = kept.values if spec.value is None else spec.value(context, kept)
         loaded = _loaded(context, kept, spec)
-        met = _beyond(values, context.limit("warn"), below=spec.below) & loaded
+        met = _beyond(values, context.limit(spec.warn), spec) & loaded
+        if spec.mostly:
+            met = met & majority(kept, met, values, context.limit("duration"))
         for episode in find_episodes(kept, met, values, context.limit("duration")):
             whole = episode.entity.ancestor(spec.roll_up) if spec.roll_up is not None else None
             owners.setdefault(whole or episode.entity, []).append(episode)
@@ -78,9 +95,30 @@ def over_threshold(context: RuleContext, spec: Over) -> Iterator[Finding]:
         yield finding_of_episodes(context, owner, episodes, spec)
 
 
+def over_any(context: RuleContext, specs: Iterable[Over]) -> Iterator[Finding]:
+    """Findings of several conditions of one rule, joined to one finding per entity: the worst leads."""
+    by_entity: dict[Entity, list[Finding]] = {}
+    for spec in specs:
+        for finding in over_threshold(context, spec):
+            by_entity.setdefault(finding.entity, []).append(finding)
+    for findings in by_entity.values():
+        yield joined(findings, context.limit("duration"))
+
+
+def joined(findings: list[Finding], gap_s: float) -> Finding:
+    """Findings of one entity as one: summary and severity of the worst, evidence and windows of all."""
+    worst = sorted(findings, key=lambda f: (f.severity, f.score), reverse=True)
+    if len(worst) == 1:
+        return worst[0]
+    evidence = tuple(item for finding in worst for item in finding.evidence)
+    windows = joined_windows([window for finding in worst for window in finding.windows], gap_s)
+    guessed = tuple(dict.fromkeys(guess for finding in worst for guess in finding.guessed))
+    return replace(worst[0], evidence=evidence, windows=windows, guessed=guessed)
+
+
 def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Episode], spec: Over) -> Finding:
     """One finding of an entity from the episodes of it and its parts; the worst parts are the evidence."""
-    warn = context.limit("warn")
+    warn = context.limit(spec.warn)
     unit = episodes[0].group.unit
     worst = sorted(episodes, key=lambda e: _distance(e, warn, spec), reverse=True)
     critical = any(_critical(context, episode, spec) for episode in worst)
@@ -156,6 +194,35 @@ class Minus:
         return values if values is group.values else np.maximum(values, 0.0)
 
 
+def majority(
+    group: SeriesGroup, met: NDArray[np.bool_], values: NDArray[np.floating[Any]], window_s: float
+) -> NDArray[np.bool_]:
+    """Whether most of the measured samples within ``window_s`` around each sample meet a condition.
+
+    Args:
+        group: gives the sampling interval; one longer than half the window leaves the condition as it is.
+        met: bool [..., n].
+        values: [..., n]; NaN samples are not counted.
+        window_s: width of the window in seconds, centred on the sample.
+
+    Returns:
+        bool [..., n].
+    """
+    reach = 0 if np.isnan(group.interval_s) or group.interval_s <= 0 else int(window_s / group.interval_s) // 2
+    if reach == 0:
+        return met
+    return 2 * _around(met, reach) > _around(np.isfinite(values), reach)
+
+
+def _around(flags: NDArray[np.bool_], reach: int) -> NDArray[np.int64]:
+    """How many of the samples up to ``reach`` before and after each one are set, [..., n]."""
+    count = flags.shape[-1]
+    totals = np.concatenate((np.zeros((*flags.shape[:-1], 1), dtype=np.int64), np.cumsum(flags, axis=-1)), axis=-1)
+    at = np.arange(count)
+    found: NDArray[np.int64] = totals[..., np.minimum(at + reach + 1, count)] - totals[..., np.maximum(at - reach, 0)]
+    return found
+
+
 def _kept(context: RuleContext, group: SeriesGroup, spec: Over) -> SeriesGroup | None:
     if spec.keep is None:
         return group
@@ -177,16 +244,18 @@ def _loaded(context: RuleContext, group: SeriesGroup, spec: Over) -> NDArray[np.
     return loaded
 
 
-def _beyond(values: NDArray[np.floating[Any]], limit: float, *, below: bool) -> NDArray[np.bool_]:
+def _beyond(values: NDArray[np.floating[Any]], limit: float, spec: Over) -> NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
-        met: NDArray[np.bool_] = values < limit if below else values > limit
-    return met
+        met: NDArray[np.bool_] = values < limit if spec.below else values > limit
+        return met | (values == limit) if spec.inclusive else met
 
 
 def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
-    if not context.has_limit("crit"):
+    if not context.has_limit(spec.crit):
         return True
-    met = episode.held & _beyond(episode.values, context.limit("crit"), below=spec.below)
+    met = episode.held & _beyond(episode.values, context.limit(spec.crit), spec)
+    if spec.mostly:
+        met = met & majority(episode.group, met, episode.values, context.limit("duration"))
     if not met.any():
         return False
     again = find_episodes(

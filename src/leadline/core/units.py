@@ -85,6 +85,17 @@ def show(value: float, unit: str) -> str:
     return f"{number}{symbol}" if symbol.startswith("/") else f"{number} {symbol}"
 
 
+def duration(seconds: float) -> str:
+    """A span of time for people.
+
+    >>> duration(90), duration(600), duration(9000)
+    ('90 s', '10 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number with its unit."""

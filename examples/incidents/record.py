@@ -1,0 +1,416 @@
+#!/usr/bin/env python3
+"""Record the shipped incidents with the real tools, on a machine whose fault is known and written down.
+
+    sudo examples/incidents/record.py INCIDENT... | --all [--output DIRECTORY]
+
+Runs on Debian or Ubuntu as root, in private mount and UTS namespaces: the host's own mounts, files and host name stay
+as they are, and whatever was started is ended and removed afterwards, also on Ctrl-C. README.md says what is recorded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import measure
+import rig as rigs
+
+HERE = Path(__file__).resolve().parent
+HOST_NAME = "db01"
+INSIDE = "LEADLINE_RECORD_INSIDE"
+WARM_UP_S = 30
+QUIET_BUSY_PCT = 15.0  # a machine busier than this with other work spoils the healthy phase
+RECORDED_BUSY_PCT = 45.0  # the load itself takes about 25 % of two processors
+QUIET_WAIT_S = 900.0
+PROCESSES = "postgres|pgbench|stress-ng|qemu-storage|nbdfuse|fio"
+HOGS = 16
+WAL_CAP_IOPS = 30
+
+RECORDERS: dict[str, list[str]] = {
+    "iostat.txt": ["iostat", "-x", "-t", "1"],
+    "iostat.json": ["iostat", "-x", "-t", "-o", "JSON", "1"],
+    "vmstat.txt": ["vmstat", "-w", "-t", "1"],
+    "mpstat.txt": ["mpstat", "-P", "ALL", "1"],
+    "pidstat.txt": ["pidstat", "-d", "-u", "-h", "-G", PROCESSES, "1"],
+    "psi.txt": [str(HERE / "psi.sh"), "1"],
+}
+SAR_INTERVAL_S = 10
+RECORDER_ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "S_TIME_FORMAT": "ISO"}
+
+
+@dataclass(frozen=True)
+class Incident:
+    """What is done to the rig, and what a diagnosis has to say about it."""
+
+    summary: str
+    phases: tuple[tuple[str, int], ...]  # name and length in seconds
+    pgbench: tuple[str, ...]
+    fault: Callable[[rigs.Rig], Any] | None = None  # a context manager that holds the fault
+    truth: Callable[[rigs.Rig], dict[str, Any]] | None = None
+    gzipped: frozenset[str] = frozenset()
+    busy_phases: frozenset[str] = frozenset()  # where the fault itself takes the processors
+
+
+@contextmanager
+def capped_wal(rig: rigs.Rig) -> Iterator[str]:
+    """The WAL disk's throttle group at ``WAL_CAP_IOPS``, reads and writes together."""
+    rig.throttle("wal", WAL_CAP_IOPS)
+    try:
+        yield f"set iops-total={WAL_CAP_IOPS} on the throttle group of the WAL disk ({rig.disks['wal'].device})"
+    finally:
+        rig.throttle("wal", 0)
+
+
+@contextmanager
+def cpu_hogs(rig: rigs.Rig) -> Iterator[str]:
+    """Busy loops that compete with the database for the processors."""
+    del rig
+    hogs = rigs.start(["stress-ng", "--cpu", str(HOGS), "--cpu-method", "int64"])
+    try:
+        yield f"started stress-ng --cpu {HOGS} --cpu-method int64"
+    finally:
+        rigs.stop(hogs)
+
+
+BROKEN = (("healthy", 60), ("fault", 120), ("recovered", 60))
+# Fewer transactions than the machine could do: a healthy server is not a saturated one. What is more than two seconds
+# late is skipped, as an application's time-out would have it, so that the backlog ends when the fault ends.
+OPEN_LOOP = ("--client=8", "--jobs=1", "--rate=250", "--latency-limit=2000")
+
+INCIDENTS = {
+    "throttled-wal-disk": Incident(
+        summary="The disk holding the WAL runs into an IOPS cap; the data disk and the processors are fine.",
+        phases=BROKEN,
+        pgbench=OPEN_LOOP,
+        fault=capped_wal,
+        truth=lambda rig: {
+            "kind": "disk-iops-cap",
+            "layer": "vm",
+            "rule": "vm-iops-limit-hit",
+            "entity": {"kind": "block-device", "name": rig.disks["wal"].device, "role": "wal"},
+            "cap_iops": WAL_CAP_IOPS,
+            "not_to_blame": ["the data disk", "processors", "memory"],
+        },
+        gzipped=frozenset({"iostat.json", "pidstat.txt", "mpstat.txt"}),
+    ),
+    "cpu-starved-guest": Incident(
+        summary="Other work takes the processors; both disks are fine.",
+        phases=BROKEN,
+        pgbench=OPEN_LOOP,
+        fault=cpu_hogs,
+        truth=lambda rig: {
+            "kind": "cpu-run-queue",
+            "layer": "guest",
+            "rule": "guest-run-queue-high",
+            "entity": {"kind": "guest", "name": HOST_NAME},
+            "hog_count": HOGS,
+            "not_to_blame": [f"the disks ({', '.join(disk.device for disk in rig.disks.values())})", "memory"],
+        },
+        gzipped=frozenset({"iostat.txt", "iostat.json", "pidstat.txt", "sar.bin"}),
+        busy_phases=frozenset({"fault"}),
+    ),
+    "healthy": Incident(
+        summary="The same server and load with nothing wrong.",
+        phases=(("healthy", 120),),
+        pgbench=OPEN_LOOP,
+        gzipped=frozenset({"iostat.txt", "mpstat.txt", "sar.bin"}),
+    ),
+}
+
+
+def say(text: str) -> None:
+    """Tell the person watching."""
+    sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
+
+
+def now() -> datetime:
+    """The clock every tool here stamps with."""
+    return datetime.now(UTC)
+
+
+def stamp(at: datetime) -> str:
+    """ISO 8601 UTC, milliseconds."""
+    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def record(name: str, folder: Path, programs: Path, shorten: int) -> None:
+    """Record one incident into ``folder``, which is replaced only when the recording is whole."""
+    incident = INCIDENTS[name]
+    incident = replace(incident, phases=tuple((phase, length // shorten) for phase, length in incident.phases))
+    wait_for_quiet()
+    with ExitStack() as stack:
+        work = Path(tempfile.mkdtemp(prefix="leadline-", dir="/var/tmp"))
+        stack.callback(shutil.rmtree, work, ignore_errors=True)
+        out = work / "recording"
+        out.mkdir()
+        say(f"{name}: building the disks")
+        rig = rigs.build(work, stack)
+        say(f"{name}: {', '.join(f'{disk.role} on {disk.device}' for disk in rig.disks.values())}; starting PostgreSQL")
+        rigs.start_postgresql(rig, programs, out / "postgresql.log")
+        say(f"{name}: warming up for {WARM_UP_S} s")
+        rigs.run("pgbench", *incident.pgbench, f"--time={WARM_UP_S}")
+        (out / "pg_settings.csv").write_text(settings())
+        phases, actions, command = play(incident, rig, out)
+        for phase in phases:
+            busy = measure.busy_pct_p80(out, phase)
+            if busy > RECORDED_BUSY_PCT and phase.name not in incident.busy_phases:
+                raise rigs.RigError(
+                    f"other work disturbed the phase {phase.name} (processors {busy:.0f} % busy); nothing is kept, try again"
+                )
+        roles = {disk.role: disk.device for disk in rig.disks.values()}
+        table = measure.medians(out, phases, roles)
+        truth = truth_of(name, rig, phases, actions) | {
+            "load": {"command": command, "scale": rigs.PGBENCH_SCALE},
+            "recordings": recordings(incident),
+            "measured_medians": table,
+            "tools": versions(programs),
+        }
+        (out / "truth.yaml").write_text("# What was done, by examples/incidents/record.py.\n" + "\n".join(yaml(truth)) + "\n")
+        (out / "inventory.yaml").write_text("\n".join(yaml(inventory(rig, programs))) + "\n")
+        pack(out, incident.gzipped)
+        show(name, table)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(out, folder)
+    say(f"{name}: written to {folder}")
+
+
+def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Phase], list[tuple[datetime, str]], str]:
+    """Run the load and the recorders through the phases; phases, actions with their times, and the load's command."""
+    seconds = sum(length for _, length in incident.phases)
+    load = ["pgbench", *incident.pgbench, f"--time={seconds}", "--progress=1", "--progress-timestamp", "--log"]
+    load += ["--aggregate-interval=1", f"--log-prefix={out / 'pgbench_log'}"]
+    phases: list[measure.Phase] = []
+    actions: list[tuple[datetime, str]] = []
+    with recorders(out):
+        with ExitStack() as running, (out / "pgbench.txt").open("wb") as file:
+            actions.append((now(), "started the recorders and pgbench"))
+            bench = rigs.start(load, file)
+            running.callback(rigs.stop, bench, signal.SIGINT)
+            begun = time.monotonic()
+            elapsed = 0
+            for phase, length in incident.phases:
+                elapsed += length
+                began = now()
+                say(f"phase {phase}, {length} s")
+                if phase == "fault" and incident.fault is not None:
+                    with incident.fault(rig) as did:
+                        actions.append((began, did))
+                        sleep_until(begun + elapsed, bench)
+                    actions.append((now(), "undid it"))
+                else:
+                    sleep_until(begun + elapsed, bench)
+                phases.append(measure.Phase(phase, began, now()))
+            bench.wait(60)
+        actions.append((now(), "ended the load and the recorders"))
+    (aggregate,) = out.glob("pgbench_log.*")
+    aggregate.rename(out / "pgbench_aggregate.log")
+    return phases, actions, " ".join(part for part in load if not part.startswith("--log-prefix"))
+
+
+def sleep_until(moment: float, bench: subprocess.Popen[bytes]) -> None:
+    """Wait, but not for a load that has already failed."""
+    while (left := moment - time.monotonic()) > 0:
+        time.sleep(min(left, 1.0))
+        if bench.poll() not in (None, 0):
+            raise rigs.RigError(f"pgbench ended early with status {bench.returncode}")
+
+
+@contextmanager
+def recorders(out: Path) -> Iterator[None]:
+    """Every recorder running; ended by SIGINT, as a person would, so that each closes its output."""
+    environment = os.environ | RECORDER_ENVIRONMENT
+    with ExitStack() as stack:
+        for name, command in RECORDERS.items():
+            with (out / name).open("wb") as file:
+                how = signal.SIGTERM if name == "psi.txt" else signal.SIGINT
+                stack.callback(rigs.stop, rigs.start(command, file, env=environment), how)
+        sar = rigs.start(["sar", "-o", out / "sar.bin", str(SAR_INTERVAL_S)], env=environment)
+        stack.callback(rigs.stop, sar, signal.SIGINT)
+        time.sleep(1.0)
+        yield
+        time.sleep(1.0)
+
+
+def wait_for_quiet() -> None:
+    """Wait until other work leaves the processors alone.
+
+    Raises:
+        RigError: they stay busy.
+    """
+    deadline = time.monotonic() + QUIET_WAIT_S
+    while (busy := busy_pct(10.0)) > QUIET_BUSY_PCT:
+        if time.monotonic() > deadline:
+            raise rigs.RigError(f"the processors are {busy:.0f} % busy with other work; record when they are quiet")
+        say(f"the processors are {busy:.0f} % busy with other work; waiting")
+
+
+def busy_pct(seconds: float) -> float:
+    """Share of processor time that is neither idle nor waiting for I/O, over the next seconds, in percent."""
+
+    def read() -> tuple[int, int]:
+        ticks = [int(cell) for cell in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+        return sum(ticks), ticks[3] + ticks[4]
+
+    total, idle = read()
+    time.sleep(seconds)
+    total_after, idle_after = read()
+    return 100.0 * (1.0 - (idle_after - idle) / (total_after - total))
+
+
+def settings() -> str:
+    """``pg_settings`` as CSV."""
+    columns = "name, setting, unit, context, source, boot_val, pending_restart"
+    return rigs.query(f"COPY (SELECT {columns} FROM pg_settings ORDER BY name) TO STDOUT (FORMAT csv, HEADER)")
+
+
+def truth_of(
+    name: str, rig: rigs.Rig, phases: list[measure.Phase], actions: list[tuple[datetime, str]]
+) -> dict[str, Any]:
+    """What a diagnosis is held against."""
+    incident = INCIDENTS[name]
+    truth: dict[str, Any] = {"name": name, "summary": incident.summary, "host": HOST_NAME, "timezone": "UTC"}
+    truth |= {"start": stamp(phases[0].start), "end": stamp(phases[-1].end)}
+    if incident.truth is None:
+        truth["fault"] = None
+    else:
+        (window,) = (phase for phase in phases if phase.name == "fault")
+        truth["fault"] = incident.truth(rig) | {"start": stamp(window.start), "end": stamp(window.end)}
+    truth["phases"] = [{"name": each.name, "start": stamp(each.start), "end": stamp(each.end)} for each in phases]
+    truth["actions"] = [{"at": stamp(at), "did": did} for at, did in actions]
+    truth["facts"] = {
+        f"{disk.role}_device": disk.device for disk in rig.disks.values()
+    } | {
+        "data_directory": str(rig.disks["data"].mount / "main"),
+        "wal_directory": str(rig.disks["wal"].mount / "pg_wal"),
+        "filesystem": "ext4, noatime",
+        "cpu_count": os.cpu_count(),
+        "disk_path": "loop device, direct I/O -> nbdfuse -> NBD -> qemu-storage-daemon throttle group -> raw file",
+    }
+    return truth
+
+
+def recordings(incident: Incident) -> dict[str, str]:
+    """File -> the command that wrote it."""
+    commands = {name: " ".join(command).replace(f"{HERE}/", "") for name, command in RECORDERS.items()}
+    commands |= {"sar.bin": f"sar -o sar.bin {SAR_INTERVAL_S}", "pg_settings.csv": "SELECT ... FROM pg_settings"}
+    commands |= {"pgbench.txt": "stdout and stderr of pgbench", "pgbench_aggregate.log": "pgbench --log --aggregate-interval=1"}
+    commands |= {"postgresql.log": "the server's log"}
+    return {f"{name}.gz" if name in incident.gzipped else name: command for name, command in commands.items()}
+
+
+def inventory(rig: rigs.Rig, programs: Path) -> dict[str, Any]:
+    """What an operator knows without measuring; the cap is not among it."""
+    devices = [
+        {"name": disk.device, "role": disk.role, "mount": str(disk.mount), "filesystem": "ext4", "medium": "flash"}
+        for disk in rig.disks.values()
+    ]
+    database = {"name": "main", "engine": "postgresql", "version": programs.parent.name}
+    return {
+        "leadline_inventory": 1,
+        "guests": [{"name": HOST_NAME, "cpu_count": os.cpu_count(), "devices": devices, "databases": [database]}],
+    }
+
+
+def versions(programs: Path) -> dict[str, str]:
+    """Program -> what it says of its version."""
+    asked = {
+        "iostat": ["iostat", "-V"],
+        "vmstat": ["vmstat", "-V"],
+        "pgbench": ["pgbench", "--version"],
+        "postgres": [str(programs / "postgres"), "--version"],
+        "qemu-storage-daemon": ["qemu-storage-daemon", "--version"],
+        "nbdfuse": ["nbdfuse", "--version"],
+        "stress-ng": ["stress-ng", "--version"],
+    }
+    return {"kernel": os.uname().release} | {name: rigs.run(*ask).splitlines()[0] for name, ask in asked.items()}
+
+
+def pack(out: Path, names: frozenset[str]) -> None:
+    """Compress the named files in place; without a time stamp, so that equal recordings give equal files."""
+    for name in names:
+        path = out / name
+        path.with_name(f"{name}.gz").write_bytes(gzip.compress(path.read_bytes(), 9, mtime=0))
+        path.unlink()
+
+
+def yaml(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """Lines of YAML for plain mappings, lists and scalars; scalars are quoted as JSON, which YAML contains."""
+    for key, entry in value.items():
+        if isinstance(entry, Mapping) and entry:
+            yield f"{indent}{key}:"
+            yield from yaml(entry, f"{indent}  ")
+        elif isinstance(entry, list) and entry and isinstance(entry[0], Mapping):
+            yield f"{indent}{key}:"
+            for item in entry:
+                first, *rest = yaml(item, f"{indent}    ")
+                yield f"{indent}  - {first.strip()}"
+                yield from rest
+        else:
+            yield f"{indent}{key}: {json.dumps(entry, ensure_ascii=False)}"
+
+
+def show(name: str, table: dict[str, dict[str, float]]) -> None:
+    """The medians, one line per measure, one column per phase."""
+    measures = list(dict.fromkeys(key for column in table.values() for key in column))
+    sys.stdout.write(f"{name:26}" + "".join(f"{phase:>12}" for phase in table) + "\n")
+    for key in measures:
+        sys.stdout.write(f"{key:26}" + "".join(f"{table[phase].get(key, float('nan')):12.2f}" for phase in table) + "\n")
+    sys.stdout.flush()
+
+
+def enter_namespaces() -> None:
+    """Become a process whose mounts and host name are its own (the kernel drops both with the last process)."""
+    if os.geteuid() != 0:
+        raise rigs.RigError("must run as root: it mounts file systems and attaches loop devices")
+    if os.environ.get(INSIDE) != "1":
+        os.environ[INSIDE] = "1"
+        wrapper = ["unshare", "--uts", "--mount", "--propagation", "private", "--"]
+        os.execvp("unshare", [*wrapper, sys.executable, *sys.argv])  # noqa: S606, S607
+    socket.sethostname(HOST_NAME)
+
+
+def main() -> int:
+    """Command line; exit status 2 for a wrong call, 4 when a tool is missing or failed, 130 when interrupted."""
+    parser = argparse.ArgumentParser(description="Record the shipped incidents with the real tools (as root).")
+    parser.add_argument("incident", nargs="*", help=", ".join(INCIDENTS))
+    parser.add_argument("--all", action="store_true", help="record every incident")
+    parser.add_argument("--output", type=Path, default=HERE, help="folder for the incidents' folders (default: here)")
+    parser.add_argument("--rehearse", action="store_true", help="phases of a tenth of their length")
+    arguments = parser.parse_args()
+    chosen = list(INCIDENTS) if arguments.all else arguments.incident
+    if not chosen or not set(chosen) <= set(INCIDENTS):
+        parser.error(f"name incidents ({', '.join(INCIDENTS)}) or say --all")
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))
+    try:
+        programs = rigs.check_tools()
+        enter_namespaces()
+        for name in chosen:
+            record(name, arguments.output.resolve() / name, programs, shorten=10 if arguments.rehearse else 1)
+    except rigs.RigError as error:
+        say(f"record.py: {error}")
+        return 4
+    except KeyboardInterrupt:
+        say("interrupted; everything that was started has been removed")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

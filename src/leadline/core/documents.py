@@ -1,0 +1,89 @@
+"""JSON documents in a text that may hold several of them and other lines besides.
+
+Tools print warnings before their report, one report after another, or are stopped in the middle of one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from leadline.core.errors import InputError
+
+_OPENING = {mark: re.compile(rf"^[ \t\ufeff]*({re.escape(mark)})", re.MULTILINE) for mark in "{["}
+_NOT_A_NUMBER = re.compile(r"(?<=:)(\s*)-?(?:nan|inf)\b", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A JSON value and the line it begins on."""
+
+    value: Any
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of a text, whether the last was cut off, and the text around them."""
+
+    documents: list[Document]
+    cut: bool
+    other_text: str
+
+
+def json_documents(text: str, name: str, opening: str = "{") -> Documents:
+    """Every JSON object (or with ``opening="["`` array) that begins a line, with the text between them.
+
+    ``nan`` and ``inf``, which C programs print and JSON does not have, are read as NaN.
+
+    Args:
+        text: the whole file.
+        name: what errors call it.
+        opening: the bracket a document begins with, ``{`` or ``[``.
+
+    Raises:
+        InputError: a document is damaged. One that runs into the end of the file after a whole one only sets ``cut``.
+    """
+    text = _NOT_A_NUMBER.sub(r"\1NaN", text)
+    decoder = json.JSONDecoder()
+    documents: list[Document] = []
+    around: list[str] = []
+    position = line = 0
+    cut = False
+    while (found := _OPENING[opening].search(text, position)) is not None:
+        begin = found.start(1)
+        around.append(text[position:begin])
+        line += text.count("\n", position, begin)
+        try:
+            value, end = decoder.raw_decode(text, begin)
+        except (ValueError, RecursionError) as error:
+            if documents and _ran_out(text, error):
+                cut = True
+                position = len(text)
+                break
+            raise _bad_json(name, line, error) from error
+        documents.append(Document(value, line + 1))
+        line += text.count("\n", begin, end)
+        position = end
+    around.append(text[position:])
+    return Documents(documents, cut, "\n".join(around))
+
+
+def _ran_out(text: str, error: Exception) -> bool:
+    """Whether the parser wanted more text than there is, as it does where the writing stopped."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    rest = text[error.pos :]
+    return not rest.strip() or ("\n" not in rest.strip() and not rest.endswith("\n"))
+
+
+def _bad_json(name: str, line: int, error: Exception) -> InputError:
+    at = error.lineno if isinstance(error, json.JSONDecodeError) else line + 1
+    return InputError(
+        f"{name}:{at}",
+        found="damaged JSON",
+        expected="whole JSON documents",
+        advice="Copy the file again, or record it again.",
+    )

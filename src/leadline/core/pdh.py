@@ -1,0 +1,169 @@
+"""PDH captures (esxtop batch mode, Windows perfmon) as columns: what both importers share.
+
+The Rust reader finds the columns and reads the numbers; here columns are chosen by counter, instances become entities,
+and slices of one matrix become series groups without copying.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leadline._core import ParseError, PdhFile
+from leadline.core.capture import CaptureBuilder, SeriesGroup, usual_interval_s
+from leadline.core.errors import InputError
+from leadline.core.metrics import RAW_PREFIX, metric
+from leadline.core.units import factor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.entities import Entity
+    from leadline.core.importer import Field, Request
+    from leadline.core.source import Source
+
+# instance (None: the counter has none) and host name -> the entity, or None to leave the column out
+Placer = Callable[[str | None, str], "Entity | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Columns of one counter that are to be read: metric, entity per column, factor to the metric's unit."""
+
+    object_name: str
+    counter: str
+    metric: str
+    columns: NDArray[np.uint32]
+    entities: list[Entity]
+    scale: float
+
+
+class PdhColumns:
+    """An opened PDH capture."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        try:
+            self.file = PdhFile.open(str(source.path))
+        except ParseError as error:
+            raise as_input_error(error, source) from error
+        self.counters: list[tuple[str, str]] = self.file.counters()
+        self.hosts: list[str] = self.file.hosts
+        of_counter = self.file.column_counter
+        order = np.argsort(of_counter, kind="stable").astype(np.uint32)
+        ends = np.cumsum(np.bincount(of_counter, minlength=len(self.counters)))
+        self._columns = np.split(order, ends[:-1]) if len(self.counters) else []
+        self._host_of = self.file.column_host
+        self._instances: dict[bytes, list[str | None]] = {}
+
+    def columns(self, counter_index: int) -> NDArray[np.uint32]:
+        """Columns [k] of one of `counters`, in the file's order."""
+        return self._columns[counter_index]
+
+    def of_object(self, object_name: str) -> list[int]:
+        """Indices into `counters` of an object's counters."""
+        return [i for i, (name, _) in enumerate(self.counters) if name == object_name]
+
+    def instances(self, columns: NDArray[np.uint32]) -> list[str | None]:
+        """The instance of each column."""
+        found: list[str | None] = self.file.instances(np.ascontiguousarray(columns))
+        return found
+
+    def hosts_of(self, columns: NDArray[np.uint32]) -> list[str]:
+        """The host of each column."""
+        return [self.hosts[i] for i in self._host_of[columns]]
+
+    def read(
+        self, chosen: list[Chosen], builder: CaptureBuilder, *, sentinels: bool, request: Request
+    ) -> list[SeriesGroup]:
+        """The series of chosen columns, added to the builder, in one pass over the file.
+
+        Values are float64 [k, n]; float32 when every counter was asked for, which keeps more digits than esxtop
+        prints and halves the memory of a wide capture.
+        """
+        columns = np.concatenate([c.columns for c in chosen]) if chosen else np.empty(0, dtype=np.uint32)
+        dtype = "f32" if request.metrics is None else "f64"
+        try:
+            table = self.file.read(columns, sentinels=sentinels, dtype=dtype)
+        except ParseError as error:
+            raise as_input_error(error, self.source) from error
+        for code, message, count in self.file.warnings():
+            builder.warn(code, message, count)
+        times, values = table.times_ns, table.values
+        interval_s = usual_interval_s(times)
+        groups, first = [], 0
+        for part in chosen:
+            rows: NDArray[np.floating[Any]] = values[first : first + len(part.columns)]
+            first += len(part.columns)
+            if part.scale != 1.0:
+                rows *= part.scale
+            groups.append(SeriesGroup(part.metric, part.entities, times, rows, interval_s))
+            builder.add(groups[-1])
+        return groups
+
+
+class Chooser:
+    """Chooses columns: known counters to canonical metrics, the others to raw ones when everything is asked for."""
+
+    def __init__(self, table: PdhColumns, request: Request, tool: str) -> None:
+        self.table = table
+        self.request = request
+        self.tool = tool
+        self.chosen: list[Chosen] = []
+        self._entities: dict[tuple[str, bool, tuple[str | None, ...]], tuple[NDArray[np.bool_], list[Entity]]] = {}
+
+    def choose(
+        self,
+        fields: Mapping[tuple[str, str], Field],
+        placers: Mapping[str, Placer],
+        raw_placer: Callable[[str], Placer],
+    ) -> list[Chosen]:
+        """Columns to read.
+
+        Args:
+            fields: (object, counter) to field; only those whose metric is asked for are chosen.
+            placers: per object, from instance to entity; None leaves a column out of the canonical metrics.
+            raw_placer: gives the placer of columns kept under the tool's own name, when everything is asked for.
+        """
+        everything = self.request.metrics is None
+        for index, (object_name, counter) in enumerate(self.table.counters):
+            field = fields.get((object_name, counter))
+            columns = self.table.columns(index)
+            if field is not None and self.request.wants(field.metric):
+                scale = factor(field.unit, metric(field.metric).unit)
+                columns = self._take(index, columns, field.metric, placers[object_name], scale)
+            if everything and len(columns):
+                name = f"{RAW_PREFIX}{self.tool}.{object_name}.{counter}"
+                self._take(index, columns, name, raw_placer(object_name), 1.0)
+        return self.chosen
+
+    def _take(
+        self, index: int, columns: NDArray[np.uint32], metric_name: str, placer: Placer, scale: float
+    ) -> NDArray[np.uint32]:
+        """Choose the columns the placer has an entity for; the columns that are left."""
+        object_name, counter = self.table.counters[index]
+        instances = self.table.instances(columns)
+        key = (object_name, metric_name.startswith(RAW_PREFIX), tuple(instances))
+        if key not in self._entities:
+            hosts = self.table.hosts_of(columns)
+            placed = [placer(name, host) for name, host in zip(instances, hosts, strict=True)]
+            kept = np.array([entity is not None for entity in placed], dtype=bool)
+            self._entities[key] = (kept, [entity for entity in placed if entity is not None])
+        kept, entities = self._entities[key]
+        if entities:
+            self.chosen.append(Chosen(object_name, counter, metric_name, columns[kept], entities, scale))
+        return columns[~kept]
+
+
+def as_input_error(error: ParseError, source: Source) -> InputError:
+    """The reader's error under the name the user knows the file by."""
+    where = str(error.where).replace(str(source.path), source.name)
+    return InputError(where, found=error.found, expected=error.expected, advice=error.advice)
+
+
+def distinct(instances: Iterable[str | None]) -> list[str]:
+    """Instances without repetition, in order; None left out."""
+    return list(dict.fromkeys(name for name in instances if name is not None))

@@ -1,0 +1,72 @@
+"""External programs Leadline reads recordings of or drives: how to find each, what is lost without it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+VERSION_TIMEOUT_S = 5.0
+# Debian keeps server programs of PostgreSQL outside PATH.
+_EXTRA_FOLDERS = "/usr/lib/postgresql/17/bin:/usr/lib/postgresql/16/bin:/usr/lib/postgresql/15/bin:/usr/sbin:/sbin"
+_VERSION = re.compile(r"\d+(?:\.\d+)+|\d{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program: its name, how to ask its version, the Debian package, what is disabled without it."""
+
+    name: str
+    ask: tuple[str, ...]
+    package: str
+    disables: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolState:
+    """A tool as found: path and version are None when it is missing or does not answer."""
+
+    tool: Tool
+    path: str | None
+    version: str | None
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it can be run."""
+        return self.path is not None
+
+    @property
+    def install(self) -> str:
+        """The command that installs it on Debian and Ubuntu."""
+        return f"apt-get install {self.tool.package}"
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool("sadf", ("-V",), "sysstat", "reading binary sar files (sa*)"),
+    Tool("iostat", ("-V",), "sysstat", "recording the example incidents"),
+    Tool("vmstat", ("-V",), "procps", "recording the example incidents"),
+    Tool("fio", ("--version",), "fio", "tests against real fio output"),
+    Tool("ioping", ("-v",), "ioping", "tests against real ioping output"),
+    Tool("pgbench", ("--version",), "postgresql-contrib", "recording the example incidents"),
+    Tool("postgres", ("--version",), "postgresql", "recording the example incidents"),
+    Tool("sysbench", ("--version",), "sysbench", "tests against real sysbench output"),
+    Tool("iperf3", ("--version",), "iperf3", "tests against real iperf3 output"),
+    Tool("qemu-storage-daemon", ("--version",), "qemu-system-common", "recording the throttled-disk incident"),
+    Tool("stress-ng", ("--version",), "stress-ng", "recording the starved-CPU incident"),
+)
+
+
+def examine(tool: Tool) -> ToolState:
+    """Look for a tool and ask its version; never raises, never takes longer than a few seconds."""
+    path = shutil.which(tool.name) or shutil.which(tool.name, path=_EXTRA_FOLDERS)
+    if path is None:
+        return ToolState(tool, None, None)
+    try:
+        answer = subprocess.run(
+            [path, *tool.ask], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ToolState(tool, path, None)
+    match = _VERSION.search(answer.stdout + answer.stderr)
+    return ToolState(tool, path, match[0] if match else None)

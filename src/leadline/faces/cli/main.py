@@ -1,0 +1,94 @@
+"""The command line: verbs are found by file name, errors become one line and an exit status."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module, resources
+from typing import NoReturn
+
+import typer
+
+from leadline import __version__
+from leadline.core.errors import LeadlineError
+
+_EPILOG = """\
+Examples:
+
+  leadline diagnose esxtop.csv iostat.txt      why is it slow, is it the disk?
+
+  leadline show capture.csv --metric cpu_ready_pct
+
+  leadline explain cpu-ready-high
+"""
+INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
+
+
+def build_app() -> typer.Typer:
+    """The command line with every verb of ``verbs/``."""
+    app = typer.Typer(
+        name="leadline",
+        no_args_is_help=True,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        help="Why is the database slow? Reads the recordings you have and brings up the evidence.",
+        epilog=_EPILOG,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
+    )
+    app.callback()(_options)
+    folder = resources.files("leadline.faces.cli.verbs")
+    names = sorted(f.name.removesuffix(".py") for f in folder.iterdir() if f.name.endswith(".py"))
+    for name in names:
+        if not name.startswith("_"):
+            module = import_module(f"leadline.faces.cli.verbs.{name}")
+            app.command(name.rstrip("_").replace("_", "-"), epilog=module.EPILOG)(module.command)
+    return app
+
+
+def _options(
+    *,
+    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
+) -> None:
+    if version:
+        sys.stdout.write(f"leadline {__version__}\n")
+        raise typer.Exit
+
+
+def run() -> NoReturn:
+    """Entry point: never a traceback for bad input, a closed pipe or Ctrl-C."""
+    try:
+        code = build_app()(standalone_mode=False)
+        sys.stdout.flush()
+    except LeadlineError as error:
+        _fail(error)
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted; nothing was left behind\n")
+        sys.exit(INTERRUPTED)
+    except BrokenPipeError:
+        # The reader (head, less) has seen enough. Point stdout elsewhere so that the exit flush does not fail.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:  # noqa: BLE001 - click's own errors have several unrelated bases over versions
+        _usage_or_raise(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(error: LeadlineError) -> NoReturn:
+    if "--json" in sys.argv:
+        import json
+
+        sys.stdout.write(json.dumps({"schema": "leadline.error/1", "error": error.to_dict()}) + "\n")
+    sys.stderr.write(f"error: {error}\n")
+    sys.exit(error.exit_status)
+
+
+def _usage_or_raise(error: Exception) -> NoReturn:
+    show = getattr(error, "show", None)
+    if show is None:
+        if type(error).__name__ == "Abort":
+            sys.stderr.write("interrupted; nothing was left behind\n")
+            sys.exit(INTERRUPTED)
+        raise error
+    show()
+    sys.exit(getattr(error, "exit_code", 2))

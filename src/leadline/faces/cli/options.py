@@ -1,0 +1,90 @@
+"""Options several verbs share, and the reading they have in common."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leadline.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from leadline.app.importing import Imported
+    from leadline.core.profile import Profile
+
+Paths = Annotated[
+    list[Path], typer.Argument(help="Files, folders or archives (gz, xz, zst, zip, tar).", show_default=False)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
+ProfileFile = Annotated[
+    Path | None,
+    typer.Option("--profile", help="Your own limits. [default: leadline.toml here, if there is one]", show_default=False),
+]
+Timezone = Annotated[
+    str | None,
+    typer.Option("--timezone", help="Zone of times printed without one, e.g. Europe/Berlin.", show_default=False),
+]
+Date = Annotated[
+    str | None, typer.Option("--date", help="Date of times printed without one.", show_default=False)
+]
+Offsets = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--clock-offset", help="Put a source's clock right: FILE=SECONDS to add. Repeatable.", show_default=False
+    ),
+]
+
+
+def profile_of(path: Path | None) -> Profile:
+    """The profile named, else ``leadline.toml`` of the working directory, else the defaults."""
+    from leadline.app.diagnosing import rule_modules
+    from leadline.core.profile import Profile, load_profile
+
+    found = path or (Path("leadline.toml") if Path("leadline.toml").is_file() else None)
+    if found is None:
+        return Profile()
+    known = {name: frozenset(module.META.thresholds) for name, module in rule_modules().items()}
+    return load_profile(found, known)
+
+
+def offsets_of(texts: list[str] | None) -> dict[str, float]:
+    """``FILE=SECONDS`` pairs as a mapping.
+
+    Raises:
+        UsageError: a pair has no ``=`` or no number.
+    """
+    offsets = {}
+    for text in texts or []:
+        name, _, seconds = text.rpartition("=")
+        try:
+            offsets[name] = float(seconds)
+        except ValueError:
+            name = ""
+        if not name:
+            raise UsageError(
+                "--clock-offset", found=text, expected="FILE=SECONDS", advice="For example esxtop.csv=-3.5"
+            )
+    return offsets
+
+
+def read_paths(  # noqa: PLR0913 - the shared options
+    paths: list[Path],
+    *,
+    metrics: frozenset[str] | None = None,
+    timezone: str | None = None,
+    date: str | None = None,
+    offsets: dict[str, float] | None = None,
+    quiet: bool = False,
+) -> Imported:
+    """Import with progress on stderr and notes after it."""
+    from leadline.app.importing import import_paths
+    from leadline.core.importer import Request
+    from leadline.faces.cli.output import reading_progress, say_sources
+
+    request = Request(metrics=metrics, timezone=timezone, date=date)
+    with reading_progress(quiet=quiet) as progress:
+        imported = import_paths(paths, request, clock_offsets=offsets, progress=progress)
+    say_sources(imported.capture, imported.unrecognised, quiet=quiet)
+    return imported

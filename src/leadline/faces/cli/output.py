@@ -1,0 +1,89 @@
+"""How verbs talk: stdout is the result, stderr the talk."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leadline.app.importing import Progress
+    from leadline.core.capture import Capture
+
+WIDTH_MAX = 80
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A rich console of at most 80 columns; plain text when the stream is not a terminal."""
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else WIDTH_MAX
+    made = Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
+    if made.width > WIDTH_MAX:
+        made.width = WIDTH_MAX
+    return made
+
+
+def print_json(schema: str, **content: Any) -> None:  # noqa: ANN401 - plain data
+    """One JSON document with its schema name; NaN, which JSON has not, becomes null."""
+    document = {"schema": schema, **content}
+    sys.stdout.write(json.dumps(_without_nan(document), indent=2, ensure_ascii=False) + "\n")
+
+
+def _without_nan(value: Any) -> Any:  # noqa: ANN401 - plain data
+    if isinstance(value, dict):
+        return {str(key): _without_nan(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_nan(item) for item in value]
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124
+        return None
+    return value
+
+
+@contextmanager
+def reading_progress(*, quiet: bool = False) -> Iterator[Progress | None]:
+    """A progress line on stderr while files are read; nothing when stderr is not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("reading"), BarColumn(20), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=None)
+
+        def step(done: int, total: int, name: str) -> None:
+            bar.update(task, total=total, completed=done, description=name[-40:])
+
+        yield step
+
+
+def say_sources(capture: Capture, unrecognised: list[str], *, quiet: bool = False) -> None:
+    """On stderr: what was repaired or assumed in each source, and what was not recognised."""
+    if quiet:
+        return
+    for source in capture.sources:
+        for warning in source.warnings:
+            times = f" ({warning.count}x)" if warning.count > 1 else ""
+            sys.stderr.write(f"{source.name}: {warning.message}{times}\n")
+    if unrecognised:
+        names = ", ".join(unrecognised[:5]) + (", ..." if len(unrecognised) > 5 else "")
+        sys.stderr.write(f"not recognised, left out: {len(unrecognised)} file(s): {names}\n")
+
+
+@contextmanager
+def work_progress(verb: str, *, quiet: bool = False) -> Iterator[Callable[[int, int], None] | None]:
+    """A progress bar on stderr for work counted in steps; nothing when stderr is not a terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(verb, total=None)
+        yield lambda done, total: bar.update(task, total=total, completed=done)

@@ -1,0 +1,68 @@
+"""`leadline import`: recordings into one file that Polars, DuckDB and pandas read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leadline.faces.cli.options import Date, Json, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
+
+EPILOG = """\
+Examples:
+
+  leadline import esxtop.csv iostat.txt -o incident.parquet
+
+  leadline import bundle.tar.gz -o incident.parquet --timezone Europe/Berlin
+
+  leadline import esxtop.csv
+"""
+
+
+def command(
+    paths: Paths,
+    *,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="Parquet file to write; only a summary without it.", show_default=False),
+    ] = None,
+    json: Json = False,
+    timezone: Timezone = None,
+    date: Date = None,
+    clock_offset: Offsets = None,
+    quiet: Quiet = False,
+) -> None:
+    """Read recordings, say what is in them, save them as one capture.
+
+    The file has one row per series (entity, metric, unit, times, values) and is read back by every verb.
+    """
+    from leadline.faces.cli.output import console, print_json
+    from leadline.faces.documents import result_document, source_document
+
+    offsets = offsets_of(clock_offset)
+    imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
+    capture = imported.capture
+    if output is not None:
+        from leadline.core.parquet import save
+
+        save(capture, output)
+    if json:
+        print_json(
+            "leadline.import/1",
+            output=None if output is None else str(output),
+            sources=[source_document(source) for source in capture.sources],
+            results=[result_document(result) for result in capture.results],
+            metrics=capture.metrics(),
+            series_count=capture.series_count,
+            unrecognised=imported.unrecognised,
+        )
+        return
+    from leadline.faces.tables import results_table, sources_table
+
+    out = console()
+    out.print(sources_table(capture))
+    if capture.results:
+        out.print(results_table(capture))
+    if output is not None:
+        out.print(f"saved {capture.series_count:,} series to {output}", markup=False)

@@ -1,0 +1,70 @@
+"""Documents of ``--json``: plain data with a versioned schema, described in the guide on JSON output."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from leadline.core.finding import iso
+
+if TYPE_CHECKING:
+    from leadline.core.capture import Capture, SourceInfo
+    from leadline.core.finding import Diagnosis
+    from leadline.core.result import Operation, Result
+
+
+def diagnosis_document(diagnosis: Diagnosis, capture: Capture) -> dict[str, Any]:
+    """``leadline.diagnosis/1``."""
+    verdict = diagnosis.verdict
+    return {
+        "headline": verdict.headline,
+        "is_it_the_disk": verdict.is_it_the_disk,
+        "layers": [layer.to_dict() for layer in verdict.layers],
+        "findings": [finding.to_dict() for finding in diagnosis.findings],
+        "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
+        "rules_run": list(diagnosis.rules_run),
+        "sources": [source_document(source) for source in capture.sources],
+    }
+
+
+def source_document(source: SourceInfo) -> dict[str, Any]:
+    """A source with its times and what was repaired."""
+    return {
+        "name": source.name,
+        "importer": source.importer,
+        "tool": source.tool,
+        "tool_version": source.tool_version,
+        "host": source.host,
+        "start": None if source.start_ns is None else iso(source.start_ns),
+        "end": None if source.end_ns is None else iso(source.end_ns),
+        "clock_known": source.clock_known,
+        "clock_offset_s": source.offset_s,
+        "series_count": source.series_count,
+        "warnings": [{"code": w.code, "message": w.message, "count": w.count} for w in source.warnings],
+    }
+
+
+def result_document(result: Result) -> dict[str, Any]:
+    """A load tool's result; percentiles are the tool's own, the histogram is left to the saved capture."""
+    return {
+        "tool": result.tool,
+        "tool_version": result.tool_version,
+        "job": result.job,
+        "host": result.host,
+        "start": None if result.start_ns is None else iso(result.start_ns),
+        "duration_s": result.duration_s,
+        "error_count": result.error_count,
+        "workload": result.workload,
+        "operations": [_operation_document(operation) for operation in result.operations],
+        "source": result.source,
+    }
+
+
+def _operation_document(operation: Operation) -> dict[str, Any]:
+    return {
+        "name": operation.name,
+        "per_s": operation.per_s,
+        "bytes_per_s": operation.bytes_per_s,
+        "count": operation.count,
+        "latency_ms": operation.latency_ms,
+        "histogram_sample_count": None if operation.histogram is None else operation.histogram.total,
+    }

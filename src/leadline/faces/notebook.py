@@ -1,0 +1,141 @@
+"""Notebooks and scripts: ``leadline.open("cap.csv").diagnose()``."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.app.diagnosing import diagnose
+from leadline.app.importing import import_paths
+from leadline.app.showing import choose, export
+from leadline.core.importer import Request
+from leadline.core.parquet import table
+from leadline.core.profile import Profile
+
+if TYPE_CHECKING:
+    import polars as pl
+    import pyarrow as pa
+
+    from leadline.core.capture import Capture
+    from leadline.core.finding import Diagnosis
+    from leadline.core.result import Result
+
+
+def open(  # noqa: A001 - leadline.open is the name users expect
+    *paths: str | Path,
+    metrics: set[str] | None = None,
+    timezone: str | None = None,
+    date: str | None = None,
+    clock_offsets: dict[str, float] | None = None,
+) -> Recording:
+    """Recordings opened for a notebook or script.
+
+    Args:
+        paths: files, folders or archives.
+        metrics: canonical metrics to read; all by default.
+        timezone: IANA zone of times printed without one; UTC by default.
+        date: ISO date of times printed without one; the file's last change by default.
+        clock_offsets: seconds to add to the times of a source, by file name.
+
+    Raises:
+        InputError: a file is missing, damaged or not recognised.
+    """
+    request = Request(None if metrics is None else frozenset(metrics), timezone, date)
+    imported = import_paths([Path(path) for path in paths], request, clock_offsets=clock_offsets)
+    return Recording(imported.capture)
+
+
+class Recording:
+    """One or several recordings on one time line."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+
+    def diagnose(self, profile: Profile | None = None) -> Report:
+        """Findings and verdict; shows itself in a notebook."""
+        return Report(diagnose(self.capture, profile), self.capture)
+
+    @property
+    def metrics(self) -> list[str]:
+        """Metrics present."""
+        return self.capture.metrics()
+
+    @property
+    def results(self) -> list[Result]:
+        """Results of load tools."""
+        return self.capture.results
+
+    def series(self, metric: str = "", entity: str = "") -> pl.DataFrame:
+        """Samples in long form: time (UTC), entity, metric, unit, value (null is "not measured").
+
+        Raises:
+            UsageError: nothing matches.
+        """
+        import polars as pl  # noqa: PLC0415 - 0.3 s that only this needs
+
+        chosen = choose(self.capture, [metric] if metric else [], [entity] if entity else [])
+        frames = [
+            pl.DataFrame(
+                {
+                    "time": pl.Series(group.times_ns).cast(pl.Datetime("ns", "UTC")),
+                    "entity": str(group.entities[row]),
+                    "metric": group.metric,
+                    "unit": group.unit,
+                    "value": pl.Series(group.values[row].astype("float64")).fill_nan(None),
+                }
+            )
+            for group, row in chosen
+        ]
+        return pl.concat(frames)
+
+    def to_arrow(self) -> pa.Table:
+        """One row per series, as in the Parquet file."""
+        return table(self.capture)
+
+    def save(self, path: str | Path) -> None:
+        """Write ``.parquet`` or ``.csv``.
+
+        Raises:
+            UsageError: the ending is neither.
+        """
+        export(self.capture, Path(path))
+
+    def __repr__(self) -> str:
+        names = ", ".join(source.name for source in self.capture.sources)
+        return f"Recording({names}: {self.capture.series_count} series)"
+
+
+class Report:
+    """A diagnosis that prints itself; its parts are attributes of ``diagnosis``."""
+
+    def __init__(self, diagnosis: Diagnosis, capture: Capture) -> None:
+        self.diagnosis = diagnosis
+        self.capture = capture
+
+    @property
+    def verdict(self) -> str:
+        """The headline and whether it is the disk."""
+        return f"{self.diagnosis.verdict.headline}\nIs it the disk? {self.diagnosis.verdict.is_it_the_disk}"
+
+    @property
+    def findings(self) -> tuple[Any, ...]:
+        """Findings, causes first."""
+        return self.diagnosis.findings
+
+    def __repr__(self) -> str:
+        return self._text()
+
+    def _repr_html_(self) -> str:
+        from html import escape  # noqa: PLC0415 - only notebooks need it
+
+        return f"<pre style='line-height:1.3'>{escape(self._text())}</pre>"
+
+    def _text(self) -> str:
+        from rich.console import Console  # noqa: PLC0415 - only printing needs it
+
+        from leadline.faces.terminal import show_diagnosis  # noqa: PLC0415
+
+        stream = io.StringIO()
+        show_diagnosis(Console(file=stream, width=80, highlight=False, emoji=False), self.diagnosis, self.capture)
+        return stream.getvalue()

@@ -1,0 +1,141 @@
+"""Diagnoses for a terminal: the answer first, then the evidence, in 80 columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.padding import Padding
+from rich.text import Text
+
+from leadline.core.finding import iso
+from leadline.core.units import duration
+from leadline.core.vocabulary import LayerState, Severity
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leadline.core.capture import Capture
+    from leadline.core.finding import Diagnosis, Finding, LayerVerdict, Window
+
+_STATE_STYLE = {
+    LayerState.CONVICTED: "bold red",
+    LayerState.SUSPECTED: "yellow",
+    LayerState.CLEARED: "green",
+    LayerState.NOT_EXAMINED: "dim",
+}
+_SEVERITY_STYLE = {
+    Severity.CRITICAL: "bold red",
+    Severity.HIGH: "red",
+    Severity.MEDIUM: "yellow",
+    Severity.LOW: "cyan",
+    Severity.INFO: "dim",
+}
+_NS_PER_DAY = 86_400 * 1_000_000_000
+
+
+def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, everything: bool = False) -> None:
+    """Print the verdict, the layers, the findings with their evidence, and what to record next."""
+    verdict = diagnosis.verdict
+    out.print(Text(verdict.headline, style="bold"))
+    out.print(Text.assemble(("Is it the disk? ", "bold"), verdict.is_it_the_disk))
+    _show_span(out, capture)
+    out.print()
+    for layer in verdict.layers:
+        _show_layer(out, layer)
+    shown = [f for f in diagnosis.findings if everything or (f.severity >= Severity.MEDIUM and not f.is_symptom)]
+    for number, finding in enumerate(shown, start=1):
+        out.print()
+        _show_finding(out, number, finding, capture)
+    _show_rest(out, diagnosis, shown, everything=everything)
+    _show_unexamined(out, diagnosis)
+
+
+def _show_span(out: Console, capture: Capture) -> None:
+    span = capture.span_ns()
+    count = len(capture.sources)
+    when = "" if span is None else f", {iso(span[0])} to {iso(span[1])}"
+    text = f"{count} recording{'s' if count != 1 else ''}, {capture.series_count:,} series{when}"
+    out.print(Text(text, style="dim"))
+
+
+def _show_layer(out: Console, layer: LayerVerdict) -> None:
+    line = Text.assemble(
+        f"  {layer.layer.value:<18}", (f"{layer.state.value:<13}", _STATE_STYLE[layer.state]), " ", layer.reason
+    )
+    line.truncate(out.width, overflow="ellipsis")
+    out.print(line, no_wrap=True)
+
+
+def _show_finding(out: Console, number: int, finding: Finding, capture: Capture) -> None:
+    severity = finding.severity
+    out.print(
+        Text.assemble(
+            (f"{number}. ", "bold"),
+            (f"{severity.label} ", _SEVERITY_STYLE[severity]),
+            (finding.summary, "bold"),
+            (f"  [{finding.code} {finding.rule}]", "dim"),
+        )
+    )
+    if finding.windows:
+        out.print(Padding(Text(_when(finding, capture)), (0, 0, 0, 3)))
+    for evidence in finding.evidence:
+        source = "" if evidence.source is None else f" ({evidence.source.rsplit('/', 1)[-1]})"
+        out.print(Padding(Text.assemble("- ", evidence.statement, (source, "dim")), (0, 0, 0, 3)))
+    for guess in finding.guessed:
+        out.print(Padding(Text(f"- guessed: {guess}", style="italic"), (0, 0, 0, 3)))
+    if finding.caused_by is not None:
+        out.print(Padding(Text(f"symptom of {finding.caused_by}", style="italic"), (0, 0, 0, 3)))
+    out.print(Padding(Text.assemble(("Do: ", "bold"), escape(finding.remedy)), (0, 0, 0, 3)))
+
+
+def _when(finding: Finding, capture: Capture) -> str:
+    windows = [_span(window) for window in finding.windows[:3]]
+    more = f" and {len(finding.windows) - 3} more times" if len(finding.windows) > 3 else ""
+    span = capture.span_ns()
+    whole = (span[1] - span[0]) / 1e9 if span is not None else 0.0
+    held = sum(window.duration_s for window in finding.windows)
+    share = f", {min(held / whole, 1.0):.0%} of the recording" if whole > 0 else ""
+    return f"{'; '.join(windows)}{more} ({duration(held)}{share})"
+
+
+def _span(window: Window) -> str:
+    same_day = window.start_ns // _NS_PER_DAY == window.end_ns // _NS_PER_DAY
+    end = iso(window.end_ns)
+    return f"{iso(window.start_ns)} to {end.split('T')[1] if same_day else end}"
+
+
+def _show_rest(out: Console, diagnosis: Diagnosis, shown: list[Finding], *, everything: bool) -> None:
+    hidden = [f for f in diagnosis.findings if f not in shown]
+    symptoms = [f for f in hidden if f.is_symptom]
+    if symptoms:
+        out.print()
+        out.print(Text("Symptoms of the above:", style="dim"))
+        for finding in symptoms[:6]:
+            out.print(Padding(Text(f"- {finding.summary} <- {finding.caused_by}", style="dim"), (0, 0, 0, 3)))
+    if everything:
+        for skipped in diagnosis.skipped:
+            out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
+    notes = []
+    minor = len(hidden) - len(symptoms)
+    if minor:
+        notes.append(f"{minor} minor finding{'s' if minor != 1 else ''}")
+    if diagnosis.skipped and not everything:
+        notes.append(f"{len(diagnosis.skipped)} rules skipped for lack of input")
+    if notes:
+        out.print()
+        out.print(Text(f"{', '.join(notes)}: see them with --all.", style="dim"))
+
+
+def _show_unexamined(out: Console, diagnosis: Diagnosis) -> None:
+    commands: dict[str, list[str]] = {}
+    for layer in diagnosis.verdict.layers:
+        for command in layer.examine:
+            commands.setdefault(command, []).append(layer.layer.value)
+    if not commands:
+        return
+    out.print()
+    out.print(Text("Not examined; to examine it, record:", style="bold"))
+    for command, layers in commands.items():
+        out.print(Text(f"  {command}", style="cyan"), no_wrap=True, overflow="ellipsis")
+        out.print(Padding(Text(f"for {', '.join(layers)}", style="dim"), (0, 0, 0, 6)))

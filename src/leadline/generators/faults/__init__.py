@@ -1,0 +1,1 @@
+"""One file per fault that can be injected into a generated capture."""

@@ -1,0 +1,31 @@
+"""The port of one VM drops received packets.
+
+Injects:
+    3 % of received packets dropped while its CPUs are free.
+
+Seen as:
+    % Received Packets Dropped.
+
+Parameters:
+    DROPPED_PCT.
+
+Sources:
+    Judgement: a level at which field engineers act without doubt.
+"""
+
+from __future__ import annotations
+
+from leadline.core.entities import Entity
+from leadline.core.vocabulary import Layer
+from leadline.generators.fault import FaultMeta, Target, vm_entity
+from leadline.generators.host_model import HostModel
+
+META = FaultMeta(rules=("net-drops-vm-port",), layer=Layer.NETWORK, target=Target.VM)
+
+DROPPED_PCT = 3.0
+
+
+def inject(model: HostModel, target: int, window: slice) -> Entity:
+    """Drop packets of one VM."""
+    model.rx_dropped[target, window] = DROPPED_PCT
+    return vm_entity(model, target)

@@ -1,0 +1,341 @@
+"""pgbench's log files (``-l``): one line per transaction, or per interval with ``--aggregate-interval``.
+
+Reads:
+    ``pgbench_log.PID`` and ``pgbench_log.PID.THREAD`` of versions 9.0 to 18, also with ``--rate`` (lag),
+    ``--latency-limit`` (skipped), ``--max-tries`` (failures, retries) and ``--sampling-rate``. Which kind it is, is
+    decided by where the seconds since 1970 stand and by the number of columns.
+
+Sample:
+    .. code-block:: text
+
+        0 3 1139 0 1795215384 599981
+        1 1 serialization 0 1795215391 234212 2
+        1795215403 278 165628 125907428 281 4617 23644 3523076 0 668 0 0 0 0 0
+
+Lost:
+    Which client ran a transaction. Every thread writes a file of its own, so each file is a job of its own and the
+    rates of all must be added. Transactions per second of the first and last second of a per-transaction log (they are
+    covered in part); of a sampled log all of them. The first and last interval of an aggregate log may be cut short
+    by the run and are kept as they are.
+
+Units:
+    Latency and lag in microseconds. An aggregate line begins with the start of its interval; sums of squares are
+    in square microseconds.
+
+Sources:
+    PostgreSQL documentation, pgbench, "Per-Transaction Logging" and "Aggregated Logging"; pgbench.c ``doLog`` and
+    ``accumStats`` (before 15, skipped transactions are among those counted).
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.entities import Entity
+from leadline.core.errors import InputError
+from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, NAN, add_columns, bad_line, sample_histogram, where
+from leadline.core.result import Operation, Result
+from leadline.core.source import Source
+from leadline.core.vocabulary import EntityKind, Layer
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+META = ImporterMeta(
+    tool="pgbench log",
+    layers=(Layer.DATABASE,),
+    fields={
+        "transactions": Field("db_tps", "per_s"),
+        "time": Field("db_latency_ms", "us"),
+        "time (stddev)": Field("db_latency_ms_stddev", "us"),
+        "min_latency": Field("db_latency_ms_min", "us"),
+        "max_latency": Field("db_latency_ms_max", "us"),
+        "schedule_lag": Field("db_schedule_lag_ms", "us"),
+        "failures": Field("db_failed_per_s", "per_s"),
+    },
+    record="pgbench -l --log-prefix=pgbench_log -c 16 -j 4 -T 600 bench",
+)
+US_PER_MS = 1000.0
+SCRIPT_COUNT_MAX = 100  # Judgement: more scripts than this is a damaged column
+SPAN_S_MAX = 40 * 86_400  # Judgement: a log over more than 40 days has a damaged time in it
+RETRY_COUNT_MAX = 31  # Judgement: more tries than this are not asked for; lag is tens of microseconds at least
+SAMPLED_SHARE_MAX = 0.98  # Judgement: failures at the end of a run leave fewer gaps than this
+
+_FAILURES = ("skipped", "failed", "serialization", "deadlock", "other")
+_EACH_WIDTHS = (6, 7, 8)
+_AGGREGATE_WIDTHS = (6, 10, 11, 15, 16)
+# columns of an aggregate line
+_START, _COUNT, _SUM, _SQUARES, _LOW, _HIGH, _LAG_SUM, _SKIPPED, _RETRIED, _RETRIES, _FAILED = *range(7), 10, 11, 12, 13
+
+
+def sniff(source: Source) -> int:
+    """By shape: whole numbers with seconds since 1970 in the fifth column (per transaction) or the first (aggregate)."""
+    lines = source.head_text.splitlines()
+    if len(source.head) >= 1 << 16:
+        lines = lines[:-1]
+    rows = [line.split(" ") for line in lines[:20]]
+    kinds = {_kind(row) for row in rows[: max(len(rows) - 1, 1)]}
+    if not rows or len(kinds) != 1 or None in kinds or len({len(row) for row in rows[:-1]}) > 1:
+        return 0
+    return 85 if "pgbench" in PurePath(source.name).name else 60
+
+
+def _kind(row: list[str]) -> str | None:
+    """``each`` or ``aggregate`` as a line's columns say, None when it is neither."""
+    if not all(cell.isascii() and (cell.isdigit() or (i == 2 and cell in _FAILURES)) for i, cell in enumerate(row)):
+        return None
+    if len(row) in _AGGREGATE_WIDTHS and _is_epoch(row[0]) and row[2].isdigit() and _is_ordered(row):
+        return "aggregate"
+    if len(row) in _EACH_WIDTHS and _is_epoch(row[4]) and len(row[5]) <= 6:
+        return "each"
+    return None
+
+
+def _is_epoch(cell: str) -> bool:
+    return len(cell) in (9, 10) and cell >= "1" and float(cell) >= EPOCH_S_MIN
+
+
+def _is_ordered(row: list[str]) -> bool:
+    """Whether the lowest latency is at most the highest, and both fit the sum."""
+    low, high, total = float(row[4]), float(row[5]), float(row[2])
+    return low <= high <= max(total, high if row[1] == "0" else 0.0)
+
+
+def read(source: Source, request: Request) -> Capture:
+    """Series of one job named as the file, and for a per-transaction log a result with a latency histogram.
+
+    Raises:
+        InputError: a line before the last is damaged.
+    """
+    builder = CaptureBuilder(source.name, "pgbench-log", META.tool)
+    data = source.path.read_bytes()
+    kept = data[: data.rfind(b"\n") + 1]
+    if len(kept) < len(data):
+        builder.warn("cut", "the last line has no end and was dropped")
+    first = kept.split(b"\n", 1)[0].decode("ascii", errors="replace").rstrip("\r").split(" ")
+    kind = _kind(first)
+    if kind is None:
+        raise bad_line(source.name, 0, " ".join(first), "a whole line of a pgbench log")
+    job = Entity(EntityKind.JOB, PurePath(source.name.replace("!", "/")).name, UNNAMED_GUEST)
+    table = _table(kept, len(first), source.name, kind)
+    if kind == "aggregate":
+        _add_aggregate(builder, request, job, table)
+    else:
+        _add_each(builder, request, job, table, source.name)
+    return builder.build()
+
+
+def _table(data: bytes, width: int, name: str, kind: str) -> NDArray[np.float64]:
+    """The file as float64 [width, n]; the name of a failure is -1 minus its index in the list of failures.
+
+    Raises:
+        InputError: a line has another number of columns, is not of numbers, or its time is out of range.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - only this and saving need it
+    from pyarrow import csv  # noqa: PLC0415
+
+    names = [str(i) for i in range(width)]
+    types = {column: pa.int64() for column in names}
+    if kind == "each":
+        types["2"] = pa.string()
+    else:
+        types |= {column: pa.float64() for column in ("2", "3", "6", "7") if column in types}
+    try:
+        rows = csv.read_csv(
+            io.BytesIO(data),
+            csv.ReadOptions(column_names=names),
+            csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
+            csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
+        )
+    except (pa.ArrowException, ValueError) as error:
+        raise _damage(data, width, name, kind) from error
+    columns = [rows.column(i).combine_chunks() for i in range(width)]
+    if kind == "each":
+        columns[2] = _latency_or_failure(columns[2], data, name)
+    table = np.array([column.to_numpy(zero_copy_only=False) for column in columns], dtype=np.float64)
+    if not (table[[i for i in range(width) if kind == "aggregate" or i != 2]] >= 0).all():
+        raise _damage(data, width, name, kind)
+    seconds = table[4 if kind == "each" else 0]
+    wrong = np.flatnonzero((seconds < EPOCH_S_MIN) | (seconds >= EPOCH_S_MAX) | (seconds > seconds[0] + SPAN_S_MAX))
+    if len(wrong) or seconds.max() - seconds.min() > SPAN_S_MAX:
+        index = int(wrong[0]) if len(wrong) else int(seconds.argmin())
+        raise bad_line(name, index, f"a time of {seconds[index]:g}", "seconds since 1970, near those of the first line")
+    return table
+
+
+def _latency_or_failure(cells: pa.StringArray, data: bytes, name: str) -> pa.Array:  # type: ignore[name-defined] # noqa: F821
+    """Latencies in microseconds; a failure is -1 minus its index in the list of failures."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute as pc  # noqa: PLC0415
+
+    index = pc.index_in(cells, pa.array(_FAILURES))
+    numbers = pc.if_else(pc.is_valid(index), "0", cells)
+    try:
+        latencies = pc.cast(numbers, pa.int64())
+    except pa.ArrowInvalid as error:
+        raise _damage(data, 0, name, "each") from error
+    if pc.min(latencies).as_py() < 0:
+        raise _damage(data, 0, name, "each")
+    return pc.if_else(pc.is_valid(index), pc.subtract(-1, pc.cast(index, pa.int64())), latencies)
+
+
+def _damage(data: bytes, width: int, name: str, kind: str) -> InputError:
+    """The error that names the first damaged line."""
+    for index, line in enumerate(data.decode("utf-8", errors="replace").split("\n")):
+        row = line.rstrip("\r").split(" ")
+        if _kind(row) != kind or (width and len(row) != width):
+            return bad_line(name, index, line, f"{width or 'the same number of'} columns of whole numbers")
+    return bad_line(name, 0, "a number too large to be one of pgbench's", "columns of whole numbers")
+
+
+def _add_aggregate(builder: CaptureBuilder, request: Request, job: Entity, table: NDArray[np.float64]) -> None:
+    """Series of interval lines; every second-order value comes from the sums pgbench prints."""
+    table = table[:, np.argsort(table[_START], kind="stable")]
+    steps = np.diff(table[_START])
+    interval = float(np.median(steps)) if len(steps) and np.median(steps) > 0 else NAN
+    if np.isnan(interval):
+        builder.warn("no-interval", "one interval only: its length is not printed, so there are no rates")
+    shift_ns = 0 if np.isnan(interval) else round(interval * 1e9)
+    times = table[_START].astype(np.int64) * 1_000_000_000 + shift_ns
+    count = table[_COUNT]
+    if len(table) == 11:  # before 15 skipped transactions are counted, without a latency
+        count = count - table[_SKIPPED]
+    some = count > 0
+    divisor = np.where(some, count, 1.0)
+    mean = table[_SUM] / divisor
+    variance = np.maximum(table[_SQUARES] / divisor - mean**2, 0.0)
+    columns = {
+        "db_tps": count / interval,
+        "db_latency_ms": where(some, mean / US_PER_MS),
+        "db_latency_ms_stddev": where(some, np.sqrt(variance) / US_PER_MS),
+        "db_latency_ms_min": where(some, table[_LOW] / US_PER_MS),
+        "db_latency_ms_max": where(some, table[_HIGH] / US_PER_MS),
+    }
+    if len(table) > _LAG_SUM and table[_LAG_SUM].any():
+        columns["db_schedule_lag_ms"] = where(some, table[_LAG_SUM] / divisor / US_PER_MS)
+    if len(table) > _SKIPPED and table[_SKIPPED].any():
+        columns["raw.pgbench.skipped_per_s"] = table[_SKIPPED] / interval
+    if len(table) > _FAILED:
+        columns["db_failed_per_s"] = table[_FAILED:].sum(axis=0) / interval
+        columns["raw.pgbench.retries_per_s"] = table[_RETRIES] / interval
+        columns["raw.pgbench.retried_per_s"] = table[_RETRIED] / interval
+    add_columns(builder, request, job, times, columns, interval_s=interval)
+    total = float(count.sum())
+    if total > 0:
+        grand = {"mean": float(table[_SUM].sum()) / total, "min": table[_LOW][some].min(), "max": table[_HIGH][some].max()}
+        latency = {statistic: float(value) / US_PER_MS for statistic, value in grand.items()}
+        length = interval * len(times)
+        operation = Operation("transaction", total / length, count=total, latency_ms=latency)
+        start = int(times[0]) - shift_ns
+        builder.results.append(Result(META.tool, job.name, (operation,), length, start, source=builder.info.name))
+
+
+def _add_each(builder: CaptureBuilder, request: Request, job: Entity, table: NDArray[np.float64], name: str) -> None:
+    """Series per second of completion, and the exact latencies as a histogram."""
+    latency, second = table[2], table[4].astype(np.int64)
+    ends = table[4] + table[5] / 1e6
+    done = latency >= 0
+    columns, sampled = _per_second(builder, table, second), _sampled_share(table)
+    if sampled < 1.0:
+        builder.warn("sampled", f"only about {sampled:.1%} of the transactions are logged: there are no rates per second")
+        columns = {metric: values for metric, values in columns.items() if not metric.endswith(("_tps", "_per_s"))}
+    first, last = int(second.min()), int(second.max())
+    times = (np.arange(first, last + 1, dtype=np.int64) + 1) * 1_000_000_000
+    add_columns(builder, request, job, times, columns, interval_s=1.0)
+    if not done.any():
+        builder.warn("none-done", "no transaction of the log was completed")
+        return
+    begin = float((ends[done] - latency[done] / 1e6).min())
+    length = float(ends.max()) - begin
+    operations = [_operation("transaction", latency[done], length, sampled)]
+    scripts = np.unique(table[3])
+    for script in scripts if 1 < len(scripts) <= SCRIPT_COUNT_MAX else ():
+        chosen = latency[done & (table[3] == script)]
+        if len(chosen):
+            operations.append(_operation(f"script {int(script) + 1}", chosen, length, sampled))
+    result = Result(
+        tool=META.tool,
+        job=job.name,
+        operations=tuple(operations),
+        duration_s=length,
+        start_ns=round(begin * 1e6) * 1000,
+        workload={"client_count": len(np.unique(table[0]))},
+        error_count=int((latency < -1).sum()),
+        source=name,
+    )
+    builder.results.append(result)
+
+
+def _per_second(
+    builder: CaptureBuilder, table: NDArray[np.float64], second: NDArray[np.int64]
+) -> dict[str, NDArray[np.float64]]:
+    """Columns by second from the first to the last [k]; a second without a transaction has rate 0 and no latency."""
+    latency, at = table[2], second - second.min()
+    done, skipped = latency >= 0, latency == -1
+    width = int(at.max()) + 1
+    done_at, done_us = at[done], latency[done]
+    count = np.bincount(done_at, minlength=width).astype(np.float64)
+    some, divisor = count > 0, np.maximum(count, 1.0)
+    mean = np.bincount(done_at, done_us, width) / divisor
+    variance = np.bincount(done_at, (done_us - mean[done_at]) ** 2, width) / divisor
+    low, high = np.full(width, np.inf), np.full(width, -np.inf)
+    np.minimum.at(low, done_at, done_us)
+    np.maximum.at(high, done_at, done_us)
+    covered = np.ones(width, dtype=bool)
+    covered[[0, -1]] = False
+    columns = {
+        "db_tps": where(covered, count),
+        "db_latency_ms": where(some, mean / US_PER_MS),
+        "db_latency_ms_stddev": where(some, np.sqrt(variance) / US_PER_MS),
+        "db_latency_ms_min": where(some, low / US_PER_MS),
+        "db_latency_ms_max": where(some, high / US_PER_MS),
+        "db_failed_per_s": where(covered, np.bincount(at[latency < -1], minlength=width).astype(np.float64)),
+    }
+    if skipped.any():
+        per_s = np.bincount(at[skipped], minlength=width).astype(np.float64)
+        columns["raw.pgbench.skipped_per_s"] = where(covered, per_s)
+    lag_row = _lag_row(builder, table, skipped)
+    if lag_row is not None:
+        lag_us = np.bincount(done_at, table[lag_row][done], width) / divisor
+        columns["db_schedule_lag_ms"] = where(some, lag_us / US_PER_MS)
+    return columns
+
+
+def _lag_row(builder: CaptureBuilder, table: NDArray[np.float64], skipped: NDArray[np.bool_]) -> int | None:
+    """The column of the schedule lag; seven columns end with lag or with retries, which nothing but the values tell."""
+    if len(table) == 8:
+        return 6
+    if len(table) < 7 or not len(table[6]):
+        return None
+    if skipped.any() or table[6].max() > RETRY_COUNT_MAX:
+        return 6
+    builder.warn("guessed-column", f"the seventh column is taken to be retries: none is above {RETRY_COUNT_MAX}")
+    return None
+
+
+def _sampled_share(table: NDArray[np.float64]) -> float:
+    """Which share of the transactions is logged, by the gaps in each client's numbering; 1 when there are none."""
+    clients, index = np.unique(table[0], return_inverse=True)
+    last = np.zeros(len(clients))
+    np.maximum.at(last, index, table[1])
+    share = table.shape[1] / max(float(last.sum()), 1.0)
+    return share if share < SAMPLED_SHARE_MAX else 1.0
+
+
+def _operation(name: str, latency_us: NDArray[np.float64], length_s: float, share: float) -> Operation:
+    """Exact statistics of latencies [n] in microseconds; count and rate are of all transactions, logged or not."""
+    count = len(latency_us) / share
+    statistics = {
+        "mean": float(latency_us.mean()) / US_PER_MS,
+        "min": float(latency_us.min()) / US_PER_MS,
+        "max": float(latency_us.max()) / US_PER_MS,
+        "stddev": float(latency_us.std()) / US_PER_MS,
+    }
+    per_s = count / length_s if length_s > 0 else NAN
+    return Operation(name, per_s, NAN, count, statistics, sample_histogram(latency_us, "us"))

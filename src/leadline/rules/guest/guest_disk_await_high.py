@@ -1,0 +1,118 @@
+"""A disk answers too slowly as the guest sees it.
+
+Finds:
+    Await of a block device for at least 15 s, in most samples, above: 2 ms or 5 ms (warning, critical) of writes where
+    it holds a log; 10 ms or 20 ms where it holds data, 2 ms or 5 ms of reads on flash; 10 ms or 25 ms where its use is
+    not known. Only samples with 50 or more requests per second count, or with a request under way at any time.
+
+Why:
+    Await is what a read or a commit really waits, from the request's entry into the guest's queue to its completion.
+    All layers below are in it: the guest's own queue, the virtual controller, the hypervisor, fabric and array.
+
+Do:
+    Find the layer before buying disks: record esxtop on the host for the same minutes and compare await with guest
+    latency (GAVG) and device latency (DAVG). Await far above GAVG is the guest's own queue: see its depth, its
+    scheduler and the virtual controller. IOPS that stay flat while await grows are a limit (vm-iops-limit-hit).
+
+When it is wrong:
+    A deep queue of asynchronous writes (a checkpoint, a bulk load) makes await long without anyone waiting for single
+    requests. On a machine short of CPU completions are handled late. Stacked devices (LVM, md, loop) repeat the await
+    of the disk below. Utilisation near 100 % says nothing on devices that serve many requests at once.
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): log 2 to 5 ms, data 10 ms.
+    Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping: 0.55 ms on average on a healthy 1000-IOPS disk.
+    EsxtopDrill c_map.csv: 20 ms. Yellow-Bricks esxtop thresholds: 25 ms.
+    InterSystems PerfTools RanRead guide: 2 ms average of random reads on flash.
+    iostat(1): await, r_await, w_await.
+    Judgement: 5 ms critical on flash, ten times what a healthy device takes; 15 s stands for "sustained".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from leadline.core.disks import Busy, Use, block_awaits, role_said, uses
+from leadline.core.entities import Entity
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_groups
+from leadline.core.vocabulary import Layer, Role, Severity
+
+_SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
+
+META = RuleMeta(
+    code="GST107",
+    layer=Layer.GUEST,
+    severity=Severity.HIGH,
+    catalogue=("guest-disk-await-high",),
+    needs=("guest_disk_await_ms|guest_disk_await_ms_read",),
+    uses=("guest_disk_await_ms_write", "disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
+    thresholds={
+        "wal_warn": Threshold(2.0, "ms", _SLIDES),
+        "wal_crit": Threshold(5.0, "ms", _SLIDES),
+        "data_warn": Threshold(10.0, "ms", _SLIDES),
+        "data_crit": Threshold(20.0, "ms", "EsxtopDrill c_map.csv"),
+        "flash_warn": Threshold(2.0, "ms", "InterSystems PerfTools RanRead guide"),
+        "flash_crit": Threshold(5.0, "ms", "Judgement: ten times what a healthy flash device takes"),
+        "other_warn": Threshold(10.0, "ms", "EsxtopDrill c_map.csv"),
+        "other_crit": Threshold(25.0, "ms", "Yellow-Bricks esxtop thresholds"),
+        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "duration": Threshold(15.0, "s", "Judgement: long enough to be more than a burst"),
+    },
+    explains=(
+        "guest-iowait-high",
+        "guest-blocked-processes",
+        "guest-load-average-per-core",
+        "db-log-write-latency",
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Class:
+    """Disks judged by the same limits, and which of their requests count."""
+
+    limits: str
+    noun: str
+    value: Busy
+
+
+_WRITES = Busy("guest_disk_await_ms_write", (("disk_writes_per_s",), ("disk_iops",)))
+_READS = Busy("guest_disk_await_ms_read", (("disk_reads_per_s",), ("disk_iops",)))
+_CLASSES = (
+    _Class("wal", "await of the log's disk", _WRITES),
+    _Class("data", "await of the data's disk", Busy()),
+    _Class("flash", "await of the data's flash disk", _READS),
+    _Class("other", "await", Busy()),
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per whole block device."""
+    known = uses(context)
+    groups = block_awaits(context)
+    for judged in _CLASSES:
+        spec = Over(
+            metric="guest_disk_await_ms",
+            noun=judged.noun,
+            value=judged.value,
+            keep=_of_class(judged.limits, known),
+            mostly=True,
+            warn=f"{judged.limits}_warn",
+            crit=f"{judged.limits}_crit",
+        )
+        yield from role_said(over_groups(context, groups, spec), known)
+
+
+def _of_class(limits: str, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
+    def keep(_: RuleContext, entity: Entity) -> bool:
+        use = known.get(entity, Use())
+        if use.role is Role.WAL:
+            return limits == "wal"
+        if use.role is Role.DATA:
+            return limits == ("flash" if use.medium == "flash" else "data")
+        return limits == "other"
+
+    return keep

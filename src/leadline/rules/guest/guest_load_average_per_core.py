@@ -1,0 +1,54 @@
+"""More tasks want to run or wait for I/O than the guest has CPUs.
+
+Finds:
+    The 1-minute load average divided by the guest's CPUs above 0.8 (warning) or 1.0 (critical) for at least 60 s.
+
+Why:
+    Below 1 there is CPU left, at 1 none, above 1 tasks queue: a load of 80 on 32 CPUs means that on average one and a
+    half tasks wait behind each running one.
+
+Do:
+    Split the load before blaming the CPU: tasks ready to run (vmstat r) ask for CPU, blocked ones (vmstat b) for
+    quicker storage. Then add vCPUs, if the host has cores for them, or take load off; or follow the disk findings.
+
+When it is wrong:
+    Linux counts tasks in uninterruptible sleep, mostly waiting for a disk, as load: a slow disk alone raises it with
+    idle CPUs. It is an exponential average and lags behind by about a minute, at the start and at the end. In a
+    container it may be the whole machine's.
+
+Sources:
+    Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping: 0.7 to 0.8 per core is good practice, above 1 queues.
+    yaspe documentation: the same per-CPU reading.
+    Linux kernel, kernel/sched/loadavg.c: uninterruptible tasks are counted.
+    Judgement: 60 s, the time over which the average itself is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.guests import per_cpu
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="GST101",
+    layer=Layer.GUEST,
+    severity=Severity.MEDIUM,
+    catalogue=("guest-load-average-per-core",),
+    needs=("guest_load_1m", "guest.cpu_count|vm.vcpu_count"),
+    thresholds={
+        "warn": Threshold(0.8, "ratio", "Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping"),
+        "crit": Threshold(1.0, "ratio", "Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping"),
+        "duration": Threshold(60.0, "s", "Judgement: the time the average is taken over"),
+    },
+)
+
+_SPEC = Over(metric="guest_load_1m", noun="load average per CPU", kinds=(EntityKind.GUEST,), value=per_cpu)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per guest."""
+    yield from over_threshold(context, _SPEC)

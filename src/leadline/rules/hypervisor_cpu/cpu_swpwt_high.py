@@ -1,0 +1,59 @@
+"""vCPUs stand still until the hypervisor has read their memory back from its swap file.
+
+Finds:
+    Swap-wait time per vCPU above 0 % (warning) or 5 % (critical) for at least 15 s.
+
+Why:
+    When the host was short of memory it swapped out guest pages without asking the guest. A vCPU that touches such
+    a page stops until a disk has read it: milliseconds for what the database took for a memory access. A buffer pool
+    in swap is slower than no buffer pool.
+
+Do:
+    Take memory overcommitment off the host: move VMs away, and reserve all memory of the database VM. Pages that were
+    swapped out come back only when they are touched: after the shortage is over, restart the VM in a quiet hour or
+    move it to another host and let it touch its memory.
+
+When it is wrong:
+    The time counts what is read back now; the shortage itself may lie hours back. Check the host's swap rates
+    (mem-swap-rate-nonzero) for whether it still goes on.
+
+Sources:
+    Yellow-Bricks esxtop thresholds: 5 %. EsxtopDrill c_map.csv: anything above 0.
+    Judgement: 15 s is three samples of esxtop's default 5 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="CPU104",
+    layer=Layer.HYPERVISOR_CPU,
+    severity=Severity.CRITICAL,
+    catalogue=("cpu-swpwt-high",),
+    needs=("cpu_swap_wait_pct",),
+    thresholds={
+        "warn": Threshold(0.0, "pct", "EsxtopDrill c_map.csv"),
+        "crit": Threshold(5.0, "pct", "Yellow-Bricks esxtop thresholds"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time"),
+    clears=False,  # no waiting for swap says nothing about contention for cores
+)
+
+_SPEC = Over(
+    metric="cpu_swap_wait_pct",
+    noun="time waiting for hypervisor swap per vCPU",
+    kinds=(EntityKind.VCPU, EntityKind.VM),
+    roll_up=EntityKind.VM,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per VM; the worst vCPUs are the evidence."""
+    yield from over_threshold(context, _SPEC)

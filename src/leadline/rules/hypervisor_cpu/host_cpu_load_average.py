@@ -1,0 +1,61 @@
+"""The host has as much CPU work as it has cores, or more.
+
+Finds:
+    One-minute CPU load average of the host at or above 0.8 (warning) or 1.0 (critical).
+
+Why:
+    The load average counts what runs and what waits to run, relative to all physical cores: at 1.0 every core has
+    something to do, at 2.0 as much again is waiting. Utilisation ends at 100 %; the load average tells how far beyond
+    it the demand goes.
+
+Do:
+    Move VMs to other hosts or add cores until the load at peak stays below 0.8; take vCPUs from VMs that do not use
+    them. Look at the ready time of the database's own VM to see how much of the overload it bears.
+
+When it is wrong:
+    It is an average over a minute and falls slowly after a burst. It is of the whole host: VMs with reservations or
+    high shares may not feel it.
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): 1.0 is all cores in full
+    use, 2.0 and more is overload. EsxtopDrill c_map.csv: 0.8 warning, 1.0 critical.
+    Judgement: 15 s is three samples of esxtop's default 5 s; each already stands for a minute.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="CPU105",
+    layer=Layer.HYPERVISOR_CPU,
+    severity=Severity.HIGH,
+    catalogue=("host-cpu-load-average",),
+    needs=("host_cpu_load_1m",),
+    thresholds={
+        "warn": Threshold(0.8, "ratio", "EsxtopDrill c_map.csv"),
+        "crit": Threshold(
+            1.0, "ratio", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL"
+        ),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    explains=(
+        "guest-cpu-looks-idle-host-saturated",
+        "guest-run-queue-high",
+        "guest-load-average-per-core",
+        "guest-steal-time",
+        "net-drops-vm-port",
+    ),
+)
+
+_SPEC = Over(metric="host_cpu_load_1m", noun="CPU load average", kinds=(EntityKind.HOST,), inclusive=True)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per host."""
+    yield from over_threshold(context, _SPEC)

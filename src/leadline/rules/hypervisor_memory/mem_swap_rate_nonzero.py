@@ -1,0 +1,75 @@
+"""The hypervisor swaps a VM's memory to or from disk.
+
+Finds:
+    Host-level swap-in or swap-out of a VM above 0 (high) or 1 MiB/s (critical) for at least 15 s. Where no VM of a
+    host shows any, the host's own swap rates are looked at.
+
+Why:
+    Swapping is the hypervisor's last resort when memory is short: it takes pages without knowing what is in them.
+    The database sees memory it believes to be RAM answer at the speed of a disk, and nothing inside the guest
+    explains it.
+
+Do:
+    Reserve all memory of the database VM and take memory limits off it. Reduce the overcommitment of the host: move
+    VMs away, shrink those with memory to spare, or add memory.
+
+When it is wrong:
+    Swap-in may be the late echo of a shortage that is over. The rates are of the hypervisor's swap file; swapping
+    inside the guest is another rule's (guest-swap-activity).
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): both rates must be 0.
+    Yellow-Bricks esxtop thresholds: 1.
+    Judgement: 15 s is three samples of esxtop's default 5 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_any
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="MEM101",
+    layer=Layer.HYPERVISOR_MEMORY,
+    severity=Severity.CRITICAL,
+    catalogue=("mem-swap-rate-nonzero",),
+    needs=(
+        "memory_swap_read_mib_per_s|memory_swap_write_mib_per_s"
+        "|host_memory_swap_read_mib_per_s|host_memory_swap_write_mib_per_s",
+    ),
+    thresholds={
+        "warn": Threshold(
+            0.0, "mib_per_s", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL"
+        ),
+        "crit": Threshold(1.0, "mib_per_s", "Yellow-Bricks esxtop thresholds"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    explains=(
+        "cpu-swpwt-high",
+        "mem-compression-active",
+        "guest-run-queue-high",
+        "guest-load-average-per-core",
+        "guest-steal-time",
+    ),
+)
+
+_OF_VM = (
+    Over("memory_swap_read_mib_per_s", "hypervisor swap-in", kinds=(EntityKind.VM,)),
+    Over("memory_swap_write_mib_per_s", "hypervisor swap-out", kinds=(EntityKind.VM,)),
+)
+_OF_HOST = (
+    Over("host_memory_swap_read_mib_per_s", "swap-in of the host", kinds=(EntityKind.HOST,)),
+    Over("host_memory_swap_write_mib_per_s", "swap-out of the host", kinds=(EntityKind.HOST,)),
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per VM; per host where none of its VMs is found to swap."""
+    of_vms = list(over_any(context, _OF_VM))
+    yield from of_vms
+    told = {finding.entity.ancestor(EntityKind.HOST) for finding in of_vms}
+    yield from (finding for finding in over_any(context, _OF_HOST) if finding.entity not in told)

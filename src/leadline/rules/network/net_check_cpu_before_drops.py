@@ -1,0 +1,111 @@
+"""A VM's port drops packets while its vCPUs wait for a physical CPU.
+
+Finds:
+    Drops at a VM's port in the same windows in which the worst vCPU of the VM is ready for more than 5 %, for at least
+    15 s. It is a note on how to read net-drops-vm-port, not a fault of its own.
+
+Why:
+    A guest whose vCPU waits for a core does not empty its receive ring; the ring fills up and the switch drops what
+    comes next. Larger rings and faster uplinks then change nothing.
+
+Do:
+    Cure the CPU contention first and look at the drops again. Only drops that stay are the network's.
+
+When it is wrong:
+    Both may have one cause of their own, a burst of traffic that also needs CPU. Then ready time is high on the host
+    as a whole.
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): exclude a CPU problem
+    first. Broadcom KB 312565: CPU starvation, ready time included, is one of two causes of receive drops.
+    EsxtopDrill c_map.csv: 5 % ready.
+    Judgement: 15 s is three samples of esxtop's default 5 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.core.capture import SeriesGroup
+from leadline.core.entities import Entity
+from leadline.core.episodes import Episode, find_episodes, joined_windows
+from leadline.core.finding import Evidence, Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.timeline import on_same_windows, whole_of_parts
+from leadline.core.units import show
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="NET102",
+    layer=Layer.NETWORK,
+    severity=Severity.INFO,
+    catalogue=("net-check-cpu-before-drops",),
+    needs=("net_rx_dropped_pct|net_tx_dropped_pct", "cpu_ready_pct"),
+    thresholds={
+        "drops": Threshold(0.0, "pct", "Yellow-Bricks esxtop thresholds"),
+        "ready": Threshold(5.0, "pct", "EsxtopDrill c_map.csv"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    clears=False,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per port of a VM."""
+    ready: dict[Entity, list[SeriesGroup]] = {}
+    for group in context.of("cpu_ready_pct", EntityKind.VCPU, EntityKind.VM):
+        worst = whole_of_parts(group, EntityKind.VM, np.nanmax)
+        for row, vm in enumerate(worst.entities):
+            ready.setdefault(vm, []).append(worst.take([row]))
+    found: dict[Entity, list[tuple[Episode, SeriesGroup, float]]] = {}
+    for metric in ("net_rx_dropped_pct", "net_tx_dropped_pct"):
+        for group in context.of(metric, EntityKind.PORT):
+            dropping = (np.nan_to_num(group.values, nan=0.0) > context.limit("drops")).any(axis=1)
+            for index, port in enumerate(group.entities):
+                owner = port.ancestor(EntityKind.VM) if dropping[index] else None
+                for of_vm in ready.get(owner, []) if owner is not None else []:
+                    found.setdefault(port, []).extend(_both(context, group.take([index]), of_vm))
+    for port, episodes in found.items():
+        if episodes:
+            yield _finding(context, port, episodes)
+
+
+def _both(context: RuleContext, drops: SeriesGroup, ready: SeriesGroup) -> Iterator[tuple[Episode, SeriesGroup, float]]:
+    """Episodes of both at once, of the drops; with the group of the ready time and its median then."""
+    grid, dropped, waited = on_same_windows(drops, ready)
+    met = np.nan_to_num(dropped, nan=0.0) > context.limit("drops")
+    met &= np.nan_to_num(waited, nan=0.0) > context.limit("ready")
+    windows = replace(grid, metric=drops.metric, entities=drops.entities, values=dropped, source=drops.source)
+    for episode in find_episodes(windows, met, dropped, context.limit("duration")):
+        yield episode, ready, float(np.median(waited[0][episode.held]))
+
+
+def _finding(context: RuleContext, port: Entity, found: list[tuple[Episode, SeriesGroup, float]]) -> Finding:
+    episode, ready, waited = max(found, key=lambda item: item[2])
+    vm = ready.entities[0]
+    numbers = (
+        (episode.group, port, "drops", episode.median, "drops"),
+        (ready, vm, "ready time of the worst vCPU", waited, "ready"),
+    )
+    evidence = [
+        Evidence(
+            f"{noun} of {entity.label()}: median {show(value, 'pct')} over {episode.held_s:.0f} s",
+            metric=group.metric,
+            entity=entity,
+            statistic="median",
+            value=value,
+            threshold=context.limit(limit),
+            unit="pct",
+            source=context.source_name(group),
+        )
+        for group, entity, noun, value, limit in numbers
+    ]
+    return context.finding(
+        port,
+        f"{port.label()} drops packets while vCPUs of {vm.label()} are ready for {show(waited, 'pct')}: CPU first",
+        evidence,
+        windows=joined_windows([e.window for e, _, _ in found], context.limit("duration")),
+    )

@@ -1,0 +1,67 @@
+"""Commands to a device were given up on.
+
+Finds:
+    Aborted commands of a device: any in a sample is a warning, more than one per second is critical. Adapters are
+    looked at where no device was recorded.
+
+Why:
+    A guest or the hypervisor aborts a command it has waited for too long, typically 30 s or more for a Windows guest.
+    The storage did not answer at all for that time; databases see hung or failed I/O.
+
+Do:
+    Treat storage as unresponsive: array controllers and their log, fabric errors and cable or transceiver faults, path
+    state, firmware and driver of the adapter against the compatibility list. The kernel log of the host names the
+    device and the path.
+
+When it is wrong:
+    A single abort during a planned failover or a storage firmware upgrade is expected. Some management software aborts
+    inquiries to devices it must not see.
+
+Sources:
+    Yellow-Bricks esxtop thresholds: ABRTS/s, 1. EsxtopDrill c_map.csv: any is a warning.
+    Judgement: a single sample counts, because an average rate hides how rare and how bad an abort is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.disks import lowest_kind
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="STO107",
+    layer=Layer.STORAGE_PATH,
+    severity=Severity.CRITICAL,
+    catalogue=("disk-aborts",),
+    needs=("disk_aborts_per_s",),
+    thresholds={
+        "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),
+        "crit": Threshold(1.0, "per_s", "Yellow-Bricks esxtop thresholds"),
+        "duration": Threshold(0.0, "s", "Judgement: one sample is enough, aborts are rare"),
+    },
+    explains=(
+        "disk-resets",
+        "disk-davg-wal",
+        "disk-davg-data",
+        "disk-davg-generic",
+        "disk-gavg-high",
+        "disk-kavg-high",
+        "disk-qavg-high",
+        "disk-queue-full",
+        "guest-disk-await-high",
+        "guest-iowait-high",
+        "guest-blocked-processes",
+        "guest-load-average-per-core",
+        "db-log-write-latency",
+    ),
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per device and NFS volume."""
+    kinds = lowest_kind(context, "disk_aborts_per_s")
+    yield from over_threshold(context, Over("disk_aborts_per_s", "aborted commands", (*kinds, EntityKind.DATASTORE)))

@@ -1,0 +1,75 @@
+"""A device of unknown role answers slowly.
+
+Finds:
+    Device latency (DAVG) of a LUN that is neither known nor guessed to hold data or log above 10 ms (warning) or 25 ms
+    (critical) for at least 15 s. Only samples with 50 or more commands per second count, or with a command under way
+    at any time.
+
+Why:
+    DAVG is the time below the hypervisor: adapter, fabric, array, disk. What is on the device is not known, so neither
+    is how much that hurts.
+
+Do:
+    Look at the array and the fabric behind this device: load of neighbours, rebuilds, path errors. Then give the
+    device its role in the inventory file (or its virtual disk's), so that it is judged by what a database needs.
+
+When it is wrong:
+    Boot LUNs, backup targets and ISO stores may be slow without anyone waiting. Large sequential commands take longer
+    by their size alone.
+
+Sources:
+    Yellow-Bricks esxtop thresholds: 25 ms. EsxtopDrill c_map.csv: 10 ms warning.
+    datacenterdan.com, esxtop disk adapter best practice: what DAVG, KAVG and GAVG cover.
+    Broadcom KB 309140, storage device latency averages: why an average of few commands says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.disks import Busy, Use, role_said, uses
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+
+META = RuleMeta(
+    code="STO103",
+    layer=Layer.STORAGE_PATH,
+    severity=Severity.MEDIUM,
+    catalogue=("disk-davg-generic",),
+    needs=("disk_device_latency_ms",),
+    uses=("disk_iops",),
+    thresholds={
+        "warn": Threshold(10.0, "ms", "EsxtopDrill c_map.csv"),
+        "crit": Threshold(25.0, "ms", "Yellow-Bricks esxtop thresholds"),
+        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    explains=(
+        "disk-gavg-high",
+        "disk-kavg-high",
+        "disk-qavg-high",
+        "disk-queue-full",
+        "guest-disk-await-high",
+        "guest-iowait-high",
+        "guest-blocked-processes",
+        "guest-load-average-per-core",
+        "db-log-write-latency",
+    ),
+)
+_JUDGED_BY_ROLE = (Role.WAL, Role.DATA)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per device that no rule for a role judges."""
+    known = uses(context)
+    spec = Over(
+        metric="disk_device_latency_ms",
+        noun="device latency",
+        kinds=(EntityKind.DEVICE,),
+        value=Busy(),
+        keep=lambda _, entity: known.get(entity, Use()).role not in _JUDGED_BY_ROLE,
+        mostly=True,
+    )
+    yield from role_said(over_threshold(context, spec), known)

@@ -1,0 +1,82 @@
+"""A device that holds a database's log answers too slowly.
+
+Finds:
+    Device latency (DAVG) of a LUN whose role is WAL, redo or journal above 2 ms (warning) or 5 ms (critical) for at
+    least 15 s, of writes where they are told apart. Only samples with 50 or more commands per second count, or with a
+    command under way at any time.
+
+Why:
+    A transaction is committed when its log record is on stable storage, one small synchronous write after another.
+    What the device takes for it is added to every commit, and no cache of the database hides it.
+
+Do:
+    Give the log a LUN of its own on RAID 10 or flash, with the array's write cache on and battery-backed; look for a
+    rebuild, replication lag or a slow path on the array. A deeper queue does not help a commit that waits for one
+    write.
+
+When it is wrong:
+    A role guessed from a name may be wrong; the finding says when it was guessed. A large command among few (XCOPY,
+    unmap) raises the average of all: the least load filters that. Where the log shares the LUN with data, the data's
+    reads are in the average of commands.
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): DAVG of a WAL LUN below
+    2 to 5 ms.
+    Broadcom KB 309140, storage device latency averages: why an average of few commands says nothing.
+    Yellow-Bricks esxtop thresholds: what DAVG covers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.disks import Busy, role_said, uses
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+
+_SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
+
+META = RuleMeta(
+    code="STO101",
+    layer=Layer.STORAGE_PATH,
+    severity=Severity.HIGH,
+    catalogue=("disk-davg-wal",),
+    needs=("disk_device_latency_ms|disk_device_latency_ms_write",),
+    uses=("disk_iops", "disk_writes_per_s"),
+    thresholds={
+        "warn": Threshold(2.0, "ms", _SLIDES),
+        "crit": Threshold(5.0, "ms", _SLIDES),
+        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    explains=(
+        "disk-gavg-high",
+        "disk-kavg-high",
+        "disk-qavg-high",
+        "disk-queue-full",
+        "guest-disk-await-high",
+        "guest-iowait-high",
+        "guest-blocked-processes",
+        "guest-load-average-per-core",
+        "db-log-write-latency",
+    ),
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per device whose role is WAL."""
+    known = uses(context)
+    writes = bool(context.of("disk_device_latency_ms_write", EntityKind.DEVICE))
+    rates = (("disk_writes_per_s",), ("disk_iops",)) if writes else (("disk_iops",), ("disk_writes_per_s",))
+    every = bool(context.of("disk_device_latency_ms", EntityKind.DEVICE))
+    spec = Over(
+        metric="disk_device_latency_ms" if every else "disk_device_latency_ms_write",
+        noun="device latency of the log's LUN",
+        kinds=(EntityKind.DEVICE,),
+        value=Busy("disk_device_latency_ms_write", rates),
+        keep=lambda _, entity: entity in known and known[entity].role is Role.WAL,
+        mostly=True,
+    )
+    yield from role_said(over_threshold(context, spec), known)

@@ -1,0 +1,61 @@
+"""Commands wait in the hypervisor's queue for the device.
+
+Finds:
+    Queue latency (QAVG) of a device above 0.5 ms (warning) or 1 ms (critical) for at least 15 s, in samples with 50 or
+    more commands per second, or with a command queued at any time.
+
+Why:
+    QAVG is the part of kernel latency a command spends waiting for a slot in the device's queue. It grows as soon as
+    more is outstanding than the queue holds, though the array may still be quick.
+
+Do:
+    See how full the queue is (disk-queue-full). Raise the device's queue depth and the number of outstanding requests
+    per world together, use more LUNs and paravirtual controllers, or lower the number of sessions that do I/O at once.
+
+When it is wrong:
+    A burst of a checkpoint or a backup queues without anyone waiting for it; the duration filters short ones. A device
+    that is slow itself fills its queue: DAVG is the cause then.
+
+Sources:
+    EsxtopDrill c_map.csv: 0.5 ms warning, 1 ms critical.
+    Broadcom KB 309140, storage device latency averages: why an average of few commands says nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.disks import Busy
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="STO105",
+    layer=Layer.STORAGE_PATH,
+    severity=Severity.MEDIUM,
+    catalogue=("disk-qavg-high",),
+    needs=("disk_queue_latency_ms",),
+    uses=("disk_iops",),
+    thresholds={
+        "warn": Threshold(0.5, "ms", "EsxtopDrill c_map.csv"),
+        "crit": Threshold(1.0, "ms", "EsxtopDrill c_map.csv"),
+        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    explains=("disk-gavg-high", "guest-disk-await-high", "guest-iowait-high", "guest-blocked-processes"),
+)
+
+_SPEC = Over(
+    metric="disk_queue_latency_ms",
+    noun="queue latency",
+    kinds=(EntityKind.DEVICE,),
+    value=Busy(),
+    mostly=True,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per device."""
+    yield from over_threshold(context, _SPEC)
