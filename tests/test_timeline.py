@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.core.capture import CaptureBuilder, SeriesGroup
+from leadline.app.diagnosing import diagnose
+from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.entities import Entity
+from leadline.core.finding import Finding
 from leadline.core.rule import RuleContext, RuleMeta
 from leadline.core.timeline import host_groups, on_same_windows, whole_of_parts, window_mean
 from leadline.core.vocabulary import EntityKind, Layer, Severity
@@ -129,3 +131,38 @@ def test_means_of_a_partition_weigh_up_to_the_mean_of_the_whole(
     parts = list(pairwise(edges))
     weighed = sum(mean * (end - start) for mean, (start, end) in zip(means(group, *parts), parts, strict=True))
     assert weighed / length == pytest.approx(float(np.mean(values)), abs=1e-4)
+
+
+def two_recordings(guest_start_s: float, clock_known: bool = True) -> Capture:
+    """A guest recorded every second for 40 s at 60 %, and its VM every 5 s for two minutes at 20 % ready."""
+    guest = CaptureBuilder("vmstat.txt", "vmstat", "vmstat")
+    times = ((guest_start_s + 1 + np.arange(40)) * 1e9).astype(np.int64)
+    guest.add_series("guest_cpu_busy_pct", GUEST, times, np.full(40, 60.0))
+    host = CaptureBuilder("esxtop.csv", "esxtop", "esxtop")
+    vm = Entity(EntityKind.VM, "db01", HOST)
+    host.add_series("cpu_ready_pct", vm, ((5 + 5 * np.arange(24)) * 1e9).astype(np.int64), np.full(24, 20.0))
+    return Capture.merged([guest.build(clock_known=clock_known), host.build()])
+
+
+def contention_seen(capture: Capture) -> list[Finding]:
+    return list(diagnose(capture, rules=["guest-cpu-looks-idle-host-saturated"]).findings)
+
+
+def test_guest_and_hypervisor_are_compared_where_their_recordings_overlap() -> None:
+    (finding,) = contention_seen(two_recordings(guest_start_s=30))
+    assert str(finding.entity) == "host:esx01/vm:db01"
+    assert [(w.start_ns / 1e9, w.end_ns / 1e9) for w in finding.windows] == [(30, 70)]
+    assert [(e.metric, e.value, e.source) for e in finding.evidence] == [
+        ("guest_cpu_busy_pct", 60.0, "vmstat.txt"),
+        ("cpu_ready_pct", 20.0, "esxtop.csv"),
+    ]
+    assert finding.guessed == ()
+
+
+def test_recordings_of_different_times_are_not_compared() -> None:
+    assert contention_seen(two_recordings(guest_start_s=500)) == []
+
+
+def test_an_assumed_clock_is_said() -> None:
+    (finding,) = contention_seen(two_recordings(guest_start_s=30, clock_known=False))
+    assert finding.guessed == ("the clock of vmstat.txt",)

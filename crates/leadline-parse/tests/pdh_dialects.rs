@@ -1,6 +1,7 @@
 //! Random recordings in every dialect at once, against the numbers they were made from.
 #![allow(
     clippy::unwrap_used,
+    clippy::struct_excessive_bools,
     clippy::float_cmp,
     clippy::format_push_string,
     clippy::cast_possible_wrap,

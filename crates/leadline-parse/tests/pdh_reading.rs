@@ -250,3 +250,13 @@ fn the_writer_writes_what_esxtop_writes() {
             .contains("cannot write the header")
     );
 }
+
+#[test]
+fn the_zone_may_be_given_in_three_ways() {
+    let scratch = Scratch::new("zones");
+    for zone in ["UTC", "(UTC)(0)", UTC] {
+        write::write_header(&scratch.0, zone, ["\\\\h\\A\\z"].into_iter()).unwrap();
+        let text = std::fs::read_to_string(&scratch.0).unwrap();
+        assert_eq!(text, format!("\"{UTC}\",\"\\\\h\\A\\z\"\n"));
+    }
+}

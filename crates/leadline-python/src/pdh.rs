@@ -275,7 +275,7 @@ impl PdhTable {
 
 /// Create (or empty) a file and write the header of a recording.
 ///
-/// zone is a zone name, or "(Name)(minutes)" in full; cells are counter paths.
+/// zone is a zone name (then at UTC), "(Name)(minutes)", or the whole first cell; cells are counter paths.
 /// Raises ParseError when the file cannot be written.
 #[pyfunction]
 fn pdh_write_header(py: Python<'_>, path: PathBuf, zone: &str, cells: Vec<String>) -> PyResult<()> {

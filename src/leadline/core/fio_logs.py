@@ -25,16 +25,13 @@ if TYPE_CHECKING:
     from leadline.core.source import Source
 
 CHUNK_BYTES = 16 << 20  # of text held at a time; a log of any length is read in this much memory and its columns
-VALUE_COLUMN_COUNT = (
-    5  # time, value, maximum or direction, direction or size, size or priority; later ones are not used
-)
+VALUE_COLUMN_COUNT = 5  # time, value, maximum or direction, direction or size, size or priority; the rest is not used
 EPOCH_MS_MIN = 10**11  # a time above is since 1970 (log_unix_epoch), below since the job's start: 1973 or three years
 ELAPSED_SLACK_MS = 1000  # Judgement: rows are stamped with the window's end, completions may come a little later
 WANDER_MS = 10.0  # Judgement: above this, the times of windowed rows move because completions are rare, not by jitter
 _NAME = re.compile(
     r"(?:^|[/\\!])(?P<job>[^/\\!]*?)_?(?P<kind>clat_hist|bw|iops|slat|clat|lat)(?:\.(?P<number>\d+))?\.log$"
 )
-_NO_NUMBER = re.compile(rb"[^0-9,\n]")
 _ROW = re.compile(rb"\s*\d+\s*(?:,\s*(?:0x[0-9a-fA-F]+|\d+)\s*)+,?\s*")
 
 
@@ -143,7 +140,7 @@ def _parse(text: bytes, width: int, wanted: int) -> list[NDArray[np.int64]] | No
         lean = re.sub(rb"\n+", b"\n", lean).lstrip(b"\n")
     if b",\n" in lean:
         lean = lean.replace(b",\n", b"\n")
-    if lean.count(b",") != (width - 1) * lean.count(b"\n") or _NO_NUMBER.search(lean):
+    if lean.count(b",") != (width - 1) * lean.count(b"\n") or lean.translate(None, b"0123456789,\n"):
         return None
     try:
         frame = pl.read_csv(
@@ -232,3 +229,13 @@ def _wander_ms(times_ms: NDArray[np.int64]) -> float:
     steps = np.diff(times_ms)
     steps = steps[steps > 0]
     return float(np.median(np.abs(steps - np.median(steps)))) if len(steps) > 2 else 0.0
+
+
+def runs_of(ordered: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp]]:
+    """The distinct values of an ascending int64 [n], where each begins, and how often it is there.
+
+    >>> [part.tolist() for part in runs_of(np.array([3, 3, 7]))]
+    [[3, 7], [0, 2], [2, 1]]
+    """
+    first = np.concatenate(([0], np.flatnonzero(np.diff(ordered)) + 1))
+    return ordered[first], first, np.diff(np.append(first, len(ordered)))

@@ -87,6 +87,7 @@ class Scheme:
         fields: the tool's own names and what they become.
         entity_of: the entity of an item of a group; None when canonical metrics do not speak of it.
         scales: multipliers of own names beside the unit, for instance KiB per memory page.
+        sums: metrics a tool splits in parts, with the own names to add, in the metric's unit.
         derive: adds metrics computed from others, in place; called on one value per row.
     """
 
@@ -94,6 +95,7 @@ class Scheme:
     fields: Mapping[str, Field]
     entity_of: Callable[[str, str], Entity | None]
     scales: Mapping[str, float] = field(default_factory=dict)
+    sums: tuple[tuple[str, tuple[str, ...]], ...] = ()
     derive: Callable[[Columns], None] = _derive_nothing
     guest: Entity = UNNAMED_GUEST
 
@@ -162,6 +164,9 @@ def _canonical(table: SampleTable, scheme: Scheme, values: NDArray[np.float64]) 
         elif known.metric not in columns:  # a tool may print one thing in two units; the first is as good
             scale = factor(known.unit, metric_of(known.metric).unit) * scheme.scales.get(name, 1.0)
             columns[known.metric] = values[:, j] * scale
+    for metric, parts in scheme.sums:
+        if all(part in table.columns for part in parts):
+            columns[metric] = values[:, [table.columns.index(part) for part in parts]].sum(axis=1)
     scheme.derive(columns)
     return columns, leftover
 

@@ -47,6 +47,7 @@ from leadline.core.fio_logs import (
     log_name,
     looks_like_rows,
     read_rows,
+    runs_of,
 )
 from leadline.core.histogram import Histogram
 from leadline.core.importer import Field, ImporterMeta, Request
@@ -240,7 +241,7 @@ class _Series:
 
     def windowed(self, builder: CaptureBuilder) -> Columns:
         """Rows as samples."""
-        times, first, often = np.unique(self.times_ms, return_index=True, return_counts=True)
+        times, first, often = runs_of(self.times_ms)
         values = np.add.reduceat(self.log.mean[self.held].astype(np.float64), first) / often * self.scale
         if len(times) < len(self.held):
             count = len(self.held) - len(times)
@@ -272,7 +273,7 @@ class _Series:
             highest = np.maximum.reduceat(self.log.mean[self.held], first)
             return "job_latency_ms_max", ends + self._origin_ms, highest * self.scale, _BIN_MS / 1e3
         values = self.log.mean if self.log.highest is None else self.log.highest
-        times, first = np.unique(self.times_ms, return_index=True)
+        times, first, _ = runs_of(self.times_ms)
         return "job_latency_ms_max", times, np.maximum.reduceat(values[self.held], first) * self.scale, None
 
     @property
@@ -283,7 +284,7 @@ class _Series:
     def _seconds(self) -> tuple[NDArray[np.int64], NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]]:
         """Seconds with rows: their numbers, first rows, row counts, and ends in ms (the last where the rows end)."""
         times = self.times_ms - self._origin_ms
-        seconds, first, count = np.unique(times // _BIN_MS, return_index=True, return_counts=True)
+        seconds, first, count = runs_of(times // _BIN_MS)
         return seconds, first, count, np.minimum((seconds + 1) * _BIN_MS, int(times[-1]) + 1)
 
     def operation(self) -> Operation:

@@ -49,46 +49,52 @@ from leadline.core.sysstat_export import read_json
 from leadline.core.tables import Columns, Scheme, emit
 from leadline.core.vocabulary import EntityKind, Layer
 
-_TEXT_FIELDS = {
-    "%usr": Field("process_cpu_user_pct", "pct"),
-    "%user": Field("process_cpu_user_pct", "pct"),
-    "%system": Field("process_cpu_system_pct", "pct"),
-    "%wait": Field("process_cpu_wait_pct", "pct"),
-    "%CPU": Field("process_cpu_pct", "pct"),
-    "majflt/s": Field("guest_major_faults_per_s", "per_s"),
-    "VSZ": Field("process_memory_virtual_kib", "kib"),
-    "RSS": Field("process_memory_resident_kib", "kib"),
-    "kB_rd/s": Field("process_read_kib_per_s", "kib_per_s"),
-    "kB_wr/s": Field("process_write_kib_per_s", "kib_per_s"),
-    "iodelay": Field("process_io_delay_count", "count"),
-    "cswch/s": Field("guest_context_switches_per_s", "per_s"),
-}
-_JSON_FIELDS = {
-    "task-cpu-load.usr": _TEXT_FIELDS["%usr"],
-    "task-cpu-load.system": _TEXT_FIELDS["%system"],
-    "task-cpu-load.wait": _TEXT_FIELDS["%wait"],
-    "task-cpu-load.cpu": _TEXT_FIELDS["%CPU"],
-    "task-memory.majflt/s": _TEXT_FIELDS["majflt/s"],
-    "task-memory.VSZ": _TEXT_FIELDS["VSZ"],
-    "task-memory.RSS": _TEXT_FIELDS["RSS"],
-    "io.kB_rd/s": _TEXT_FIELDS["kB_rd/s"],
-    "io.kB_wr/s": _TEXT_FIELDS["kB_wr/s"],
-    "io.iodelay": _TEXT_FIELDS["iodelay"],
-    "context-switch.cswch/s": _TEXT_FIELDS["cswch/s"],
+_FIELDS = {
+    "task-cpu-load": {
+        "%usr usr": Field("process_cpu_user_pct", "pct"),
+        "%user user": Field("process_cpu_user_pct", "pct"),
+        "%system system": Field("process_cpu_system_pct", "pct"),
+        "%wait wait": Field("process_cpu_wait_pct", "pct"),
+        "%CPU cpu": Field("process_cpu_pct", "pct"),
+    },
+    "task-memory": {
+        "minflt/s": Field("guest_page_faults_per_s", "per_s"),
+        "majflt/s": Field("guest_major_faults_per_s", "per_s"),
+        "VSZ": Field("process_memory_virtual_kib", "kib"),
+        "RSS": Field("process_memory_resident_kib", "kib"),
+    },
+    "io": {
+        "kB_rd/s": Field("process_read_kib_per_s", "kib_per_s"),
+        "kB_wr/s": Field("process_write_kib_per_s", "kib_per_s"),
+        "iodelay": Field("process_io_delay_count", "count"),
+    },
+    "context-switch": {
+        "cswch/s": Field("guest_context_switches_per_s", "per_s"),
+        "nvcswch/s": Field("guest_context_switches_per_s", "per_s"),
+    },
 }
 
 META = ImporterMeta(
     tool="pidstat",
     layers=(Layer.GUEST,),
-    fields={**_TEXT_FIELDS, **_JSON_FIELDS},
+    fields={
+        **{names.split()[0]: known for fields in _FIELDS.values() for names, known in fields.items()},
+        **{f"{topic}.{n.split()[-1]}": known for topic, fields in _FIELDS.items() for n, known in fields.items()},
+    },
     record="pidstat -h -d -u -r -w 1 > pidstat.txt",
 )
 
-_NOT_NUMBERS = frozenset({"UID", "USER", "PID", "TGID", "TID", "CPU", "prio", "policy", "Command"})
-_SUMS = (  # pidstat splits what the canonical metric counts together
-    ("guest_context_switches_per_s", ("cswch/s", "context-switch.cswch/s"), ("nvcswch/s", "context-switch.nvcswch/s")),
-    ("guest_page_faults_per_s", ("minflt/s", "task-memory.minflt/s"), ("majflt/s", "task-memory.majflt/s")),
+# pidstat splits what the canonical metrics count together.
+_SUMS = tuple(
+    (metric, (f"{prefix}{one}", f"{prefix}{other}"))
+    for metric, topic, one, other in (
+        ("guest_context_switches_per_s", "context-switch.", "cswch/s", "nvcswch/s"),
+        ("guest_page_faults_per_s", "task-memory.", "minflt/s", "majflt/s"),
+    )
+    for prefix in ("", topic)
 )
+_SPLIT = {metric for metric, _ in _SUMS}
+_NOT_NUMBERS = frozenset({"UID", "USER", "PID", "TGID", "TID", "CPU", "prio", "policy", "Command"})
 _NAME_LENGTH_MAX = 80  # Judgement: enough to know a command line by, with -l they can have thousands of characters
 _KWORKER = re.compile(r"^(kworker/[^+\-]+)[+\-].*$")
 _PID = re.compile(r"\b(?:PID|TGID)\b.*\bCommand\s*$")
@@ -122,15 +128,57 @@ def read(source: Source, request: Request) -> Capture:
         del group
         return Entity(EntityKind.PROCESS, item, guest)
 
+    fields = {name: known for name, known in META.fields.items() if known.metric not in _SPLIT}
+    scheme = Scheme("pidstat", fields, process, sums=_SUMS, derive=_without_refused, guest=guest)
     for table in recording.tables.values():
-        fields = dict(META.fields)
-        for metric, one, other in _SUMS:
-            names = set(table.columns)
-            if not (names & set(one) and names & set(other)):
-                fields = {name: known for name, known in fields.items() if known.metric != metric}
-        extra = {name: Field(_PART + name, "unknown") for _, *parts in _SUMS for name in parts[0] + parts[1]}
-        del extra
-        scheme = Scheme("pidstat", fields, process, derive=_without_refused, guest=guest)
         times = times_of(recording, table, request, builder)
         emit(table, times, scheme, builder, request, since_boot=boot or table.starts_at_boot)
-    return builder.build(host=guest.name, clock_known=clock_known(recording, request, builder))
+    host = recording.banners[0].host if recording.banners else None
+    return builder.build(host=host, clock_known=clock_known(recording, request, builder))
+
+
+def _layout(words: list[str]) -> Layout | None:
+    """The layout below a heading: numbers by place, the command is all the rest of the line."""
+    identity = next((name for name in ("PID", "TGID") if name in words), None)
+    if identity is None or words[-1] != "Command":
+        return None
+    width, pid_at = len(words), words.index(identity)
+    thread_at = words.index("TID") if "TID" in words else None
+    kept = [j for j, name in enumerate(words) if name not in _NOT_NUMBERS]
+
+    def parse(text: str) -> tuple[str, list[float]] | None:
+        tokens = text.split(None, width - 1)
+        if len(tokens) != width:
+            message = f"{len(tokens)} columns"
+            raise ValueError(message)
+        if thread_at is not None and tokens[thread_at] != "-":
+            return None
+        if not tokens[pid_at].isdigit():
+            raise ValueError(tokens[pid_at])
+        try:
+            values = [float(tokens[j]) for j in kept]
+        except ValueError:
+            values = [number(tokens[j]) for j in kept]
+        return _name(tokens[-1], tokens[pid_at]), values
+
+    return Layout("PID", tuple(words[j] for j in kept), parse)
+
+
+def _json_process(entry: Mapping[str, Any]) -> str | None:
+    """The process of an entry, None for a thread."""
+    if entry.get("TID"):
+        return None
+    return _name(str(entry["cmd"]), str(entry.get("PID") or entry["TGID"]))
+
+
+def _name(command: str, pid: str) -> str:
+    """Name and number; a kernel worker's name ends in its present task, which is not part of it."""
+    plain = " ".join(command.split())
+    plain = _KWORKER.sub(r"\1", plain)[:_NAME_LENGTH_MAX]
+    return f"{plain}[{pid}]"
+
+
+def _without_refused(columns: Columns) -> None:
+    """Negative numbers stand for counters the kernel did not let pidstat read."""
+    for name, column in columns.items():
+        columns[name] = np.where(column < 0, np.nan, column)

@@ -63,7 +63,7 @@ BUCKET_RATIO = float(np.exp((np.log(1e5) - np.log(1e-3)) / 1023))  # one bucket 
 PRINTED_STEP_MS = 0.0005  # half of the last digit a histogram line prints
 BYTES_PER_MIB = 1024.0**2
 
-_D = r"(\d+(?:\.\d+)?)"
+_D = r"(\d{1,15}(?:\.\d{1,9})?)"
 _INTERVAL = re.compile(r"\[\s*(\d+(?:\.\d+)?)s\s*\] (.*)")
 _OLTP = re.compile(
     rf"(?:thds|threads): (\d+),? tps: {_D},? (?:qps: {_D}|reads(?:/s)?: {_D},? writes(?:/s)?: {_D},?)"
@@ -77,13 +77,17 @@ _FILEIO = re.compile(
 _EVENTS = re.compile(rf"thds: (\d+) eps: {_D} lat \(ms,(?P<share>\d+)%\): {_D}\s*")
 _MEMORY = re.compile(rf"{_D} Mi?B/sec\s*")
 _OTHER = re.compile(r"queue length: \d+, concurrency: \d+\s*|Checkpoint report:\s*")
-_BUCKET = re.compile(r"\s*(\d+\.\d+) \|[* ]*?(\d+)\s*$")
+_BUCKET = re.compile(r"\s*(\d+\.\d+) \|[* ]*?(\d{1,15})\s*$")
 _BANNER = re.compile(r"sysbench (\d[\w.-]*)")
 _PAIR = re.compile(r"\s*([A-Za-z][\w /,:'-]*?(?: \(ms\)|\(s\))?):\s+([\d.]+)\s*(?:\(([\d.]+) per sec(?:ond)?\.?\))?")
 _PERCENTILE = re.compile(r"\s*(?:approx\.\s+)?([\d.]+)(?:th|st|nd|rd)? percentile:\s+([\d.]+)")
 _OLD_FILEIO = re.compile(r"Operations performed:\s+(\d+) [Rr]eads?, (\d+) [Ww]rites?, (\d+) Other")
 _TRANSFERRED = re.compile(rf"\s*{_D} Mi?B transferred \({_D} Mi?B/sec\)")
-_BLOCK_STARTS = ("SQL statistics:", "OLTP test statistics:", "File operations:", "CPU speed:", "Latency histogram")
+_IOPS = re.compile(rf"\s*(read|write|fsync):\s+IOPS={_D}(?: {_D} MiB/s)?")
+_BLOCK_STARTS = (
+    "SQL statistics:", "OLTP test statistics:", "File operations:", "Throughput:", "CPU speed:", "Latency histogram"
+)  # fmt: skip
+_LATE_STARTS = ("General statistics:", "Test execution summary:")
 _MARK = re.compile(r"^sysbench \d|^\[\s*\d+s\s*\] (?:thds|threads|reads|\d)|^Running the test with following options:", re.M)
 
 
@@ -213,16 +217,20 @@ def _take_text(line: str, run: _Run, builder: CaptureBuilder) -> None:
         run.options |= {k: int(v) if v.isdigit() else v for k, v in zip(keys, option.groups(), strict=True) if v}
         return
     bucket, percentile = _BUCKET.match(line), _PERCENTILE.match(line)
-    if not run.blocks and (stripped == "General statistics:" or _OLD_FILEIO.match(line) or _TRANSFERRED.match(line)):
+    if not run.blocks and (stripped in _LATE_STARTS or _OLD_FILEIO.match(line) or _TRANSFERRED.match(line)):
         run.blocks.append({})
     if not run.blocks:
         return
     block = run.blocks[-1]
     pair, old, moved = _PAIR.match(line), _OLD_FILEIO.match(line), _TRANSFERRED.match(line)
+    iops = _IOPS.match(line)
     if bucket:
         block.setdefault("histogram", []).append((float(bucket[1]), int(bucket[2])))
     elif percentile:
         _put(block, f"p{percentile[1]}", percentile[2])
+    elif iops:
+        block[f"{iops[1]}s/s"] = float(iops[2])
+        _put(block, {"read": "read, mib/s", "write": "written, mib/s"}.get(iops[1], "-"), iops[3])
     elif old:
         block |= {"old reads": float(old[1]), "old writes": float(old[2]), "old other": float(old[3])}
     elif moved:

@@ -13,7 +13,8 @@ const DECIMALS_MAX: usize = 9;
 /// Above this a scaled value may not be exact in 64 bits of mantissa, and the general formatter is used.
 const SCALED_MAX: f64 = 9.0e15;
 
-/// Creates (or empties) `path` and writes the header. `zone` is a zone name, or `(Name)(minutes)` in full.
+/// Creates (or empties) `path` and writes the header. `zone` is a zone name (then at UTC), `(Name)(minutes)`, or the whole
+/// first cell, `(PDH-CSV 4.0) (Name)(minutes)`.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -24,7 +25,9 @@ pub fn write_header<'a>(
 ) -> Result<(), ParseError> {
     let write = || -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
-        if zone.starts_with('(') {
+        if zone.starts_with("(PDH-") {
+            write!(out, "\"{zone}\"")?;
+        } else if zone.starts_with('(') {
             write!(out, "\"(PDH-CSV 4.0) {zone}\"")?;
         } else {
             write!(out, "\"(PDH-CSV 4.0) ({zone})(0)\"")?;

@@ -2,7 +2,7 @@
 
 Finds:
     Floppy, CD-ROM, serial, parallel, USB and sound devices of a VM: low where one is connected, informative where they
-    are only there.
+    are only there. A CD-ROM drive with nothing connected is left out.
 
 Why:
     Such devices are polled or emulated by the hypervisor and cost some CPU; a connected CD image or host device keeps
@@ -43,13 +43,14 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM; what is connected is named first."""
     for vm in context.inventory.of_kind(EntityKind.VM):
         fact = context.inventory.fact(vm, "virtual_devices")
-        if fact is None or not fact.value:
+        devices = [device for device in fact.value if _counts(device)] if fact is not None else []
+        if fact is None or not devices:
             continue
-        connected = [device for device in fact.value if device["connected"]]
-        names = ", ".join(device["name"] for device in connected or fact.value)
+        connected = [device for device in devices if device["connected"]]
+        names = ", ".join(device["name"] for device in connected or devices)
         evidence = [
             Evidence(f"{device['name']} ({device['type']}) is {_state(device)}", entity=vm, source=fact.source)
-            for device in fact.value
+            for device in devices
         ]
         yield context.finding(
             vm,
@@ -57,6 +58,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
             evidence,
             severity=META.severity if connected else Severity.INFO,
         )
+
+
+def _counts(device: Mapping[str, Any]) -> bool:
+    return device["type"] != "cdrom" or device["connected"] is not False
 
 
 def _state(device: Mapping[str, Any]) -> str:

@@ -1,0 +1,66 @@
+# What people type: make run, make test. What developers type: make lint, fmt, bench, docs, new.
+.DELETE_ON_ERROR:
+.PHONY: run test test-slow lint fmt bench bench-import bench-faults bench-iostat docs new lock clean
+
+PY := .venv/bin/python
+BIN := .venv/bin
+READY := .venv/.ready
+RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
+EXAMPLE := examples/incidents/throttled-disk
+
+run: $(READY)
+	@$(BIN)/leadline diagnose $(EXAMPLE)
+	@printf '\nThat was an incident recorded with real tools; examples/incidents says what was done to the machine.\nNext:\n  source .venv/bin/activate\n  leadline diagnose YOUR-RECORDINGS...   esxtop, iostat, vmstat, sar, fio, pgbench, folders, archives\n  leadline --help\n'
+
+$(READY): requirements.lock pyproject.toml scripts/setup.sh $(RUST_SOURCES)
+	@scripts/setup.sh
+
+test: $(READY)
+	cargo test --workspace --quiet
+	$(BIN)/pytest -q -n auto --dist loadfile
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(PY) -m mypy.stubtest leadline._core
+	$(BIN)/lint-imports
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --quiet -- -D warnings
+	$(BIN)/pytest -q -p no:randomly tests/test_house_rules.py tests/test_registry.py
+
+fmt: $(READY)
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+	cargo fmt --all
+
+bench: bench-import bench-iostat bench-faults
+
+bench-import: $(READY)
+	$(PY) -m benches.bench_import
+
+bench-iostat: $(READY)
+	$(PY) -m benches.bench_iostat
+
+bench-faults: $(READY)
+	$(PY) -m benches.bench_faults
+
+docs: $(READY)
+	$(PY) scripts/reference.py
+	$(BIN)/mkdocs build --quiet --strict --site-dir site
+
+new: $(READY)
+	$(PY) scripts/new_unit.py $(filter-out new,$(MAKECMDGOALS))
+
+lock:
+	uv lock --quiet
+	uv export --quiet --all-groups --no-emit-project --no-header --no-annotate --format requirements-txt -o requirements.lock
+
+clean:
+	rm -rf .venv .tools target site docs/reference
+
+# `make new rule cpu-foo-high`: the words after `new` are arguments, not targets.
+ifeq (new,$(firstword $(MAKECMDGOALS)))
+$(filter-out new,$(MAKECMDGOALS)):
+	@:
+endif

@@ -1,0 +1,49 @@
+"""Precision and recall of the diagnosis over injected faults: ``make bench-faults``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from benches.fault_trials import SIZES, Trial, fault_names, run_trial
+
+
+def main() -> int:
+    """Run every fault and healthy captures over the sizes and seeds; exit 1 when anything was wrong."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="captures per fault and size")
+    parser.add_argument("--sizes", nargs="+", default=list(SIZES), choices=list(SIZES))
+    parser.add_argument("--faults", nargs="+", default=fault_names(), choices=fault_names())
+    options = parser.parse_args()
+    trials: list[Trial] = []
+    with tempfile.TemporaryDirectory() as name:
+        for size in options.sizes:
+            for fault in [*options.faults, None]:
+                found = [run_trial(size, seed, fault, Path(name)) for seed in range(1, options.seeds + 1)]
+                trials.extend(found)
+                right = sum(1 for trial in found if not trial.misses)
+                print(f"{size:<8}{fault or 'healthy':<24}{right}/{len(found)}")
+                for trial in found:
+                    for miss in trial.misses:
+                        print(f"        seed {trial.seed}: {miss}")
+    return report(trials)
+
+
+def report(trials: list[Trial]) -> int:
+    """Print the totals."""
+    faulty = [trial for trial in trials if trial.injected is not None]
+    healthy = [trial for trial in trials if trial.injected is None]
+    hit = sum(1 for trial in faulty if not trial.misses)
+    accusations = sum(len(trial.accusations) for trial in trials)
+    right = sum(trial.right_accusations for trial in trials)
+    quiet = sum(1 for trial in healthy if not trial.misses)
+    print(f"\nrecall     {hit / len(faulty):.3f}  top finding right in {hit} of {len(faulty)} captures with a fault")
+    print(f"precision  {right / max(accusations, 1):.3f}  {right} of {accusations} accusations name the injected fault")
+    print(f"healthy    {quiet} of {len(healthy)} captures without a finding of medium or above")
+    return 0 if hit == len(faulty) and quiet == len(healthy) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

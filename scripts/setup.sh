@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# Sets up everything `make run` and `make test` need: uv, the locked Python environment, the Rust extension, and, where
+# we may, the Debian packages of the tools Leadline reads recordings of. Safe to run again; as root or as a user.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Packages, and the program each is there for.
+PACKAGES="sysstat:sadf procps:vmstat fio:fio ioping:ioping postgresql:postgres postgresql-contrib:pgbench \
+sysbench:sysbench iperf3:iperf3"
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+fail() { say "$*"; exit 4; }
+
+have() { PATH="$PATH:/usr/sbin:/sbin:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" command -v "$1" >/dev/null 2>&1; }
+
+install_packages() {
+    local missing=""
+    for pair in $PACKAGES; do
+        have "${pair#*:}" || missing="$missing ${pair%%:*}"
+    done
+    [ -n "$missing" ] || return 0
+    if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+        say "not installed (needs root):$missing; Leadline works without, 'leadline doctor' says what is lost"
+        return 0
+    fi
+    say "installing$missing"
+    # shellcheck disable=SC2086
+    { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing; } \
+        >/dev/null || say "could not install$missing; going on without"
+}
+
+find_uv() {
+    if command -v uv >/dev/null 2>&1; then echo uv; return; fi
+    if [ ! -x .tools/bin/uv ]; then
+        say "installing uv into .tools"
+        python3 -m venv .tools 2>/dev/null || {
+            [ "$(id -u)" -eq 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
+            python3 -m venv --clear .tools || fail "no Python venv module: apt-get install python3-venv"
+        }
+        .tools/bin/pip install -q uv || fail "could not install uv; install it by hand and try again"
+    fi
+    echo .tools/bin/uv
+}
+
+command -v python3 >/dev/null 2>&1 || fail "python3 not found: apt-get install python3"
+python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or newer is needed, found $(python3 -V)"
+command -v cargo >/dev/null 2>&1 || fail "cargo not found: install Rust 1.85 or newer (rustup, or your distribution)"
+
+install_packages
+UV=$(find_uv)
+export UV_PYTHON_DOWNLOADS=never
+[ -x .venv/bin/python ] || "$UV" venv -q --python "$(command -v python3)" .venv
+export VIRTUAL_ENV="$PWD/.venv"
+"$UV" pip sync -q --require-hashes requirements.lock
+say "building the Rust extension"
+"$UV" pip install -q --no-deps --no-build-isolation --editable .
+touch .venv/.ready
