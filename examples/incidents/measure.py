@@ -33,7 +33,11 @@ Sample = tuple[datetime, dict[str, float]]
 
 def medians(folder: Path, phases: Iterable[Phase], roles: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Phase -> measure -> median; ``roles`` maps a disk's role to its device name."""
-    samples = [*_iostat(folder / "iostat.json", roles), *_vmstat(folder / "vmstat.txt"), *_pgbench(folder / "pgbench.txt")]
+    samples = [
+        *_iostat(folder / "iostat.json", roles),
+        *_vmstat(folder / "vmstat.txt"),
+        *_pgbench(folder / "pgbench.txt"),
+    ]
     table: dict[str, dict[str, float]] = {}
     for phase in phases:
         columns: dict[str, list[float]] = {}
@@ -43,16 +47,6 @@ def medians(folder: Path, phases: Iterable[Phase], roles: Mapping[str, str]) -> 
                     columns.setdefault(name, []).append(value)
         table[phase.name] = {name: round(median(values), 3) for name, values in columns.items()}
     return table
-
-
-def busy_pct_p80(folder: Path, phase: Phase) -> float:
-    """Processor time neither idle nor waiting for I/O, in percent: what four samples in five of a phase stay below."""
-    busy = sorted(
-        100.0 - values["cpu_idle_pct"] - values["cpu_iowait_pct"]
-        for at, values in _iostat(folder / "iostat.json", {})
-        if phase.holds(at)
-    )
-    return busy[int(0.8 * (len(busy) - 1))] if busy else float("nan")
 
 
 def _iostat(path: Path, roles: Mapping[str, str]) -> list[Sample]:

@@ -10,6 +10,7 @@ as they are, and whatever was started is ended and removed afterwards, also on C
 from __future__ import annotations
 
 import argparse
+import fcntl
 import gzip
 import json
 import os
@@ -35,7 +36,8 @@ HOST_NAME = "db01"
 INSIDE = "LEADLINE_RECORD_INSIDE"
 WARM_UP_S = 30
 QUIET_BUSY_PCT = 15.0  # a machine busier than this with other work spoils the healthy phase
-RECORDED_BUSY_PCT = 45.0  # the load itself takes about 25 % of two processors
+DISTURBED_BUSY_PCT = 50.0  # the load itself takes about 20 % of two processors
+DISTURBED_SHARE = 0.2  # of a phase; a rule that wants a condition to last is not misled by less
 QUIET_WAIT_S = 900.0
 PROCESSES = "postgres|pgbench|stress-ng|qemu-storage|nbdfuse|fio"
 HOGS = 16
@@ -87,7 +89,7 @@ def cpu_hogs(rig: rigs.Rig) -> Iterator[str]:
         rigs.stop(hogs)
 
 
-BROKEN = (("healthy", 60), ("fault", 120), ("recovered", 60))
+BROKEN = (("healthy", 50), ("fault", 110), ("recovered", 50))
 # Fewer transactions than the machine could do: a healthy server is not a saturated one. What is more than two seconds
 # late is skipped, as an application's time-out would have it, so that the backlog ends when the fault ends.
 OPEN_LOOP = ("--client=8", "--jobs=1", "--rate=250", "--latency-limit=2000")
@@ -166,12 +168,6 @@ def record(name: str, folder: Path, programs: Path, shorten: int) -> None:
         rigs.run("pgbench", *incident.pgbench, f"--time={WARM_UP_S}")
         (out / "pg_settings.csv").write_text(settings())
         phases, actions, command = play(incident, rig, out)
-        for phase in phases:
-            busy = measure.busy_pct_p80(out, phase)
-            if busy > RECORDED_BUSY_PCT and phase.name not in incident.busy_phases:
-                raise rigs.RigError(
-                    f"other work disturbed the phase {phase.name} (processors {busy:.0f} % busy); nothing is kept, try again"
-                )
         roles = {disk.role: disk.device for disk in rig.disks.values()}
         table = measure.medians(out, phases, roles)
         truth = truth_of(name, rig, phases, actions) | {
@@ -180,8 +176,8 @@ def record(name: str, folder: Path, programs: Path, shorten: int) -> None:
             "measured_medians": table,
             "tools": versions(programs),
         }
-        (out / "truth.yaml").write_text("# What was done, by examples/incidents/record.py.\n" + "\n".join(yaml(truth)) + "\n")
-        (out / "inventory.yaml").write_text("\n".join(yaml(inventory(rig, programs))) + "\n")
+        write_yaml(out / "truth.yaml", truth)
+        write_yaml(out / "inventory.yaml", inventory(rig, programs))
         pack(out, incident.gzipped)
         show(name, table)
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -208,13 +204,14 @@ def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Pha
                 elapsed += length
                 began = now()
                 say(f"phase {phase}, {length} s")
+                disturbance = Disturbance(phase, length, expected=phase in incident.busy_phases)
                 if phase == "fault" and incident.fault is not None:
                     with incident.fault(rig) as did:
                         actions.append((began, did))
-                        sleep_until(begun + elapsed, bench)
+                        hold(begun + elapsed, bench, disturbance)
                     actions.append((now(), "undid it"))
                 else:
-                    sleep_until(begun + elapsed, bench)
+                    hold(begun + elapsed, bench, disturbance)
                 phases.append(measure.Phase(phase, began, now()))
             bench.wait(60)
         actions.append((now(), "ended the load and the recorders"))
@@ -223,12 +220,35 @@ def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Pha
     return phases, actions, " ".join(part for part in load if not part.startswith("--log-prefix"))
 
 
-def sleep_until(moment: float, bench: subprocess.Popen[bytes]) -> None:
-    """Wait, but not for a load that has already failed."""
-    while (left := moment - time.monotonic()) > 0:
+class Disturbance:
+    """Counts the seconds of a phase in which the processors did more than the load asks of them."""
+
+    def __init__(self, phase: str, length: int, *, expected: bool) -> None:
+        self.phase = phase
+        self.tolerated = float("inf") if expected else max(3.0, DISTURBED_SHARE * length)
+        self.busy_seconds = 0
+        self.ticks = processor_ticks()
+
+    def tick(self) -> None:
+        """Look at the last second.
+
+        Raises:
+            RigError: the phase is spoilt.
+        """
+        before, self.ticks = self.ticks, processor_ticks()
+        self.busy_seconds += busy_pct(before, self.ticks) > DISTURBED_BUSY_PCT
+        if self.busy_seconds > self.tolerated:
+            raise rigs.RigError(f"other work disturbed the phase {self.phase}; nothing is kept, try again")
+
+
+def hold(end: float, bench: subprocess.Popen[bytes], disturbance: Disturbance) -> None:
+    """Sit out a phase, but not with a load that has failed nor on a machine that others use."""
+    while (left := end - time.monotonic()) > 0:
         time.sleep(min(left, 1.0))
         if bench.poll() not in (None, 0):
             raise rigs.RigError(f"pgbench ended early with status {bench.returncode}")
+        if left >= 1.0:
+            disturbance.tick()
 
 
 @contextmanager
@@ -239,8 +259,8 @@ def recorders(out: Path) -> Iterator[None]:
         for name, command in RECORDERS.items():
             with (out / name).open("wb") as file:
                 how = signal.SIGTERM if name == "psi.txt" else signal.SIGINT
-                stack.callback(rigs.stop, rigs.start(command, file, env=environment), how)
-        sar = rigs.start(["sar", "-o", out / "sar.bin", str(SAR_INTERVAL_S)], env=environment)
+                stack.callback(rigs.stop, rigs.start(command, file, environment=environment), how)
+        sar = rigs.start(["sar", "-o", out / "sar.bin", str(SAR_INTERVAL_S)], environment=environment)
         stack.callback(rigs.stop, sar, signal.SIGINT)
         time.sleep(1.0)
         yield
@@ -254,23 +274,27 @@ def wait_for_quiet() -> None:
         RigError: they stay busy.
     """
     deadline = time.monotonic() + QUIET_WAIT_S
-    while (busy := busy_pct(10.0)) > QUIET_BUSY_PCT:
+    while True:
+        before = processor_ticks()
+        time.sleep(10.0)
+        busy = busy_pct(before, processor_ticks())
+        if busy <= QUIET_BUSY_PCT:
+            return
         if time.monotonic() > deadline:
             raise rigs.RigError(f"the processors are {busy:.0f} % busy with other work; record when they are quiet")
         say(f"the processors are {busy:.0f} % busy with other work; waiting")
 
 
-def busy_pct(seconds: float) -> float:
-    """Share of processor time that is neither idle nor waiting for I/O, over the next seconds, in percent."""
+def processor_ticks() -> tuple[int, int]:
+    """Ticks of all processors since boot: in total, and idle or waiting for I/O."""
+    ticks = [int(cell) for cell in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return sum(ticks), ticks[3] + ticks[4]
 
-    def read() -> tuple[int, int]:
-        ticks = [int(cell) for cell in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
-        return sum(ticks), ticks[3] + ticks[4]
 
-    total, idle = read()
-    time.sleep(seconds)
-    total_after, idle_after = read()
-    return 100.0 * (1.0 - (idle_after - idle) / (total_after - total))
+def busy_pct(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Share of processor time between two readings that is neither idle nor waiting for I/O, in percent."""
+    total = after[0] - before[0]
+    return 100.0 * (1.0 - (after[1] - before[1]) / total) if total else 0.0
 
 
 def settings() -> str:
@@ -293,9 +317,7 @@ def truth_of(
         truth["fault"] = incident.truth(rig) | {"start": stamp(window.start), "end": stamp(window.end)}
     truth["phases"] = [{"name": each.name, "start": stamp(each.start), "end": stamp(each.end)} for each in phases]
     truth["actions"] = [{"at": stamp(at), "did": did} for at, did in actions]
-    truth["facts"] = {
-        f"{disk.role}_device": disk.device for disk in rig.disks.values()
-    } | {
+    truth["facts"] = {f"{disk.role}_device": disk.device for disk in rig.disks.values()} | {
         "data_directory": str(rig.disks["data"].mount / "main"),
         "wal_directory": str(rig.disks["wal"].mount / "pg_wal"),
         "filesystem": "ext4, noatime",
@@ -309,7 +331,10 @@ def recordings(incident: Incident) -> dict[str, str]:
     """File -> the command that wrote it."""
     commands = {name: " ".join(command).replace(f"{HERE}/", "") for name, command in RECORDERS.items()}
     commands |= {"sar.bin": f"sar -o sar.bin {SAR_INTERVAL_S}", "pg_settings.csv": "SELECT ... FROM pg_settings"}
-    commands |= {"pgbench.txt": "stdout and stderr of pgbench", "pgbench_aggregate.log": "pgbench --log --aggregate-interval=1"}
+    commands |= {
+        "pgbench.txt": "stdout and stderr of pgbench",
+        "pgbench_aggregate.log": "pgbench --log --aggregate-interval=1",
+    }
     commands |= {"postgresql.log": "the server's log"}
     return {f"{name}.gz" if name in incident.gzipped else name: command for name, command in commands.items()}
 
@@ -349,6 +374,11 @@ def pack(out: Path, names: frozenset[str]) -> None:
         path.unlink()
 
 
+def write_yaml(path: Path, document: Mapping[str, Any]) -> None:
+    """One document, saying where it came from."""
+    path.write_text("\n".join(["# Written by examples/incidents/record.py.", *yaml(document)]) + "\n")
+
+
 def yaml(value: Mapping[str, Any], indent: str = "") -> Iterator[str]:
     """Lines of YAML for plain mappings, lists and scalars; scalars are quoted as JSON, which YAML contains."""
     for key, entry in value.items():
@@ -370,7 +400,8 @@ def show(name: str, table: dict[str, dict[str, float]]) -> None:
     measures = list(dict.fromkeys(key for column in table.values() for key in column))
     sys.stdout.write(f"{name:26}" + "".join(f"{phase:>12}" for phase in table) + "\n")
     for key in measures:
-        sys.stdout.write(f"{key:26}" + "".join(f"{table[phase].get(key, float('nan')):12.2f}" for phase in table) + "\n")
+        cells = (column.get(key, float("nan")) for column in table.values())
+        sys.stdout.write(f"{key:26}" + "".join(f"{cell:12.2f}" for cell in cells) + "\n")
     sys.stdout.flush()
 
 
@@ -381,8 +412,20 @@ def enter_namespaces() -> None:
     if os.environ.get(INSIDE) != "1":
         os.environ[INSIDE] = "1"
         wrapper = ["unshare", "--uts", "--mount", "--propagation", "private", "--"]
-        os.execvp("unshare", [*wrapper, sys.executable, *sys.argv])  # noqa: S606, S607
+        os.execvp("unshare", [*wrapper, sys.executable, *sys.argv])
     socket.sethostname(HOST_NAME)
+
+
+def claim() -> None:
+    """Hold this folder's lock until the process ends: two recordings at once would disturb each other.
+
+    Raises:
+        RigError: another recording is running.
+    """
+    try:
+        fcntl.flock(os.open(HERE, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise rigs.RigError("another recording is running; wait until it has ended") from error
 
 
 def main() -> int:
@@ -401,6 +444,7 @@ def main() -> int:
     try:
         programs = rigs.check_tools()
         enter_namespaces()
+        claim()
         for name in chosen:
             record(name, arguments.output.resolve() / name, programs, shorten=10 if arguments.rehearse else 1)
     except rigs.RigError as error:

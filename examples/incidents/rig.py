@@ -16,8 +16,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -101,15 +101,35 @@ def check_tools() -> Path:
     return servers[-1].parent
 
 
-def start(command: Sequence[str | Path], output: IO[bytes] | int = subprocess.DEVNULL, **extra: Any) -> subprocess.Popen[bytes]:
+@dataclass(frozen=True)
+class Account:
+    """Whom a program runs as."""
+
+    uid: int = 0
+    gid: int = 0
+
+
+ROOT = Account()
+
+
+def start(
+    command: Sequence[str | Path],
+    output: IO[bytes] | None = None,
+    account: Account = ROOT,
+    environment: Mapping[str, str] | None = None,
+) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, so that Ctrl-C reaches only us and we end things in order."""
-    return subprocess.Popen(  # noqa: S603
+    return subprocess.Popen(
         [str(part) for part in command],
         stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT if output != subprocess.DEVNULL else subprocess.DEVNULL,
+        stdout=output or subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
         start_new_session=True,
-        **extra,
+        user=account.uid,
+        group=account.gid,
+        extra_groups=[],
+        cwd="/",
+        env=environment,
     )
 
 
@@ -118,21 +138,27 @@ def stop(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM,
     for number in (how, signal.SIGKILL):
         if process.poll() is None:
             os.killpg(process.pid, number)
-        try:
+        with suppress(subprocess.TimeoutExpired):
             process.wait(timeout_s)
-            return
-        except subprocess.TimeoutExpired:
-            continue
+            break
 
 
-def run(*command: str | Path, **extra: Any) -> str:
+def run(*command: str | Path, account: Account = ROOT) -> str:
     """Run a program to its end; what it printed.
 
     Raises:
         RigError: it failed, with what it said.
     """
-    done = subprocess.run(  # noqa: S603
-        [str(part) for part in command], capture_output=True, text=True, check=False, start_new_session=True, **extra
+    done = subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        check=False,
+        start_new_session=True,
+        user=account.uid,
+        group=account.gid,
+        extra_groups=[],
+        cwd="/",
     )
     if done.returncode:
         raise RigError(f"{' '.join(map(str, command))} failed ({done.returncode}): {done.stderr.strip()}")
@@ -239,20 +265,20 @@ def start_postgresql(rig: Rig, programs: Path, log: Path) -> None:
     Raises:
         RigError: the server does not come up; the message quotes its log.
     """
-    account = pwd.getpwnam("postgres")
-    who: dict[str, Any] = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": [], "cwd": SERVER_ROOT}
+    entry = pwd.getpwnam("postgres")
+    account = Account(entry.pw_uid, entry.pw_gid)
     for directory in (SERVER_ROOT, *(disk.mount for disk in rig.disks.values())):
-        os.chown(directory, account.pw_uid, account.pw_gid)
+        os.chown(directory, account.uid, account.gid)
     data, wal = rig.disks["data"].mount / "main", rig.disks["wal"].mount / "pg_wal"
     # Checksums: should the disks ever return wrong bytes, the server says so.
-    run(programs / "initdb", "-D", data, "-X", wal, "-k", "--auth=trust", "--locale=C.UTF-8", **who)
+    run(programs / "initdb", "-D", data, "-X", wal, "-k", "--auth=trust", "--locale=C.UTF-8", account=account)
     options = [part for name, setting in SETTINGS.items() for part in ("-c", f"{name}={setting}")]
     with log.open("wb") as file:
-        server = start([programs / "postgres", "-D", data, *options], file, **who)
-    rig.stack.callback(stop, server, signal.SIGINT)  # a fast shutdown
+        server = start([programs / "postgres", "-D", data, *options], file, account)
+    rig.stack.callback(stop, server, signal.SIGQUIT)  # at once: the cluster is thrown away
     ready = [str(programs / "pg_isready"), "-q", "-h", str(SERVER_ROOT), "-U", "postgres"]
     try:
-        _wait_for("PostgreSQL", lambda: subprocess.run(ready, check=False).returncode == 0)  # noqa: S603
+        _wait_for("PostgreSQL", lambda: subprocess.run(ready, check=False).returncode == 0)
     except RigError as error:
         raise RigError(f"{error}; its log ends: {log.read_text()[-400:]}") from error
     os.environ.update(PGHOST=str(SERVER_ROOT), PGUSER="postgres", PGDATABASE=DATABASE)

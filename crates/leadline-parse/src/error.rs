@@ -37,7 +37,7 @@ impl ParseError {
         Self::new(
             place,
             format!("cannot {doing}: {error}"),
-            "a file that can be read",
+            "a file that can be opened, read and written there",
             "Check the path, the permissions and the disk, then run the command again.",
         )
     }

@@ -9,7 +9,7 @@ create_exception!(
     leadline._core,
     ParseError,
     PyValueError,
-    "Input that cannot be read. Attributes: where, found, expected, do (each a str)."
+    "Input that cannot be read. Attributes: where, found, expected, advice (each a str)."
 );
 
 /// The Python exception for a parser's error, its four parts as attributes.
@@ -19,7 +19,7 @@ pub fn to_python(py: Python<'_>, error: &Error) -> PyErr {
         ("where", &error.place),
         ("found", &error.found),
         ("expected", &error.expected),
-        ("do", &error.advice),
+        ("advice", &error.advice),
     ];
     for (name, text) in parts {
         if let Err(failure) = exception.value(py).setattr(name, text) {

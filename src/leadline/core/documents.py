@@ -6,13 +6,16 @@ Tools print warnings before their report, one report after another, or are stopp
 from __future__ import annotations
 
 import json
+import math
 import re
 from dataclasses import dataclass
 from typing import Any
 
 from leadline.core.errors import InputError
 
-_OPENING = {mark: re.compile(rf"^[ \t\ufeff]*({re.escape(mark)})", re.MULTILINE) for mark in "{["}
+NUMBER_MAX = 2.0**63  # more nanoseconds than 292 years, more bytes than any device has
+_OPENING = re.compile(r"^[ \t\ufeff]*({)", re.MULTILINE)
+_BETWEEN = re.compile(r"[\s,]*")
 _NOT_A_NUMBER = re.compile(r"(?<=:)(\s*)-?(?:nan|inf)\b", re.IGNORECASE)
 
 
@@ -33,15 +36,14 @@ class Documents:
     other_text: str
 
 
-def json_documents(text: str, name: str, opening: str = "{") -> Documents:
-    """Every JSON object (or with ``opening="["`` array) that begins a line, with the text between them.
+def json_documents(text: str, name: str) -> Documents:
+    """Every JSON object that begins a line, with the text between them.
 
     ``nan`` and ``inf``, which C programs print and JSON does not have, are read as NaN.
 
     Args:
         text: the whole file.
         name: what errors call it.
-        opening: the bracket a document begins with, ``{`` or ``[``.
 
     Raises:
         InputError: a document is damaged. One that runs into the end of the file after a whole one only sets ``cut``.
@@ -52,7 +54,7 @@ def json_documents(text: str, name: str, opening: str = "{") -> Documents:
     around: list[str] = []
     position = line = 0
     cut = False
-    while (found := _OPENING[opening].search(text, position)) is not None:
+    while (found := _OPENING.search(text, position)) is not None:
         begin = found.start(1)
         around.append(text[position:begin])
         line += text.count("\n", position, begin)
@@ -69,6 +71,50 @@ def json_documents(text: str, name: str, opening: str = "{") -> Documents:
         position = end
     around.append(text[position:])
     return Documents(documents, cut, "\n".join(around))
+
+
+def json_array(text: str, name: str) -> tuple[list[Document], bool]:
+    """The elements of a JSON array that may have been cut off while it was written, and whether it was.
+
+    Args:
+        text: the whole file, which begins with ``[``.
+        name: what errors call it.
+
+    Raises:
+        InputError: an element is damaged, or none is whole.
+    """
+    text = _NOT_A_NUMBER.sub(r"\1NaN", text)
+    decoder = json.JSONDecoder()
+    found: list[Document] = []
+    line = 0
+    position = counted = text.index("[") + 1
+    while True:
+        between = _BETWEEN.match(text, position)
+        position = position if between is None else between.end()
+        if position >= len(text) or text[position] == "]":
+            return found, position >= len(text)
+        line, counted = line + text.count("\n", counted, position), position
+        try:
+            value, position = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            if found and _ran_out(text, error):
+                return found, True
+            raise _bad_json(name, line, error) from error
+        found.append(Document(value, line + 1))
+
+
+def object_in(holder: dict[str, Any], key: str) -> dict[str, Any]:
+    """The object under a key; an empty one where there is none."""
+    held = holder.get(key)
+    return held if isinstance(held, dict) else {}
+
+
+def number_in(holder: dict[str, Any], key: str) -> float:
+    """The number under a key as a float; NaN where there is none, or none of a size any tool measures."""
+    held = holder.get(key)
+    if isinstance(held, bool) or not isinstance(held, int | float) or not abs(held) < NUMBER_MAX:
+        return math.nan
+    return float(held)
 
 
 def _ran_out(text: str, error: Exception) -> bool:

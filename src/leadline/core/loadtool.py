@@ -95,7 +95,7 @@ def placed(runs: Sequence[Elapsed], end_ns: int) -> list[NDArray[np.int64]]:
     return found[::-1]
 
 
-def add_columns(  # noqa: PLR0913 - the parts of a table of one entity
+def add_columns(
     builder: CaptureBuilder,
     request: Request,
     entity: Entity,
@@ -121,7 +121,7 @@ def where(condition: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.floa
 
 
 def sample_histogram(samples: NDArray[np.float64], unit: str) -> Histogram:
-    """A histogram of whole, non-negative samples [n]: exact up to 2047, then buckets at most 1/1024 of their value wide.
+    """A histogram of whole, non-negative samples [n]: exact up to 2047, then buckets 1/1024 of their value wide at most.
 
     Source: HdrHistogram's bucket layout with ten bits of precision.
 

@@ -161,7 +161,7 @@ class Chooser:
 def as_input_error(error: ParseError, source: Source) -> InputError:
     """The reader's error under the name the user knows the file by."""
     where = str(error.where).replace(str(source.path), source.name)
-    return InputError(where, found=error.found, expected=error.expected, advice=error.advice)
+    return InputError(where, found=error.found, expected=error.expected, advice=error.do)
 
 
 def distinct(instances: Iterable[str | None]) -> list[str]:

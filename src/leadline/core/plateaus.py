@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 CANDIDATE_COUNT_MAX = 4  # ceilings tried; a disk with more levels than that has no ceiling
 SAMPLE_COUNT_MIN = 5  # of a plateau: fewer are flat by chance
 OUTSIDE_COUNT_MIN = 3  # samples that make a baseline
-GAP_S = 10.0  # a plateau may be left for so long (or two samples) without being over
+GAP_S = 10.0  # a plateau may be left for so long without being over,
+GAP_COUNT = 2  # or for so many samples
 ABOVE_SHARE_MAX = 0.05  # of samples that exceed a ceiling, or it is none
 SERVED_SHARE_MAX = 0.2  # of samples at the ceiling's rate that were quick, or the rate is not why the others were slow
 
@@ -37,6 +38,8 @@ class Shape:
         duration_s: least time in the band.
         latency_ms_min: latency must be above this to count as slow.
         latency_factor: latency must be above so many times the latency outside.
+        queue_min: operations that must be under way on average (rate x latency) for more to be asked for than is let
+            through; a little less than 1, as one synchronous writer keeps just about one under way.
     """
 
     flat_share: float
@@ -44,6 +47,7 @@ class Shape:
     duration_s: float
     latency_ms_min: float
     latency_factor: float
+    queue_min: float = 0.8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,6 +75,11 @@ class Plateau:
     outside_latency_ms: float
     dispersion: float
 
+    @property
+    def queue(self) -> float:
+        """Operations under way at the ceiling (Little's law: rate x latency)."""
+        return self.ceiling_per_s * self.latency_ms / MS_PER_S
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Load:
@@ -84,12 +93,16 @@ class Load:
     def loaded(self) -> NDArray[np.bool_]:
         """Samples [n] with any I/O."""
         with np.errstate(invalid="ignore"):
-            return np.isfinite(self.latency_ms) & (self.rate > 0)
+            loaded: NDArray[np.bool_] = np.isfinite(self.latency_ms) & (self.rate > 0)
+        return loaded
 
-    def queued(self, latency_ms_min: float) -> NDArray[np.bool_]:
-        """Samples [n] that are slower than a latency and have more than one operation under way (Little's law)."""
+    def queued(self, shape: Shape) -> NDArray[np.bool_]:
+        """Samples [n] that are slow and have enough operations under way (Little's law)."""
         with np.errstate(invalid="ignore"):
-            return self.loaded() & (self.latency_ms > latency_ms_min) & (self.rate * self.latency_ms > MS_PER_S)
+            slow = self.latency_ms > shape.latency_ms_min
+            under_way = self.rate * self.latency_ms > shape.queue_min * MS_PER_S
+        queued: NDArray[np.bool_] = self.loaded() & slow & under_way
+        return queued
 
 
 def find_plateau(load: Load, shape: Shape, ceiling_per_s: float | None = None) -> Plateau | None:
@@ -103,7 +116,7 @@ def find_plateau(load: Load, shape: Shape, ceiling_per_s: float | None = None) -
     Returns:
         A plateau whose latency is above ``latency_factor`` times that outside it, or which has no outside.
     """
-    queued = load.queued(shape.latency_ms_min)
+    queued = load.queued(shape)
     if ceiling_per_s is not None:
         return _plateau_at(load, shape, ceiling_per_s, queued)
     found: list[Plateau] = []
@@ -194,7 +207,7 @@ def _runs(load: Load, met: NDArray[np.bool_]) -> list[tuple[int, int]]:
     start = int(at[0])
     for before, after in pairwise(at.tolist()):
         gap_s = float(load.starts_ns[after] - load.ends_ns[before]) / 1e9
-        if gap_s > GAP_S and after - before > OUTSIDE_COUNT_MIN:
+        if gap_s > GAP_S and after - before - 1 > GAP_COUNT:
             runs.append((start, before))
             start = after
     runs.append((start, int(at[-1])))

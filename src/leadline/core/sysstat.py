@@ -221,6 +221,7 @@ class Recording:
     absolute: bool = False
     zoned: bool = True
     restart_count: int = 0
+    days: dict[int, date] = field(default_factory=dict)  # of each banner, once it is settled
 
     @property
     def guest(self) -> Entity:
@@ -371,7 +372,8 @@ def times_of(recording: Recording, table: SampleTable, request: Request, builder
     segments = moments >> _SEGMENT_SHIFT
     for segment in np.unique(segments):
         rows = segments == segment
-        day = _day(recording, int(segment), request, builder)
+        day = recording.days.get(int(segment)) or _day(recording, int(segment), request, builder)
+        recording.days[int(segment)] = day
         times[rows] = _on_day(rolled_over((moments[rows] & _TIME_OF_DAY).tolist()), day, request)
     return times
 
@@ -414,7 +416,7 @@ def record_guest(recording: Recording, builder: CaptureBuilder) -> Entity:
     """Note what the banner says of the guest, and return it."""
     guest = recording.guest
     banner = recording.banners[0] if recording.banners else None
-    release = f"{banner.system} {banner.release}" if banner else None
+    release = f"{banner.system} {banner.release}" if banner and banner.release else None
     cpu_count = banner.cpu_count if banner else None
     builder.inventory.add(guest, builder.info.name, cpu_count=cpu_count, os_release=release)
     if recording.restart_count:

@@ -35,6 +35,7 @@ ItemOf = Callable[[Mapping[str, Any]], str | None]
 _ITEM_KEYS = frozenset({"number", "dev", "iface", "line", "cpu", "intr", "name", "fsname", "bus_number"})
 _REPORT_END = "\n\t\t\t\t}"
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d)[:-](\d\d)[:-](\d\d)(?: (UTC|GMT))?")
+_NOT_SAMPLED = frozenset({"usb-devices", "usb"})  # a list of what is plugged in
 _SEPARATORS = {"csv": ";", "database": "\t"}
 
 
@@ -57,9 +58,7 @@ def read_json(source: Source, request: Request, builder: CaptureBuilder, item_of
             recording.banners.append(_banner_of(host))
             for report in host["statistics"]:
                 moment = _json_moment(report.pop("timestamp"), recording, request)
-                for group, item, values in _rows("", report, item_of or _first_value):
-                    columns = tuple(f"{group}.{name}" if group else name for name in values)
-                    table_of(recording, group, columns).add(moment, item, list(values.values()))
+                _fill(recording, moment, _rows("", report, item_of or _first_value))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise _foreign(source, f"JSON whose {type(error).__name__} at {error}") from error
     return _filled(recording)
@@ -132,8 +131,19 @@ def _rows(name: str, node: Any, item_of: ItemOf) -> Iterator[tuple[str, str, dic
                 raise TypeError(name)
             item = item_of(entry)
             own = _numbers(entry)
-            if item is not None and own:
+            if item is not None and own and name not in _NOT_SAMPLED:
                 yield name, item, own
+
+
+def _fill(recording: Recording, moment: int, rows: Iterator[tuple[str, str, dict[str, float]]]) -> None:
+    """Put the rows of one report into their tables; an item named twice in it is numbered."""
+    seen: dict[tuple[str, str, tuple[str, ...]], int] = {}
+    for group, item, values in rows:
+        columns = tuple(f"{group}.{name}" if group else name for name in values)
+        key = (group, item, columns)
+        seen[key] = seen.get(key, 0) + 1
+        name = item if seen[key] == 1 else f"{item}#{seen[key]}"
+        table_of(recording, group, columns).add(moment, name, list(values.values()))
 
 
 def _first_value(entry: Mapping[str, Any]) -> str | None:
@@ -169,9 +179,7 @@ def read_xml(source: Source, request: Request) -> Recording:
             recording.banners.append(_banner_of(known))
             for report in (each for part in _named(host, "statistics") for each in _named(part, "timestamp")):
                 moment = _json_moment(dict(report.attrib), recording, request)
-                for group, item, values in _xml_rows(report):
-                    columns = tuple(f"{group}.{name}" for name in values)
-                    table_of(recording, group, columns).add(moment, item, list(values.values()))
+                _fill(recording, moment, _xml_rows(report, ""))
     except (ET.ParseError, LookupError, ValueError, OverflowError) as error:
         raise _foreign(source, f"XML that breaks ({error})") from error
     return _filled(recording)
@@ -185,11 +193,11 @@ def _tag(element: ET.Element) -> str:
     return element.tag.rpartition("}")[2]
 
 
-def _xml_rows(node: ET.Element) -> Iterator[tuple[str, str, dict[str, float]]]:
+def _xml_rows(node: ET.Element, of: str) -> Iterator[tuple[str, str, dict[str, float]]]:
     for element in node:
         leaves = {_tag(child): child.text or "" for child in element if not child.attrib and not len(child)}
         texts = {**element.attrib, **leaves}
-        item = "/".join(value for key, value in texts.items() if key in _ITEM_KEYS)
+        item = "/".join(value for key, value in texts.items() if key in _ITEM_KEYS) or of
         values = {}
         for key, value in texts.items():
             if key not in _ITEM_KEYS and key not in {"per", "unit"}:
@@ -197,9 +205,9 @@ def _xml_rows(node: ET.Element) -> Iterator[tuple[str, str, dict[str, float]]]:
                     values[key] = number(value.strip())
                 except ValueError:
                     continue
-        if values:
+        if values and _tag(element) not in _NOT_SAMPLED:
             yield _tag(element), item, values
-        yield from _xml_rows(element)
+        yield from _xml_rows(element, item)
 
 
 def read_csv(source: Source, request: Request, builder: CaptureBuilder, groups: frozenset[str]) -> Recording:

@@ -33,6 +33,7 @@ UNITS: dict[str, Unit] = {
         Unit("bytes_per_s", "throughput", 1.0, "B/s"),
         Unit("kib_per_s", "throughput", 1024.0, "KiB/s"),
         Unit("mib_per_s", "throughput", 1024.0**2, "MiB/s"),
+        Unit("sectors_per_s", "throughput", 512.0, "sectors/s"),
         Unit("kbit_per_s", "bandwidth", 1e3, "kbit/s"),
         Unit("mbit_per_s", "bandwidth", 1e6, "Mbit/s"),
         Unit("per_s", "rate", 1.0, "/s"),

@@ -9,6 +9,9 @@ from leadline.core.vocabulary import EntityKind, Role
 
 DATABASE_ROLES = frozenset({Role.DATA, Role.WAL, Role.TEMP})
 
+# VMware names the file a disk writes to after the first snapshot NAME-000001.vmdk, and so on.
+DELTA_FILE = re.compile(r"-[0-9]{6}\.vmdk$", re.IGNORECASE)
+
 
 def disks_by_adapter(inventory: Inventory, vm: Entity) -> dict[Entity, list[Entity]]:
     """The VM's disks whose controller is known, by controller.

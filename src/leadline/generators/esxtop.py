@@ -302,7 +302,9 @@ def _virtual_disk_columns(model: HostModel) -> Iterator[Columns]:
 def _port_columns(model: HostModel) -> Iterator[Columns]:
     vms = len(model.vm_names)
     names: list[str | None] = ["vSwitch0:33554434:vmnic0", "vSwitch0:33554436:vmk0"]
-    names += [f"vSwitch0:{33554449 + i}:{_world_id(i, 0)}:{name}.eth0" for i, name in enumerate(model.vm_names)]
+    for vm in range(vms):
+        switch, port, client = model.port_name(vm).split(":", 2)
+        names.append(f"{switch}:{port}:{_world_id(vm, 0)}:{client}")
 
     def with_uplinks(of_vms: Floats) -> Floats:
         return np.vstack([np.zeros((2, of_vms.shape[1]), dtype=np.float32), of_vms])

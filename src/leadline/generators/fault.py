@@ -74,3 +74,8 @@ def disk_entity(model: HostModel, disk: int) -> Entity:
 def lun_entity(model: HostModel, lun: int) -> Entity:
     """A LUN by index."""
     return Entity(EntityKind.DEVICE, model.lun_name(lun), host_entity(model))
+
+
+def port_entity(model: HostModel, vm: int) -> Entity:
+    """The port of a VM's first network adapter."""
+    return Entity(EntityKind.PORT, model.port_name(vm), vm_entity(model, vm))

@@ -147,6 +147,10 @@ class HostModel:
         """An NAA name, stable for a seed."""
         return f"naa.6001405{self.shape.seed:04x}{lun:021x}"
 
+    def port_name(self, vm: int) -> str:
+        """Switch, port id and client of a VM's first network adapter."""
+        return f"vSwitch0:{33554449 + vm}:{self.vm_names[vm]}.eth0"
+
     def _add_host_cpu(self, n: int) -> None:
         count = self.pcpu_count
         self.pcpu_util = self._noisy(count, n, np.full(count, HOST_UTIL_TARGET * 100.0), 0.12)

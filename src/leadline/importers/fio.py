@@ -38,7 +38,7 @@ import numpy as np
 
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import to_ns
-from leadline.core.documents import Document, json_documents
+from leadline.core.documents import Document, json_documents, number_in, object_in
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.fio import DIRECTIONS, Statistics, bins_histogram, latency_of, moment_of, percentile_key
@@ -186,9 +186,9 @@ def _goes_on(before: _Report, after: _Report) -> bool:
         if job.get("job options") != later.get("job options"):
             return False
         for way in DIRECTIONS:
-            one, other = _object(job, way), _object(later, way)
-            ran_ms = _number(other, "runtime") - _number(one, "runtime")
-            if _number(other, "total_ios") < _number(one, "total_ios") or not -1 <= ran_ms <= passed_ms + 1000:
+            one, other = object_in(job, way), object_in(later, way)
+            ran_ms = number_in(other, "runtime") - number_in(one, "runtime")
+            if number_in(other, "total_ios") < number_in(one, "total_ios") or not -1 <= ran_ms <= passed_ms + 1000:
                 return False
     return passed_ms > 0
 
@@ -204,9 +204,9 @@ def _add_series(builder: CaptureBuilder, run: list[_Report], request: Request) -
         steps = [pair for pair in pairwise([(0, {}), *states]) if _spans(pair[0][1], pair[1][1])]
         times = np.array([after[0] for _, after in steps], dtype=np.int64)
         for way in DIRECTIONS:
-            if len(times) == 0 or not _number(_object(last, way), "total_ios") > 0:
+            if len(times) == 0 or not number_in(object_in(last, way), "total_ios") > 0:
                 continue
-            columns = np.array([_step(_object(one, way), _object(other, way)) for (_, one), (_, other) in steps])
+            columns = np.array([_step(object_in(one, way), object_in(other, way)) for (_, one), (_, other) in steps])
             names = (f"job_{metric}_{way}" for metric in ("iops", "mib_per_s", "latency_ms"))
             add_columns(builder, request, entity, times, dict(zip(names, columns.T, strict=True)))
 
@@ -218,20 +218,20 @@ def _spans(before: dict[str, Any], after: dict[str, Any]) -> bool:
 
 
 def _ran_ms(job: dict[str, Any]) -> list[float]:
-    return [runtime for way in DIRECTIONS if (runtime := _number(_object(job, way), "runtime")) > 0]
+    return [runtime for way in DIRECTIONS if (runtime := number_in(object_in(job, way), "runtime")) > 0]
 
 
 def _step(before: dict[str, Any], after: dict[str, Any]) -> tuple[float, float, float]:
     """Operations per second, MiB/s and mean latency (ms) between two reports of one direction."""
 
     def grown(key: str) -> float:
-        held = _number(before, key)
-        return _number(after, key) - (0.0 if math.isnan(held) else held)
+        held = number_in(before, key)
+        return number_in(after, key) - (0.0 if math.isnan(held) else held)
 
     seconds, count = grown("runtime") / 1e3, grown("total_ios")
     if not seconds > 0:
         return math.nan, math.nan, math.nan
-    sums = [_mean_latency_ms(state) * _number(state, "total_ios") for state in (before, after)]
+    sums = [_mean_latency_ms(state) * number_in(state, "total_ios") for state in (before, after)]
     latency = (sums[1] - (0.0 if math.isnan(sums[0]) else sums[0])) / count if count > 0 else math.nan
     size = grown("io_kbytes" if "io_kbytes" in after else "io_bytes")  # fio 2 says bytes and means KiB
     return count / seconds, size / seconds * factor("kib_per_s", "mib_per_s"), latency
@@ -239,12 +239,12 @@ def _step(before: dict[str, Any], after: dict[str, Any]) -> tuple[float, float, 
 
 def _mean_latency_ms(held: dict[str, Any]) -> float:
     unit = "ns" if "lat_ns" in held else "us"
-    return _number(_object(held, "lat_ns" if unit == "ns" else "lat"), "mean") * factor(unit, "ms")
+    return number_in(object_in(held, "lat_ns" if unit == "ns" else "lat"), "mean") * factor(unit, "ms")
 
 
 def _add_steady_state(builder: CaptureBuilder, entity: Entity, job: dict[str, Any], end_ns: int | None) -> None:
     """The last seconds fio judged the steady state by: one value a second up to the end."""
-    held = _object(_object(job, "steadystate"), "data").get("iops")
+    held = object_in(object_in(job, "steadystate"), "data").get("iops")
     if end_ns is None or not isinstance(held, list) or not all(isinstance(v, int | float) for v in held) or not held:
         return
     times = end_ns - np.arange(len(held) - 1, -1, -1, dtype=np.int64) * 10**9
@@ -289,13 +289,13 @@ def _ends_ns(report: _Report) -> dict[str, int | None]:
     """
     ran: dict[float, float] = {}
     for job in report.jobs.values():
-        group = _number(job, "groupid")
+        group = number_in(job, "groupid")
         ran[group] = max([ran.get(group, 0.0), *_ran_ms(job)])
-    elapsed_ms = max((_number(job, "elapsed") for job in report.jobs.values()), default=math.nan) * 1e3
+    elapsed_ms = max((number_in(job, "elapsed") for job in report.jobs.values()), default=math.nan) * 1e3
     serial = len(ran) > 1 and sum(ran.values()) <= elapsed_ms
     ends: dict[str, int | None] = {}
     for name, job in report.jobs.items():
-        later_ms = sum(ms for group, ms in ran.items() if group > _number(job, "groupid")) if serial else 0.0
+        later_ms = sum(ms for group, ms in ran.items() if group > number_in(job, "groupid")) if serial else 0.0
         ends[name] = None if report.end_ns is None else report.end_ns - round(later_ms * 1e6)
     return ends
 
@@ -305,19 +305,19 @@ def _operations(job: dict[str, Any], where: str) -> tuple[tuple[Operation, ...],
     found: list[Operation] = []
     of: str | None = None
     for way in (*DIRECTIONS, "mixed"):
-        held = _object(job, way)
-        if not (_number(held, "total_ios") > 0 or _number(held, "io_bytes") > 0):
+        held = object_in(job, way)
+        if not (number_in(held, "total_ios") > 0 or number_in(held, "io_bytes") > 0):
             continue
         latency_ms, histogram, percentiles_of = latency_of(_statistics(held, where))
         of = of or percentiles_of
-        bytes_per_s = _number(held, "bw_bytes")
+        bytes_per_s = number_in(held, "bw_bytes")
         if math.isnan(bytes_per_s):
-            bytes_per_s = _number(held, "bw") * factor("kib_per_s", "bytes_per_s")
+            bytes_per_s = number_in(held, "bw") * factor("kib_per_s", "bytes_per_s")
         found.append(
-            Operation(way, _number(held, "iops"), bytes_per_s, _number(held, "total_ios"), latency_ms, histogram)
+            Operation(way, number_in(held, "iops"), bytes_per_s, number_in(held, "total_ios"), latency_ms, histogram)
         )
-    flush = _object(job, "sync")
-    count = _number(_object(flush, "lat_ns"), "N")
+    flush = object_in(job, "sync")
+    count = number_in(object_in(flush, "lat_ns"), "N")
     if count > 0:
         latency_ms, histogram, _ = latency_of(_statistics(flush, where))
         duration_s = max(_ran_ms(job), default=math.nan) / 1e3
@@ -328,16 +328,16 @@ def _operations(job: dict[str, Any], where: str) -> tuple[tuple[Operation, ...],
 def _statistics(held: dict[str, Any], where: str) -> dict[str, Statistics]:
     parts: dict[str, Statistics] = {}
     for key, (part, unit) in _PARTS.items():
-        given = _object(held, key)
-        if not given or _number(given, "N") == 0 or _number(given, "max") == 0:
+        given = object_in(held, key)
+        if not given or number_in(given, "N") == 0 or number_in(given, "max") == 0:
             continue
         to_ms = factor(unit, "ms")
-        values = {name: _number(given, name) * to_ms for name in ("mean", "min", "max", "stddev")}
-        for share, value in _object(given, "percentile").items():
+        values = {name: number_in(given, name) * to_ms for name in ("mean", "min", "max", "stddev")}
+        for share, value in object_in(given, "percentile").items():
             if isinstance(value, int | float) and re.fullmatch(r"\d+\.?\d*", share) and 0 < float(share) <= 100:
                 values[percentile_key(float(share))] = value * to_ms
         try:
-            histogram = bins_histogram(_object(given, "bins"), unit)
+            histogram = bins_histogram(object_in(given, "bins"), unit)
         except (TypeError, ValueError, OverflowError) as error:
             raise _damaged(where, f"bins of {key} that are no counts ({error})") from error
         parts[part] = Statistics(values, histogram)
@@ -346,15 +346,15 @@ def _statistics(held: dict[str, Any], where: str) -> dict[str, Statistics]:
 
 def _workload(document: dict[str, Any], job: dict[str, Any], percentiles_of: str | None) -> dict[str, Any]:
     """What was asked for, under fio's own option names, and the facts around it."""
-    asked: dict[str, Any] = {**_object(document, "global options"), **_object(job, "job options")}
+    asked: dict[str, Any] = {**object_in(document, "global options"), **object_in(job, "job options")}
     disks = document.get("disk_util")
     host = job.get("hostname")
     utils = {
-        disk["name"]: _number(disk, "util")
+        disk["name"]: number_in(disk, "util")
         for disk in (disks if isinstance(disks, list) else [])
         if isinstance(disk, dict) and isinstance(disk.get("name"), str) and disk.get("hostname", host) == host
     }
-    steady = _object(job, "steadystate")
+    steady = object_in(job, "steadystate")
     facts = {
         "jobname": job["jobname"],
         "port": job.get("port"),
@@ -366,22 +366,6 @@ def _workload(document: dict[str, Any], job: dict[str, Any], percentiles_of: str
 
 
 def _error_count(job: dict[str, Any]) -> int:
-    total = _number(job, "total_err")
-    failed = _number(job, "error")
+    total = number_in(job, "total_err")
+    failed = number_in(job, "error")
     return int(total) if 0 < total < 1 << 62 else int(failed > 0 or failed < 0)
-
-
-def _object(holder: dict[str, Any], key: str) -> dict[str, Any]:
-    held = holder.get(key)
-    return held if isinstance(held, dict) else {}
-
-
-def _number(holder: dict[str, Any], key: str) -> float:
-    """A number as a float; NaN where there is none."""
-    held = holder.get(key)
-    if isinstance(held, bool) or not isinstance(held, int | float):
-        return math.nan
-    try:
-        return float(held)
-    except OverflowError:
-        return math.nan

@@ -39,6 +39,7 @@ from leadline.core.clock import to_ns
 from leadline.core.errors import InputError
 from leadline.core.fio import DIRECTIONS, Statistics, latency_of, moment_of, percentile_key
 from leadline.core.importer import ImporterMeta, Request
+from leadline.core.printed import bytes_of, number_of, scaled
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.units import factor
@@ -64,8 +65,6 @@ _IOPS = re.compile(r"\biops=\s*([\d.]+)([kMG]?)", re.IGNORECASE)
 _RAN = re.compile(r"(?:runt=\s*|/)(\d+)\s*msec")
 _SIGNATURE = re.compile(r"\(groupid=\d+, jobs=\d+\): err=|^\S.*: \(g=\d+\): rw=", re.MULTILINE)
 _UNITS = {"nsec": "ns", "usec": "us", "msec": "ms", "sec": "s"}
-_KILO = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-_SIZES = {"": 1.0, "k": 2.0**10, "m": 2.0**20, "g": 2.0**30, "t": 2.0**40, "p": 2.0**50}
 _NAMES = {"avg": "mean", "min": "min", "max": "max", "stdev": "stddev"}
 _DISK_STATS = re.compile(r"^(?:<[^>]*> )?Disk stats \(read/write\)")
 
@@ -198,7 +197,7 @@ class _Parser:
                 self._way, name = job.ways.setdefault("sync", _Way()), "lat"
             if self._way is not None:
                 spread = {
-                    _NAMES[key]: _number(value, suffix) * to_ms for key, value, suffix in _SPREAD.findall(part["rest"])
+                    _NAMES[key]: scaled(value, suffix) * to_ms for key, value, suffix in _SPREAD.findall(part["rest"])
                 }
                 self._way.values.setdefault(name, {}).update(spread)
             self._percentiles = None
@@ -208,17 +207,10 @@ class _Parser:
             self._to_ms = factor(_UNITS[heads["unit"]], "ms")
         elif self._percentiles is not None and "th=[" in line:
             for share, value, suffix in _PERCENTILE.findall(line):
-                key = percentile_key(_number(share, ""))
-                self._percentiles[key] = _number(value.lstrip(">="), suffix) * self._to_ms
+                key = percentile_key(number_of(share))
+                self._percentiles[key] = scaled(value.lstrip(">="), suffix) * self._to_ms
         elif issued := _ISSUED.match(line):
             job.counts, job.whole = _counts(issued["total"]), True
-
-
-def _number(text: str, suffix: str) -> float:
-    try:
-        return float(text) * _KILO[suffix]
-    except ValueError:  # "1.2.3" in a damaged line
-        return math.nan
 
 
 def _settings(text: str) -> dict[str, str]:
@@ -285,12 +277,12 @@ def _ran_ms(line: str) -> float:
 
 def _iops(line: str) -> float:
     match = _IOPS.search(line)
-    return _number(match[1], match[2]) if match else math.nan
+    return scaled(match[1], match[2]) if match else math.nan
 
 
 def _bytes_per_s(line: str) -> float:
     match = _RATE.search(line)
     if match is None:
         return math.nan
-    prefix = (match[2] or match[4] or "").lower().rstrip("i")
-    return _number(match[1] or match[3], "") * _SIZES[prefix]
+    prefix = (match[2] or match[4] or "")[:1]
+    return bytes_of(f"{match[1] or match[3]}{prefix}")

@@ -68,15 +68,17 @@ _RESULT = re.compile(
 _TPM = re.compile(r"(\d{1,12}) ([A-Za-z][\w ]*?) tpm(?: @ (.+?))?\s*")
 _BANNER = re.compile(r"Hammerdb (?:Transaction Counter |Time Profile )?Log @ (.+?)\s*", re.IGNORECASE)
 _DATE = re.compile(r"(?:[A-Z]\w\w )?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d) ([A-Za-z]+|[+-]\d{4}) (\d{4})")
-_PERCENTILES = re.compile(r"Vuser (\d+):\|PERCENTILES (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) to (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
+_PERCENTILES = re.compile(
+    r"Vuser (\d+):\|PERCENTILES (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) to (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*"
+)
 _PROCEDURE = re.compile(
     r"Vuser (\d+):\|(\w+)\|MIN-([\d.]+)\|P50%-([\d.]+)\|P95%-([\d.]+)\|P99%-([\d.]+)\|MAX-([\d.]+)\|SAMPLES-(\d+)\s*"
 )
 _PROFILE = re.compile(r">+ ?(SUMMARY OF|COMBINED METRICS|VIRTUAL USER|PROC:) ?(\w*)")
 _STATISTIC = re.compile(r"(CALLS|MIN|AVG|MAX|P\d\d): ?([\d.]+)(ms)?")
 _MARK = re.compile(
-    r"^Hammerdb (?:Transaction Counter |Time Profile )?Log @|TEST RESULT : System achieved \d|^\d+ [\w ]+ tpm(?: @|\s*$)"
-    r"|^Vuser \d+:\|PERCENTILES |^>+ ?PROC: ?\w+\s*\n(?:CALLS|MIN)",
+    r"^Hammerdb (?:Transaction Counter |Time Profile )?Log @|TEST RESULT : System achieved \d"
+    r"|^\d+ [\w ]+ tpm(?: @|\s*$)|^Vuser \d+:\|PERCENTILES |^>+ ?PROC: ?\w+\s*\n(?:CALLS|MIN)",
     re.MULTILINE | re.IGNORECASE,
 )
 _ACTIVE = re.compile(r"Vuser 1:(\d{1,6}) Active Virtual Users configured")
@@ -271,7 +273,9 @@ def _add_series(log: _Log, source: Source) -> bool:
         known = [(when, tpm) for when, tpm in counts if when is not None]
         if len(known) < len(counts):
             zoned = False
-            log.builder.warn("no-times", f"counter lines have no time: taken as {COUNTER_STEP_S:g} s apart (the default)")
+            log.builder.warn(
+                "no-times", f"counter lines have no time: taken as {COUNTER_STEP_S:g} s apart (the default)"
+            )
             times, tpm = synthetic_times(len(counts), COUNTER_STEP_S, source.mtime_ns), np.array([c[1] for c in counts])
         else:
             known.sort(key=lambda pair: pair[0])

@@ -139,7 +139,9 @@ def _put_together(events: list[Document]) -> Document:
 
 
 def _damage(where: str, found: str, expected: str) -> InputError:
-    return InputError(where, found=found, expected=expected, advice="Run iperf3 again with -J and keep its whole output.")
+    return InputError(
+        where, found=found, expected=expected, advice="Run iperf3 again with -J and keep its whole output."
+    )
 
 
 def _object(document: Document, key: str) -> Document:
@@ -169,7 +171,8 @@ def _job_name(start: Document) -> str:
     peer = other.get("host") or _object(start, "accepted_connection").get("host")
     if peer is None and connected:
         peer = connected[0].get("remote_host")
-    direction = "from" if test.get("reverse") or "accepted_connection" in start else "to"
+    receives = bool(test.get("reverse")) != ("accepted_connection" in start)
+    direction = "from" if receives else "to"
     return " ".join(filter(None, ("iperf3", protocol, f"{direction} {peer}" if peer else "")))
 
 
@@ -238,10 +241,13 @@ def _result(document: Document, job: Entity, start_ns: int | None, name: str) ->
                 latency = _round_trip(end) if key == "sum_sent" and not suffix else {}
                 moved = _number(total, "bits_per_second") / 8
                 operations.append(Operation(f"{label}{direction}", bytes_per_s=moved, latency_ms=latency))
-                operations.extend(_counts(total, direction))
+                operations.extend(_counts(total, label, direction))
     if not operations and _object(end, "sum"):
         total = _object(end, "sum")
-        operations = [Operation("sent", bytes_per_s=_number(total, "bits_per_second") / 8), *_counts(total, "")]
+        operations = [
+            Operation("sent", bytes_per_s=_number(total, "bits_per_second") / 8),
+            *_counts(total, "received", ""),
+        ]
     asked = {
         "protocol": test.get("protocol"),
         "stream_count": test.get("num_streams"),
@@ -266,11 +272,11 @@ def _result(document: Document, job: Entity, start_ns: int | None, name: str) ->
     )
 
 
-def _counts(total: Document, direction: str) -> Iterator[Operation]:
-    """Packets sent again or lost."""
-    for key, label in (("retransmits", "retransmitted segment"), ("lost_packets", "lost packet")):
-        if not np.isnan(_number(total, key)):
-            yield Operation(f"{label}{direction}", count=_number(total, key))
+def _counts(total: Document, end: str, direction: str) -> Iterator[Operation]:
+    """Segments sent again as the sender counts them, or packets lost as the receiver does."""
+    key, label = ("retransmits", "retransmitted segment") if end == "sent" else ("lost_packets", "lost packet")
+    if not np.isnan(_number(total, key)):
+        yield Operation(f"{label}{direction}", count=_number(total, key))
 
 
 def _round_trip(end: Document) -> dict[str, float]:

@@ -15,9 +15,9 @@ Lost:
     latter not at all.
 
 Units:
-    Percent of one CPU, or of all for ``all``, which becomes the guest itself. ``%usr`` leaves nested guests out, ``%sys``
-    leaves interrupts out. A report without an interval, which shows its own time in the heading, is since boot; in
-    JSON a single report may be either and is taken as since boot.
+    Percent of one CPU, or of all for ``all``, which becomes the guest itself. ``%usr`` leaves nested guests out,
+    ``%sys`` leaves interrupts out. A report without an interval, which shows its own time in the heading, is since
+    boot; in JSON a single report may be either and is taken as since boot.
 
 Sources:
     mpstat(1) of sysstat.
@@ -31,7 +31,6 @@ from leadline.core.importer import Field, ImporterMeta, Request
 from leadline.core.source import Source
 from leadline.core.sysstat import (
     Layout,
-    Recording,
     add_cpu_busy,
     clock_known,
     clock_of,
@@ -116,11 +115,8 @@ def read(source: Source, request: Request) -> Capture:
     for table in recording.tables.values():
         times = times_of(recording, table, request, builder)
         emit(table, times, scheme, builder, request, since_boot=boot or table.starts_at_boot)
-    return builder.build(host=_host(recording), clock_known=clock_known(recording, request, builder))
-
-
-def _host(recording: Recording) -> str | None:
-    return recording.banners[0].host if recording.banners else None
+    host = recording.banners[0].host if recording.banners else None
+    return builder.build(host=host, clock_known=clock_known(recording, request, builder))
 
 
 def _layout(words: list[str]) -> Layout | None:

@@ -84,6 +84,11 @@ _MARK = re.compile(
     r"|^\d+ of \d+ tuples \(\d+ ?%\)[^\n\r]* done \(elapsed",
     re.MULTILINE,
 )
+_COUNTED = {
+    "number of transactions skipped": "transactions skipped",
+    "number of transactions retried": "transactions retried",
+    "total number of retries": "retries",
+}
 _WHOLE_KEYS = {
     "scaling factor": "scale",
     "number of clients": "client_count",
@@ -168,7 +173,7 @@ def _runs(lines: list[str], name: str, builder: CaptureBuilder, *, whole: bool) 
         is_last = index == len(lines) - 1
         try:
             if is_last and not whole and line.startswith("progress"):
-                raise bad_line(name, index, f"cut line {line!r}", "a whole line")  # noqa: TRY301 - handled like damage
+                raise bad_line(name, index, f"cut line {line!r}", "a whole line")
             _take(line, runs[-1], name, index)
         except InputError as error:
             if not is_last:
@@ -313,7 +318,9 @@ def _start_ns(run: _Run) -> int | None:
 def _further_operations(run: _Run) -> list[Operation]:
     """What is counted beside the transactions, then scripts and statements."""
     found = [
-        Operation("transaction including connecting", per_s=v) for k, v in run.tps.items() if k.startswith("including conn")
+        Operation("transaction including connecting", per_s=v)
+        for k, v in run.tps.items()
+        if k.startswith("including conn")
     ]
     for key, text in run.summary.items():
         if key == "rate limit schedule lag":
@@ -323,14 +330,20 @@ def _further_operations(run: _Run) -> list[Operation]:
             found.append(Operation("connect", latency_ms={"mean": _number(text)}))
         elif key == "initial connection time":
             found.append(Operation("connect all clients", latency_ms={"total": _number(text)}))
-        elif key.startswith(("number of transactions skipped", "number of transactions retried", "total number of ret")):
-            found.append(Operation(key.removeprefix("number of ").removeprefix("total number of "), count=_number(text)))
+        elif key.startswith(
+            ("number of transactions skipped", "number of transactions retried", "total number of ret")
+        ):
+            found.append(
+                Operation(key.removeprefix("number of ").removeprefix("total number of "), count=_number(text))
+            )
         elif key.startswith("number of transactions above"):
             found.append(Operation("transactions above the latency limit", count=_number(text)))
     for position, script in enumerate(run.scripts, 1):
         prefix = f"script {position} " if len(run.scripts) > 1 else ""
         if script.name:
-            found.append(Operation(f"script {position}: {script.name}", script.per_s, NAN, script.count, script.latency_ms))
+            found.append(
+                Operation(f"script {position}: {script.name}", script.per_s, NAN, script.count, script.latency_ms)
+            )
         for step, (statement, mean) in enumerate(script.statements, 1):
             found.append(Operation(f"{prefix}statement {step}: {statement}", latency_ms={"mean": mean}))
     return found

@@ -75,7 +75,7 @@ _START, _COUNT, _SUM, _SQUARES, _LOW, _HIGH, _LAG_SUM, _SKIPPED, _RETRIED, _RETR
 
 
 def sniff(source: Source) -> int:
-    """By shape: whole numbers with seconds since 1970 in the fifth column (per transaction) or the first (aggregate)."""
+    """By shape: whole numbers, seconds since 1970 in the fifth column (per transaction) or the first (aggregate)."""
     lines = source.head_text.splitlines()
     if len(source.head) >= 1 << 16:
         lines = lines[:-1]
@@ -228,7 +228,11 @@ def _add_aggregate(builder: CaptureBuilder, request: Request, job: Entity, table
     add_columns(builder, request, job, times, columns, interval_s=interval)
     total = float(count.sum())
     if total > 0:
-        grand = {"mean": float(table[_SUM].sum()) / total, "min": table[_LOW][some].min(), "max": table[_HIGH][some].max()}
+        grand = {
+            "mean": float(table[_SUM].sum()) / total,
+            "min": table[_LOW][some].min(),
+            "max": table[_HIGH][some].max(),
+        }
         latency = {statistic: float(value) / US_PER_MS for statistic, value in grand.items()}
         length = interval * len(times)
         operation = Operation("transaction", total / length, count=total, latency_ms=latency)
@@ -243,7 +247,7 @@ def _add_each(builder: CaptureBuilder, request: Request, job: Entity, table: NDA
     done = latency >= 0
     columns, sampled = _per_second(builder, table, second), _sampled_share(table)
     if sampled < 1.0:
-        builder.warn("sampled", f"only about {sampled:.1%} of the transactions are logged: there are no rates per second")
+        builder.warn("sampled", f"about {sampled:.1%} of the transactions are logged: there are no rates per second")
         columns = {metric: values for metric, values in columns.items() if not metric.endswith(("_tps", "_per_s"))}
     first, last = int(second.min()), int(second.max())
     times = (np.arange(first, last + 1, dtype=np.int64) + 1) * 1_000_000_000

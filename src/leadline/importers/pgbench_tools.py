@@ -1,4 +1,4 @@
-"""The latency tables pgbench-tools makes from pgbench's transaction log: per second, one row each or one row per metric.
+"""The latency tables pgbench-tools makes from pgbench's log: per second, one row each or one row per metric.
 
 Reads:
     ``latency_1s.csv`` (a row per second) and ``latency_metric.csv`` (a row per second and metric).

@@ -1,14 +1,14 @@
 """Output of ``pidstat``: CPU time, waiting, memory, I/O and context switches of each process.
 
 Reads:
-    Text of sysstat 9 to 12 in any locale, with any of ``-d -u -r -w -s -v -R -l -U -t``, a table per topic or all in one
-    line (``-h``, with clock or epoch times), and ``-o JSON``. "Average:" lines are no samples and are passed over.
+    Text of sysstat 9 to 12 in any locale, with any of ``-d -u -r -w -s -v -R -l -U -t``, a table per topic or all in
+    one line (``-h``, with clock or epoch times), and ``-o JSON``. "Average:" lines are no samples and are passed over.
 
 Sample:
     .. code-block:: text
 
-        # Time        UID       PID    %usr %system  %guest   %wait    %CPU   CPU   kB_rd/s   kB_wr/s kB_ccwr/s iodelay  Command
-        22:58:01        0      6799    0.00    0.00    0.00    0.00    0.00     1     27.72     31.68      0.00       0  kworker/u8:0+flush-254:0
+        22:58:00      UID       PID   kB_rd/s   kB_wr/s kB_ccwr/s iodelay  Command
+        22:58:01        0      6799     28.00     20.00      0.00       0  kworker/u8:0+flush-254:0
 
 Lost:
     Threads (``-t``): their process has the sums. The user, the CPU a process last ran on and its scheduling policy.

@@ -2,8 +2,8 @@
 
 Reads:
     The binary files of ``/var/log/sysstat`` (``sa01``, through ``sadf`` when sysstat is installed; versions 9.1.6 and
-    later, converted when they are old), text of ``sar`` in any locale, what ``sadf`` exports with ``-j``, ``-x``, ``-d``
-    and ``-p``, and text of Solaris' sar. "Average:" lines are no samples and are passed over.
+    later, converted when they are old), text of ``sar`` in any locale, what ``sadf`` exports with ``-j``, ``-x``,
+    ``-d`` and ``-p``, and text of Solaris' sar. "Average:" lines are no samples and are passed over.
 
 Sample:
     .. code-block:: text
@@ -30,6 +30,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+from datetime import date
 from pathlib import Path
 
 from leadline.core.capture import Capture, CaptureBuilder
@@ -38,6 +39,7 @@ from leadline.core.errors import InputError, ToolError
 from leadline.core.importer import Field, ImporterMeta, Request
 from leadline.core.source import Source
 from leadline.core.sysstat import (
+    NS_PER_S,
     Layout,
     Recording,
     add_cpu_busy,
@@ -156,12 +158,207 @@ META = ImporterMeta(
 _GROUPS = frozenset(
     "CPU NODE INTR TTY IFACE DEV FCHOST FILESYSTEM MOUNTPOINT BUS BAT FAN TEMP IN DEVICE device".split()
 )
+_PAGE_KIB = 4.0
 _SUMS_OF_INTERRUPTS = frozenset({"sum", "sum/all"})
 _FOUR_KIB_MACHINES = re.compile(r"x86_64|i[3-6]86|amd64|s390x?|armv\d")
-_MAGIC = (b"\x96\xd5", b"\xd5\x96")
-_FORMATS = range(0x1000, 0x3000)  # 0x1170, 0x2170 ... 0x2175, in the byte order of the machine
-_OLD_MAGIC = re.compile(rb"..[\x20-\x60]\x50|(?s:.){40}.{4}Linux", re.DOTALL)
+_INTERRUPT_GROUPS = frozenset({"INTR", "interrupts", "irq"})
+_HEADINGS_OF_MPSTAT = ("%iowait %irq", "CPU intr/s", " HI/s TIMER/s")
+_MAGICS = (b"\x96\xd5", b"\xd5\x96")  # 0xd596 in either byte order
+_MAGIC_SYSSTAT_7 = b"\x69\x21"  # at byte 36, before "Linux"; sadf of today cannot read it
 _TOOL_TIMEOUT_S = 300
-_CONVERT = "Try to convert"
-_DATABASE = re.compile(r"^[^\t\n]+\t-?\d+\t\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\t\n]*\t[^\t\n]*\t[^\t\n]+\t[^\t\n]*$")
-_RAW_EXPORT = re.compile(r"^# uptime_cs; \d+; ust_time; \d+;", re.MULTILINE)
+_KILLED = "ended by signal "
+_SPAN_S_MAX = 366 * 86_400
+_ACTIVITIES = "-bBdHSwW -I SUM -n DEV,EDEV -q ALL -r ALL -u ALL -P ALL".split()
+_DATABASE = re.compile(r"[^\t\n]+\t-?\d+\t\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\t\n]*\t[^\t\n]*\t[^\t\n]+\t[^\t\n]*\n")
+_RAW_EXPORT = "# uptime_cs; "
+_CREATED_BY = re.compile(r"sysstat version ([\d.]+)")
+
+
+def sniff(source: Source) -> int:
+    """Sure by the magic number or the heading of an export; text by a heading below sysstat's banner."""
+    if _is_binary(source.head):
+        return 95
+    text = source.head_text
+    begin = text.lstrip()[:600]
+    if begin.startswith('{"sysstat"'):
+        return 95 if '"file-date"' in begin else 0
+    if begin.startswith(("# hostname;interval;timestamp", _RAW_EXPORT)) or (begin[:1] == "<" and "<sysstat" in begin):
+        return 95
+    lines = text.splitlines()[:60]
+    if _DATABASE.match(text):
+        return 80
+    if not any(map(parse_banner, lines)) or any(_is_mpstat(line) for line in lines):
+        return 0
+    return 90 if any(_is_heading(line) for line in lines) else 0
+
+
+def _is_binary(head: bytes) -> bool:
+    return head[:2] in _MAGICS or _is_sysstat_7(head)
+
+
+def _is_sysstat_7(head: bytes) -> bool:
+    return head[36:38] == _MAGIC_SYSSTAT_7 and head[44:50] == b"Linux\0"
+
+
+def _is_mpstat(line: str) -> bool:
+    words = " ".join(line.split())
+    return any(mark in words for mark in _HEADINGS_OF_MPSTAT)
+
+
+def _is_heading(line: str) -> bool:
+    found = clock_of(line)
+    words = found[1].split() if found else []
+    if "PID" in words or "TGID" in words:
+        return False
+    layout = column_layout(words, _GROUPS, META.fields)
+    return layout is not None and (layout.strict or all(word.endswith("/s") for word in words[1:]))
+
+
+def read(source: Source, request: Request) -> Capture:
+    """The guest's series, its CPUs', disks' and network interfaces'.
+
+    Raises:
+        InputError: no sample, damage before the last line, or a binary file sadf cannot read.
+        ToolError: the file is binary and sysstat is not installed or does not answer.
+    """
+    builder = CaptureBuilder(source.name, "sar", META.tool)
+    recording = _recording(source, request, builder)
+    guest = record_guest(recording, builder)
+
+    def entity(group: str, item: str) -> Entity | None:
+        kind = _KINDS.get(group)
+        if kind is not None and not (kind is EntityKind.CPU and item == "all"):
+            return Entity(kind, item, guest)
+        whole = not item or kind is EntityKind.CPU or (group in _INTERRUPT_GROUPS and item in _SUMS_OF_INTERRUPTS)
+        return guest if whole else None
+
+    machine = recording.banners[0].machine if recording.banners else None
+    fields = META.fields
+    if machine is not None and not _FOUR_KIB_MACHINES.match(machine):
+        fields = {name: known for name, known in fields.items() if _SCALES.get(name) != _PAGE_KIB}
+        builder.warn("page-size", f"the page size of {machine} is not known: swap rates were left out")
+    scheme = Scheme("sar", fields, entity, scales=_SCALES, derive=add_cpu_busy, guest=guest)
+    for table in recording.tables.values():
+        emit(table, times_of(recording, table, request, builder), scheme, builder, request)
+    host = recording.banners[0].host if recording.banners else None
+    return builder.build(host=host, clock_known=clock_known(recording, request, builder))
+
+
+def _recording(source: Source, request: Request, builder: CaptureBuilder) -> Recording:
+    if _is_binary(source.head):
+        return _read_binary(source, request, builder)
+    begin = source.head_text.lstrip()[:600]
+    if begin.startswith("{"):
+        return read_json(source, request, builder)
+    if begin.startswith("<"):
+        return read_xml(source, request)
+    if begin.startswith(_RAW_EXPORT):
+        raise InputError(
+            source.name,
+            found="raw counters of sadf -r",
+            expected="values per interval",
+            advice="Export the original with sadf -j FILE -- -A > sar.json.",
+        )
+    if begin.startswith("#"):
+        return read_csv(source, request, builder, _GROUPS)
+    if _DATABASE.match(source.head_text):
+        return read_database(source, request, builder)
+    return read_text(source, _layout, builder)
+
+
+def _layout(words: list[str]) -> Layout | None:
+    return column_layout(words, _GROUPS, META.fields)
+
+
+def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> Recording:
+    """What sadf makes of a binary file; an old one is converted aside first."""
+    sadf = shutil.which("sadf")
+    if sadf is None:
+        raise ToolError(
+            "sadf",
+            found=f"not installed, and {source.name} is a binary recording of sar",
+            expected="sadf of sysstat, which alone knows the format",
+            advice="apt-get install sysstat, or run sadf -j FILE -- -A > sar.json where it was recorded.",
+        )
+    with tempfile.TemporaryDirectory(prefix="leadline-sar-") as folder:
+        exported = Path(folder) / "sar.json"
+        binary = source.path.resolve()
+        complaint = _export(sadf, binary, exported, request)
+        if complaint and "onvert" in complaint:
+            converted = Path(folder) / "converted"
+            refusal = _run([sadf, "-c", str(binary)], converted)
+            builder.warn("converted", "the recording is of an old format and was converted by sadf -c")
+            complaint = f"{complaint}\n{refusal}" if refusal else _export(sadf, converted, exported, request)
+        if complaint:
+            raise _unreadable(source, complaint)
+        recording = read_json(Source(source.name, exported), request, builder)
+    _expect_sane_times(recording)
+    return recording
+
+
+def _expect_sane_times(recording: Recording) -> None:
+    """Refuse what sadf made of a file it took for another machine's: it shifts times by decades, and rates with them.
+
+    Raises:
+        InputError: a sample is over a year from the day in the file's header.
+    """
+    days = recording.banners[0].days
+    moments = [moment for table in recording.tables.values() for moment in (table.moments[0], table.moments[-1])]
+    span_s = [abs(moment // NS_PER_S - (day - date(1970, 1, 1)).days * 86_400) for moment in moments for day in days]
+    if max(span_s, default=0) > _SPAN_S_MAX:
+        raise InputError(
+            recording.source.name,
+            found=f"a header of {days[0]} and samples years away",
+            expected="samples near the day of the header",
+            advice="sadf misread the file; where it was recorded, run LC_ALL=C sar -A -f FILE > sar.txt and give that.",
+        )
+
+
+def _export(sadf: str, binary: Path, exported: Path, request: Request) -> str:
+    """Export to JSON; what sadf complained of, "" when it did not."""
+    if request.metrics is not None and not _run([sadf, "-j", str(binary), "--", *_ACTIVITIES], exported):
+        return ""
+    return _run([sadf, "-j", str(binary), "--", "-A"], exported)
+
+
+def _run(command: list[str], output: Path) -> str:
+    """Run sadf; what it complained of, "" when it ended well."""
+    environment = {"LC_ALL": "C", "PATH": "/usr/local/bin:/usr/bin:/bin"}
+    try:
+        with output.open("wb") as stream:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.PIPE,
+                env=environment,
+                timeout=_TOOL_TIMEOUT_S,
+                check=False,
+            )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ToolError(
+            command[0],
+            found=f"did not do its work ({type(error).__name__})",
+            expected=f"an answer within {_TOOL_TIMEOUT_S} s",
+            advice=f"Try it by hand: {' '.join(command)}",
+        ) from error
+    said = done.stderr.decode("utf-8", errors="replace").strip()
+    if done.returncode < 0:
+        return f"{_KILLED} {-done.returncode}"
+    return (said or f"exit status {done.returncode}") if done.returncode else ""
+
+
+def _unreadable(source: Source, complaint: str) -> InputError:
+    version = _CREATED_BY.search(complaint)
+    old = f"written by sysstat {version[1]}" if version else "which sadf does not know"
+    if _is_sysstat_7(source.head):
+        old = "written by sysstat 7"
+    if _KILLED in complaint:
+        old += ", at which sadf crashed"
+    return InputError(
+        source.name,
+        found=f"a binary recording of sar, {old}",
+        expected="a format sadf of this machine can read or convert",
+        advice="Where it was recorded, run LC_ALL=C sar -A -f FILE > sar.txt and give that.",
+        said=complaint.splitlines()[0][:200],
+    )

@@ -67,7 +67,8 @@ _D = r"(\d{1,15}(?:\.\d{1,9})?)"
 _INTERVAL = re.compile(r"\[\s*(\d+(?:\.\d+)?)s\s*\] (.*)")
 _OLTP = re.compile(
     rf"(?:thds|threads): (\d+),? tps: {_D},? (?:qps: {_D}|reads(?:/s)?: {_D},? writes(?:/s)?: {_D},?)"
-    rf"(?: \(r/w/o: {_D}/{_D}/{_D}\))?(?: (?:lat \(ms,(?P<share>\d+)%\): {_D}|response time: {_D}ms \((?P<old>\d+)%\)))?"
+    rf"(?: \(r/w/o: {_D}/{_D}/{_D}\))?"
+    rf"(?: (?:lat \(ms,(?P<share>\d+)%\): {_D}|response time: {_D}ms \((?P<old>\d+)%\)))?"
     rf",?(?: err(?:ors)?(?:/s)?: +(?P<err>[\d.]+))?,?(?: reconn(?:ects)?(?:/s)?: +(?P<reconn>[\d.]+))?\s*"
 )
 _FILEIO = re.compile(
@@ -88,7 +89,9 @@ _BLOCK_STARTS = (
     "SQL statistics:", "OLTP test statistics:", "File operations:", "Throughput:", "CPU speed:", "Latency histogram"
 )  # fmt: skip
 _LATE_STARTS = ("General statistics:", "Test execution summary:")
-_MARK = re.compile(r"^sysbench \d|^\[\s*\d+s\s*\] (?:thds|threads|reads|\d)|^Running the test with following options:", re.M)
+_MARK = re.compile(
+    r"^sysbench \d|^\[\s*\d+s\s*\] (?:thds|threads|reads|\d)|^Running the test with following options:", re.M
+)
 
 
 @dataclass
@@ -211,7 +214,9 @@ def _take_text(line: str, run: _Run, builder: CaptureBuilder) -> None:
         run.blocks.append({})
     if stripped.startswith("FATAL:"):
         builder.warn("fatal", f"sysbench said: {stripped[:100]}")
-    option = re.match(r"Number of threads: (\d+)|Target transaction rate: (\d+)|Block size ([\d.]+\w+)|Doing (.+) test", line)
+    option = re.match(
+        r"Number of threads: (\d+)|Target transaction rate: (\d+)|Block size ([\d.]+\w+)|Doing (.+) test", line
+    )
     if option:
         keys = ("client_count", "rate_per_s", "block_size", "pattern")
         run.options |= {k: int(v) if v.isdigit() else v for k, v in zip(keys, option.groups(), strict=True) if v}

@@ -20,7 +20,7 @@ from leadline.core.vocabulary import Layer
 from leadline.generators.fault import FaultMeta, Target, vm_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("numa-locality-low",), layer=Layer.HYPERVISOR_MEMORY, target=Target.VM)
+META = FaultMeta(rules=("numa-locality-low",), layer=Layer.HYPERVISOR_CPU, target=Target.VM)
 
 LOCAL_PCT = 45.0
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from leadline.core.entities import Entity
 from leadline.core.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, vm_entity
+from leadline.generators.fault import FaultMeta, Target, port_entity
 from leadline.generators.host_model import HostModel
 
 META = FaultMeta(rules=("net-drops-vm-port",), layer=Layer.NETWORK, target=Target.VM)
@@ -28,4 +28,4 @@ DROPPED_PCT = 3.0
 def inject(model: HostModel, target: int, window: slice) -> Entity:
     """Drop packets of one VM."""
     model.rx_dropped[target, window] = DROPPED_PCT
-    return vm_entity(model, target)
+    return port_entity(model, target)

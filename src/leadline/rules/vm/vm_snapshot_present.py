@@ -25,11 +25,13 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from leadline.core.entities import Entity, Fact
-from leadline.core.finding import Finding
+from leadline.core.finding import Evidence, Finding
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import by_setting
+from leadline.core.virtual_disks import DELTA_FILE
 from leadline.core.vocabulary import EntityKind, Layer, Severity
 
 META = RuleMeta(
@@ -61,4 +63,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
         mild = young and fact.value < context.limit("crit")
         return f"{vm.label()} runs on {count}{age}", Severity.LOW if mild else META.severity
 
-    yield from by_setting(context, EntityKind.VM, "snapshot_count", judge)
+    for finding in by_setting(context, EntityKind.VM, "snapshot_count", judge):
+        yield replace(finding, evidence=(*finding.evidence, *_delta_files(context, finding.entity)))
+
+
+def _delta_files(context: RuleContext, vm: Entity) -> Iterator[Evidence]:
+    """The disk files in use that snapshots made."""
+    for disk in context.inventory.children(vm, EntityKind.VIRTUAL_DISK):
+        file = context.inventory.fact(disk, "file")
+        if file is not None and DELTA_FILE.search(str(file.value)):
+            yield Evidence(f"{disk.name} writes to {file.value}", entity=disk, source=file.source)

@@ -1,0 +1,144 @@
+"""Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault).
+
+A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from leadline.core.discovery import KINDS, load_units, unit_modules
+from leadline.core.docstrings import HEADINGS
+from leadline.core.vocabulary import Layer
+
+ROOT = Path(__file__).resolve().parent.parent
+PREFIXES = {
+    Layer.DATABASE: "DBS",
+    Layer.GUEST: "GST",
+    Layer.VM: "VMC",
+    Layer.HYPERVISOR_CPU: "CPU",
+    Layer.HYPERVISOR_MEMORY: "MEM",
+    Layer.STORAGE_PATH: "STO",
+    Layer.DATASTORE: "DST",
+    Layer.NETWORK: "NET",
+    Layer.HOST: "HST",
+}
+RULE_BODY = '''
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import Layer, Severity
+
+META = RuleMeta(
+    code="{code}",
+    layer=Layer.{layer},
+    severity=Severity.MEDIUM,
+    catalogue=("{name}",),
+    needs=("METRIC",),
+    thresholds={{
+        "warn": Threshold(0.0, "pct", "SOURCE"),
+        "duration": Threshold(15.0, "s", "SOURCE"),
+    }},
+)
+
+_SPEC = Over(metric="METRIC", noun="WHAT IT IS CALLED")
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per entity."""
+    yield from over_threshold(context, _SPEC)
+'''
+IMPORTER_BODY = '''
+from __future__ import annotations
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.importer import ImporterMeta, Request
+from leadline.core.source import Source
+
+META = ImporterMeta(tool="{name}", layers=(), fields={{}}, record="COMMAND")
+
+
+def sniff(source: Source) -> int:
+    """How sure it is, 0 to 100."""
+    return 0
+
+
+def read(source: Source, request: Request) -> Capture:
+    """The capture."""
+    builder = CaptureBuilder(source.name, "{name}", META.tool)
+    return builder.build()
+'''
+FAULT_BODY = '''
+from __future__ import annotations
+
+from leadline.core.entities import Entity
+from leadline.core.vocabulary import Layer
+from leadline.generators.fault import FaultMeta, Target, vm_entity
+from leadline.generators.host_model import HostModel
+
+META = FaultMeta(rules=("RULE",), layer=Layer.HOST, target=Target.VM)
+
+
+def inject(model: HostModel, target: int, window: slice) -> Entity:
+    """WHAT IT DOES."""
+    return vm_entity(model, target)
+'''
+CASE = """# WHY THIS CASE.
+interval_s: 5
+series:
+  - {{entity: "host:esx01/vm:db01", metric: METRIC, values: [[0, 60]]}}
+expect: []
+"""
+
+
+def main(words: list[str]) -> int:
+    """Write the files; exit 2 with one line when the words make no sense or the unit exists."""
+    if len(words) < 2 or words[0] not in KINDS:
+        return refuse(f"usage: make new KIND NAME [LAYER]; KIND is {', '.join(KINDS)}")
+    kind, name = words[0], words[1].replace("_", "-")
+    if any(name in unit_modules(known) for known in KINDS):
+        return refuse(f"{name} exists already")
+    if kind == "rule" and (len(words) < 3 or words[2] not in {layer.value for layer in Layer}):
+        return refuse(f"a rule needs a layer: {', '.join(layer.value for layer in Layer)}")
+    folder = ROOT / "src" / KINDS[kind].replace(".", "/")
+    body = {"rule": RULE_BODY, "importer": IMPORTER_BODY, "fault": FAULT_BODY}[kind]
+    layer = Layer(words[2]) if kind == "rule" else Layer.HOST
+    if kind == "rule":
+        folder /= layer.value.replace("-", "_")
+        for case in ("fires", "quiet", "threshold"):
+            write(ROOT / "tests" / "cases" / "rules" / name / f"{case}.yaml", CASE.format())
+    headings = "\n\n".join(f"{heading}:\n    WRITE ME." for heading in HEADINGS[kind])
+    text = f'"""ONE SENTENCE.\n\n{headings}\n"""\n' + body.format(name=name, code=next_code(layer), layer=layer.name)
+    write(folder / f"{name.replace('-', '_')}.py", text)
+    if kind == "importer":
+        write(ROOT / "tests" / "importers" / f"test_{name.replace('-', '_')}.py", f'"""Tests of {name}."""\n')
+    return 0
+
+
+def next_code(layer: Layer) -> str:
+    """The lowest code of the layer that was never used here."""
+    prefix = PREFIXES[layer]
+    used = [int(m.META.code[3:]) for m in load_units("rule").values() if m.META.code.startswith(prefix)]
+    return f"{prefix}{max([100, *used]) + 1}"
+
+
+def write(path: Path, text: str) -> None:
+    """Write a new file and say so."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    print(path.relative_to(ROOT))
+
+
+def refuse(why: str) -> int:
+    """One line on stderr, exit status 2."""
+    print(why, file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""Write docs/reference from the units themselves: a page per rule, importer and fault, and the tables.
+
+The pages are not committed: they cannot differ from the code. Run by ``make docs``.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+from typing import Any, cast
+
+from leadline.app.explaining import explain, list_units, where_reported
+from leadline.core.discovery import KINDS, load_units
+from leadline.core.docstrings import paragraphs
+from leadline.core.importer import Importer
+from leadline.core.metrics import metrics
+from leadline.core.vocabulary import Layer
+
+ROOT = Path(__file__).resolve().parent.parent
+TARGET = ROOT / "docs" / "reference"
+TITLES = {"rule": "Rules", "importer": "Recordings", "fault": "Faults for generated captures"}
+
+
+def main() -> None:
+    """Write everything anew."""
+    shutil.rmtree(TARGET, ignore_errors=True)
+    TARGET.mkdir(parents=True)
+    count = 0
+    for kind in KINDS:
+        folder = TARGET / f"{kind}s"
+        folder.mkdir()
+        for name, _ in list_units(kind):
+            (folder / f"{name}.md").write_text(page(explain(name)), encoding="utf-8")
+            count += 1
+        (TARGET / f"{kind}s.md").write_text(index(kind), encoding="utf-8")
+    (TARGET / "metrics.md").write_text(metric_table(), encoding="utf-8")
+    print(f"docs/reference: {count} pages of units, {len(metrics())} metrics")
+
+
+def page(content: dict[str, Any]) -> str:
+    """A unit's page."""
+    lines = [f"# {content['name']}", "", cell(content["title"]), ""]
+    for heading, text in content["sections"].items():
+        lines += [f"## {heading}", ""]
+        for paragraph in paragraphs(text, itemised=heading == "Sources"):
+            lines += [paragraph if paragraph.startswith((" ", "..")) else cell(paragraph), ""]
+    for name, value in content.get("facts", {}).items():
+        if isinstance(value, dict) and value:
+            lines += [f"## {name.capitalize()}", "", "| | |", "|---|---|"]
+            lines += [f"| {key} | {cell(str(item))} |" for key, item in value.items()] + [""]
+        elif value and not isinstance(value, dict):
+            shown = ", ".join(value) if isinstance(value, list) else str(value)
+            lines += [f"**{name}**: {cell(shown)}", ""]
+    return "\n".join(lines)
+
+
+def index(kind: str) -> str:
+    """The list of a kind's units; rules by layer."""
+    lines = [f"# {TITLES[kind]}", ""]
+    if kind == "rule":
+        modules = load_units("rule")
+        for layer in Layer:
+            own = [(n, t) for n, t in list_units(kind) if modules[n].META.layer is layer]
+            if own:
+                lines += [f"## {layer.value}", "", "| code | rule | severity | finds |", "|---|---|---|---|"]
+                for name, text in own:
+                    meta = modules[name].META
+                    link = f"[{name}](rules/{name}.md)"
+                    lines.append(f"| {meta.code} | {link} | {meta.severity.label} | {cell(text)} |")
+                lines.append("")
+        return "\n".join(lines)
+    lines += ["| name | what |", "|---|---|"]
+    lines += [f"| [{name}]({kind}s/{name}.md) | {cell(text)} |" for name, text in list_units(kind)]
+    if kind == "importer":
+        lines += ["", "## What to record", "", "| tool | command |", "|---|---|"]
+        for module in load_units(kind).values():
+            meta = cast("Importer", module).META
+            if meta.record:
+                lines.append(f"| {meta.tool} | `{meta.record.replace('|', chr(92) + '|')}` |")
+    return "\n".join([*lines, ""])
+
+
+def metric_table() -> str:
+    """Every metric with where each tool reports it."""
+    lines = ["# Metrics", "", "| metric | unit | layer | better | meaning | reported by |", "|---|---|---|---|---|---|"]
+    for known in metrics().values():
+        tools = "; ".join(f"{tool}: {', '.join(fields[:4])}" for tool, fields in where_reported(known.name).items())
+        lines.append(
+            f"| {known.name} | {known.unit} | {known.layer.value} | {known.better.value} | {cell(known.meaning)} "
+            f"| {cell(tools)} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def cell(text: str) -> str:
+    """Text that is safe in a Markdown table or paragraph."""
+    return re.sub(r"([|<>*_\[\]])", r"\\\1", " ".join(text.split()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Pressure stall information, load averages and memory of Linux, as copies of the kernel's own files.
+
+Reads:
+    A recording of blocks: a line ``# TIME`` (ISO, with zone), then for each file ``## PATH`` and its contents, with
+    ``/proc/pressure/cpu``, ``io``, ``memory``, ``/proc/loadavg`` and ``/proc/meminfo``. Also a copy of one such file
+    alone, and a line of ``uptime``: one sample, at the time the file was last written.
+
+Sample:
+    .. code-block:: text
+
+        # 2026-11-20T22:58:16.990+00:00
+        ## /proc/loadavg
+        0.87 0.76 0.39 1/92 7877
+        ## /proc/pressure/io
+        some avg10=2.37 avg60=3.69 avg300=6.18 total=63397862
+
+Lost:
+    Nothing of a recording; the averages over 60 and 300 s and the totals are kept as raw counters. A pressure file
+    alone does not say of which resource it is: the file's name must.
+
+Units:
+    Percent of time over the last 10 s, microseconds since boot (``total``), KiB.
+
+Sources:
+    Linux kernel documentation, accounting/psi; proc_loadavg(5), proc_meminfo(5); uptime(1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import PurePosixPath
+
+import numpy as np
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.clock import to_ns
+from leadline.core.errors import InputError
+from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
+from leadline.core.procfs import (
+    LOAD_FIELDS,
+    MEMORY_FIELDS,
+    PRESSURE_FIELDS,
+    parse_load,
+    parse_memory,
+    parse_pressure,
+)
+from leadline.core.source import Source
+from leadline.core.tables import SampleTable, Scheme, emit
+from leadline.core.vocabulary import Layer
+
+META = ImporterMeta(
+    tool="Linux pressure and load files",
+    layers=(Layer.GUEST,),
+    fields={**PRESSURE_FIELDS, **LOAD_FIELDS, **MEMORY_FIELDS},
+    record=(
+        'while sleep 1; do echo "# $(date --iso-8601=ns)"; for f in /proc/loadavg /proc/pressure/*; '
+        'do echo "## $f"; cat $f; done; done > psi.txt'
+    ),
+)
+
+_TIME = re.compile(r"# (\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s*")
+_UPTIME = re.compile(
+    r"\s*(?:\d\d:\d\d:\d\d )?.*\bup .*load averages?: (\d+[.,]\d+),? (\d+[.,]\d+),? (\d+[.,]\d+)\s*", re.ASCII
+)
+_PRESSURE_LINE = "some avg10="
+_RESOURCES = ("cpu", "io", "memory")
+_READERS: dict[str, Callable[[list[str]], dict[str, float]]] = {
+    **{f"/proc/pressure/{name}": lambda lines, name=name: parse_pressure(name, lines) for name in _RESOURCES},
+    "/proc/loadavg": lambda lines: _single(parse_load, lines),
+    "/proc/meminfo": parse_memory,
+    "uptime": lambda lines: _single(_uptime, lines),
+}
+
+
+def sniff(source: Source) -> int:
+    """Sure by a block's first two lines; a copy of one file by its form."""
+    lines = [line for line in source.head_text.splitlines()[:4] if line.strip()]
+    if not lines:
+        return 0
+    if len(lines) > 1 and _TIME.fullmatch(lines[0]) and lines[1].startswith("## /proc/"):
+        return 95
+    return 90 if len(source.head) < 8192 and _alone(source) is not None else 0
+
+
+def _alone(source: Source) -> str | None:
+    """Which file a copy is of, None for no such copy; "?" for pressure of an unknown resource."""
+    lines = [line for line in source.head_text.splitlines() if line.strip()]
+    if lines and lines[0].startswith(_PRESSURE_LINE) and len(lines) <= 2:
+        name = PurePosixPath(source.name).name.lower()
+        found = [resource for resource in _RESOURCES if re.search(rf"(?<![a-z]){resource}(?![a-z])", name)]
+        return f"/proc/pressure/{found[0]}" if len(found) == 1 else "?"
+    for kind in ("/proc/loadavg", "uptime", "/proc/meminfo"):
+        if kind != "/proc/meminfo" or (lines and lines[0].startswith("MemTotal:")):
+            try:
+                _READERS[kind](lines)
+            except ValueError:
+                continue
+            return kind
+    return None
+
+
+def read(source: Source, request: Request) -> Capture:
+    """The guest's pressure, load and memory series.
+
+    Raises:
+        InputError: a block is not what its headings say, or no heading says what the file is.
+    """
+    builder = CaptureBuilder(source.name, "psi", META.tool)
+    if source.head_text.lstrip().startswith("# "):
+        samples, zoned = _blocks(source, request, builder)
+    else:
+        samples, zoned = [_Sample(source.mtime_ns, _copy(source))], False
+        builder.warn("no-times", "the copy has no time; it was placed at the file's last change")
+    names = tuple(dict.fromkeys(name for sample in samples for name in sample.values))
+    table = SampleTable("", names)
+    for sample in samples:
+        table.add(sample.time_ns, "", [sample.values.get(name, float("nan")) for name in names])
+    times = np.array(table.moments, dtype=np.int64)
+    emit(table, times, Scheme("psi", META.fields, lambda group, item: UNNAMED_GUEST), builder, request)
+    return builder.build(clock_known=zoned)
+
+
+@dataclass(slots=True)
+class _Sample:
+    """What one block holds."""
+
+    time_ns: int
+    values: dict[str, float] = field(default_factory=dict)
+
+
+def _blocks(source: Source, request: Request, builder: CaptureBuilder) -> tuple[list[_Sample], bool]:
+    """The samples of a recording, and whether all times have a zone."""
+    text = source.text()
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("# ")]
+    samples: list[_Sample] = []
+    zoned = True
+    for low, high in zip(starts, [*starts[1:], len(lines)], strict=True):
+        final = high == len(lines)
+        match = _TIME.fullmatch(lines[low])
+        try:
+            moment = datetime.fromisoformat(match[1].replace(",", ".")) if match else None
+            sections = None if moment is None else _sections(lines[low + 1 : high])
+        except ValueError:
+            sections = None
+        if moment is None or sections is None or (final and not text.endswith("\n")):
+            if not (final and samples):
+                raise _refused(source, f"{source.name}:{low + 1}", lines[low])
+            builder.warn("cut", "the last block is cut and was left out")
+            continue
+        zoned = zoned and moment.tzinfo is not None
+        samples.append(_Sample(to_ns(moment, request), sections))
+    if not any(sample.values for sample in samples):
+        raise _refused(source, source.name, "no block with values")
+    if not zoned and request.timezone is None:
+        builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
+    return samples, zoned or request.timezone is not None
+
+
+def _sections(lines: list[str]) -> dict[str, float]:
+    """The values of a block; ValueError when a file's contents are not of its form."""
+    values: dict[str, float] = {}
+    path, contents = "", list[str]()
+    for line in [*lines, "## "]:
+        if not line.startswith("## "):
+            contents.append(line)
+            continue
+        kept = [each for each in contents if each.strip()]
+        if path in _READERS and kept:  # a file the kernel would not let us read leaves no contents
+            values |= _READERS[path](kept)
+        path, contents = line[3:].strip(), []
+    return values
+
+
+def _copy(source: Source) -> dict[str, float]:
+    kind = _alone(source)
+    if kind in {None, "?"}:
+        raise _refused(source, source.name, "pressure of a resource that is not named")
+    lines = [line for line in source.lines() if line.strip()]
+    try:
+        return _READERS[str(kind)](lines)
+    except ValueError as error:
+        raise _refused(source, source.name, str(error)) from error
+
+
+def _single(parse: Callable[[str], dict[str, float]], lines: list[str]) -> dict[str, float]:
+    if len(lines) != 1:
+        raise ValueError(f"{len(lines)} lines")
+    return parse(lines[0])
+
+
+def _uptime(line: str) -> dict[str, float]:
+    match = _UPTIME.fullmatch(line)
+    if match is None:
+        raise ValueError(line)
+    averages = (float(text.replace(",", ".")) for text in match.groups())
+    return dict(zip(("loadavg.1m", "loadavg.5m", "loadavg.15m"), averages, strict=True))
+
+
+def _refused(source: Source, where: str, found: str) -> InputError:
+    del source
+    return InputError(
+        where,
+        found=f"{found.strip()[:60]!r}",
+        expected="blocks of `# TIME` and `## PATH`, or a copy named after its file, for instance pressure-io.txt",
+        advice=f"Record it with: {META.record}",
+    )

@@ -1,0 +1,244 @@
+"""A limit holds a disk's IOPS at a ceiling, and latency grows behind it.
+
+Finds:
+    IOPS of a virtual disk, or of a guest's block device, that stay within 5 % of one value for at least 60 s while
+    latency is above 2 ms and above 3 times that of the rest of the recording, with at least about one request under way
+    all the time. The ceiling is estimated as the densest rate among slow samples and stated with its spread; where the
+    inventory gives the disk's limit, 95 % of it counts as reached. IOPS are also compared in units of 32 KiB. A disk
+    is not reported when the device below it was measured to be as slow, or when the same rate was served quickly at
+    other times.
+
+Why:
+    A limit (IOPS limit of a disk or a storage policy, a throttled volume, a cloud disk's tier) lets so many requests
+    per second through and makes the others wait. The latency is artificial: it is the length of the queue divided by
+    the limit, and no faster disk shortens it.
+
+Do:
+    Raise or remove the limit: the disk's IOPS limit in the VM's settings, the storage policy, the volume's tier or the
+    hypervisor's throttle. Until then ask for less: fewer sessions, larger reads, checkpoints spread over more time. Do
+    not buy disks for it, and do not judge storage by latency measured at the limit: measure just below it.
+
+When it is wrong:
+    A device at the end of its own ability looks alike from inside the guest: flat IOPS, growing latency. What speaks
+    for a limit is said in the evidence: a quick device below, a round number, a rate that stays while its mix of reads
+    and writes changes, a rate steadier than requests arriving by chance. Without any of it severity is low. A
+    single synchronous writer on a slow disk has a flat rate too.
+
+Sources:
+    Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping: 580 ms behind a limit of 200 IOPS, 230 to 290 ms at
+    400; real latency only below the limit.
+    cormachogan.com, vSAN 6.2 IOPS limit: limits count units of 32 KiB.
+    Little's law: requests under way = rate x latency.
+    Judgement: 95 % of the limit, 5 % band, 3 times the latency, 60 s; they tell injected limits from steady load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.core.disks import block_awaits, io_rate, read_write_mean
+from leadline.core.entities import Entity
+from leadline.core.episodes import sample_bounds
+from leadline.core.finding import Evidence, Finding
+from leadline.core.iops_limits import latency_below, limit_of, signs_of_limit, units_of_32_kib
+from leadline.core.plateaus import Load, Plateau, Shape, find_plateau
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import SCORE_MAX
+from leadline.core.units import show
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+if TYPE_CHECKING:
+    from leadline.core.capture import SeriesGroup
+
+META = RuleMeta(
+    code="VMC120",
+    layer=Layer.VM,
+    severity=Severity.MEDIUM,
+    catalogue=("vm-iops-limit-hit",),
+    needs=(
+        "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read",
+        "disk_iops|disk_reads_per_s",
+    ),
+    uses=(
+        "disk_writes_per_s",
+        "disk_read_mib_per_s",
+        "disk_write_mib_per_s",
+        "virtual_disk_latency_ms_write",
+        "guest_disk_await_ms_write",
+        "disk_device_latency_ms",
+    ),
+    thresholds={
+        "near_limit": Threshold(
+            95.0, "pct", "Judgement: a limiter lets bursts through and samples are cut at its edges"
+        ),
+        "latency_factor": Threshold(3.0, "ratio", "Judgement: beyond what a change of load does to a quick disk"),
+        "latency_min": Threshold(2.0, "ms", "Judgement: what the slides allow a log; below it nobody is held back"),
+        "latency_min_alone": Threshold(10.0, "ms", "Judgement: needed where nothing outside the plateau was recorded"),
+        "held_share": Threshold(80.0, "pct", "Judgement: share of samples at the ceiling"),
+        "device_share": Threshold(50.0, "pct", "Judgement: a device that takes half of the latency is at fault"),
+        "duration": Threshold(60.0, "s", "Judgement: twelve samples of esxtop's default interval"),
+    },
+    explains=(
+        "disk-gavg-high",
+        "disk-kavg-high",
+        "disk-qavg-high",
+        "disk-queue-full",
+        "guest-disk-await-high",
+        "guest-iowait-high",
+        "guest-blocked-processes",
+        "guest-load-average-per-core",
+        "db-log-write-latency",
+    ),
+    judgement=True,
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Disk:
+    """One disk's series: which row of which group, its rate, and in units of 32 KiB where its sizes were measured."""
+
+    entity: Entity
+    group: SeriesGroup
+    row: int
+    load: Load
+    normalised: Load | None
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per virtual disk, and per block device of guests whose virtual disks do not show it."""
+    found: list[Finding] = []
+    groups = [
+        replace(group, values=read_write_mean(context, group, "virtual_disk_latency_ms_write"))
+        for group in context.of("virtual_disk_latency_ms_read", EntityKind.VIRTUAL_DISK)
+    ]
+    for group in (*groups, *block_awaits(context)):
+        for disk in _slow_disks(context, group):
+            finding = _judged(context, disk)
+            if finding is not None and not _told(context, finding, found):
+                found.append(finding)
+    yield from found
+
+
+def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
+    rate = io_rate(context, group)
+    if rate is None:
+        return
+    starts, ends = sample_bounds(group)
+    units = units_of_32_kib(context, group, rate)
+    shape = _shape(context)
+    # LVM and md devices repeat the disks below them: those come first.
+    for row in sorted(range(len(group.entities)), key=lambda r: _stacked(group.entities[r])):
+        load = Load(rate[row], group.values[row], starts, ends)
+        queued = load.queued(shape)
+        if (ends - starts)[queued].sum() / 1e9 >= shape.duration_s:
+            larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
+            yield _Disk(group.entities[row], group, row, load, replace(load, rate=units[row]) if larger else None)
+
+
+def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
+    limit = limit_of(context.inventory, disk.entity)
+    plateau = None if limit is None else _first_plateau(context, disk, limit)
+    at_limit = plateau is not None
+    plateau = plateau or _first_plateau(context, disk, None)
+    if plateau is None:
+        return None
+    device_share = context.limit("device_share") / 100.0
+    below = latency_below(context, disk.entity, plateau, device_share)
+    if below is not None and (below.value or 0.0) >= device_share * plateau.latency_ms:
+        return None
+    signs = signs_of_limit(context, disk.group, disk.row, plateau)
+    if at_limit and limit is not None:
+        signs.insert(
+            0, Evidence(f"the inventory gives a limit of {show(limit, 'per_s')}", threshold=limit, unit="per_s")
+        )
+    proven = at_limit or below is not None
+    if np.isnan(plateau.outside_latency_ms):
+        if plateau.latency_ms <= context.limit("latency_min_alone") or not (proven or len(signs) > 1):
+            return None
+        sure = proven
+    else:
+        sure = proven or bool(signs)
+    further = [*signs, below] if below is not None else [*signs, Evidence("latency below the VM was not recorded")]
+    return _finding(context, disk, plateau, further, sure=sure, proven=proven)
+
+
+def _first_plateau(context: RuleContext, disk: _Disk, limit: float | None) -> Plateau | None:
+    loads = (disk.load, disk.normalised) if disk.normalised is not None else (disk.load,)
+    found = (find_plateau(load, _shape(context), limit) for load in loads)
+    return next((plateau for plateau in found if plateau is not None), None)
+
+
+def _finding(
+    context: RuleContext, disk: _Disk, plateau: Plateau, further: list[Evidence], *, sure: bool, proven: bool
+) -> Finding:
+    name = disk.entity.label()
+    rate, latency = show(plateau.ceiling_per_s, "per_s"), show(plateau.latency_ms, "ms")
+    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(np.median(disk.load.rate[plateau.held])):
+        rate = f"{rate} in units of 32 KiB"
+    reference = context.limit("latency_factor") * plateau.outside_latency_ms
+    source = context.source_name(disk.group)
+    evidence = [
+        Evidence(
+            f"IOPS of {name} stayed at {rate} (spread {show(plateau.spread_pct, 'pct')}) for {plateau.held_s:.0f} s",
+            metric="disk_iops",
+            entity=disk.entity,
+            statistic="median",
+            value=plateau.ceiling_per_s,
+            unit="per_s",
+            source=source,
+        ),
+        Evidence(
+            f"latency {latency} at that rate, {show(plateau.outside_latency_ms, 'ms')} otherwise; "
+            f"about {plateau.queue:.3g} requests under way",
+            metric=disk.group.metric,
+            entity=disk.entity,
+            statistic="median",
+            value=plateau.latency_ms,
+            threshold=None if np.isnan(reference) else reference,
+            unit="ms",
+            source=source,
+        ),
+    ]
+    guess = f"that a limit, not {name} itself, holds the rate: from inside the guest both look alike"
+    return context.finding(
+        disk.entity,
+        f"IOPS of {name} {'are' if sure else 'seem'} held at {rate} by a limit, its queue makes latency {latency}",
+        [*evidence, *further],
+        severity=context.meta.severity if sure else Severity.LOW,
+        windows=plateau.windows,
+        score=min(plateau.latency_ms / np.fmax(reference, context.limit("latency_min")), SCORE_MAX),
+        guessed=() if proven else (guess,),
+    )
+
+
+def _told(context: RuleContext, finding: Finding, found: list[Finding]) -> bool:
+    """Whether a disk of the same machine was already found at that time: the virtual disk, or the disk below LVM."""
+    guest = finding.entity.ancestor(EntityKind.GUEST)
+    if guest is None:
+        return False
+    owners = {guest} if _stacked(finding.entity) else set()
+    owners.add(context.inventory.vm_of(guest) or guest)
+    return any(
+        other.entity.parent in owners
+        and (other.entity.kind is EntityKind.VIRTUAL_DISK or _stacked(finding.entity))
+        and any(a.overlaps(b) for a in finding.windows for b in other.windows)
+        for other in found
+    )
+
+
+def _stacked(entity: Entity) -> bool:
+    return entity.name.startswith(("dm-", "md"))
+
+
+def _shape(context: RuleContext) -> Shape:
+    return Shape(
+        flat_share=1.0 - context.limit("near_limit") / 100.0,
+        held_share=context.limit("held_share") / 100.0,
+        duration_s=context.limit("duration"),
+        latency_ms_min=context.limit("latency_min"),
+        latency_factor=context.limit("latency_factor"),
+    )

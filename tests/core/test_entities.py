@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.core.entities import Entity, Inventory
+from leadline.core.vocabulary import EntityKind
+
+HOST = Entity(EntityKind.HOST, "esx01")
+VM = Entity(EntityKind.VM, "db01", HOST)
+GUEST = Entity(EntityKind.GUEST, "DB01.example")
+
+names = st.text(st.characters(exclude_characters="/"), min_size=1, max_size=20)
+
+
+@given(st.lists(st.tuples(st.sampled_from(list(EntityKind)), names), min_size=1, max_size=4))
+def test_an_entity_is_read_back_from_its_text(parts: list[tuple[EntityKind, str]]) -> None:
+    entity = None
+    for kind, name in parts:
+        entity = Entity(kind, name, entity)
+    assert entity is not None
+    assert Entity.parse(str(entity)) == entity
+
+
+def test_names_may_hold_slashes_and_colons() -> None:
+    disk = Entity(EntityKind.BLOCK_DEVICE, "mapper/vg0-data:1", GUEST)
+    assert Entity.parse(str(disk)) == disk
+
+
+def test_given_wins_over_guess_in_either_order() -> None:
+    for first, second in ((True, False), (False, True)):
+        inventory = Inventory()
+        for guessed in (first, second):
+            inventory.add(VM, "guess" if guessed else "file", guessed=guessed, vcpu_count=2 if guessed else 8)
+        assert inventory.get(VM, "vcpu_count") == 8
+
+
+def test_unknown_settings_are_not_kept() -> None:
+    inventory = Inventory()
+    inventory.add(VM, "file", vcpu_count=None)
+    assert inventory.fact(VM, "vcpu_count") is None
+
+
+def test_a_guest_is_related_to_the_vm_of_its_name_and_that_vms_host() -> None:
+    inventory = Inventory()
+    for entity in (HOST, VM, GUEST):
+        inventory.add(entity, "file")
+    disk = Entity(EntityKind.BLOCK_DEVICE, "sda", GUEST)
+    vcpu = Entity(EntityKind.VCPU, "0", VM)
+    other = Entity(EntityKind.VM, "web01", HOST)
+    assert inventory.vm_of(GUEST) == VM
+    assert inventory.related(disk, vcpu)
+    assert inventory.related(GUEST, HOST)
+    assert not inventory.related(disk, other)
+
+
+def test_two_vms_of_the_name_are_no_link() -> None:
+    inventory = Inventory()
+    for vm in (VM, Entity(EntityKind.VM, "db01", Entity(EntityKind.HOST, "esx02"))):
+        inventory.add(vm, "file")
+    assert inventory.vm_of(GUEST) is None

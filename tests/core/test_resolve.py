@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.entities import Entity
+from leadline.core.importer import UNNAMED_GUEST
+from leadline.core.resolve import resolve
+from leadline.core.vocabulary import EntityKind
+
+HOST = Entity(EntityKind.HOST, "esx01")
+TIMES = np.array([1, 2], dtype=np.int64)
+
+
+def recording(*entities: Entity) -> Capture:
+    builder = CaptureBuilder("a", "a", "a")
+    for entity in entities:
+        builder.add_series("guest_run_queue_count", entity, TIMES, np.zeros(2))
+        for part in entity.lineage():
+            builder.inventory.add(part, "a")
+    return builder.build()
+
+
+def entities_of(capture: Capture) -> set[str]:
+    return {str(group.entities[row]) for group, row in capture.series()}
+
+
+def test_an_unnamed_guest_is_the_only_named_one() -> None:
+    named = Entity(EntityKind.GUEST, "db01")
+    disk = Entity(EntityKind.BLOCK_DEVICE, "sda", UNNAMED_GUEST)
+    merged = resolve(Capture.merged([recording(named), recording(disk)]))
+    assert entities_of(merged) == {"guest:db01", "guest:db01/block-device:sda"}
+
+
+def test_with_two_named_guests_it_stays_unnamed() -> None:
+    guests = [Entity(EntityKind.GUEST, name) for name in ("db01", "db02")]
+    merged = resolve(Capture.merged([recording(*guests), recording(UNNAMED_GUEST)]))
+    assert str(UNNAMED_GUEST) in entities_of(merged)
+
+
+def test_a_vm_without_host_is_the_one_of_its_name_and_keeps_its_facts() -> None:
+    orphan, homed = Entity(EntityKind.VM, "db01"), Entity(EntityKind.VM, "db01", HOST)
+    facts = recording()
+    facts.inventory.add(Entity(EntityKind.ADAPTER, "scsi0", orphan), "db01.vmx", type="lsilogic")
+    facts.inventory.add(orphan, "db01.vmx", vcpu_count=8)
+    for captures in ([recording(homed), facts], [facts, recording(homed)]):
+        merged = resolve(Capture.merged(captures))
+        assert merged.inventory.get(homed, "vcpu_count") == 8
+        assert merged.inventory.get(Entity(EntityKind.ADAPTER, "scsi0", homed), "type") == "lsilogic"
+
+
+def test_roles_are_guessed_from_names_and_said_to_be() -> None:
+    disk = Entity(EntityKind.DEVICE, "LUN-pgwal-01", HOST)
+    merged = resolve(recording(disk))
+    fact = merged.inventory.fact(disk, "role")
+    assert fact is not None
+    assert (fact.value, fact.guessed) == ("wal", True)
+
+
+def test_a_given_role_stays() -> None:
+    disk = Entity(EntityKind.DEVICE, "LUN-pgwal-01", HOST)
+    capture = recording(disk)
+    capture.inventory.add(disk, "inv.yaml", role="data")
+    fact = resolve(capture).inventory.fact(disk, "role")
+    assert fact is not None
+    assert (fact.value, fact.guessed) == ("data", False)

@@ -1,0 +1,66 @@
+"""What every unit of every kind must keep: found by name, documented, and told apart from the others."""
+
+from __future__ import annotations
+
+import inspect
+from typing import cast
+
+import pytest
+
+from leadline.app.diagnosing import metrics_of_rules
+from leadline.core.discovery import KINDS, load_unit, load_units, unit_modules
+from leadline.core.docstrings import HEADINGS, sections, title
+from leadline.core.errors import UsageError
+from leadline.core.importer import Importer
+from leadline.core.metrics import foreign_sources, metric, metrics
+from leadline.core.units import UNITS, factor
+from leadline.generators.fault import Fault
+
+IMPORTERS = load_units("importer")
+FAULTS = load_units("fault")
+
+
+def test_unit_names_are_unique_over_kinds() -> None:
+    names = [name for kind in KINDS for name in unit_modules(kind)]
+    assert len(names) == len(set(names))
+
+
+def test_unknown_unit_says_what_is_near() -> None:
+    with pytest.raises(UsageError, match="cpu-ready-high"):
+        load_unit("rule", "cpu-redy-high")
+
+
+@pytest.mark.parametrize("name", IMPORTERS)
+def test_importer_keeps_the_contract(name: str) -> None:
+    module = IMPORTERS[name]
+    parts = sections(module.__doc__)
+    assert [h for h in HEADINGS["importer"] if not parts.get(h)] == []
+    assert title(module.__doc__).endswith(".")
+    importer = cast("Importer", module)
+    for own, field in importer.META.fields.items():
+        assert field.metric in metrics(), own
+        factor(field.unit, metric(field.metric).unit)
+    assert list(inspect.signature(importer.sniff).parameters) == ["source"]
+    assert list(inspect.signature(importer.read).parameters) == ["source", "request"]
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_fault_keeps_the_contract(name: str) -> None:
+    parts = sections(FAULTS[name].__doc__)
+    assert [h for h in HEADINGS["fault"] if not parts.get(h)] == []
+    meta = cast("Fault", FAULTS[name]).META
+    assert set(meta.rules) <= set(unit_modules("rule"))
+
+
+def test_metric_catalogue_is_sound() -> None:
+    for name, known in metrics().items():
+        assert known.unit in UNITS, name
+        assert known.kinds, name
+        assert not known.meaning[0].islower(), name
+    assert {name for name, _, _ in foreign_sources()} <= set(metrics())
+
+
+def test_every_metric_a_rule_reads_is_reported_by_someone() -> None:
+    reported = {f.metric for m in IMPORTERS.values() for f in cast("Importer", m).META.fields.values()}
+    reported |= {name for name, _, _ in foreign_sources()}
+    assert metrics_of_rules() <= reported
