@@ -14,7 +14,7 @@ from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.entities import Entity
 from leadline.core.finding import Finding
 from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.timeline import host_groups, on_same_windows, whole_of_parts, window_mean
+from leadline.core.timeline import ever_above, host_groups, on_same_windows, whole_of_parts, window_mean
 from leadline.core.vocabulary import EntityKind, Layer, Severity
 
 GUEST = Entity(EntityKind.GUEST, "db01")
@@ -166,3 +166,13 @@ def test_recordings_of_different_times_are_not_compared() -> None:
 def test_an_assumed_clock_is_said() -> None:
     (finding,) = contention_seen(two_recordings(guest_start_s=30, clock_known=False))
     assert finding.guessed == ("the clock of vmstat.txt",)
+
+
+def test_series_that_never_exceed_a_limit_are_left_out() -> None:
+    times = np.array([1, 2], dtype=np.int64)
+    entities = [Entity(EntityKind.VCPU, name) for name in ("at", "above", "unknown")]
+    group = SeriesGroup("cpu_ready_pct", entities, times, np.array([[5, 5], [1, 5.1], [NAN, NAN]]), 5)
+    above = ever_above(group, 5)
+    assert above is not None
+    assert [entity.name for entity in above.entities] == ["above"]
+    assert ever_above(group, 6) is None

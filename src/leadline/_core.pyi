@@ -2,10 +2,12 @@
 
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
+
+__all__ = ["IostatRecording", "ParseError", "__version__"]
 
 __version__: str
 
@@ -17,6 +19,7 @@ class ParseError(ValueError):
     expected: str
     advice: str
 
+@final
 class IostatRecording:
     """A recording of iostat, read whole."""
 

@@ -65,28 +65,25 @@ def _headline(findings: list[Finding], capture: Capture) -> str:
 
 
 def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...]) -> str:
-    state = {verdict.layer: verdict for verdict in layers}
     causes = [f for f in findings if not f.is_symptom and f.severity >= Severity.MEDIUM]
-    disk = [f for f in causes if f.layer in _DISK_LAYERS]
-    held_back = [f for f in disk if f.rule in _NOT_THE_DEVICE]
-    if disk and len(held_back) == len(disk):
+    slow = [f for f in causes if f.layer in _DISK_LAYERS and f.rule not in _NOT_THE_DEVICE]
+    held_back = [f for f in causes if f.rule in _NOT_THE_DEVICE]
+    seen = [f for f in causes if f.rule in _GUEST_DISK_RULES]
+    if slow:
+        return f"{'Yes' if slow[0] is causes[0] else 'Also, but not first'}: {slow[0].summary}."
+    if held_back:
         return f"No, the device is not to blame: I/O is held back before it ({held_back[0].rule})."
-    if disk:
-        first = next(f for f in disk if f not in held_back)
-        lead = "Yes" if first is causes[0] else "Also, but not first"
-        return f"{lead}: {first.summary}."
-    seen_by_guest = [f for f in causes if f.rule in _GUEST_DISK_RULES]
-    if seen_by_guest:
-        unexamined = state[Layer.STORAGE_PATH].state is LayerState.NOT_EXAMINED
-        if unexamined:
-            return (
-                f"Yes as the guest sees it ({seen_by_guest[0].summary}); which layer below adds the time "
-                "was not recorded."
-            )
+    if seen and _state(layers, Layer.STORAGE_PATH) is LayerState.NOT_EXAMINED:
+        return f"Yes as the guest sees it ({seen[0].summary}); which layer below adds the time was not recorded."
+    if seen:
         return "The guest waits for its disk, but no layer below it was found slow."
-    if any(state[layer].state is not LayerState.NOT_EXAMINED for layer in (*_DISK_LAYERS, Layer.GUEST)):
-        return "No: the disk was looked at and is not slow." if _disk_examined(layers) else "The disk was not recorded."
-    return "Not known: no recording shows the disk."
+    if _disk_examined(layers):
+        return "No: the disk was looked at and is not slow."
+    return "Not known: no recording shows the disk's latency."
+
+
+def _state(layers: tuple[LayerVerdict, ...], layer: Layer) -> LayerState:
+    return next(verdict.state for verdict in layers if verdict.layer is layer)
 
 
 def _disk_examined(layers: tuple[LayerVerdict, ...]) -> bool:

@@ -227,7 +227,8 @@ class CaptureBuilder:
         for group in self._groups:
             for entity in group.entities:
                 if entity not in self.inventory.facts:
-                    self.inventory.add(entity, self.info.name)
+                    for part in reversed(list(entity.lineage())):
+                        self.inventory.add(part, self.info.name)
         capture = Capture(self._groups, [], self.inventory, self.results)
         span = capture.span_ns() or (None, None)
         source = replace(

@@ -22,6 +22,7 @@ class Episode:
     """A span in which a condition held for at least the asked duration.
 
     Attributes:
+        row: the series' row in the group.
         held: bool [n], the samples of the whole series that belong to the episode and met the condition.
         values: the series [n] the condition was about.
         held_s: how many seconds the condition held within the window.
@@ -33,6 +34,7 @@ class Episode:
     values: NDArray[np.floating[Any]]
     held_s: float
     group: SeriesGroup
+    row: int
 
     @property
     def median(self) -> float:
@@ -73,7 +75,7 @@ def find_episodes(
             held_s = float((ends[held] - starts[held]).sum()) / 1e9
             if held_s + 1e-6 >= duration_s:
                 window = Window(int(starts[first]), int(ends[last]))
-                yield Episode(group.entities[row], window, held, values[row], held_s, group)
+                yield Episode(group.entities[row], window, held, values[row], held_s, group, int(row))
 
 
 def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

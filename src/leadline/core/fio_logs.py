@@ -176,20 +176,20 @@ def _is_row(row: bytes, width: int) -> bool:
 
 
 def job_starts(times_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Where the jobs of a merged log (``per_job_logs=0``) begin: rows whose time falls back by more than half.
+    """Where the jobs of a merged log (``per_job_logs=0``) begin: rows whose time falls back by half or more.
 
     fio appends the log of one job to that of the other; a small step back is only disorder between directions.
 
     >>> job_starts(np.array([500, 1000, 999, 1500, 500, 1000])).tolist()
     [0, 4]
     """
-    before = np.maximum.accumulate(times_ms)[:-1] if len(times_ms) > 1 else times_ms[:0]
     falls = np.flatnonzero(times_ms[1:] < times_ms[:-1])
-    starts = [0]
-    for at in falls.tolist():
-        peak = int(before[at]) if len(starts) == 1 else int(times_ms[starts[-1] : at + 1].max())
-        if times_ms[at + 1] * 2 < peak:
+    starts, peak = [0], 0
+    for at, before, after in zip(falls.tolist(), times_ms[falls].tolist(), times_ms[falls + 1].tolist(), strict=True):
+        peak = max(peak, before)  # times rise from one fall to the next, so the highest is right before a fall
+        if after * 2 <= peak:
             starts.append(at + 1)
+            peak = 0
     return np.array(starts, dtype=np.int64)
 
 

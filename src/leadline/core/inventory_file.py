@@ -44,6 +44,7 @@ class DiskPart(_Part):
     provisioning: str | None = Field(None, description="thin, thick-lazy, thick-eager")
     iops_limit: float | None = Field(None, gt=0, description="limit set on the disk, in operations per second")
     datastore: str | None = None
+    file: str | None = Field(None, description="the disk's file, which a snapshot renames")
     device: str | None = Field(None, description="the LUN behind it, as the hypervisor names it")
 
 
@@ -76,13 +77,16 @@ class VmPart(_Part):
     hardware_version: int | None = None
     guest_os: str | None = None
     cpu_hot_add: bool | None = None
+    memory_hot_add: bool | None = None
+    cpu_affinity: str | None = None
+    numa_node_affinity: str | None = None
     latency_sensitivity: str | None = None
     snapshot_count: int | None = Field(None, ge=0)
     snapshot_age_days: float | None = Field(None, ge=0)
     adapters: list[AdapterPart] = []
     disks: list[DiskPart] = []
     nics: list[NicPart] = []
-    virtual_devices: list[VirtualDevicePart] = []
+    virtual_devices: list[VirtualDevicePart] | None = Field(None, description="an empty list says there are none")
 
 
 class HostPart(_Part):
@@ -193,7 +197,7 @@ def _add_vm(inventory: Inventory, vm: VmPart, host: Entity | None, source: str) 
     _add_parts(inventory, vm.adapters, EntityKind.ADAPTER, entity, source)
     _add_parts(inventory, vm.disks, EntityKind.VIRTUAL_DISK, entity, source)
     _add_parts(inventory, vm.nics, EntityKind.NIC, entity, source)
-    if vm.virtual_devices:
+    if vm.virtual_devices is not None:
         devices = [part.model_dump() for part in vm.virtual_devices]
         inventory.add(entity, source, virtual_devices=devices)
     if vm.guest is not None:

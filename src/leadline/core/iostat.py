@@ -86,8 +86,8 @@ class Emitter:
         for run in reports.runs:
             if run.banner is not None:
                 release = f"{run.banner.system} {run.banner.release}"
-                facts = {"cpu_count": run.banner.cpu_count, "os_release": release}
-                self.builder.inventory.add(run.banner.guest, self.builder.info.name, **facts)
+                cpus = run.banner.cpu_count
+                self.builder.inventory.add(run.banner.guest, self.builder.info.name, cpu_count=cpus, os_release=release)
 
     def times(self, reports: Reports, interval_s: float | None) -> NDArray[np.int64]:
         """UTC nanoseconds [n] of all reports; runs without times among runs with times are 0, all without are guessed.

@@ -65,7 +65,7 @@ def bad_line(name: str, line_index: int, found: str, expected: str) -> InputErro
     """The error for a damaged line; ``line_index`` counts from 0."""
     return InputError(
         f"{name}:{line_index + 1}",
-        found=found[:80],
+        found=found.strip()[:80] or "an empty line",
         expected=expected,
         advice="Record or copy the file again, or cut it before this line.",
     )
@@ -121,7 +121,7 @@ def where(condition: NDArray[np.bool_], values: NDArray[Any]) -> NDArray[np.floa
 
 
 def sample_histogram(samples: NDArray[np.float64], unit: str) -> Histogram:
-    """A histogram of whole, non-negative samples [n]: exact up to 2047, then buckets 1/1024 of their value wide at most.
+    """A histogram of whole, non-negative samples [n]: exact up to 2047, then buckets of 1/1024 of their value.
 
     Source: HdrHistogram's bucket layout with ten bits of precision.
 

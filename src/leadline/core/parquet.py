@@ -44,13 +44,27 @@ def save(capture: Capture, path: Path) -> None:
     aside = path.with_name(f".{path.name}.part")
     try:
         with pq.ParquetWriter(aside, schema, compression="zstd", use_dictionary=["entity_kind", "metric", "unit", "times"]) as out:
-            for batch in batches(capture):
-                out.write_table(batch.cast(schema))
+            for rows in _gathered(capture):
+                out.write_table(rows.cast(schema))
         with aside.open("rb") as written:
             os.fsync(written.fileno())
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _gathered(capture: Capture) -> Iterator[pa.Table]:
+    """Batches put together to row groups of a useful size."""
+    import pyarrow as pa  # noqa: PLC0415 - see save
+
+    waiting: list[pa.Table] = []
+    for batch in batches(capture):
+        waiting.append(batch)
+        if sum(part.num_rows for part in waiting) >= ROWS_PER_WRITE:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def batches(capture: Capture) -> Iterator[pa.Table]:

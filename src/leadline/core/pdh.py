@@ -41,6 +41,19 @@ class Chosen:
     scale: float
 
 
+# Objects that only esxtop has; Windows has "Memory" and "PhysicalDisk" (one word) too.
+_ESXTOP_MARKS = (
+    *(f"\\{name}(" for name in ("Group Cpu", "Group Memory", "Vcpu", "Physical Cpu", "Virtual Disk", "Network Port")),
+    *("\\Physical Cpu Load\\", "\\Physical Disk ", "\\Physical Disk(", "\\Memory\\Memory Overcommit ("),
+    *("\\Memory\\Machine MBytes", "\\Memory\\Kernel MBytes", "\\Numa Node(", "\\PCPU Power State("),
+)
+
+
+def is_esxtop(head: str) -> bool:
+    """Whether the beginning of a PDH capture names an object that only esxtop has."""
+    return any(mark in head for mark in _ESXTOP_MARKS)
+
+
 class PdhColumns:
     """An opened PDH capture."""
 
@@ -113,7 +126,8 @@ class Chooser:
         self.request = request
         self.tool = tool
         self.chosen: list[Chosen] = []
-        self._entities: dict[tuple[str, bool, tuple[str | None, ...]], tuple[NDArray[np.bool_], list[Entity]]] = {}
+        self._raw_placers: dict[str, Placer] = {}
+        self._entities: dict[tuple[int, str, tuple[str | None, ...]], tuple[NDArray[np.bool_], list[Entity]]] = {}
 
     def choose(
         self,
@@ -135,9 +149,12 @@ class Chooser:
             if field is not None and self.request.wants(field.metric):
                 scale = factor(field.unit, metric(field.metric).unit)
                 columns = self._take(index, columns, field.metric, placers[object_name], scale)
+            name = f"{RAW_PREFIX}{self.tool}.{object_name}.{counter}"
+            if everything and field is None and object_name in placers:
+                columns = self._take(index, columns, name, placers[object_name], 1.0)
             if everything and len(columns):
-                name = f"{RAW_PREFIX}{self.tool}.{object_name}.{counter}"
-                self._take(index, columns, name, raw_placer(object_name), 1.0)
+                raw = self._raw_placers.setdefault(object_name, raw_placer(object_name))
+                self._take(index, columns, name, raw, 1.0)
         return self.chosen
 
     def _take(
@@ -146,7 +163,7 @@ class Chooser:
         """Choose the columns the placer has an entity for; the columns that are left."""
         object_name, counter = self.table.counters[index]
         instances = self.table.instances(columns)
-        key = (object_name, metric_name.startswith(RAW_PREFIX), tuple(instances))
+        key = (id(placer), object_name, tuple(instances))
         if key not in self._entities:
             hosts = self.table.hosts_of(columns)
             placed = [placer(name, host) for name, host in zip(instances, hosts, strict=True)]
@@ -161,7 +178,7 @@ class Chooser:
 def as_input_error(error: ParseError, source: Source) -> InputError:
     """The reader's error under the name the user knows the file by."""
     where = str(error.where).replace(str(source.path), source.name)
-    return InputError(where, found=error.found, expected=error.expected, advice=error.do)
+    return InputError(where, found=error.found, expected=error.expected, advice=error.advice)
 
 
 def distinct(instances: Iterable[str | None]) -> list[str]:

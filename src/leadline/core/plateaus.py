@@ -8,7 +8,6 @@ was measured must tell the two apart.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,14 +141,18 @@ def _densest(rates: NDArray[np.floating[Any]], flat_share: float) -> float:
 
 
 def _plateau_at(load: Load, shape: Shape, ceiling: float, queued: NDArray[np.bool_]) -> Plateau | None:
+    # A sample may hold one operation more or less than the ceiling lets through: much of a low one.
+    sample_ns = float(np.median(load.ends_ns - load.starts_ns))
+    one_operation = 1e9 / sample_ns if sample_ns > 0 else 0.0
+    width = max(shape.flat_share * ceiling, one_operation) * (1 + 1e-9)
     with np.errstate(invalid="ignore"):
-        in_band = np.abs(load.rate - ceiling) <= shape.flat_share * ceiling * (1 + 1e-9)
-        above = load.rate > ceiling * (1 + shape.flat_share)
+        in_band = np.abs(load.rate - ceiling) <= width
+        above = load.rate > ceiling + width
     loaded = load.loaded()
     held = np.zeros(len(load.rate), dtype=bool)
     inside = np.zeros(len(load.rate), dtype=bool)
     windows = []
-    for first, last in _runs(load, queued & in_band):
+    for first, last in _runs(load, queued & in_band, shape.duration_s):
         span = slice(first, last + 1)
         at = queued[span] & in_band[span]
         seconds = float((load.ends_ns[span] - load.starts_ns[span])[at].sum()) / 1e9
@@ -198,17 +201,17 @@ def _measured(
     )
 
 
-def _runs(load: Load, met: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """First and last sample of runs in which a condition is met, gaps of up to `GAP_S` or two samples joined."""
+def _runs(load: Load, met: NDArray[np.bool_], duration_s: float) -> list[tuple[int, int]]:
+    """First and last sample of runs in which a condition is met, gaps of up to `GAP_S` or `GAP_COUNT` samples joined.
+
+    Runs that are shorter than ``duration_s`` or `SAMPLE_COUNT_MIN` from end to end are left out.
+    """
     at = np.flatnonzero(met)
     if not len(at):
         return []
-    runs = []
-    start = int(at[0])
-    for before, after in pairwise(at.tolist()):
-        gap_s = float(load.starts_ns[after] - load.ends_ns[before]) / 1e9
-        if gap_s > GAP_S and after - before - 1 > GAP_COUNT:
-            runs.append((start, before))
-            start = after
-    runs.append((start, int(at[-1])))
-    return runs
+    gaps_s = (load.starts_ns[at[1:]] - load.ends_ns[at[:-1]]) / 1e9
+    breaks = np.flatnonzero((gaps_s > GAP_S) & (np.diff(at) - 1 > GAP_COUNT))
+    firsts, lasts = at[np.concatenate(([0], breaks + 1))], at[np.concatenate((breaks, [len(at) - 1]))]
+    spans_s = (load.ends_ns[lasts] - load.starts_ns[firsts]) / 1e9
+    long_enough = (spans_s + 1e-6 >= duration_s) & (lasts - firsts + 1 >= SAMPLE_COUNT_MIN)
+    return list(zip(firsts[long_enough].tolist(), lasts[long_enough].tolist(), strict=True))

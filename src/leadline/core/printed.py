@@ -17,7 +17,7 @@ _SECONDS = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "hour": 3600.0, "hours": 3600.0,
     "day": 86400.0, "days": 86400.0,
 }  # fmt: skip
-_THOUSANDS = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_THOUSANDS = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"": 1.0, "K": 2.0**10, "M": 2.0**20, "G": 2.0**30, "T": 2.0**40, "P": 2.0**50}
 _NO_YEAR = 1904  # stands for a year that is not printed; a leap year, so that the 29th of February can be read
 _SIZE = re.compile(r"([\d.]+) ?([kKMGTP]?)i?(?:B|bytes)?")

@@ -42,7 +42,7 @@ def guess_roles(inventory: Inventory) -> None:
     """Give disks whose name, mount or datastore holds a telling word a role, marked as guessed."""
     for kind in _DISK_KINDS:
         for entity in inventory.of_kind(kind):
-            hints = [entity.name, *(inventory.get(entity, key) for key in ("mount", "datastore"))]
+            hints = [entity.name, *(inventory.get(entity, key) for key in ("mount", "datastore", "file"))]
             text = " ".join(str(hint) for hint in hints if hint).casefold()
             role = next((role for role, words in _ROLE_WORDS if any(word in text for word in words)), None)
             if role is not None:

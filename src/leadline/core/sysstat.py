@@ -45,9 +45,11 @@ _CLOCK = re.compile(
 )
 _AFTERNOON = ("p", "下", "午後", "오후")
 _SUMMARY = re.compile(r"^[^\W\d][^:\d]*:(?:\s|$)|^Average(?:\s|$)")
-_NUMBER_LIKE = re.compile(r"[-+]?\d+(?:[.,]\d+)?[kMGTPB%s]?")
+_HEADING_WORD = re.compile(r"%?[A-Za-z][\w%+/-]*|\d+/s")
+_EPOCH_S_MAX = 4_102_444_800  # the year 2100
 _SUFFIXED = re.compile(r"(-?[\d.]+)([kMGTPBs%])")
 _SUFFIX_KIB = {"B": 1 / 1024, "s": 0.5, "k": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4, "%": 1.0}
+PER_CPU = re.compile(r"CPU\d+")  # columns of sar's interrupt tables; they come and go with the CPUs
 _DIGITS = re.compile(r"\d+")
 
 
@@ -109,9 +111,11 @@ def dates(text: str) -> tuple[date, ...]:
     found = []
     for year, month, day in orders:
         try:
-            found.append(date(year + 2000 if year < 100 else year, month, day))
+            meant = date(year + 2000 if year < 100 else year, month, day)
         except ValueError:
             continue
+        if 1990 <= meant.year < 2100:
+            found.append(meant)
     return tuple(dict.fromkeys(found))
 
 
@@ -131,6 +135,17 @@ def clock_of(line: str) -> tuple[int, str] | None:
     if hour > 23 or minute > 59 or second > 60:
         return None
     return (hour * 3600 + minute * 60 + second) * NS_PER_S, line[match.end() :]
+
+
+def epoch_ns(text: str) -> int | None:
+    """The nanoseconds of seconds since 1970, None when the text is no such time of our day.
+
+    >>> epoch_ns("1795215490"), epoch_ns("12")
+    (1795215490000000000, None)
+    """
+    if not (text.isascii() and text.isdigit() and 9 <= len(text) <= 10):
+        return None
+    return int(text) * NS_PER_S if int(text) < _EPOCH_S_MAX else None
 
 
 def number(token: str) -> float:
@@ -186,8 +201,10 @@ def column_layout(words: list[str], groups: frozenset[str], known: Iterable[str]
     first, last = words[0] in groups, len(words) > 1 and words[-1] in groups
     group = words[0] if first else words[-1] if last else ""
     names = words[1:] if first else words[:-1] if last else words
-    columns = tuple(f"{group}:{name}" if group else name for name in names)
+    kept = [j for j, name in enumerate(names) if PER_CPU.fullmatch(name) is None]
+    columns = tuple(f"{group}:{names[j]}" if group else names[j] for j in kept)
     width = len(words)
+    whole = len(kept) == len(names)
 
     def parse(text: str) -> tuple[str, list[float]]:
         tokens = text.split() if not last else text.split(None, width - 1)
@@ -195,6 +212,8 @@ def column_layout(words: list[str], groups: frozenset[str], known: Iterable[str]
             message = f"{len(tokens)} columns"
             raise ValueError(message)
         item = tokens.pop(0) if first else tokens.pop().strip() if last else ""
+        if not whole:
+            tokens = [tokens[j] for j in kept]
         try:
             return item, [float(token) for token in tokens]
         except ValueError:
@@ -204,7 +223,7 @@ def column_layout(words: list[str], groups: frozenset[str], known: Iterable[str]
 
 
 def _is_heading(words: list[str]) -> bool:
-    return bool(words) and not any(_NUMBER_LIKE.fullmatch(word) for word in words)
+    return bool(words) and all(map(_HEADING_WORD.fullmatch, words))
 
 
 @dataclass(slots=True)
@@ -247,6 +266,9 @@ def read_text(source: Source, layout_of: LayoutOf, builder: CaptureBuilder) -> R
     for index, line in enumerate(lines, 1):
         if line and not line.isspace():
             reader.line(index, line)
+            reader.after_blank = False
+        else:
+            reader.after_blank = True
     if not any(table.moments for table in reader.recording.tables.values()):
         raise InputError(
             source.name,
@@ -282,6 +304,7 @@ class _TextReader:
     layout: Layout | None = None
     table: SampleTable | None = None
     moment: int | None = None
+    after_blank: bool = True
 
     def line(self, index: int, line: str) -> None:
         if line.lstrip().startswith("#"):
@@ -303,10 +326,11 @@ class _TextReader:
         if found is not None:
             return moment_of(self.recording, found[0]), found[1]
         word, _, rest = line.strip().partition(" ")
-        if 9 <= len(word) <= 11 and word.isascii() and word.isdigit():
-            self.recording.absolute = True
-            return int(word) * NS_PER_S, rest
-        return None
+        epoch = epoch_ns(word)
+        if epoch is None:
+            return None
+        self.recording.absolute = True
+        return epoch, rest
 
     def _without_clock(self, index: int, line: str) -> None:
         banner = parse_banner(line)
@@ -336,7 +360,8 @@ class _TextReader:
         return True
 
     def _heading(self, words: list[str], moment: int | None) -> bool:
-        layout = self.layout_of(words)
+        marked = self.after_blank or any("/" in word or "%" in word for word in words)
+        layout = self.layout_of(words) if marked else None
         if layout is None:
             return False
         self.layout = layout

@@ -10,6 +10,7 @@ import json
 import re
 import xml.etree.ElementTree as ET
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,12 +20,13 @@ from leadline.core.errors import InputError
 from leadline.core.importer import Request
 from leadline.core.source import Source
 from leadline.core.sysstat import (
-    NS_PER_S,
+    PER_CPU,
     Banner,
     Recording,
     clock_of,
     column_layout,
     dates,
+    epoch_ns,
     moment_of,
     number,
     table_of,
@@ -34,7 +36,7 @@ ItemOf = Callable[[Mapping[str, Any]], str | None]
 
 _ITEM_KEYS = frozenset({"number", "dev", "iface", "line", "cpu", "intr", "name", "fsname", "bus_number"})
 _REPORT_END = "\n\t\t\t\t}"
-_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d)[:-](\d\d)[:-](\d\d)(?: (UTC|GMT))?")
+_TIME = re.compile(r"((?:19|20)\d\d-\d\d-\d\d)[ T](\d\d)[:-](\d\d)[:-](\d\d)(?: (UTC|GMT))?")
 _NOT_SAMPLED = frozenset({"usb-devices", "usb"})  # a list of what is plugged in
 _SEPARATORS = {"csv": ";", "database": "\t"}
 
@@ -106,8 +108,9 @@ def _json_moment(stamp: Any, recording: Recording, request: Request) -> int:  # 
 def _absolute(text: str, recording: Recording, request: Request) -> int:
     """A dated time of sadf as UTC nanoseconds; ValueError when it is none."""
     recording.absolute = True
-    if text.isascii() and text.isdigit() and len(text) <= 11:
-        return int(text) * NS_PER_S
+    epoch = epoch_ns(text)
+    if epoch is not None:
+        return epoch
     match = _TIME.fullmatch(text.strip())
     if match is None:
         raise ValueError(text)
@@ -156,6 +159,7 @@ def _numbers(entry: Mapping[str, Any]) -> dict[str, float]:
         str(key): float(value)
         for key, value in entry.items()
         if isinstance(value, int | float) and not isinstance(value, bool) and key not in _ITEM_KEYS
+        if PER_CPU.fullmatch(key) is None
     }
 
 
@@ -262,6 +266,7 @@ def read_database(source: Source, request: Request, builder: CaptureBuilder) -> 
     """
     recording = Recording(source)
     lines = source.lines()
+    row = _DatabaseRow()
     for index, line in enumerate(lines, 1):
         cells = line.split(_SEPARATORS["database"])
         if len(cells) > 3 and ("RESTART" in cells[3] or cells[3].startswith("COM ")):
@@ -280,8 +285,26 @@ def read_database(source: Source, request: Request, builder: CaptureBuilder) -> 
             continue  # a name, for instance of a USB device
         _host(recording, host)
         group, own = _database_group(item, name)
-        table_of(recording, group, (f"{group}:{name}" if group else name,)).add(moment, own, [measured])
+        own_name = f"{group}:{name}" if group else name
+        if row.key != (moment, group, own) or own_name in row.values:
+            row.into(recording)
+            row = _DatabaseRow((moment, group, own))
+        row.values[own_name] = measured
+    row.into(recording)
     return _filled(recording)
+
+
+@dataclass(slots=True)
+class _DatabaseRow:
+    """Values of one item at one moment, gathered from successive lines."""
+
+    key: tuple[int, str, str] | None = None
+    values: dict[str, float] = field(default_factory=dict)
+
+    def into(self, recording: Recording) -> None:
+        if self.key is not None:
+            moment, group, item = self.key
+            table_of(recording, group, tuple(self.values)).add(moment, item, list(self.values.values()))
 
 
 def _database_group(item: str, name: str) -> tuple[str, str]:

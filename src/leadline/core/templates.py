@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.entities import Entity, Fact
-from leadline.core.episodes import Episode, find_episodes, joined_windows
+from leadline.core.episodes import Episode, find_episodes, joined_windows, sample_bounds
 from leadline.core.finding import Evidence, Finding
 from leadline.core.units import show
 from leadline.core.vocabulary import EntityKind, Severity
@@ -120,7 +120,7 @@ def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Epis
     """One finding of an entity from the episodes of it and its parts; the worst parts are the evidence."""
     warn = context.limit(spec.warn)
     unit = episodes[0].group.unit
-    worst = sorted(episodes, key=lambda e: _distance(e, warn, spec), reverse=True)
+    worst = sorted(episodes, key=lambda e: _distance(context, e, spec), reverse=True)
     critical = any(_critical(context, episode, spec) for episode in worst)
     side = "below" if spec.below else "above"
     evidence = [
@@ -153,7 +153,7 @@ def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Epis
         evidence,
         severity=context.meta.severity if critical else context.meta.severity.lowered(),
         windows=joined_windows([e.window for e in episodes], context.limit("duration")),
-        score=_distance(lead, warn, spec),
+        score=_distance(context, lead, spec),
     )
 
 
@@ -256,10 +256,11 @@ def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
     met = episode.held & _beyond(episode.values, context.limit(spec.crit), spec)
     if spec.mostly:
         met = met & majority(episode.group, met, episode.values, context.limit("duration"))
-    if not met.any():
-        return False
+    starts, ends = sample_bounds(episode.group)
+    if float((ends[met] - starts[met]).sum()) / 1e9 < context.limit("duration"):
+        return False  # far cheaper than looking for episodes, and true of most
     again = find_episodes(
-        episode.group.take([list(episode.group.entities).index(episode.entity)]),
+        episode.group.take([episode.row]),
         met[np.newaxis, :],
         episode.values[np.newaxis, :],
         context.limit("duration"),
@@ -271,7 +272,17 @@ def _extreme(episode: Episode, spec: Over) -> float:
     return float(np.min(episode.values[episode.held])) if spec.below else episode.peak
 
 
-def _distance(episode: Episode, warn: float, spec: Over) -> float:
-    median = episode.median
-    ratio = (warn / median if median else SCORE_MAX) if spec.below else (median / warn if warn else 1.0 + median)
+def _distance(context: RuleContext, episode: Episode, spec: Over) -> float:
+    """How far the median is beyond the warning limit: 1 at the limit, 2 at twice (or half of) it.
+
+    A limit of zero has no multiple; there the critical limit is the measure, or the logarithm where there is none.
+    """
+    warn, median = context.limit(spec.warn), episode.median
+    if spec.below:
+        ratio = warn / median if median else SCORE_MAX
+    elif warn:
+        ratio = median / warn
+    else:
+        crit = context.limit(spec.crit) if context.has_limit(spec.crit) else 0.0
+        ratio = 1.0 + (median / crit if crit else float(np.log1p(max(median, 0.0))))
     return min(max(ratio, 0.0), SCORE_MAX)

@@ -111,6 +111,13 @@ def whole_of_parts(
     return replace(group, entities=list(members), values=values)
 
 
+def ever_above(group: SeriesGroup, limit: float) -> SeriesGroup | None:
+    """The series of a group that exceed a limit at any time, or None: most parts of a large recording never do."""
+    with np.errstate(invalid="ignore"):
+        rows = np.flatnonzero((group.values > limit).any(axis=1))
+    return group.take([int(row) for row in rows]) if len(rows) else None
+
+
 def _integral(
     edges: NDArray[np.floating[Any]], areas: NDArray[np.floating[Any]], at_s: NDArray[np.floating[Any]]
 ) -> NDArray[np.floating[Any]]:

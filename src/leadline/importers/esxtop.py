@@ -33,7 +33,7 @@ import numpy as np
 from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.entities import Entity
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.pdh import Chooser, Chosen, PdhColumns, distinct
+from leadline.core.pdh import Chooser, Chosen, PdhColumns, distinct, is_esxtop
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
 
@@ -175,7 +175,6 @@ META = ImporterMeta(
     record="esxtop -b -a -d 5 -n 120 > esxtop.csv",
 )
 
-_MARKS = ("\\Group Cpu(", "\\Vcpu(", "\\Physical Cpu(", "\\Physical Cpu Load\\", "\\Memory\\Memory Overcommit (")
 _GROUP = re.compile(r"^(\d+):(.*)$", re.DOTALL)
 _VCPU = re.compile(r"^(\d+):(.*):(\d+):vmx-vcpu-(\d+)(?::.*)?$", re.DOTALL)
 _VIRTUAL_DISK_NAME = re.compile(r"^(.*):((?:scsi|sata|nvme|ide)\d+:\d+)$", re.DOTALL)
@@ -187,7 +186,7 @@ def sniff(source: Source) -> int:
     head = source.head_text
     if "(PDH-CSV" not in head[:8192] and "\\\\" not in head[:8192]:
         return 0
-    return 96 if any(mark in head for mark in _MARKS) else 0
+    return 96 if is_esxtop(head) else 0
 
 
 def read(source: Source, request: Request) -> Capture:

@@ -20,7 +20,7 @@ Lost:
     fio does. Distributions in percent, CPU use and the group summary are left out.
 
 Units:
-    Latencies in the unit that stands in brackets (nsec, usec, msec), with ``k`` and ``M`` as 1000 and 1,000,000.
+    Latencies in the unit that stands in brackets (nsec, usec, msec), with ``k`` (``K`` in fio 2) and ``M`` as 1000 and 1,000,000.
     ``KB/s`` of fio 2 and ``KiB/s`` of fio 3 are both 1024 bytes; ``kB/s`` and ``MB/s`` in brackets are not read.
 
 Sources:
@@ -55,9 +55,9 @@ _SETTINGS = re.compile(r"^(?:<[^>]*> )?(?P<name>\S.*?): \(g=\d+\): (?P<settings>
 _VERSION = re.compile(r"^(?:<[^>]*> )?(fio[- ]\d+\.\S*)$")
 _WAY = re.compile(r"^(?:<[^>]*> )?\s+(?P<way>read|write|trim|mixed)\s*:\s*(?P<rest>(?:io=|IOPS=).*)$")
 _PART = re.compile(r"^(?:<[^>]*> )?\s+(?P<part>slat|clat|lat|sync)\s*\((?P<unit>[num]?sec)\)\s*: (?P<rest>min=.*)$")
-_SPREAD = re.compile(r"\b(min|max|avg|stdev)=\s*([\d.]+)([kMGTPE]?)")
+_SPREAD = re.compile(r"\b(min|max|avg|stdev)=\s*([\d.]+)([kKMGTPE]?)")
 _PERCENTILES = re.compile(r"^(?:<[^>]*> )?\s+(?P<part>slat|clat|lat|sync) percentiles \((?P<unit>[num]?sec)\)\s*:")
-_PERCENTILE = re.compile(r"([\d.]+)th=\[\s*(>?=?[\d.]+)([kMGTPE]?)\]")
+_PERCENTILE = re.compile(r"([\d.]+)th=\[\s*(>?=?[\d.]+)([kKMGTPE]?)\]")
 _ISSUED = re.compile(r"^(?:<[^>]*> )?\s+issued\s*(?:rwts?)?\s*:\s*total=(?P<total>[^,\s]+(?:,\d+)*)")
 _DISK = re.compile(r"^(?:<[^>]*> )?\s+(?P<disk>\S+): ios=.*\butil=(?P<util>[\d.]+)%")
 _RATE = re.compile(r"\bBW=([\d.]+)\s*([KMGTP]i?)?B/s|\b(?:bw|aggrb)=([\d.]+)\s*([KMGTP]i?)?B/s", re.IGNORECASE)

@@ -72,7 +72,8 @@ _REQUEST = re.compile(
 _SUMMARY = re.compile(r"^--- (?P<target>.+?) ioping statistics ---\s*$")
 _DONE = re.compile(r"^(?P<count>[\d.]+(?: [kMGT])?) requests completed in (?P<spent>[\d.]+ \w+)(?P<rest>,.*)?$")
 _MADE = re.compile(
-    rf"^(?:[\d.]+(?: [kMGT])? too (?:slow|fast), )*generated (?P<count>[\d.]+(?: [kMGT])?) requests in (?P<spent>[\d.]+ \w+), {_SIZE}, "
+    r"^(?:[\d.]+(?: [kMGT])? too (?:slow|fast), )*generated (?P<count>[\d.]+(?: [kMGT])?) requests "
+    rf"in (?P<spent>[\d.]+ \w+), {_SIZE}, "
     rf"(?P<iops>[\d.]+(?: [kMGT])?) iops, (?P<rate>{_SIZE})/s"
 )
 _SPREAD = re.compile(r"^min/avg/max/mdev = (?P<values>[\d.]+ \w+(?: / [\d.]+ \w+){3})")
@@ -196,14 +197,7 @@ def _text_runs(builder: CaptureBuilder, text: str, source: Source) -> list[_Run]
                 builder.warn("cut", "the last line was cut while it was written and is left out")
         elif done := _DONE.match(line):
             run.whole |= {"count": scaled(done["count"]), "spent": seconds_of(done["spent"])}
-            rate = re.search(r"([\d.]+(?: [kMGT])?) iops", done["rest"] or "")
-            run.whole["busy_iops"] = scaled(rate[1]) if rate else math.nan
-            if re.match(
-                r", [\d.]+(?: [kMGT])? iops", done["rest"] or ""
-            ):  # before 1.0 the time is the run's, with pauses
-                made_per_s = run.whole["count"] / run.whole["spent"] if run.whole["spent"] > 0 else math.nan
-                run.whole |= {"ran": run.whole["spent"], "made": run.whole["count"], "iops": made_per_s}
-                run.whole["bps"] = made_per_s * bytes_of(run.size)
+            _take_done(run, done["rest"] or "")
     return [run for run in runs if not run.is_empty]
 
 

@@ -68,6 +68,8 @@ _FIELDS = {
 }
 _MARK = re.compile(rb'"version"\s*:\s*"iperf 3|^\{"event"\s*:\s*"start"|"cookie"\s*:.{0,400}"tcp_mss', re.DOTALL)
 
+_ENDS = {"sum", "sum_sent", "sum_received"}
+
 Document = dict[str, Any]
 
 
@@ -92,10 +94,14 @@ def read(source: Source, request: Request) -> Capture:
         guest = Entity(EntityKind.GUEST, host) if host else UNNAMED_GUEST
         if "error" in document:
             builder.warn("failed", f"iperf3 stopped: {document['error']}")
+        _check(document, source.name)
         job = Entity(EntityKind.JOB, _job_name(start), guest)
         start_ns = _start_ns(start, source.name)
         clock_known = _add_intervals(builder, request, source, (document, job, start_ns)) and clock_known
-        builder.results.append(_result(document, job, start_ns, source.name))
+        if "error" in document or _object(document, "end").keys() & _ENDS:
+            builder.results.append(_result(document, job, start_ns, source.name))
+        else:
+            builder.warn("no-summary", "the events stop before the end of the run: there is no result of it")
     return builder.build(clock_known=clock_known, tool_version=version, host=host)
 
 
@@ -103,7 +109,8 @@ def _documents(source: Source, builder: CaptureBuilder) -> Iterator[Document]:
     """The JSON documents of the file; a stream of events is put together to one."""
     text = source.text()
     decoder = json.JSONDecoder()
-    position, count, events = 0, 0, []
+    position, count = 0, 0
+    events: list[Document] = []
     while match := re.compile(r"\s*(?=\S)").match(text, position):
         try:
             document, position = decoder.raw_decode(text, match.end())
@@ -128,7 +135,7 @@ def _documents(source: Source, builder: CaptureBuilder) -> Iterator[Document]:
 
 def _put_together(events: list[Document]) -> Document:
     """One document from ``--json-stream`` events."""
-    whole: Document = {"intervals": []}
+    whole: Document = {"intervals": [], "events": True}
     for event in events:
         kind, data = str(event["event"]), event.get("data", {})
         if kind == "interval":
@@ -136,6 +143,22 @@ def _put_together(events: list[Document]) -> Document:
         else:
             whole[kind] = data
     return whole
+
+
+def _check(document: Document, name: str) -> None:
+    """A run that did not fail has intervals, each with a sum or streams, and an end; only events may lack the end.
+
+    Raises:
+        InputError: it has not.
+    """
+    intervals = document.get("intervals")
+    whole = isinstance(intervals, list) and all(
+        isinstance(i, dict) and {"sum", "streams"} & i.keys() for i in intervals
+    )
+    if not whole:
+        raise _damage(name, 'a document whose "intervals" are damaged', "a list of intervals with sums or streams")
+    if "error" not in document and not ("events" in document or _object(document, "end").keys() & _ENDS):
+        raise _damage(name, 'a document whose "end" is damaged', "the sums of a finished run")
 
 
 def _damage(where: str, found: str, expected: str) -> InputError:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.entities import Entity
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.pdh import Chooser, PdhColumns
+from leadline.core.pdh import Chooser, PdhColumns, is_esxtop
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
 
@@ -133,7 +133,6 @@ _RUSSIAN = {
     "байт послано/с": "Bytes Sent/sec",
     "отправлено байт/с": "Bytes Sent/sec",
 }
-_ESXTOP_ONLY = ("\\Group Cpu(", "\\Vcpu(", "\\Physical Cpu(", "\\Physical Cpu Load\\", "\\Memory\\Memory Overcommit (")
 _SIGNATURE = re.compile(r"\(PDH-[CT]SV")
 _NUMA_CPU = re.compile(r"^\d+,(\d+)$")  # Processor Information names processors "node,number"
 
@@ -141,7 +140,7 @@ _NUMA_CPU = re.compile(r"^\d+,(\d+)$")  # Processor Information names processors
 def sniff(source: Source) -> int:
     """Sure by the PDH signature without an object that only esxtop has."""
     head = source.head_text
-    if not _SIGNATURE.search(head[:4096]) or any(mark in head for mark in _ESXTOP_ONLY):
+    if not _SIGNATURE.search(head[:4096]) or is_esxtop(head):
         return 0
     return 92
 

@@ -330,12 +330,8 @@ def _further_operations(run: _Run) -> list[Operation]:
             found.append(Operation("connect", latency_ms={"mean": _number(text)}))
         elif key == "initial connection time":
             found.append(Operation("connect all clients", latency_ms={"total": _number(text)}))
-        elif key.startswith(
-            ("number of transactions skipped", "number of transactions retried", "total number of ret")
-        ):
-            found.append(
-                Operation(key.removeprefix("number of ").removeprefix("total number of "), count=_number(text))
-            )
+        elif key in _COUNTED:
+            found.append(Operation(_COUNTED[key], count=_number(text)))
         elif key.startswith("number of transactions above"):
             found.append(Operation("transactions above the latency limit", count=_number(text)))
     for position, script in enumerate(run.scripts, 1):

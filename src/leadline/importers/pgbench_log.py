@@ -45,6 +45,7 @@ from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from numpy.typing import NDArray
 
 META = ImporterMeta(
@@ -169,7 +170,7 @@ def _table(data: bytes, width: int, name: str, kind: str) -> NDArray[np.float64]
     return table
 
 
-def _latency_or_failure(cells: pa.StringArray, data: bytes, name: str) -> pa.Array:  # type: ignore[name-defined] # noqa: F821
+def _latency_or_failure(cells: pa.Array, data: bytes, name: str) -> pa.Array:
     """Latencies in microseconds; a failure is -1 minus its index in the list of failures."""
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import compute as pc  # noqa: PLC0415

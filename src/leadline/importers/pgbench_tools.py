@@ -25,6 +25,7 @@ Sources:
 from __future__ import annotations
 
 import csv
+import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ META = ImporterMeta(
 )
 DATABASE = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
 NS_PER_S = 1_000_000_000
+_NUMBER = re.compile(r"\d{1,15}(\.\d+)?")
 _WIDE, _LONG = "collected,samples,min_latency,avg_latency,max_latency", "collected,value,metric"
 
 
@@ -77,15 +79,16 @@ def read(source: Source, request: Request) -> Capture:
     header = lines[0].split(",") if lines else []
     rows: dict[int, dict[str, float]] = {}
     zoned = True
-    for index, row in enumerate(csv.reader(lines[1:]), start=1):
+    for index, line in enumerate(lines[1:], start=1):
         try:
+            row = next(csv.reader([line]), [])
             start_ns, with_zone = _start_ns(row[0], request, source.name, index)
             cells = list(_cells(header, row))
-        except (ValueError, IndexError) as error:
+        except (ValueError, IndexError, OverflowError, csv.Error) as error:
             if index == len(lines) - 1:
                 builder.warn("cut", "the last row is cut and was dropped")
                 break
-            raise bad_line(source.name, index, lines[index], f"a row of {lines[0]}") from error
+            raise bad_line(source.name, index, line, f"a row of {lines[0][:60]}") from error
         zoned = zoned and with_zone
         rows.setdefault(start_ns + NS_PER_S, {}).update(cells)
     if not rows:
@@ -116,5 +119,8 @@ def _cells(header: list[str], row: list[str]) -> Iterator[tuple[str, float]]:
         field = META.fields.get(field_name)
         if field is None:
             message = f"no metric {field_name}"
+            raise ValueError(message)
+        if text and not _NUMBER.fullmatch(text):
+            message = f"{text!r} is no number"
             raise ValueError(message)
         yield field.metric, float(text) if text else NAN

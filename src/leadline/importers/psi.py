@@ -31,6 +31,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import PurePosixPath
 
 import numpy as np
@@ -61,14 +62,14 @@ META = ImporterMeta(
     ),
 )
 
-_TIME = re.compile(r"# (\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s*")
+_TIME = re.compile(r"# ((?:19|20)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s*")
 _UPTIME = re.compile(
     r"\s*(?:\d\d:\d\d:\d\d )?.*\bup .*load averages?: (\d+[.,]\d+),? (\d+[.,]\d+),? (\d+[.,]\d+)\s*", re.ASCII
 )
 _PRESSURE_LINE = "some avg10="
 _RESOURCES = ("cpu", "io", "memory")
 _READERS: dict[str, Callable[[list[str]], dict[str, float]]] = {
-    **{f"/proc/pressure/{name}": lambda lines, name=name: parse_pressure(name, lines) for name in _RESOURCES},
+    **{f"/proc/pressure/{name}": partial(parse_pressure, name) for name in _RESOURCES},
     "/proc/loadavg": lambda lines: _single(parse_load, lines),
     "/proc/meminfo": parse_memory,
     "uptime": lambda lines: _single(_uptime, lines),

@@ -13,7 +13,7 @@ Sample:
 
 Lost:
     ``sadf -r`` (raw counters) and ``sadf -h`` (folded rows) are refused with advice. Interrupts per source, NFS, TTY,
-    filesystems and protocol counters have no canonical metric and are kept as raw counters.
+    filesystems and protocol counters have no canonical metric and are kept as raw counters; interrupts per CPU are not.
 
 Units:
     kB is KiB, ``rd_sec/s``, ``avgrq-sz`` and ``bread/s`` are 512-byte sectors, the pages of ``pswpin/s`` are taken as

@@ -108,7 +108,7 @@ class _Run:
     @property
     def length_s(self) -> float:
         """The longer of what the statistics say and the last interval."""
-        return max(self.last_s, sum(block.get("total time", 0.0) for block in self.blocks))
+        return max(self.last_s, sum(float(block.get("total time", 0.0)) for block in self.blocks))
 
 
 def sniff(source: Source) -> int:

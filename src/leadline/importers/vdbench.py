@@ -95,8 +95,9 @@ _NOT_RESULTS = {
 # columns of a report by the words of its two header lines; the first "resp max" of a layout is of all operations
 _WORDS = {
     ("i/o", "rate"): "rate", ("MB/sec", "1024**2"): "MB/sec", ("bytes", "i/o"): "bytes/io", ("read", "pct"): "read%",
-    ("resp", "time"): "resp", ("read", "resp"): "read_resp", ("write", "resp"): "write_resp", ("resp", "max"): "resp_max",
-    ("read", "max"): "read_max", ("write", "max"): "write_max", ("resp", "stddev"): "resp_std",
+    ("resp", "time"): "resp", ("read", "resp"): "read_resp", ("write", "resp"): "write_resp",
+    ("resp", "max"): "resp_max", ("read", "max"): "read_max", ("write", "max"): "write_max",
+    ("resp", "stddev"): "resp_std",
     ("queue", "depth"): "queue_depth", ("cpu%", "sys+u"): "cpu_used", ("cpu%", "sys+usr"): "cpu_used",
     ("cpu%", "sys"): "cpu_kernel",
 }  # fmt: skip

@@ -55,7 +55,7 @@ META = ImporterMeta(
 _STATES = frozenset(
     "free active specul inactive throttle wired prgable file-backed anonymous cmprssed cmprssor".split()
 )
-_STAMP = re.compile(r"^(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s+")
+_STAMP = re.compile(r"^((?:19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s+")
 _BANNER = re.compile(r"Mach Virtual Memory Statistics: \(page size of (\d{3,6}) bytes")
 _COUNT = re.compile(r"(\d+)(K?)")
 
@@ -71,7 +71,7 @@ def read(source: Source, request: Request) -> Capture:
     Raises:
         InputError: no sample, or a line in the middle that is neither heading nor sample.
     """
-    builder = CaptureBuilder(source.name, "vm_stat", META.tool)
+    builder = CaptureBuilder(source.name, "vm-stat", META.tool)
     stamps, names, rows, page_kib = _lines(source, builder)
     values = np.array(rows, dtype=np.float64)
     known = [stamp for stamp in stamps if stamp is not None]

@@ -91,8 +91,10 @@ _DISK_COLUMNS = (
     "write_ms",
 )
 
-_STAMP = re.compile(r"^\[?(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)\]?[\t ]+")
-_TAIL_STAMP = re.compile(r"\s(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\s+([A-Z]{2,5}|[+-]\d\d))?\s*$")
+_STAMP = re.compile(
+    r"^\[?((?:19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)\]?[\t ]+"
+)
+_TAIL_STAMP = re.compile(r"\s((?:19|20)\d\d-\d\d-\d\d \d\d:\d\d:\d\d)(?:\s+([A-Z]{2,5}|[+-]\d\d))?\s*$")
 _GROUPS = re.compile(r"^\s*-*procs?-* +-+\S+-+ ")
 _HEADING = re.compile(r"^\s*r\s+b\s+\S+\s+\S+\s+\S+\s+\S+\s+si\s+so\s+")
 _DISK_GROUPS = re.compile(r"^\s*disk- -+\S+-+ -+\S+-+ -+\S+-+")
@@ -217,6 +219,7 @@ def _heading(reading: _Reading, body: str) -> bool:
         return True
     words = body.split()
     if reading.disks is not None:
+        reading.zone_name = words[10] if len(words) == 11 and words[9].isalpha() else reading.zone_name
         return bool(words) and not any(word.isdigit() for word in words)
     if not _HEADING.match(body):
         return False
@@ -287,7 +290,10 @@ def _moment(text: str | None) -> datetime | None:
     if text is None:
         return None
     plain = text.strip().replace(",", ".").replace("UTC", "+00:00").replace("Z", "+00:00").replace(" +", "+")
-    return datetime.fromisoformat(plain)
+    moment = datetime.fromisoformat(plain)
+    if not 1970 <= moment.year < 2200:  # nanoseconds of others do not fit
+        raise ValueError(text)
+    return moment
 
 
 def _times(
@@ -321,7 +327,7 @@ def _emit_guest(table: SampleTable, times: NDArray[np.int64], builder: CaptureBu
     fields = dict(META.fields)
     _, _, values = table.arrays()
     memory = [j for j, name in enumerate(table.columns) if name in _MEMORY[1:6]]
-    if float(np.nanmedian(values[:, memory].sum(axis=1))) < _PLAUSIBLE_MEMORY_KIB:
+    if memory and float(np.median(np.nan_to_num(values[:, memory]).sum(axis=1))) < _PLAUSIBLE_MEMORY_KIB:
         builder.warn(
             "memory-unit", "memory is not in KiB (vmstat -S), the unit is not known: memory and swap were left out"
         )

@@ -355,7 +355,7 @@ impl<'a, T: Value> Worker<'a, T> {
         ParseError::new(
             self.job.task.source.place(u64::from(row.line_number)),
             format!("{cells} cells"),
-            format!("the header has {}", self.job.task.columns + 1),
+            format!("{} cells, as the header has", self.job.task.columns + 1),
             "Remove the damaged line, or record again, and run the command again.",
         )
     }

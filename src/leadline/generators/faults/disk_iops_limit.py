@@ -22,7 +22,7 @@ from leadline.core.vocabulary import Layer
 from leadline.generators.fault import FaultMeta, Target, disk_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("vm-iops-limit-hit",), layer=Layer.STORAGE_PATH, target=Target.DISK)
+META = FaultMeta(rules=("vm-iops-limit-hit",), layer=Layer.VM, target=Target.DISK)
 
 LIMIT_IOPS = 500.0
 OUTSTANDING = 32.0

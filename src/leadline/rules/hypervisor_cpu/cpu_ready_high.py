@@ -45,7 +45,13 @@ META = RuleMeta(
         "crit": Threshold(10.0, "pct", "Yellow-Bricks esxtop thresholds"),
         "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
     },
-    explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time", "net-drops-vm-port"),
+    explains=(
+        "guest-run-queue-high",
+        "guest-load-average-per-core",
+        "guest-steal-time",
+        "guest-cpu-looks-idle-host-saturated",
+        "net-drops-vm-port",
+    ),
 )
 
 _SPEC = Over(

@@ -41,7 +41,7 @@ from leadline.core.episodes import Episode, find_episodes, joined_windows
 from leadline.core.finding import Evidence, Finding
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import Minus
-from leadline.core.timeline import host_groups, on_same_windows, whole_of_parts
+from leadline.core.timeline import ever_above, host_groups, on_same_windows, whole_of_parts
 from leadline.core.units import show
 from leadline.core.vocabulary import EntityKind, Layer, Severity
 
@@ -119,11 +119,14 @@ def _views(context: RuleContext) -> Iterator[tuple[Entity, SeriesGroup]]:
 def _signs(context: RuleContext) -> Iterator[_Sign]:
     without_limit = Minus(("cpu_max_limited_pct",))
     for group in context.of("cpu_ready_pct", EntityKind.VCPU, EntityKind.VM):
-        ready = replace(group, values=without_limit(context, group))
-        yield _Sign(whole_of_parts(ready, EntityKind.VM, np.nanmax), "ready", "ready time per vCPU")
+        ready = ever_above(replace(group, values=without_limit(context, group)), context.limit("ready"))
+        if ready is not None:
+            yield _Sign(whole_of_parts(ready, EntityKind.VM, np.nanmax), "ready", "ready time per vCPU")
     cores = host_groups(context, "host_cpu_core_util_pct")
     for group in cores or host_groups(context, "host_cpu_util_pct"):
-        yield _Sign(group, "host", "host CPU utilisation")
+        busy = ever_above(group, context.limit("host"))
+        if busy is not None:
+            yield _Sign(busy, "host", "host CPU utilisation")
 
 
 def _matches(context: RuleContext, vm: Entity, view: SeriesGroup, sign: _Sign) -> Iterator[_Match]:

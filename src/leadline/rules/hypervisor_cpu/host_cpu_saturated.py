@@ -51,6 +51,8 @@ META = RuleMeta(
         "duration": Threshold(60.0, "s", "Judgement: less than a minute is a burst"),
     },
     explains=(
+        "cpu-ready-high",
+        "cpu-costop-high",
         "host-cpu-load-average",
         "guest-cpu-looks-idle-host-saturated",
         "guest-run-queue-high",

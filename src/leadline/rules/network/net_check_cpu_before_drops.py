@@ -34,7 +34,7 @@ from leadline.core.entities import Entity
 from leadline.core.episodes import Episode, find_episodes, joined_windows
 from leadline.core.finding import Evidence, Finding
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.timeline import on_same_windows, whole_of_parts
+from leadline.core.timeline import ever_above, on_same_windows, whole_of_parts
 from leadline.core.units import show
 from leadline.core.vocabulary import EntityKind, Layer, Severity
 
@@ -55,22 +55,41 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per port of a VM."""
-    ready: dict[Entity, list[SeriesGroup]] = {}
-    for group in context.of("cpu_ready_pct", EntityKind.VCPU, EntityKind.VM):
-        worst = whole_of_parts(group, EntityKind.VM, np.nanmax)
-        for row, vm in enumerate(worst.entities):
-            ready.setdefault(vm, []).append(worst.take([row]))
     found: dict[Entity, list[tuple[Episode, SeriesGroup, float]]] = {}
-    for metric in ("net_rx_dropped_pct", "net_tx_dropped_pct"):
-        for group in context.of(metric, EntityKind.PORT):
-            dropping = (np.nan_to_num(group.values, nan=0.0) > context.limit("drops")).any(axis=1)
-            for index, port in enumerate(group.entities):
-                owner = port.ancestor(EntityKind.VM) if dropping[index] else None
-                for of_vm in ready.get(owner, []) if owner is not None else []:
-                    found.setdefault(port, []).extend(_both(context, group.take([index]), of_vm))
+    drops = list(_dropping(context))
+    ready = _ready(context) if drops else {}
+    for group, index, vm in drops:
+        for of_vm in ready.get(vm, []):
+            found.setdefault(group.entities[index], []).extend(_both(context, group.take([index]), of_vm))
     for port, episodes in found.items():
         if episodes:
             yield _finding(context, port, episodes)
+
+
+def _dropping(context: RuleContext) -> Iterator[tuple[SeriesGroup, int, Entity]]:
+    """Series of ports that drop anything, as group and row, with the VM each belongs to."""
+    for metric in ("net_rx_dropped_pct", "net_tx_dropped_pct"):
+        for whole in context.of(metric, EntityKind.PORT):
+            group = ever_above(whole, context.limit("drops"))
+            if group is None:
+                continue
+            for index, port in enumerate(group.entities):
+                vm = port.ancestor(EntityKind.VM)
+                if vm is not None:
+                    yield group, index, vm
+
+
+def _ready(context: RuleContext) -> dict[Entity, list[SeriesGroup]]:
+    """Ready time of the worst vCPU of every VM that waits, one series each."""
+    ready: dict[Entity, list[SeriesGroup]] = {}
+    for group in context.of("cpu_ready_pct", EntityKind.VCPU, EntityKind.VM):
+        waiting = ever_above(group, context.limit("ready"))
+        if waiting is None:
+            continue
+        worst = whole_of_parts(waiting, EntityKind.VM, np.nanmax)
+        for row, vm in enumerate(worst.entities):
+            ready.setdefault(vm, []).append(worst.take([row]))
+    return ready
 
 
 def _both(context: RuleContext, drops: SeriesGroup, ready: SeriesGroup) -> Iterator[tuple[Episode, SeriesGroup, float]]:

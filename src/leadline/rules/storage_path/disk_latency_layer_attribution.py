@@ -12,13 +12,13 @@ Why:
     and whom to ask: the one who runs the guest, the hypervisor or the array.
 
 Do:
-    Start at the segment with the largest share. Device: array, fabric, path. Hypervisor: queue depth, limits, Storage I/O
-    Control. Virtual disk: limits and the virtual controller. Guest: its scheduler, queue depth, stacked devices and CPU.
+    Start at the segment with the largest share. Device: array, fabric, path. Hypervisor: queue depth, limits, Storage
+    I/O Control. Virtual disk: limits and the virtual controller. Guest: scheduler, queue depth, stacked devices, CPU.
 
 When it is wrong:
-    Recordings with different clocks compare different minutes: set the clock offset. The device behind a guest's disk is
-    taken from the inventory, else it is the only one of the host with the same IOPS within 20 %, which the finding says
-    is a guess. A device that serves several VMs averages over all of them.
+    Recordings with different clocks compare different minutes: set the clock offset. The device behind a guest's disk
+    is taken from the inventory, else it is the only one of the host with the same IOPS within 20 %, which the finding
+    says is a guess. A device that serves several VMs averages over all of them.
 
 Sources:
     Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping, and vmgu.ru articles on vSphere performance: measure
@@ -108,7 +108,7 @@ def _parts_of_device(context: RuleContext, device: Entity, slow: Finding) -> lis
 
 def _parts_above(context: RuleContext, slow: Finding, below_ms: float) -> list[tuple[str, float]]:
     """What the guest and, where it was measured, the virtual disk add to the ``below_ms`` of the device."""
-    await_ms = means_over(block_awaits(context), slow.windows, slow.entity)[slow.entity]
+    await_ms = means_over(block_awaits(context), slow.windows, slow.entity).get(slow.entity, 0.0)
     virtual = virtual_disk_of(context.inventory, slow.entity)
     groups = [
         replace(group, values=read_write_mean(context, group, "virtual_disk_latency_ms_write"))

@@ -61,10 +61,9 @@ META = RuleMeta(
     catalogue=("vm-iops-limit-hit",),
     needs=(
         "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read",
-        "disk_iops|disk_reads_per_s",
+        "disk_iops|disk_reads_per_s|disk_writes_per_s",
     ),
     uses=(
-        "disk_writes_per_s",
         "disk_read_mib_per_s",
         "disk_write_mib_per_s",
         "virtual_disk_latency_ms_write",
@@ -162,7 +161,9 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
         sure = proven
     else:
         sure = proven or bool(signs)
-    further = [*signs, below] if below is not None else [*signs, Evidence("latency below the VM was not recorded")]
+    further = (
+        [*signs, below] if below is not None else [*signs, Evidence("latency of the device below was not recorded")]
+    )
     return _finding(context, disk, plateau, further, sure=sure, proven=proven)
 
 
@@ -177,6 +178,8 @@ def _finding(
 ) -> Finding:
     name = disk.entity.label()
     rate, latency = show(plateau.ceiling_per_s, "per_s"), show(plateau.latency_ms, "ms")
+    alone = np.isnan(plateau.outside_latency_ms)
+    otherwise = "nothing else was recorded" if alone else f"{show(plateau.outside_latency_ms, 'ms')} otherwise"
     if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(np.median(disk.load.rate[plateau.held])):
         rate = f"{rate} in units of 32 KiB"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
@@ -192,13 +195,12 @@ def _finding(
             source=source,
         ),
         Evidence(
-            f"latency {latency} at that rate, {show(plateau.outside_latency_ms, 'ms')} otherwise; "
-            f"about {plateau.queue:.3g} requests under way",
+            f"latency {latency} at that rate, {otherwise}; about {plateau.queue:.3g} requests under way",
             metric=disk.group.metric,
             entity=disk.entity,
             statistic="median",
             value=plateau.latency_ms,
-            threshold=None if np.isnan(reference) else reference,
+            threshold=None if alone else reference,
             unit="ms",
             source=source,
         ),
@@ -206,7 +208,7 @@ def _finding(
     guess = f"that a limit, not {name} itself, holds the rate: from inside the guest both look alike"
     return context.finding(
         disk.entity,
-        f"IOPS of {name} {'are' if sure else 'seem'} held at {rate} by a limit, its queue makes latency {latency}",
+        f"IOPS of {name} {'are' if sure else 'seem'} held at {rate} by a limit; {latency} of latency is its queue",
         [*evidence, *further],
         severity=context.meta.severity if sure else Severity.LOW,
         windows=plateau.windows,

@@ -1,0 +1,202 @@
+"""HammerDB's logs. HammerDB is a Tcl program the project does not run: these follow what its sources print."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leadline.core.errors import InputError
+from leadline.importers import hammerdb
+from tests.importers.load_tools import (
+    chosen,
+    damaged,
+    entities,
+    operation,
+    read,
+    read_text,
+    sample_files,
+    survives,
+    times_s,
+    values,
+    warned,
+)
+
+LINE = "+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-\n"
+LOG = f"""Hammerdb Log @ Tue Jun 30 13:14:13 UTC 2020
+{LINE}Vuser 1:Beginning rampup time of 2 minutes
+Vuser 2:Processing 1000000 transactions with output suppressed...
+Vuser 2:|PERCENTILES 2020-06-30 13:14:14 to 2020-06-30 13:14:24
+Vuser 1:Rampup 1 minutes complete ...
+Vuser 2:|neword|MIN-2328|P50%-4568.5|P95%-6589|P99%-7988|MAX-24075|SAMPLES-1068
+Vuser 2:|payment|MIN-1429|P50%-2054|P95%-3261|P99%-3674|MAX-14248|SAMPLES-1116
+Vuser 2:+-----------------+--------------+------+--------+--------------+--------------+
+Vuser 2:|PERCENTILES 2020-06-30 13:14:24 to 2020-06-30 13:14:34
+Vuser 2:|neword|MIN-2590|P50%-4024|P95%-5656|P99%-6512|MAX-12012|SAMPLES-151
+Vuser 1:Timing test period of 5 in minutes
+Vuser 1:16 Active Virtual Users configured
+Vuser 1:TEST RESULT : System achieved 12345 NOPM from 67890 PostgreSQL TPM
+Vuser 2:|PROCNAME | EXCLUSIVETOT| %| CALLNUM| AVGPERCALL| CUMULTOT|
+"""
+COUNTER = """Hammerdb Transaction Counter Log @ Thu Jun 30 21:18:30 UTC 2022
++-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
+0 PostgreSQL tpm @ Thu Jun 30 21:18:31 UTC 2022
+193290 PostgreSQL tpm @ Thu Jun 30 21:18:41 UTC 2022
+201000 PostgreSQL tpm @ Thu Jun 30 21:18:51 UTC 2022
+"""
+PROFILE = """Hammerdb Time Profile Log @ Thu Jun 30 21:18:30 UTC 2022
+>>>>> VIRTUAL USER 2 : ELAPSED TIME : 120522ms
+>>>>> PROC: NEWORD
+CALLS: 9\tMIN: 1.0ms\tAVG: 2.0ms\tMAX: 3.0ms\tTOTAL: 18.0ms
+P99: 3.0ms\tP95: 3.0ms\tP50: 2.0ms\tSD: 500.1\tRATIO: 50.0%
+>>>>> SUMMARY OF 2 ACTIVE VIRTUAL USERS : MEDIAN ELAPSED TIME : 127146ms
+>>>>> PROC: NEWORD
+CALLS: 3427\tMIN: 1.730ms\tAVG: 36.332ms\tMAX: 1220.165ms\tTOTAL: 124508.229ms
+P99: 210.118ms\tP95: 104.921ms\tP50: 19.126ms\tSD: 49663.1\tRATIO: 48.963%
+>>>>> PROC: PAYMENT
+CALLS: 3500\tMIN: 0.9ms\tAVG: 20.5ms\tMAX: 900.0ms\tTOTAL: 71750.0ms
+"""
+
+
+def test_result(tmp_path: Path) -> None:
+    (result,) = read_text(hammerdb, tmp_path, LOG).results
+    assert operation(result, "transaction").per_s == 67890 / 60
+    assert operation(result, "new order").per_s == 12345 / 60
+    assert result.start_ns == 1593522853_000_000_000
+    assert result.duration_s == 300
+    assert result.workload == {
+        "script": "TPROC-C",
+        "engine": "postgresql",
+        "client_count": 16,
+        "rampup_s": 120,
+        "duration_s": 300,
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "engine"),
+    [
+        ("17279 Oracle TPM at 9900 NOPM", "oracle"),
+        ("9900 NOPM from 17279 SQL Server TPM", "sqlserver"),
+        ("9900 NOPM from 17279 MariaDB TPM", "mariadb"),
+    ],
+)
+def test_results_of_all_versions_and_engines(tmp_path: Path, words: str, engine: str) -> None:
+    (result,) = read_text(hammerdb, tmp_path, f"Vuser 1:TEST RESULT : System achieved {words}\n").results
+    assert result.workload["engine"] == engine
+    assert operation(result, "transaction").per_s == 17279 / 60
+    assert operation(result, "new order").per_s == 9900 / 60
+
+
+def test_percentiles_of_procedures(tmp_path: Path) -> None:
+    capture = read_text(hammerdb, tmp_path, LOG, timezone="UTC")
+    assert entities(capture) == {"guest:guest/job:hammerdb neword", "guest:guest/job:hammerdb payment"}
+    orders = "guest:guest/job:hammerdb neword"
+    assert values(capture, "db_latency_ms_p95", orders) == [6.589, 5.656]
+    assert values(capture, "raw.hammerdb.p50_ms", orders) == [4.5685, 4.024]
+    assert values(capture, "db_latency_ms_max", orders) == [24.075, 12.012]
+    assert times_s(capture, "db_latency_ms_p95") == [1593522864, 1593522874]
+    assert capture.groups[0].interval_s == 10
+    assert capture.sources[0].clock_known
+
+
+def test_times_without_a_zone_are_said(tmp_path: Path) -> None:
+    capture = read_text(hammerdb, tmp_path, LOG.replace("UTC", "CST"))
+    assert warned(capture) == ["no-zone", "no-zone"]
+    assert not capture.sources[0].clock_known
+    shanghai = read_text(hammerdb, tmp_path, LOG.replace("UTC", "CST"), timezone="Asia/Shanghai")
+    assert shanghai.results[0].start_ns == (1593522853 - 8 * 3600) * 10**9
+    assert shanghai.sources[0].clock_known
+
+
+@pytest.mark.parametrize(("zone", "hours"), [("CEST", 2), ("PDT", -7), ("+0530", 5.5), ("-0300", -3)])
+def test_zones_that_mean_one_offset(tmp_path: Path, zone: str, hours: float) -> None:
+    capture = read_text(hammerdb, tmp_path, COUNTER.replace("UTC", zone))
+    assert times_s(capture, "db_tpm")[0] == 1656623911 - hours * 3600
+    assert capture.sources[0].clock_known
+
+
+def test_transaction_counter(tmp_path: Path) -> None:
+    capture = read_text(hammerdb, tmp_path, COUNTER)
+    assert entities(capture) == {"guest:guest/database:postgresql"}
+    assert values(capture, "db_tpm") == [0, 193290, 201000]
+    assert values(capture, "db_tps") == [0, 3221.5, 3350]
+    assert times_s(capture, "db_tpm") == [1656623911, 1656623921, 1656623931]
+
+
+def test_transaction_counter_without_times(tmp_path: Path) -> None:
+    capture = read_text(hammerdb, tmp_path, "100 MySQL tpm\n200 MySQL tpm\n")
+    assert entities(capture) == {"guest:guest/database:mysql"}
+    assert times_s(capture, "db_tpm")[1] - times_s(capture, "db_tpm")[0] == pytest.approx(10)
+    assert warned(capture) == ["no-times"]
+    assert not capture.sources[0].clock_known
+
+
+def test_time_profile(tmp_path: Path) -> None:
+    (result,) = read_text(hammerdb, tmp_path, PROFILE).results
+    assert result.job == "time profile all virtual users"
+    orders = operation(result, "neword")
+    assert orders.count == 3427
+    expected = {"min": 1.73, "mean": 36.332, "max": 1220.165, "p99": 210.118, "p95": 104.921, "p50": 19.126}
+    assert orders.latency_ms == expected, "SD is in microseconds here and is left out"
+    assert operation(result, "payment").count == 3500
+
+
+def test_several_runs(tmp_path: Path) -> None:
+    later = LOG.replace("13:14", "13:44")
+    capture = read_text(hammerdb, tmp_path, LOG + later)
+    first, second = capture.results
+    assert first.start_ns is not None
+    assert second.start_ns == first.start_ns + 1800 * 10**9
+    assert len(values(capture, "db_latency_ms_p95", "guest:guest/job:hammerdb neword")) == 4
+
+
+def test_log_that_ends_before_a_result(tmp_path: Path) -> None:
+    capture = read_text(hammerdb, tmp_path, LOG[: LOG.index("Vuser 2:|PERC")])
+    assert (capture.groups, capture.results, warned(capture)) == ([], [], ["no-result"])
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "line"),
+    [
+        (LOG, "achieved 12345 NOPM", "achieved 1x345 NOPM", 14),
+        (LOG, "2020-06-30 13:14:24\n", "2020-06-31 13:14:24\n", 5),
+        (LOG, "Jun 30 13:14:13", "Jun 31 13:14:13", 1),
+        (LOG, "P95%-6589", "P95%-6.5.89", 7),
+        (COUNTER, "Jun 30 21:18:41", "Juno 30 21:18:41", 4),
+    ],
+)
+def test_damage_in_the_middle_is_an_error(tmp_path: Path, text: str, old: str, new: str, line: int) -> None:
+    with pytest.raises(InputError) as caught:
+        read_text(hammerdb, tmp_path, text.replace(old, new))
+    assert caught.value.where.endswith(f":{line}")
+
+
+def test_something_else_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no result, counter or profile"):
+        read_text(hammerdb, tmp_path, "hello\n")
+
+
+@given(data=damaged([LOG.encode(), COUNTER.encode(), PROFILE.encode()]))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
+    survives(hammerdb, tmp_path, data)
+
+
+@given(data=st.binary(max_size=200))
+@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_any_bytes(tmp_path: Path, data: bytes) -> None:
+    survives(hammerdb, tmp_path, data)
+
+
+@pytest.mark.parametrize("path", sample_files("hammerdb/*"))
+def test_samples(path: Path) -> None:
+    assert chosen(path) == "hammerdb"
+    capture = read(hammerdb, path, timezone="Asia/Shanghai")
+    assert [result.workload["client_count"] for result in capture.results] == [2**i for i in range(10)]
+    assert operation(capture.results[9], "transaction").per_s == 17279 / 60
+    orders = "guest:guest/job:hammerdb neword"
+    assert values(capture, "db_latency_ms_p99", orders)[:2] == [7.988, 6.512]
+    assert times_s(capture, "db_latency_ms_p99")[0] == 1593522864 - 8 * 3600
