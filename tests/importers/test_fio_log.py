@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from leadline.app.importing import import_paths
 from leadline.core.capture import Capture
 from leadline.core.errors import InputError
 from leadline.core.fio import bucket_bounds, bucket_index
@@ -311,3 +312,12 @@ def test_the_merged_ceph_log_holds_twelve_jobs_in_microseconds(samples: Path) ->
 def test_damage_gives_a_capture_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from([name for name in LOGS if "psync_slat" not in name]))
     survives(fio_log, tmp_path / name, data.draw(damaged((OWN / name).read_bytes())))
+
+
+def test_the_2013_archive_imports_log_by_log(samples: Path) -> None:
+    found = import_paths([samples / "fio" / "axboe__fio__fio-logs.tar.gz"])
+    assert found.unrecognised == []
+    assert {source.importer for source in found.capture.sources} == {"fio-log"}
+    name = "m2sw1-128k-sdb-randwrite-para.results"
+    assert row(found.capture, "job_mib_per_s_write", f"job:{name}#1")[1] == 16449 / 1024
+    assert row(found.capture, "job_iops_write", f"job:{name}#1")[1] == 128

@@ -50,9 +50,10 @@ def _judge_layer(
 
 
 def _missing(layer: Layer, skipped: list[Skipped]) -> str:
-    needs = dict.fromkeys(need for s in skipped if s.layer is layer for need in s.needs)
-    shown = ", ".join(list(needs)[:3])
-    return f"no recording has {shown}" if shown else "no rule for what was recorded"
+    waiting = sum(1 for s in skipped if s.layer is layer)
+    if not waiting:
+        return "no rule looks at it yet"
+    return f"nothing recorded shows it; {waiting} rule{'s' if waiting != 1 else ''} waiting"
 
 
 def _headline(findings: list[Finding], capture: Capture) -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.core.capture import Capture, SeriesGroup
+from leadline.core.entities import Entity
 from leadline.core.errors import UsageError
 from leadline.core.parquet import save
 
@@ -16,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def choose(capture: Capture, metrics: Sequence[str], entities: Sequence[str]) -> list[tuple[SeriesGroup, int]]:
-    """Series whose metric matches one of the patterns and whose entity (path or label) matches one.
+    """Series whose metric matches one of the patterns and whose entity (path or label) holds one.
 
-    Patterns are shell-like (``*``, ``?``); no pattern matches all; a pattern without ``*`` also matches a part.
+    Patterns are shell-like (``*``, ``?``); none matches all. A metric must match as a whole, an entity in some part.
 
     Raises:
         UsageError: nothing matches.
@@ -26,7 +27,8 @@ def choose(capture: Capture, metrics: Sequence[str], entities: Sequence[str]) ->
     chosen = [
         (group, row)
         for group, row in capture.series()
-        if _matches(group.metric, metrics) and _matches(f"{group.entities[row]}\n{group.entities[row].label()}", entities)
+        if (not metrics or any(fnmatchcase(group.metric, pattern) for pattern in metrics))
+        and (not entities or _holds(group.entities[row], entities))
     ]
     if not chosen:
         names = ", ".join(capture.metrics()[:8])
@@ -39,14 +41,8 @@ def choose(capture: Capture, metrics: Sequence[str], entities: Sequence[str]) ->
     return chosen
 
 
-def _matches(text: str, patterns: Sequence[str]) -> bool:
-    if not patterns:
-        return True
-    lines = text.splitlines()
-    return any(
-        any(fnmatchcase(line, pattern) for line in lines) if "*" in pattern or "?" in pattern else pattern in text
-        for pattern in patterns
-    )
+def _holds(entity: Entity, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(text, f"*{part}*") for text in (str(entity), entity.label()) for part in patterns)
 
 
 def only(capture: Capture, chosen: list[tuple[SeriesGroup, int]]) -> Capture:

@@ -126,7 +126,7 @@ class Emitter:
             columns.clear()
         named.reverse()
         spans = [(run, span) for run, span in reports.spans() if times[span.start]]
-        ordered = [self._ordered(times[span]) for _, span in spans]
+        ordered = [self._ordered(times[span], run.since_boot) for run, span in spans]
         entities = [self._entities(run, reports.devices) for run, _ in spans]
         while named:
             metric, values, of_disks = named.pop()
@@ -153,8 +153,11 @@ class Emitter:
         guest = run.banner.guest if run.banner is not None else UNNAMED_GUEST
         return guest, [Entity(EntityKind.BLOCK_DEVICE, name, guest) for name in devices]
 
-    def _ordered(self, times: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.intp] | None]:
-        """Times ascending and distinct, and the order to bring values to, None when they are in it."""
+    def _ordered(self, times: NDArray[np.int64], since_boot: bool) -> tuple[NDArray[np.int64], NDArray[np.intp] | None]:
+        """Times ascending and distinct, and the order to bring values to, None when they are in it.
+
+        A first report since boot is left out where it would not be the first any more.
+        """
         back_count = int(np.count_nonzero(np.diff(times) < 0))
         if not back_count:
             return spread(times), None
@@ -162,6 +165,7 @@ class Emitter:
             "clock-back", "the clock went back while recording; samples are in the order of their times", back_count
         )
         order = np.argsort(times, kind="stable")
+        order = order[order != 0] if since_boot else order
         return spread(times[order]), order
 
     def _add(self, group: SeriesGroup) -> None:

@@ -33,6 +33,7 @@ _STAMP = re.compile(
     r"(?:\s*(?P<after>[AaPp]\.?\s?[Mm]\.?))?\s*(?P<zone>Z|UTC|GMT|[+-]\d{2}:?\d{2})?(?:\s+[A-Z]{3,5})?$"
 )
 _AFTERNOON = ("p", "下", "午後", "오후")
+LENGTH_MAX = 120  # no locale writes a longer date and time
 YEARS = range(1970, 2200)
 _PARTS = re.compile(r"\d+")
 
@@ -55,7 +56,7 @@ def parse_stamp(text: str) -> Stamp | None:
     >>> parse_stamp("2026-11-20T22:57:04+0100").zone.utcoffset(None).total_seconds()
     3600.0
     """
-    match = _STAMP.match(text.strip())
+    match = _STAMP.match(text.strip()) if len(text) <= LENGTH_MAX else None
     if match is None:
         return None
     hour, half = int(match["h"]), (match["before"] or match["after"] or "").lower()
@@ -114,10 +115,11 @@ def day_order(texts: Sequence[str], *, twelve_hour: bool | None, asked: date | N
     numbers = [[int(part) for part in parts] for parts, found in pairs if found and len(parts[0]) < 4]
     if any(second > 12 for _, second, _ in numbers):
         return DayOrder(month_first=True, certain=True)
-    open_days = [found for _, found in pairs if len(found) == 2]
+    days = [found for _, found in pairs if found]
+    open_days = [found for found in days if len(found) == 2]
     if any(first > 12 for first, _, _ in numbers) or not open_days:
         return DayOrder(month_first=False, certain=True)
-    spans = [_span([found[i] for found in open_days]) for i in (0, 1)]
+    spans = [_span([found[i] for found in days]) for i in (0, -1)]
     if spans[0] != spans[1]:
         return DayOrder(month_first=spans[0] < spans[1], certain=True)
     if asked is not None and asked in open_days[0]:

@@ -360,7 +360,7 @@ class _TextReader:
         return True
 
     def _heading(self, words: list[str], moment: int | None) -> bool:
-        marked = self.after_blank or any("/" in word or "%" in word for word in words)
+        marked = self.after_blank or self.layout is None or any("/" in word or "%" in word for word in words)
         layout = self.layout_of(words) if marked else None
         if layout is None:
             return False

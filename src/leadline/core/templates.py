@@ -120,6 +120,8 @@ def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Epis
     """One finding of an entity from the episodes of it and its parts; the worst parts are the evidence."""
     warn = context.limit(spec.warn)
     unit = episodes[0].group.unit
+    # What the whole itself shows is the mean of its parts: it adds nothing where parts were recorded.
+    episodes = [e for e in episodes if e.entity != owner] or episodes
     worst = sorted(episodes, key=lambda e: _distance(context, e, spec), reverse=True)
     critical = any(_critical(context, episode, spec) for episode in worst)
     side = "below" if spec.below else "above"
@@ -142,11 +144,9 @@ def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Epis
         evidence.append(Evidence(f"and {len(worst) - EVIDENCE_COUNT_MAX} more like these"))
     lead = worst[0]
     parts = len({e.entity for e in episodes})
-    of_parts = f" on {parts} of its parts" if spec.roll_up is not None and parts > 1 else ""
-    summary = (
-        f"{spec.noun[0].upper()}{spec.noun[1:]} {show(lead.median, unit)} on {owner.label()}{of_parts} "
-        f"(limit {show(warn, unit)})"
-    )
+    where = owner.label() if lead.entity == owner else f"{parts} {_plural(lead.entity.kind, parts)} of {owner.label()}"
+    summary = f"{spec.noun[0].upper()}{spec.noun[1:]} {show(lead.median, unit)} on {where} (limit {show(warn, unit)})"
+
     return context.finding(
         owner,
         summary,
@@ -266,6 +266,11 @@ def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
         context.limit("duration"),
     )
     return next(again, None) is not None
+
+
+def _plural(kind: EntityKind, count: int) -> str:
+    noun = {EntityKind.VCPU: "vCPU", EntityKind.PCPU: "PCPU", EntityKind.CPU: "CPU"}.get(kind, kind.value)
+    return noun if count == 1 else f"{noun}s"
 
 
 def _extreme(episode: Episode, spec: Over) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
-from rich.markup import escape
-from rich.padding import Padding
 from rich.text import Text
 
 from leadline.core.finding import iso
@@ -38,7 +37,7 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     """Print the verdict, the layers, the findings with their evidence, and what to record next."""
     verdict = diagnosis.verdict
     out.print(Text(verdict.headline, style="bold"))
-    out.print(Text.assemble(("Is it the disk? ", "bold"), verdict.is_it_the_disk))
+    _wrapped(out, verdict.is_it_the_disk, "Is it the disk? ", style="bold")
     _show_span(out, capture)
     out.print()
     for layer in verdict.layers:
@@ -69,24 +68,26 @@ def _show_layer(out: Console, layer: LayerVerdict) -> None:
 
 def _show_finding(out: Console, number: int, finding: Finding, capture: Capture) -> None:
     severity = finding.severity
-    out.print(
-        Text.assemble(
-            (f"{number}. ", "bold"),
-            (f"{severity.label} ", _SEVERITY_STYLE[severity]),
-            (finding.summary, "bold"),
-            (f"  [{finding.code} {finding.rule}]", "dim"),
-        )
-    )
+    lead = f"{number}. {severity.label}: "
+    _wrapped(out, f"{finding.summary} [{finding.code} {finding.rule}]", lead, style=_SEVERITY_STYLE[severity])
     if finding.windows:
-        out.print(Padding(Text(_when(finding, capture)), (0, 0, 0, 3)))
+        _wrapped(out, _when(finding, capture), "   ")
     for evidence in finding.evidence:
         source = "" if evidence.source is None else f" ({evidence.source.rsplit('/', 1)[-1]})"
-        out.print(Padding(Text.assemble("- ", evidence.statement, (source, "dim")), (0, 0, 0, 3)))
+        _wrapped(out, f"{evidence.statement}{source}", "   - ")
     for guess in finding.guessed:
-        out.print(Padding(Text(f"- guessed: {guess}", style="italic"), (0, 0, 0, 3)))
+        _wrapped(out, f"guessed: {guess}", "   - ", style="italic")
     if finding.caused_by is not None:
-        out.print(Padding(Text(f"symptom of {finding.caused_by}", style="italic"), (0, 0, 0, 3)))
-    out.print(Padding(Text.assemble(("Do: ", "bold"), escape(finding.remedy)), (0, 0, 0, 3)))
+        _wrapped(out, f"symptom of {finding.caused_by}", "   ", style="italic")
+    _wrapped(out, finding.remedy, "   Do: ", style="bold")
+
+
+def _wrapped(out: Console, text: str, lead: str, *, style: str = "") -> None:
+    """A text after a lead, its further lines indented under its first; only the lead is styled."""
+    lines = wrap(text, out.width - len(lead), break_long_words=True, break_on_hyphens=False) or [""]
+    out.print(Text.assemble((lead, style), lines[0]))
+    for line in lines[1:]:
+        out.print(Text(" " * len(lead) + line))
 
 
 def _when(finding: Finding, capture: Capture) -> str:
@@ -112,7 +113,7 @@ def _show_rest(out: Console, diagnosis: Diagnosis, shown: list[Finding], *, ever
         out.print()
         out.print(Text("Symptoms of the above:", style="dim"))
         for finding in symptoms[:6]:
-            out.print(Padding(Text(f"- {finding.summary} <- {finding.caused_by}", style="dim"), (0, 0, 0, 3)))
+            _wrapped(out, f"{finding.summary} <- {finding.caused_by}", "   - ", style="dim")
     if everything:
         for skipped in diagnosis.skipped:
             out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
@@ -138,4 +139,4 @@ def _show_unexamined(out: Console, diagnosis: Diagnosis) -> None:
     out.print(Text("Not examined; to examine it, record:", style="bold"))
     for command, layers in commands.items():
         out.print(Text(f"  {command}", style="cyan"), no_wrap=True, overflow="ellipsis")
-        out.print(Padding(Text(f"for {', '.join(layers)}", style="dim"), (0, 0, 0, 6)))
+        _wrapped(out, f"for {', '.join(layers)}", "      ")

@@ -64,6 +64,7 @@ _WHOLE = ("us", "ni", "sy", "in", "id", "1m", "5m", "15m")
 _TTY = ("tin", "tout")
 _NOT_DISKS = {"tty", "cpu", "load", "average"}
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?)[ \t]")
+_NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
 _HEADING = re.compile(rf"^(?:{_TIME.pattern})?\s*(?:tin\s+tout\s+)?KB/t\s+tps\s+MB/s(?:\s|$)", re.MULTILINE)
 
 
@@ -138,8 +139,8 @@ class _Reader:
         try:
             numbers = [float(word.replace(",", ".")) for word in words]
         except ValueError:
-            self._names = [word for word in words if word not in _NOT_DISKS]
-            return "cpu" in words or "tty" in words or bool(self._names)
+            self._names, self._columns = [word for word in words if word not in _NOT_DISKS], []
+            return not any(_NUMBER.fullmatch(word) for word in words)
         if len(numbers) != len(self._columns) or not np.isfinite(numbers).all():
             return False
         self._row(stamp, numbers)

@@ -20,7 +20,7 @@ Lost:
     fio does. Distributions in percent, CPU use and the group summary are left out.
 
 Units:
-    Latencies in the unit that stands in brackets (nsec, usec, msec), with ``k`` (``K`` in fio 2) and ``M`` as 1000 and 1,000,000.
+    Latencies in the unit that stands in brackets (nsec, usec, msec), with ``k`` or ``K`` as 1000, ``M`` as 1,000,000.
     ``KB/s`` of fio 2 and ``KiB/s`` of fio 3 are both 1024 bytes; ``kB/s`` and ``MB/s`` in brackets are not read.
 
 Sources:

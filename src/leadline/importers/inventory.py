@@ -29,7 +29,6 @@ import re
 
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.importer import ImporterMeta, Request
-from leadline.core.inventory_file import parse_inventory
 from leadline.core.source import Source
 from leadline.core.vocabulary import Layer
 
@@ -48,6 +47,8 @@ def sniff(source: Source) -> int:
 
 def read(source: Source, request: Request) -> Capture:
     """A capture of facts only."""
+    from leadline.core.inventory_file import parse_inventory  # noqa: PLC0415 - 0.1 s that only this file needs
+
     del request
     builder = CaptureBuilder(source.name, "inventory", META.tool)
     builder.inventory.merge(parse_inventory(source.text(), source.name))

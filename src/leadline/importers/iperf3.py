@@ -151,7 +151,7 @@ def _check(document: Document, name: str) -> None:
     Raises:
         InputError: it has not.
     """
-    intervals = document.get("intervals")
+    intervals = document.get("intervals", [] if "error" in document else None)
     whole = isinstance(intervals, list) and all(
         isinstance(i, dict) and {"sum", "streams"} & i.keys() for i in intervals
     )

@@ -43,7 +43,8 @@ META = ImporterMeta(
 )
 
 _LINE = re.compile(
-    r"((?:19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s+([A-Za-z][\w()]*):?\s+(\d{1,18})(?: kB)?\s*",
+    r"((?:19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s+"
+    r"([A-Za-z][\w()]*):?\s+(\d{1,18})(?: kB)?\s*",
     re.ASCII,
 )
 

@@ -151,7 +151,7 @@ def _layout(words: list[str]) -> Layout | None:
         if len(tokens) != width:
             message = f"{len(tokens)} columns"
             raise ValueError(message)
-        if thread_at is not None and tokens[thread_at] != "-":
+        if thread_at is not None and tokens[thread_at].isdigit() and tokens[pid_at] == "-":
             return None
         if not tokens[pid_at].isdigit():
             raise ValueError(tokens[pid_at])

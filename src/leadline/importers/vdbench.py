@@ -170,7 +170,7 @@ def _flat_rows(lines: list[str], name: str, builder: CaptureBuilder) -> Table:
     header = next((index for index, line in enumerate(lines) if _HEADER.match(line)), None)
     if header is None:
         raise bad_line(name, 0, "no header", "the header of a flat file")
-    separator = "," if "," in lines[header] else None
+    separator = "," if lines[header].lstrip().startswith("tod,") else None
     words = [word.strip() for word in lines[header].split(separator) if word.strip()]
     fixed = 4 if words[1] == "timestamp" else 3
     table = Table(words[fixed:])

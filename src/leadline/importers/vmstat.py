@@ -291,9 +291,7 @@ def _moment(text: str | None) -> datetime | None:
         return None
     plain = text.strip().replace(",", ".").replace("UTC", "+00:00").replace("Z", "+00:00").replace(" +", "+")
     moment = datetime.fromisoformat(plain)
-    if not 1970 <= moment.year < 2200:  # nanoseconds of others do not fit
-        raise ValueError(text)
-    return moment
+    return moment.replace(year=moment.year if 1970 <= moment.year < 2200 else 0)  # nanoseconds of others do not fit
 
 
 def _times(

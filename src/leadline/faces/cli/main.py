@@ -84,11 +84,16 @@ def _fail(error: LeadlineError) -> NoReturn:
 
 
 def _usage_or_raise(error: Exception) -> NoReturn:
-    show = getattr(error, "show", None)
-    if show is None:
+    if not hasattr(error, "format_message"):
         if type(error).__name__ == "Abort":
             sys.stderr.write("interrupted; nothing was left behind\n")
             sys.exit(INTERRUPTED)
         raise error
-    show()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        sys.stderr.write(f"{error.format_message()}\n")
+        sys.exit(2)
+    message = str(error.format_message()).rstrip(".").replace("\n", " ")  # type: ignore[attr-defined]
+    context = getattr(error, "ctx", None)
+    command = "leadline" if context is None else context.command_path
+    sys.stderr.write(f"error: {message}. Try `{command} --help`.\n")
     sys.exit(getattr(error, "exit_code", 2))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leadline.core.profile import Profile
 
 Paths = Annotated[
-    list[Path], typer.Argument(help="Files, folders or archives (gz, xz, zst, zip, tar).", show_default=False)
+    list[Path], typer.Argument(metavar="PATHS", help="Files, folders or archives (gz, xz, zst, zip, tar).", show_default=False)
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]

@@ -1,0 +1,206 @@
+"""The command line as a user sees it: text, JSON, errors, exit statuses."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import subprocess
+import sys
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import ROOT
+
+VERBS = sorted(
+    f.name.removesuffix(".py")
+    for f in resources.files("leadline.faces.cli.verbs").iterdir()
+    if f.name.endswith(".py") and not f.name.startswith("__")
+)
+BIN = Path(sys.executable).parent / "leadline"
+
+
+def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([BIN, *words], capture_output=True, text=True, cwd=cwd, check=False, timeout=120)
+
+
+def document(*words: str, cwd: Path | None = None) -> dict[str, Any]:
+    done = run(*words, "--json", cwd=cwd)
+    assert done.returncode in (0, 1), done.stderr
+    loaded: dict[str, Any] = json.loads(done.stdout)
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "cap.csv"
+    done = run("generate", str(path), "--minutes", "10", "--fault", "cpu-contention:1:200-400")
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+def test_help_names_every_verb_and_fits_80_columns() -> None:
+    done = run("--help")
+    assert done.returncode == 0
+    for verb in VERBS:
+        assert re.search(rf"^  {verb.rstrip('_')} ", done.stdout, re.MULTILINE), verb
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_ends_with_examples(verb: str) -> None:
+    done = run(verb.rstrip("_"), "--help")
+    assert done.returncode == 0
+    assert "Examples:" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def _examples() -> list[str]:
+    lines = []
+    for verb in VERBS:
+        epilog: str = import_module(f"leadline.faces.cli.verbs.{verb}").EPILOG
+        lines += [line.strip() for line in epilog.splitlines() if line.strip().startswith("leadline ")]
+    return lines
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
+    """A folder with files under the names the examples use."""
+    folder = tmp_path_factory.mktemp("examples")
+    run("generate", str(folder / "esxtop.csv"), "--minutes", "3", "--vms", "2")
+    vms = folder / "esxtop.csv"
+    vms.write_text(vms.read_text().replace("vm001", "db01"))
+    (folder / "iostat.txt").write_bytes(next((fixtures / "iostat").glob("*x*.txt")).read_bytes())
+    (folder / "inventory.yaml").write_text("leadline_inventory: 1\n")
+    (folder / "leadline.toml").write_text("[rules.cpu-ready-high]\nwarn = 4.0\n")
+    run("import", "esxtop.csv", "-o", "incident.parquet", cwd=folder)
+    subprocess.run(["tar", "czf", "bundle.tar.gz", "esxtop.csv", "iostat.txt"], cwd=folder, check=True)
+    (folder / "examples").symlink_to(ROOT / "examples")
+    return folder
+
+
+@pytest.mark.parametrize("example", _examples())
+def test_the_examples_of_the_help_work(example: str, bench: Path) -> None:
+    done = run(*shlex.split(example.split("   ", maxsplit=1)[0])[1:], cwd=bench)
+    assert done.returncode in (0, 1), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_diagnose_says_what_was_injected(faulty: Path) -> None:
+    found = document("diagnose", str(faulty))
+    top = found["findings"][0]
+    assert found["schema"] == "leadline.diagnosis/1"
+    assert (top["rule"], top["entity"]) == ("cpu-ready-high", "host:esx01.example/vm:vm002")
+    assert top["windows"][0]["duration_s"] == 200.0
+    assert {layer["layer"]: layer["state"] for layer in found["layers"]}["hypervisor-cpu"] == "convicted"
+    assert top["evidence"][0]["source"] == str(faulty)
+    assert top["remedy"]
+
+
+def test_text_is_plain_and_fits_80_columns_when_piped(faulty: Path) -> None:
+    done = run("diagnose", str(faulty))
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "Is it the disk? No" in done.stdout
+    assert "CPU101" in done.stdout
+
+
+def test_fail_on_sets_the_exit_status(faulty: Path) -> None:
+    assert run("diagnose", str(faulty), "--fail-on", "high").returncode == 1
+    assert run("diagnose", str(faulty), "--fail-on", "critical").returncode == 0
+
+
+def test_a_profile_moves_a_limit(faulty: Path, tmp_path: Path) -> None:
+    (tmp_path / "leadline.toml").write_text("[rules.cpu-ready-high]\nwarn = 90.0\ncrit = 95.0\n")
+    found = document("diagnose", str(faulty), cwd=tmp_path)
+    assert "cpu-ready-high" not in {finding["rule"] for finding in found["findings"]}
+
+
+def test_a_clock_offset_moves_the_window(faulty: Path) -> None:
+    plain, moved = (
+        document("diagnose", str(faulty), *words)["findings"][0]["windows"][0]["start"]
+        for words in ([], ["--clock-offset", "cap.csv=60"])
+    )
+    assert int(moved[14:16]) == int(plain[14:16]) + 1
+
+
+def test_saved_captures_diagnose_the_same(faulty: Path, tmp_path: Path) -> None:
+    saved = tmp_path / "c.parquet"
+    assert run("import", str(faulty), "-o", str(saved)).returncode == 0
+    one, other = document("diagnose", str(faulty)), document("diagnose", str(saved))
+    assert [f["rule"] for f in one["findings"]] == [f["rule"] for f in other["findings"]]
+    assert one["headline"] == other["headline"]
+
+
+def test_show_exports(faulty: Path, tmp_path: Path) -> None:
+    words = ("show", str(faulty), "-m", "cpu_ready_pct", "-e", "vm:vm002/*")
+    done = run(*words, "-o", str(tmp_path / "r.csv"))
+    assert done.returncode == 0
+    lines = (tmp_path / "r.csv").read_text().splitlines()
+    assert lines[0] == "time,entity,metric,unit,value"
+    assert len(lines) == 1 + 4 * 120
+    assert all("/vcpu:" in line for line in lines[1:])
+    assert {s["unit"] for s in document(*words)["series"]} == {"pct"}
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "part"),
+    [
+        (["diagnose", "no-such-file"], 3, "no such file"),
+        (["diagnose", "{garbage}"], 3, "expected a recording"),
+        (["diagnose", "{empty}"], 3, "is empty"),
+        (["diagnose", "{folder}"], 3, "no file that is a known recording"),
+        (["explain", "cpu-redy-high"], 2, "Near: cpu-ready-high"),
+        (["show", "{faulty}", "-m", "nothing"], 2, "no series"),
+        (["show", "{faulty}", "-o", "x.docx"], 2, ".parquet or .csv"),
+        (["diagnose", "{faulty}", "--clock-offset", "x"], 2, "FILE=SECONDS"),
+        (["diagnose", "{faulty}", "--profile", "{garbage}"], 2, "TOML"),
+        (["rules", "--layer", "cloud"], 2, "hypervisor-cpu"),
+        (["generate", "x.csv", "--vms", "0"], 2, "at least 1"),
+        (["generate", "x.csv", "--fault", "nonsense"], 2, "no such unit"),
+        (["generate", "x.csv", "--fault", "cpu-contention:99"], 2, "counted from 0"),
+        (["generate", "x.csv", "--fault", "cpu-contention:0:9-1"], 2, "a span within"),
+        (["generate", "x.csv", "--fault", "cpu-contention:a"], 2, "NAME[:TARGET"),
+        (["generate", "x.csv", "--columns", "10"], 2, "at least"),
+        (["nonsense"], 2, "nonsense"),
+        (["diagnose"], 2, "PATHS"),
+    ],
+)
+def test_mistakes_are_one_line_and_a_status(
+    words: list[str], status: int, part: str, faulty: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "garbage").write_text("hello, I am not a recording\n")
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "a.txt").write_text("nothing")
+    names = {"garbage": "garbage", "empty": "empty", "folder": "folder", "faulty": str(faulty)}
+    done = run(*(word.format(**names) for word in words), cwd=tmp_path)
+    assert done.returncode == status
+    assert part in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert not list(tmp_path.glob("*x.csv*"))
+
+
+def test_an_error_as_json() -> None:
+    done = run("diagnose", "no-such-file", "--json")
+    assert done.returncode == 3
+    error = json.loads(done.stdout)["error"]
+    assert {"where", "found", "expected", "advice", "exit_status"} <= set(error)
+
+
+def test_a_closed_pipe_is_no_error() -> None:
+    done = subprocess.run(f"{BIN} metrics | head -1", shell=True, capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+
+
+def test_doctor_says_what_a_missing_tool_disables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nonexistent")
+    found = document("doctor")
+    fio = next(tool for tool in found["tools"] if tool["name"] == "fio")
+    assert not fio["present"]
+    assert fio["install"] == "apt-get install fio"
+    assert fio["disables"]

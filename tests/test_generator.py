@@ -1,0 +1,44 @@
+"""Generated captures: the same for the same seed, leave nothing when cut short, and the diagnosis finds their faults."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import yaml
+from benches.fault_trials import fault_names, run_trial
+
+from leadline.app import generating
+from leadline.app.generating import FaultRequest, generate
+from leadline.generators.host_model import HostModel, Shape
+
+SMALL = Shape(vm_count=2, lun_count=2, sample_count=12)
+
+
+def test_same_seed_same_bytes(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        generate(SMALL, [FaultRequest("device-slow")], tmp_path / name)
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    truth = yaml.safe_load((tmp_path / "a.truth.yaml").read_text())
+    assert truth["faults"][0]["fault"] == "device-slow"
+
+
+def test_cut_short_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(model: HostModel, path: Path, **_: object) -> None:
+        path.write_text("half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(generating, "write", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        generate(SMALL, [], tmp_path / "a.csv")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fault", fault_names())
+def test_the_injected_fault_is_the_top_finding(fault: str, tmp_path: Path) -> None:
+    assert run_trial("small", 11, fault, tmp_path).misses == []
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_healthy_capture_accuses_nobody(seed: int, tmp_path: Path) -> None:
+    assert run_trial("small", 100 + seed, None, tmp_path).misses == []
