@@ -56,7 +56,9 @@ def main() -> int:
             path = Path(name) / f"{columns}x{rows}.csv"
             generate(shape_for_width(columns, rows), [], path, columns=columns)
             is_budgeted = columns > SIZES[0][0]
-            missed += measure(path, columns, rows, options.repeat, with_pandas=not options.no_pandas, budgeted=is_budgeted)
+            missed += measure(
+                path, columns, rows, options.repeat, with_pandas=not options.no_pandas, budgeted=is_budgeted
+            )
             path.unlink()
     print("\nbudgets: " + ("; ".join(missed) if missed else "all met"))
     return 1 if missed else 0
@@ -75,7 +77,9 @@ def measure(path: Path, columns: int, rows: int, repeat: int, *, with_pandas: bo
         costs[reader] = cost_of(setup.format(path=str(path)), body.format(path=str(path)), repeat=times)
         show(reader, costs[reader], costs["polars.read_csv"])
     whole = whole_process(_DIAGNOSE.format(path=str(path)), repeat=repeat)
-    print(f"{'leadline diagnose, whole process':32}{whole.wall_s:>9.2f}{whole.process_cpu_s:>9.2f}{whole.peak_mib:>10.0f}")
+    print(
+        f"{'leadline diagnose, whole process':32}{whole.wall_s:>9.2f}{whole.process_cpu_s:>9.2f}{whole.peak_mib:>10.0f}"
+    )
     return missed_budgets(costs, whole, columns) if budgeted else []
 
 
@@ -89,7 +93,10 @@ def missed_budgets(costs: dict[str, Cost], whole: Cost, columns: int) -> list[st
     """What falls short, in words."""
     polars = costs["polars.read_csv"]
     missed = []
-    for reader, budget in (("leadline, what diagnose reads", BUDGET_PROJECTED), ("leadline, every column", BUDGET_EVERY)):
+    for reader, budget in (
+        ("leadline, what diagnose reads", BUDGET_PROJECTED),
+        ("leadline, every column", BUDGET_EVERY),
+    ):
         speed, memory = polars.wall_s / costs[reader].wall_s, costs[reader].peak_mib / polars.peak_mib
         if speed < budget:
             missed.append(f"{columns}: {reader} {speed:.1f}x, budget {budget:.0f}x")

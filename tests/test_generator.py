@@ -1,4 +1,4 @@
-"""Generated captures: the same for the same seed, leave nothing when cut short, and the diagnosis finds their faults."""
+"""Generated captures: same seed same bytes, nothing left when cut short, and the diagnosis finds their faults."""
 
 from __future__ import annotations
 

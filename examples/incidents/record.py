@@ -34,7 +34,7 @@ import rig as rigs
 HERE = Path(__file__).resolve().parent
 HOST_NAME = "db01"
 INSIDE = "LEADLINE_RECORD_INSIDE"
-WARM_UP_S = 30
+WARM_UP_S = 20
 QUIET_BUSY_PCT = 20.0  # a machine busier than this with other work spoils the healthy phase
 DISTURBED_BUSY_PCT = 75.0  # the load itself takes about 20 %; beyond this it has to wait for a processor
 DISTURBED_SHARE = 0.2  # of a phase; a rule that wants a condition to last is not misled by less
@@ -89,7 +89,7 @@ def cpu_hogs(rig: rigs.Rig) -> Iterator[str]:
         rigs.stop(hogs)
 
 
-BROKEN = (("healthy", 50), ("fault", 110), ("recovered", 50))
+BROKEN = (("healthy", 40), ("fault", 90), ("recovered", 40))
 # Fewer transactions than the machine could do: a healthy server is not a saturated one. What is more than two seconds
 # late is skipped, as an application's time-out would have it, so that the backlog ends when the fault ends.
 OPEN_LOOP = ("--client=8", "--jobs=1", "--rate=250", "--latency-limit=2000")
@@ -128,7 +128,7 @@ INCIDENTS = {
     ),
     "healthy": Incident(
         summary="The same server and load with nothing wrong.",
-        phases=(("healthy", 120),),
+        phases=(("healthy", 100),),
         pgbench=OPEN_LOOP,
         gzipped=frozenset({"iostat.txt", "mpstat.txt", "sar.bin"}),
     ),

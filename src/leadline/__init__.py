@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from leadline.faces.notebook import Recording, open  # noqa: A004 - leadline.open is the name users expect
+    from leadline.faces.notebook import Recording, open
 
 __all__ = ["Recording", "__version__", "open"]
 __version__ = "0.1.0"

@@ -1,13 +1,13 @@
 """The native part of Leadline."""
 
 import os
-from collections.abc import Sequence
-from typing import Any, final
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IostatRecording", "ParseError", "__version__"]
+__all__ = ["IostatRecording", "ParseError", "PdhFile", "PdhTable", "__version__", "pdh_write_header", "pdh_write_rows"]
 
 __version__: str
 
@@ -41,3 +41,54 @@ class IostatRecording:
     def disks(self) -> list[tuple[str, NDArray[np.floating[Any]]]]: ...
     @property
     def notes(self) -> list[tuple[str, str, int]]: ...
+
+@final
+class PdhTable:
+    """Columns of a PDH capture that were read."""
+
+    @property
+    def times_ns(self) -> NDArray[np.int64]: ...
+    @property
+    def values(self) -> NDArray[np.floating[Any]]: ...
+
+@final
+class PdhFile:
+    """A PDH capture (esxtop batch mode, Windows perfmon), opened."""
+
+    @staticmethod
+    def open(path: str | os.PathLike[str], encoding: str | None = None) -> PdhFile: ...
+    @staticmethod
+    def from_bytes(name: str, data: bytes, modified_ns: int | None = None, encoding: str | None = None) -> PdhFile: ...
+    @property
+    def n_columns(self) -> int: ...
+    @property
+    def hosts(self) -> list[str]: ...
+    @property
+    def zone_name(self) -> str | None: ...
+    @property
+    def utc_offset_min(self) -> int | None: ...
+    @property
+    def dialect(self) -> str: ...
+    @property
+    def column_counter(self) -> NDArray[np.uint32]: ...
+    @property
+    def column_host(self) -> NDArray[np.uint32]: ...
+    def counters(self) -> list[tuple[str, str]]: ...
+    def instances(self, columns: NDArray[np.uint32]) -> list[str | None]: ...
+    def times_ns(self, progress: Callable[[int, int], object] | None = None) -> NDArray[np.int64]: ...
+    def warnings(self) -> list[tuple[str, str, int]]: ...
+    def read(
+        self,
+        columns: NDArray[np.uint32],
+        *,
+        start_ns: int | None = None,
+        end_ns: int | None = None,
+        sentinels: bool = False,
+        dtype: Literal["f64", "f32"] = "f64",
+        progress: Callable[[int, int], object] | None = None,
+    ) -> PdhTable: ...
+
+def pdh_write_header(path: str | os.PathLike[str], zone: str, cells: list[str]) -> None: ...
+def pdh_write_rows(
+    path: str | os.PathLike[str], times_ns: NDArray[np.int64], values: NDArray[np.float64], decimals: int
+) -> None: ...

@@ -112,6 +112,30 @@ def test_without_any_rate_every_latency_counts() -> None:
     np.testing.assert_array_equal(values, [[3.0, NAN]])
 
 
+def test_a_disk_without_a_rate_counts_beside_one_with() -> None:
+    other = replace(LUN, name="naa.2")
+    series = {(disk, "disk_device_latency_ms"): [3.0] for disk in (LUN, other)}
+    context = context_of({**series, (LUN, "disk_iops"): [1.0]})
+    values = Busy()(context, only_group(context, "disk_device_latency_ms"))
+    np.testing.assert_array_equal(values, [[NAN], [3.0]])
+
+
+def test_time_above_the_device_is_the_virtual_disks_and_the_guests() -> None:
+    virtual = Entity.parse("host:esx01/vm:db01/virtual-disk:scsi0:1")
+    series = {
+        (LUN, "disk_device_latency_ms"): 1.0,
+        (LUN, "disk_kernel_latency_ms"): 0.5,
+        (LUN, "disk_iops"): 300.0,
+        (virtual, "virtual_disk_latency_ms_read"): 21.5,
+        (SDB, "guest_disk_await_ms"): 25.0,
+        (SDB, "disk_iops"): 300.0,
+    }
+    context = context_of({key: [value] * 12 for key, value in series.items()}, LAYERED)
+    (found,) = diagnose(context.capture, rules=["disk-latency-layer-attribution"]).findings
+    assert [round(e.value or 0.0, 2) for e in found.evidence] == [20.0, 3.5, 1.0, 0.5]
+    assert "20 ms (80 %) in front of the virtual disk" in found.summary
+
+
 def test_rate_is_the_first_that_was_measured() -> None:
     series = {
         (SDB, "guest_disk_await_ms"): [1.0, 1.0, 1.0],

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -55,7 +57,7 @@ def test_a_pause_in_the_recording_does_not_stretch_a_sample() -> None:
 @given(st.lists(st.booleans(), max_size=60), st.floats(1.0, 100.0))
 def test_episodes_hold_what_was_met_and_do_not_overlap(met: list[bool], duration_s: float) -> None:
     found = episodes(met, duration_s=duration_s)
-    for one, other in zip(found, found[1:], strict=False):
+    for one, other in pairwise(found):
         assert one.window.end_ns < other.window.start_ns
     for one in found:
         assert one.held_s + 1e-6 >= duration_s

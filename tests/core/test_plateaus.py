@@ -30,7 +30,7 @@ def limited(rng: np.random.Generator, limit: float, sessions: int, free_per_s: f
 
 @given(
     seed=st.integers(0, 2**32 - 1),
-    limit=st.integers(5, 2000),
+    limit=st.floats(5.0, 2000.0),
     sessions=st.integers(4, 64),
     faster=st.floats(5.0, 50.0),
 )
@@ -65,20 +65,46 @@ def test_a_load_that_wanders_has_no_ceiling(seed: int, interval_s: float) -> Non
 
 
 def test_the_slower_of_two_plateaus_is_told() -> None:
-    """A first level at 900/s is slow by itself; behind the limit of 200/s it is slower."""
-    rate = np.concatenate((np.linspace(10, 300, 60), np.full(90, 900.0), np.full(90, 200.0)))
-    latency = np.concatenate((np.full(60, 0.4), np.full(90, 5.0), np.full(90, 60.0)))
+    """A first level at 900/s is slow by itself and held longer; behind the limit of 200/s it is slower."""
+    rate = np.concatenate((np.linspace(10, 300, 400), np.full(120, 900.0), np.full(90, 200.0)))
+    latency = np.concatenate((np.full(400, 0.4), np.full(120, 5.0), np.full(90, 60.0)))
     plateau = find_plateau(load_of(rate, latency), SHAPE)
     assert plateau is not None
     assert plateau.ceiling_per_s == 200.0
 
 
-def test_short_dips_do_not_end_a_plateau() -> None:
-    rate = np.concatenate((np.linspace(10, 90, 60), np.full(40, 200.0), [120.0, 130.0], np.full(40, 200.0)))
-    latency = np.concatenate((np.full(60, 0.4), np.full(82, 60.0)))
+def test_a_long_healthy_level_does_not_hide_a_limit() -> None:
+    """Two hours at 900/s and 3 ms are this disk's normal; the limit is found though its rate is the rarer one."""
+    rate = np.concatenate((np.full(600, 900.0), np.full(90, 200.0)))
+    latency = np.concatenate((np.full(600, 3.0), np.full(90, 60.0)))
     plateau = find_plateau(load_of(rate, latency), SHAPE)
     assert plateau is not None
-    assert [(w.start_ns / NS, w.end_ns / NS) for w in plateau.windows] == [(60, 142)]
+    assert (plateau.ceiling_per_s, plateau.outside_latency_ms) == (200.0, 3.0)
+
+
+def test_a_level_left_too_often_is_no_plateau() -> None:
+    level = np.tile([200.0, 200.0, 90.0], 40)
+    rate = np.concatenate((np.linspace(10, 80, 60), level))
+    latency = np.concatenate((np.full(60, 0.4), np.full(120, 60.0)))
+    assert find_plateau(load_of(rate, latency), SHAPE) is None
+
+
+@pytest.mark.parametrize(("noise", "found"), [(0.01, False), (0.2, True)])
+def test_a_load_that_keeps_its_own_steady_rate_is_not_limited(noise: float, found: bool) -> None:
+    """Half an hour at 500/s, quick; then three minutes at 500/s, slow. Only a rate that varied before was stopped."""
+    rng = np.random.default_rng(7)
+    rate = np.concatenate((500 * rng.normal(1.0, noise, 360), 500 * rng.normal(1.0, 0.004, 36)))
+    latency = np.concatenate((np.full(360, 1.0), np.full(36, 60.0)))
+    plateau = find_plateau(load_of(rate, latency, interval_s=5.0), SHAPE)
+    assert (plateau is not None) is found
+
+
+def test_short_dips_do_not_end_a_plateau() -> None:
+    rate = np.concatenate((np.linspace(10, 90, 60), np.full(40, 200.0), np.full(8, 120.0), np.full(40, 200.0)))
+    latency = np.concatenate((np.full(60, 0.4), np.full(88, 60.0)))
+    plateau = find_plateau(load_of(rate, latency), SHAPE)
+    assert plateau is not None
+    assert [(w.start_ns / NS, w.end_ns / NS) for w in plateau.windows] == [(60, 148)]
     assert plateau.held_s == 80.0
 
 
@@ -89,7 +115,9 @@ def test_what_was_not_measured_is_not_slow() -> None:
 
 
 def test_few_samples_are_flat_by_chance() -> None:
-    rate, latency = np.array([5.0, 9.0, 7.0, 200.0, 200.0, 200.0]), np.array([1.0, 1.0, 1.0, 60.0, 60.0, 60.0])
+    """Four minutes of one-minute samples, and a fifth that is not at the ceiling."""
+    rate = np.array([5.0, 9.0, 7.0, 200.0, 200.0, 120.0, 200.0, 200.0])
+    latency = np.array([1.0, 1.0, 1.0, 60.0, 60.0, 60.0, 60.0, 60.0])
     assert find_plateau(load_of(rate, latency, interval_s=60.0), SHAPE) is None
 
 

@@ -21,6 +21,13 @@ from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from tests.conftest import SAMPLES
 
+SEEDS = Path(__file__).parent / "seeds"
+
+
+def seed(name: str) -> str:
+    """A small recording written after what a tool prints that cannot be run here."""
+    return (SEEDS / name).read_text(encoding="utf-8")
+
 
 def read(module: ModuleType, path: Path, **request: Any) -> Capture:
     capture = cast("Importer", module).read(Source(str(path), path), Request(**request))

@@ -59,7 +59,11 @@ def test_without_vcpu_worlds_the_sum_is_not_passed_off_as_per_vcpu(tmp_path: Pat
 
 @pytest.mark.parametrize("vm", ["db (prod)", "a,b", "x:y", "web:1 (old), copy", "тест"])
 def test_vm_names_with_odd_characters(tmp_path: Path, vm: str) -> None:
-    cells = [vcpu(vm, 0), f"Virtual Disk({vm}:scsi0:1)\\Reads/sec", f"Network Port(vSwitch0:50:{vm}.eth0)\\% Received Packets Dropped"]
+    cells = [
+        vcpu(vm, 0),
+        f"Virtual Disk({vm}:scsi0:1)\\Reads/sec",
+        f"Network Port(vSwitch0:50:{vm}.eth0)\\% Received Packets Dropped",
+    ]
     capture = read(write(tmp_path / "e.csv", cells, [["1.00", "2.00", "3.00"]] * 2))
     machine = f"host:esx01/vm:{vm}"
     assert rows_of(capture, "cpu_ready_pct") == {f"{machine}/vcpu:0": [1.0, 1.0]}

@@ -70,7 +70,9 @@ def test_has_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", IMPORTERS)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
-def test_damage_is_one_error_or_a_whole_capture(name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_damage_is_one_error_or_a_whole_capture(
+    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     seeds = seeds_of(name)
     if not seeds:
         pytest.skip("no seeds")

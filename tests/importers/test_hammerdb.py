@@ -18,46 +18,16 @@ from tests.importers.load_tools import (
     read,
     read_text,
     sample_files,
+    seed,
     survives,
     times_s,
     values,
     warned,
 )
 
-LINE = "+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-\n"
-LOG = f"""Hammerdb Log @ Tue Jun 30 13:14:13 UTC 2020
-{LINE}Vuser 1:Beginning rampup time of 2 minutes
-Vuser 2:Processing 1000000 transactions with output suppressed...
-Vuser 2:|PERCENTILES 2020-06-30 13:14:14 to 2020-06-30 13:14:24
-Vuser 1:Rampup 1 minutes complete ...
-Vuser 2:|neword|MIN-2328|P50%-4568.5|P95%-6589|P99%-7988|MAX-24075|SAMPLES-1068
-Vuser 2:|payment|MIN-1429|P50%-2054|P95%-3261|P99%-3674|MAX-14248|SAMPLES-1116
-Vuser 2:+-----------------+--------------+------+--------+--------------+--------------+
-Vuser 2:|PERCENTILES 2020-06-30 13:14:24 to 2020-06-30 13:14:34
-Vuser 2:|neword|MIN-2590|P50%-4024|P95%-5656|P99%-6512|MAX-12012|SAMPLES-151
-Vuser 1:Timing test period of 5 in minutes
-Vuser 1:16 Active Virtual Users configured
-Vuser 1:TEST RESULT : System achieved 12345 NOPM from 67890 PostgreSQL TPM
-Vuser 2:|PROCNAME | EXCLUSIVETOT| %| CALLNUM| AVGPERCALL| CUMULTOT|
-"""
-COUNTER = """Hammerdb Transaction Counter Log @ Thu Jun 30 21:18:30 UTC 2022
-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+-+
-0 PostgreSQL tpm @ Thu Jun 30 21:18:31 UTC 2022
-193290 PostgreSQL tpm @ Thu Jun 30 21:18:41 UTC 2022
-201000 PostgreSQL tpm @ Thu Jun 30 21:18:51 UTC 2022
-"""
-PROFILE = """Hammerdb Time Profile Log @ Thu Jun 30 21:18:30 UTC 2022
->>>>> VIRTUAL USER 2 : ELAPSED TIME : 120522ms
->>>>> PROC: NEWORD
-CALLS: 9\tMIN: 1.0ms\tAVG: 2.0ms\tMAX: 3.0ms\tTOTAL: 18.0ms
-P99: 3.0ms\tP95: 3.0ms\tP50: 2.0ms\tSD: 500.1\tRATIO: 50.0%
->>>>> SUMMARY OF 2 ACTIVE VIRTUAL USERS : MEDIAN ELAPSED TIME : 127146ms
->>>>> PROC: NEWORD
-CALLS: 3427\tMIN: 1.730ms\tAVG: 36.332ms\tMAX: 1220.165ms\tTOTAL: 124508.229ms
-P99: 210.118ms\tP95: 104.921ms\tP50: 19.126ms\tSD: 49663.1\tRATIO: 48.963%
->>>>> PROC: PAYMENT
-CALLS: 3500\tMIN: 0.9ms\tAVG: 20.5ms\tMAX: 900.0ms\tTOTAL: 71750.0ms
-"""
+LOG = seed("hammerdb.log")
+COUNTER = seed("hammerdb-hdbtcount.log")
+PROFILE = seed("hammerdb-hdbxtprofile.log")
 
 
 def test_result(tmp_path: Path) -> None:

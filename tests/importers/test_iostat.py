@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -257,6 +258,33 @@ def test_damaged_json_is_an_error_with_its_line(tmp_path: Path) -> None:
     text = (FIXTURES / "iostat" / "x-t-iso.json").read_text().replace('"avg-cpu":', '"avg-cpu"', 1)
     with pytest.raises(InputError, match=r"recording.txt:13: JSON that breaks"):
         read_text(tmp_path, text)
+
+
+def test_a_number_that_is_none_in_json_is_an_error(tmp_path: Path) -> None:
+    text = (FIXTURES / "iostat" / "x-t-iso.json").read_text().replace('"user": 4.70', '"user": "much"', 1)
+    with pytest.raises(InputError, match=r"recording.txt:11: a report whose ValueError"):
+        read_text(tmp_path, text)
+
+
+def test_json_with_decimal_commas_and_groups(tmp_path: Path) -> None:
+    text = (FIXTURES / "iostat" / "x-t-iso.json").read_text()
+    localised = re.sub(r"(\": \d+)\.(\d\d)(?=[,}])", r"\1,\2", text).replace('"loop0"', '" all"')
+    capture = read_text(tmp_path, localised)
+    assert values_of(capture, "guest_cpu_user_pct", GUEST)[0] == 4.7
+    assert {e.name for e in capture.inventory.of_kind(EntityKind.BLOCK_DEVICE)} == {"vda"}
+    assert codes(capture) == ["group-rows"]
+
+
+def test_a_run_without_times_among_runs_with_times_is_left_out(tmp_path: Path) -> None:
+    text = f"{BANNER}{REPORT}{BANNER}11/20/26 22:57:04\n{REPORT}"
+    capture = read_text(tmp_path, text, Request(timezone="UTC"))
+    assert utc(capture, "disk_reads_per_s", SDA) == ["2026-11-20 22:57:04"]
+    assert codes(capture) == ["no-times"]
+
+
+def test_a_time_that_is_none_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the time '11/20/26 29:57:04'"):
+        read_text(tmp_path, f"{BANNER}11/20/26 29:57:04\n{REPORT}")
 
 
 @pytest.mark.parametrize("text", [BANNER, "avg-cpu:  %user\n", '{"sysstat": {"hosts": []}}'])

@@ -22,6 +22,7 @@ from tests.importers.load_tools import (
     read,
     read_text,
     sample_files,
+    seed,
     survives,
     times_s,
     values,
@@ -35,10 +36,7 @@ THREE_SECONDS = """0 1 1000 0 1600000000 500000
 1 1 4000 0 1600000001 200000
 0 3 1000 0 1600000003 900000
 """
-TABLE = """collected,samples,min_latency,avg_latency,max_latency
-1598650497,5280,0.405,3.3450000000000000,20.324
-1598650498,7305,0.368,,19.725
-"""
+TABLE = seed("pgbench-tools-latency_1s.csv")
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)

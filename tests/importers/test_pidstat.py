@@ -125,6 +125,19 @@ def test_processes_that_come_and_go_keep_their_own_times(tmp_path: Path) -> None
     assert group.interval_s == 1.0
 
 
+def test_processes_stay_in_order_when_the_clock_goes_back(tmp_path: Path) -> None:
+    seconds_of = [*range(30, 50), *range(20, 40)]
+    blocks = [
+        IO_HEAD.format("10:57:00") + IO_ROW.format(f"10:57:{second:02}", 1000 + index % 17, "8.00", "psql")
+        for index, second in enumerate(seconds_of)
+    ]
+    capture = pidstat.read(source_of(tmp_path, BANNER + "\n".join(blocks)), Request())
+    times = group_of(capture, "process_read_kib_per_s", "guest:db01/process:psql[1003]").times_ns
+    assert len(times) == 3
+    assert (np.diff(times) > 0).all()
+    assert "clock-back" in codes(capture)
+
+
 def test_garbage_in_the_middle_is_refused_with_its_line(tmp_path: Path) -> None:
     text = BANNER + IO_HEAD.format("10:57:50") + "10:57:51 0 x 1 2 3 4 fio\n" + IO_ROW.format("10:57:52", 1, "1", "a")
     with pytest.raises(InputError, match=r"recording\.txt:4"):

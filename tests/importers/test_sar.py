@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from leadline.app.importing import recognise
 from leadline.core.capture import Capture
 from leadline.core.discovery import load_units
-from leadline.core.errors import InputError, ToolError
+from leadline.core.errors import InputError, LimitError, ToolError
 from leadline.core.importer import Request
 from leadline.core.metrics import metric as metric_of
 from leadline.core.source import Source, open_sources
@@ -113,6 +113,14 @@ def test_sadf_that_hangs_is_given_up(fixtures: Path, tmp_path: Path, monkeypatch
     monkeypatch.setattr(shutil, "which", lambda name: str(sleeper))
     monkeypatch.setattr(sar, "_TOOL_TIMEOUT_S", 0.2)
     with pytest.raises(ToolError, match="TimeoutExpired"):
+        read(fixtures, "sa.bin")
+
+
+@needs_sadf
+@pytest.mark.real
+def test_binary_file_too_long_to_export_is_said(fixtures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sar, "_EXPORT_BYTES_MAX", 1000)
+    with pytest.raises(LimitError, match="Cut out the incident"):
         read(fixtures, "sa.bin")
 
 

@@ -20,82 +20,20 @@ from tests.importers.load_tools import (
     read,
     read_text,
     sample_files,
+    seed,
     survives,
     times_s,
     values,
     warned,
 )
 
-FLAT_1 = """<pre>
-* Run       : Name of run from RD=
-         tod        Run   Interval    reqrate       rate     MB/sec   bytes/io      read%       resp   resp_max   resp_std   \
-xfersize    threads    version    ks_rate   cpu_used
-10:57:00.106        rnd          1 999988.0000  2219.0000     8.6680       4096     0.0000     2.8169   363.0530    21.7697       \
-4096          8        n/a  4443.6575     1.5615
-10:57:01.035        rnd          2 999988.0000     0.0000     0.0000       4096     0.0000     0.0000     0.0000     0.0000       \
-4096          8        n/a   603.9581        n/a
-10:57:02.037        rnd    avg_2-2 999988.0000     0.0000     0.0000       4096     0.0000     0.0000     0.0000     0.0000       \
-4096          8        n/a   603.9581        n/a
-"""  # noqa: E501 - lines as vdbench prints them
-FLAT_3 = """<title>Vdbench output/flatfile.html</title><pre>
-*
-         tod               timestamp Run Interval reqrate rate MB/sec bytes/io read% resp read_resp write_resp \
-resp_max queue_depth
-23:59:59.068 03/08/2019-23:59:59-ICT rw 1 5000 4000 31.25 8192 75 2.5 3 1 90.5 10
-00:00:00.016 03/09/2019-00:00:00-ICT rw 2 5000 4800 37.5 8192 100 2 2 0 60 9.5
-00:00:01.012 03/09/2019-00:00:01-ICT rw 3 5000 5200 40.625 8192 50 1.5 2 1 30 9
-00:00:01.020 03/09/2019-00:00:01-ICT rw  avg_2-3 5000 5000 39.0625 8192 75 1.75 2 1 60 9.25
-"""
-SUMMARY = """<title>Vdbench output/summary.html</title><pre>
-Vdbench summary report, created 23:59:35 Mar 08 2019 ICT (16:59:35 Mar 08 2019 UTC)
-
-Link to HOST reports:            <A HREF="n1.html">n1</A>       <A HREF="n3.html">n3</A>
-Link to SD reports:              <A HREF="sd1.html">sd1</A>
-
-<a name="_9"></a><i><b>23:59:58.002 Starting RD=rw; I/O rate: 5000; elapsed=3; For loops: None</b></i>
-
-
-Mar 08, 2019    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     resp  queue  cpu%  cpu%
-                               rate  1024**2     i/o    pct     time     resp     resp      max      max   stddev  depth sys+u   sys
-23:59:59.061           1     4000.0    31.25    8192  75.00    2.500    3.000    1.000    90.50     6.63    0.179   10.0   1.9   0.3
-Mar 09, 2019    interval        i/o   MB/sec   bytes   read     resp     read    write     read    write     resp  queue  cpu%  cpu%
-                               rate  1024**2     i/o    pct     time     resp     resp      max      max   stddev  depth sys+u   sys
-00:00:00.014           2     4800.0    37.50    8192 100.00    2.000    2.000    0.000    60.00     0.00    1.526    9.5   0.7   0.2
-00:00:01.011           3     5200.0    40.63    8192  50.00    1.500    2.000    1.000    30.00    20.00    4.219    9.0   0.7   0.2
-00:00:01.020     avg_2-3     5000.0    39.06    8192  75.00    1.750    2.000    1.000    60.00    20.00    4.030    9.3   0.2   0.1
-00:00:02.752 Vdbench execution completed successfully
-"""  # noqa: E501 - lines as vdbench prints them
+FLAT_1 = seed("vdbench-flatfile-5.00.html")
+FLAT_3 = seed("vdbench-flatfile-5.04.07.html")
+SUMMARY = seed("vdbench-summary.html")
 HOST = "Host summary report(s) for host=n1\n" + SUMMARY[SUMMARY.index("<a name") :]
 STORAGE = "SD summary report for sd=sd1\n" + SUMMARY[SUMMARY.index("<a name") :]
-FILES = """<pre>
-12:00:00.001 Starting RD=fs1; elapsed=2; fwdrate=max. For loops: None
-
-Jun 08, 2019 .Interval. .ReqstdOps... ...cpu%...  read ....read..... ....write.... ..mb/sec... mb/sec .xfer.. ...mkdir....
-                          rate   resp total  sys   pct   rate   resp   rate   resp  read write  total    size  rate   resp
-17:17:20.077       1     39.1 143.61  24.5 7.77  40.0   16.0  2.500   23.1 143.61  16.0 23.10  39.10 1048576   0.0  0.000
-17:17:21.077       2     40.0 100.00  24.5 7.77  50.0   20.0  1.500   20.0 200.00  20.0 20.00  40.00 1048576   0.0  0.000
-17:17:21.080  avg_1-2    39.6 121.00  24.5 7.77  45.0   18.0  2.000   21.6 172.00  18.0 21.60  39.60 1048576   0.0  0.000
-"""  # noqa: E501 - lines as vdbench prints them
-HISTOGRAM = """<title>Vdbench output/histogram.html</title><pre>
-Total response time histogram.
-
-<a name="_9"></a><i><b>18:11:38.001 Starting RD=rw; I/O rate: 5000; elapsed=60; For loops: None</b></i>
-
-Reads and writes:
-  min(ms) <     max(ms)         count       %%    cum%%  '+': Individual%; '+-': Cumulative%
-
-    0.100 <       0.200        21,032   2.2600   2.2600  +
-    0.200 <       0.400       733,597  78.8294  81.0895  +++++
- 2000.000 <         max             3   0.0000 100.0000  -----
-Reads:
-  min(ms) <     max(ms)         count       %%    cum%%  '+': Individual%; '+-': Cumulative%
-
-    0.200 <       0.400       700,000  78.8294  81.0895  +++++
-Writes:
-  min(ms) <     max(ms)         count       %%    cum%%  '+': Individual%; '+-': Cumulative%
-
-    0.100 <       0.200        21,032   2.2600   2.2600  +
-"""
+FILES = seed("vdbench-file-system.html")
+HISTOGRAM = seed("vdbench-histogram.html")
 
 
 def folder(tmp_path: Path, **files: str) -> Path:
@@ -244,7 +182,7 @@ def test_damage_in_the_middle_is_an_error(tmp_path: Path, text: str, old: str, n
         ("<pre>\nVdbench distribution: vdbench50407\n" + SUMMARY, "the log"),
         ("Workload skew report\n", "the skew report"),
         (":date 1\n:vdbench503_vdbench_data_for_swat303\n", "data for Swat"),
-        ("* Contents of parameter file: /root/x\n", "a setting"),
+        ("* Contents of parameter file: /srv/x\n", "a setting"),
     ],
 )
 def test_files_without_results_say_what_they_are(tmp_path: Path, text: str, what: str) -> None:

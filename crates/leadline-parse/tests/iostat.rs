@@ -1,5 +1,10 @@
 //! The iostat parser on recordings of the real tool, on odd ones, and on arbitrary bytes.
-#![allow(clippy::unwrap_used, clippy::panic, clippy::float_cmp)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::float_cmp,
+    clippy::format_collect
+)]
 
 use std::fs;
 use std::path::PathBuf;
@@ -74,9 +79,7 @@ fn a_locale_with_commas_gives_the_same_numbers() {
 fn sub_reports_of_h_belong_to_one_report() {
     let text = format!(
         "{BANNER}     r/s     rkB/s Device\n   19.26    200.7k loop0\n 1069.59      8.9M vda\n\n     f/s  %util Device\n   12.54   2.3% loop0\n  345.25   6.7% vda\n\n"
-    )
-    .repeat(1)
-        + "     r/s     rkB/s Device\n    1.00      0.0k loop0\n    2.00      1.0G vda\n\n     f/s  %util Device\n    0.00   0.0% loop0\n    3.00   0.5% vda\n\n";
+    ) + "     r/s     rkB/s Device\n    1.00      0.0k loop0\n    2.00      1.0G vda\n\n     f/s  %util Device\n    0.00   0.0% loop0\n    3.00   0.5% vda\n\n";
     let recording = parse(text.as_bytes()).unwrap();
     assert_eq!(recording.report_count, 2);
     assert_eq!(

@@ -28,13 +28,13 @@ pub struct IostatRecording {
     /// Runs of iostat: (first report, banner line, whether the first report is an average since boot).
     #[pyo3(get)]
     runs: Vec<(usize, String, bool)>,
-    /// The CPU report: (field, float32 or float64 [1, report_count]); NaN is not printed.
+    /// The CPU report: (field, float32 or float64 [1, `report_count`]); NaN is not printed.
     #[pyo3(get)]
     cpu: Vec<(String, Py<PyAny>)>,
     /// Devices in order of appearance.
     #[pyo3(get)]
     devices: Vec<String>,
-    /// The device report: (field, float32 or float64 [devices, report_count]); NaN is not printed.
+    /// The device report: (field, float32 or float64 [devices, `report_count`]); NaN is not printed.
     #[pyo3(get)]
     disks: Vec<(String, Py<PyAny>)>,
     /// What was left out: (code, message, how often).
@@ -46,14 +46,20 @@ pub struct IostatRecording {
 impl IostatRecording {
     /// Read a file; name is used in messages, wanted are the column names to keep (None: all).
     ///
-    /// Raises ParseError when the file cannot be read or is not what iostat prints.
+    /// Raises `ParseError` when the file cannot be read or is not what iostat prints.
     #[staticmethod]
     #[pyo3(signature = (path, name, wanted=None))]
     #[allow(clippy::needless_pass_by_value)]
-    fn open(py: Python<'_>, path: PathBuf, name: &str, wanted: Option<Vec<String>>) -> PyResult<Self> {
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        name: &str,
+        wanted: Option<Vec<String>>,
+    ) -> PyResult<Self> {
         let wanted = wanted.map(|names| names.into_iter().collect());
         let recording = py.detach(|| {
-            let file = File::open(&path).map_err(|error| ParseError::from_io(name, "open", &error))?;
+            let file =
+                File::open(&path).map_err(|error| ParseError::from_io(name, "open", &error))?;
             let bytes = file.metadata().map_or(0, |metadata| metadata.len());
             read(file, name, bytes, &wanted)
         });
@@ -62,10 +68,15 @@ impl IostatRecording {
 
     /// Read bytes in memory, such as a text that had another encoding.
     ///
-    /// Raises ParseError when they are not what iostat prints.
+    /// Raises `ParseError` when they are not what iostat prints.
     #[staticmethod]
     #[pyo3(signature = (data, name, wanted=None))]
-    fn from_bytes(py: Python<'_>, data: &[u8], name: &str, wanted: Option<Vec<String>>) -> PyResult<Self> {
+    fn from_bytes(
+        py: Python<'_>,
+        data: &[u8],
+        name: &str,
+        wanted: Option<Vec<String>>,
+    ) -> PyResult<Self> {
         let wanted = wanted.map(|names| names.into_iter().collect());
         let recording = py.detach(|| read(data, name, data.len() as u64, &wanted));
         Self::wrap(py, recording)
@@ -79,11 +90,19 @@ impl IostatRecording {
         Ok(Self {
             report_count: reports,
             stamps: recording.stamps,
-            runs: recording.runs.into_iter().map(|run| (run.first_report, run.banner, run.since_boot)).collect(),
+            runs: recording
+                .runs
+                .into_iter()
+                .map(|run| (run.first_report, run.banner, run.since_boot))
+                .collect(),
             cpu: arrays(py, recording.cpu, 1, reports)?,
             devices: recording.devices,
             disks: arrays(py, recording.disks, devices, reports)?,
-            notes: recording.notes.into_iter().map(|note| (note.code, note.message, note.count)).collect(),
+            notes: recording
+                .notes
+                .into_iter()
+                .map(|note| (note.code, note.message, note.count))
+                .collect(),
         })
     }
 }
@@ -94,11 +113,25 @@ fn arrays(
     rows: usize,
     reports: usize,
 ) -> PyResult<Vec<(String, Py<PyAny>)>> {
-    columns.into_iter().map(|column| Ok((column.field, view(py, column.cells, column.stride, rows, reports)?))).collect()
+    columns
+        .into_iter()
+        .map(|column| {
+            Ok((
+                column.field,
+                view(py, column.cells, column.stride, rows, reports)?,
+            ))
+        })
+        .collect()
 }
 
 /// The first `rows` x `reports` of a buffer as an array, without copying it.
-fn view(py: Python<'_>, cells: Cells, stride: usize, rows: usize, reports: usize) -> PyResult<Py<PyAny>> {
+fn view(
+    py: Python<'_>,
+    cells: Cells,
+    stride: usize,
+    rows: usize,
+    reports: usize,
+) -> PyResult<Py<PyAny>> {
     let stride = stride.max(1);
     let whole = match cells {
         Cells::Narrow(cells) => {
@@ -110,6 +143,7 @@ fn view(py: Python<'_>, cells: Cells, stride: usize, rows: usize, reports: usize
             cells.into_pyarray(py).reshape(shape)?.into_any()
         }
     };
-    let part = |length: usize| PySlice::new(py, 0, isize::try_from(length).unwrap_or(isize::MAX), 1);
+    let part =
+        |length: usize| PySlice::new(py, 0, isize::try_from(length).unwrap_or(isize::MAX), 1);
     Ok(whole.get_item((part(rows), part(reports)))?.unbind())
 }

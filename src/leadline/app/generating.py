@@ -49,7 +49,10 @@ class FaultRequest:
                 window = (float(start), float(end))
         except ValueError as error:
             raise UsageError(
-                "--fault", found=text, expected="NAME[:TARGET[:START-END]]", advice="For example cpu-contention:3:60-180"
+                "--fault",
+                found=text,
+                expected="NAME[:TARGET[:START-END]]",
+                advice="For example cpu-contention:3:60-180",
             ) from error
         return cls(name, target, window)
 
@@ -127,5 +130,3 @@ def _inject(model: HostModel, request: FaultRequest) -> Injected:
     step_ns = round(shape.interval_s * 1e9)
     window = Window(shape.start_ns + first * step_ns, shape.start_ns + last * step_ns)
     return Injected(request.name, fault.META.rules, fault.META.layer, entity, window)
-
-

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
 from leadline.core.discovery import load_units
@@ -28,7 +29,7 @@ def judge(findings: list[Finding], run: list[str], skipped: list[Skipped], captu
 
 
 def _judge_layer(
-    layer: Layer, findings: list[Finding], run: list[str], skipped: list[Skipped], modules: dict[str, object]
+    layer: Layer, findings: list[Finding], run: list[str], skipped: list[Skipped], modules: Mapping[str, object]
 ) -> LayerVerdict:
     own = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
     ran = tuple(name for name in run if cast("Rule", modules[name]).META.layer is layer)
@@ -45,7 +46,8 @@ def _judge_layer(
     else:
         count = len(ran)
         state, reason = LayerState.CLEARED, f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
-    examine = EXAMINE[layer] if state is LayerState.NOT_EXAMINED else ()
+    waiting = any(s.layer is layer for s in skipped)
+    examine = EXAMINE[layer] if state is LayerState.NOT_EXAMINED and waiting else ()
     return LayerVerdict(layer, state, reason, own, ran, examine)
 
 

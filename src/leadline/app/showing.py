@@ -83,7 +83,9 @@ def _export_csv(capture: Capture, path: Path) -> None:
                 times = np.datetime_as_string(group.times_ns.astype("datetime64[ns]"), unit="ms")
                 entity, unit = str(group.entities[row]), group.unit
                 for time, value in zip(times, group.values[row], strict=True):
-                    out.writerow((f"{time}Z", entity, group.metric, unit, "" if np.isnan(value) else repr(float(value))))
+                    out.writerow(
+                        (f"{time}Z", entity, group.metric, unit, "" if np.isnan(value) else repr(float(value)))
+                    )
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)

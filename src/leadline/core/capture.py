@@ -187,7 +187,9 @@ class CaptureBuilder:
         self.inventory = Inventory()
         self.results: list[Result] = []
         self._groups: list[SeriesGroup] = []
-        self._loose: dict[tuple[str, bytes, bool], tuple[list[Entity], list[NDArray[Any]], NDArray[np.int64], float]] = {}
+        self._loose: dict[
+            tuple[str, bytes, bool], tuple[list[Entity], list[NDArray[Any]], NDArray[np.int64], float]
+        ] = {}
         self._warnings: list[Warn] = []
 
     def warn(self, code: str, message: str, count: int = 1) -> None:
@@ -203,7 +205,7 @@ class CaptureBuilder:
         if len(group.entities):
             self._groups.append(group)
 
-    def add_series(  # noqa: PLR0913 - a series is these six things
+    def add_series(
         self,
         metric: str,
         entity: Entity,
@@ -232,7 +234,11 @@ class CaptureBuilder:
         capture = Capture(self._groups, [], self.inventory, self.results)
         span = capture.span_ns() or (None, None)
         source = replace(
-            self.info, start_ns=span[0], end_ns=span[1], series_count=capture.series_count, warnings=tuple(self._warnings)
+            self.info,
+            start_ns=span[0],
+            end_ns=span[1],
+            series_count=capture.series_count,
+            warnings=tuple(self._warnings),
         )
         capture.sources.append(replace(source, **info))
         return capture

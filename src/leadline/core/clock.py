@@ -62,7 +62,8 @@ def rolled_over(times_ns: Iterable[int]) -> NDArray[np.int64]:
         return times
     day = 86_400 * 1_000_000_000
     days = np.concatenate(([0], np.cumsum(np.diff(times) < -day // 2)))
-    return times + days * day
+    shifted: NDArray[np.int64] = times + days * day
+    return shifted
 
 
 def _zone(request: Request) -> ZoneInfo:

@@ -14,10 +14,10 @@ _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
 
 
 def sections(doc: str | None) -> dict[str, str]:
-    """Heading -> text, in order; the text before the first heading is under ``""``. A heading is ``Word:`` on a line
+    r"""Heading -> text, in order; the text before the first heading is under ``""``. A heading is ``Word:`` on a line
     of its own.
 
-    >>> sections('One.\\n\\nFinds:\\n    A thing.')
+    >>> sections('One.\n\nFinds:\n    A thing.')
     {'': 'One.', 'Finds': 'A thing.'}
     """
     parts: dict[str, list[str]] = {"": []}

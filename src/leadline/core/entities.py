@@ -29,7 +29,7 @@ class Entity:
         return f"{self.parent}/{own}" if self.parent is not None else own
 
     def lineage(self) -> Iterator[Entity]:
-        """This entity, then its ancestors, nearest first."""
+        """The entity itself, then its ancestors, nearest first."""
         entity: Entity | None = self
         while entity is not None:
             yield entity

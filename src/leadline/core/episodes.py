@@ -75,7 +75,7 @@ def find_episodes(
             held_s = float((ends[held] - starts[held]).sum()) / 1e9
             if held_s + 1e-6 >= duration_s:
                 window = Window(int(starts[first]), int(ends[last]))
-                yield Episode(group.entities[row], window, held, values[row], held_s, group, int(row))
+                yield Episode(group.entities[int(row)], window, held, values[row], held_s, group, int(row))
 
 
 def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -43,7 +43,9 @@ def save(capture: Capture, path: Path) -> None:
     schema = _schema().with_metadata({KEY: json.dumps(_head_of(capture)).encode()})
     aside = path.with_name(f".{path.name}.part")
     try:
-        with pq.ParquetWriter(aside, schema, compression="zstd", use_dictionary=["entity_kind", "metric", "unit", "times"]) as out:
+        with pq.ParquetWriter(
+            aside, schema, compression="zstd", use_dictionary=["entity_kind", "metric", "unit", "times"]
+        ) as out:
             for rows in _gathered(capture):
                 out.write_table(rows.cast(schema))
         with aside.open("rb") as written:
@@ -162,7 +164,9 @@ def _groups_of(rows: pa.Table) -> Iterator[SeriesGroup]:
     all_values = np.asarray(values.values)
     first = 0
     for row in range(1, rows.num_rows + 1):
-        same = row < rows.num_rows and all(flat[key][row] == flat[key][first] for key in ("source", "metric", "since_boot"))
+        same = row < rows.num_rows and all(
+            flat[key][row] == flat[key][first] for key in ("source", "metric", "since_boot")
+        )
         own = all_times[bounds[first] : bounds[first + 1]]
         if same and np.array_equal(all_times[bounds[row] : bounds[row + 1]], own):
             continue
@@ -193,9 +197,7 @@ def _head_of(capture: Capture) -> dict[str, Any]:
 
 
 def _from_head(head: dict[str, Any]) -> Capture:
-    sources = [
-        SourceInfo(**{**s, "warnings": tuple(Warn(**w) for w in s["warnings"])}) for s in head["sources"]
-    ]
+    sources = [SourceInfo(**{**s, "warnings": tuple(Warn(**w) for w in s["warnings"])}) for s in head["sources"]]
     inventory = Inventory()
     for text, own in head["facts"]:
         inventory.facts[Entity.parse(text)] = {name: Fact(*parts) for name, parts in own.items()}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -98,7 +98,7 @@ class PdhColumns:
         prints and halves the memory of a wide capture.
         """
         columns = np.concatenate([c.columns for c in chosen]) if chosen else np.empty(0, dtype=np.uint32)
-        dtype = "f32" if request.metrics is None else "f64"
+        dtype: Literal["f64", "f32"] = "f32" if request.metrics is None else "f64"
         try:
             table = self.file.read(columns, sentinels=sentinels, dtype=dtype)
         except ParseError as error:

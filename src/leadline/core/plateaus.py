@@ -24,7 +24,7 @@ OUTSIDE_COUNT_MIN = 3  # samples that make a baseline
 GAP_S = 10.0  # a plateau may be left for so long without being over,
 GAP_COUNT = 2  # or for so many samples
 ABOVE_SHARE_MAX = 0.05  # of samples that exceed a ceiling, or it is none
-SERVED_SHARE_MAX = 0.2  # of samples at the ceiling's rate that were quick, or the rate is not why the others were slow
+OWN_RATE_SHARE_MAX = 0.5  # of quick samples outside that have the ceiling's rate, or it is the load's own steady rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Plateau:
     """A ceiling and where it held.
 
     Attributes:
-        ceiling_per_s: median rate.
+        ceiling_per_s: mean rate at the ceiling.
         spread_pct: standard deviation of the rate in per cent of the ceiling.
         held: bool [n], samples at the ceiling.
         inside: bool [n], every sample of the windows.
@@ -172,7 +172,7 @@ def _measured(
     load: Load, shape: Shape, held: NDArray[np.bool_], inside: NDArray[np.bool_], windows: tuple[Window, ...]
 ) -> Plateau | None:
     latency = float(np.median(load.latency_ms[held]))
-    ceiling = float(np.median(load.rate[held]))
+    ceiling = float(np.mean(load.rate[held]))
     outside = load.loaded() & ~inside
     baseline = float("nan")
     if np.count_nonzero(outside) >= OUTSIDE_COUNT_MIN:
@@ -181,7 +181,7 @@ def _measured(
             return None
         at_rate = outside & (np.abs(load.rate - ceiling) <= shape.flat_share * ceiling)
         quick = np.count_nonzero(at_rate & (load.latency_ms * shape.latency_factor < latency))
-        if quick > SERVED_SHARE_MAX * np.count_nonzero(held):
+        if quick > OWN_RATE_SHARE_MAX * np.count_nonzero(outside):
             return None
     seconds = (load.ends_ns - load.starts_ns)[held] / 1e9
     deviation = float(np.std(load.rate[held]))

@@ -59,7 +59,9 @@ def load_profile(path: Path, known: dict[str, frozenset[str]]) -> Profile:
                 raise _wrong(where, f"limit {name}", f"one of {', '.join(sorted(known[rule]))} or enabled")
             else:
                 limits.setdefault(rule, {})[name] = _number(where, name, value)
-    offsets = {name: _number(f"{path}: clock_offsets", name, v) for name, v in document.get("clock_offsets", {}).items()}
+    offsets = {
+        name: _number(f"{path}: clock_offsets", name, v) for name, v in document.get("clock_offsets", {}).items()
+    }
     return Profile(limits, frozenset(disabled), offsets, str(path))
 
 

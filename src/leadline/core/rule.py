@@ -151,7 +151,7 @@ class RuleContext:
         fact = self.inventory.fact(entity, "role")
         return None if fact is None else (Role(fact.value), fact.guessed)
 
-    def finding(
+    def finding(  # noqa: PLR0913 - what a finding is made of
         self,
         entity: Entity,
         summary: str,

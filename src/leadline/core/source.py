@@ -235,5 +235,3 @@ def _without_suffix(name: str) -> str:
         if name.endswith(suffix):
             return name.removesuffix(suffix)
     return f"{name.removesuffix('.tgz').removesuffix('.txz')}.tar" if name.endswith((".tgz", ".txz")) else name
-
-

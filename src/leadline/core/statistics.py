@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -46,13 +47,14 @@ def sparkline(values: NDArray[np.floating[Any]], width: int = 40) -> str:
     if not len(values):
         return ""
     edges = np.linspace(0, len(values), min(width, len(values)) + 1).astype(int)
-    peaks = [_highest(values[a:b]) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    peaks = [_highest(values[a:b]) for a, b in pairwise(edges)]
     known = [peak for peak in peaks if np.isfinite(peak)]
     if not known:
         return _GAP * len(peaks)
     low, span = min(known), max(known) - min(known)
     return "".join(
-        _GAP if not np.isfinite(p) else _BARS[int((p - low) / span * (len(_BARS) - 1)) if span > 0 else 0] for p in peaks
+        _GAP if not np.isfinite(p) else _BARS[int((p - low) / span * (len(_BARS) - 1)) if span > 0 else 0]
+        for p in peaks
     )
 
 

@@ -244,7 +244,7 @@ def _add_sparse(
 ) -> None:
     """Series of items that come and go, each with its own times; only what is in the first sample is since boot."""
     metric, column = named
-    order = np.argsort(placed.row_item, kind="stable")
+    order = np.lexsort((placed.row_moment, placed.row_item))
     bounds = np.searchsorted(placed.row_item[order], [[i, i + 1] for i, _ in wanted])
     for (low, high), (_, entity) in zip(bounds, wanted, strict=True):
         rows = order[low:high]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from leadline.core.result import Result
 
 
-def open(  # noqa: A001 - leadline.open is the name users expect
+def open(
     *paths: str | Path,
     metrics: set[str] | None = None,
     timezone: str | None = None,

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline import _core
+from leadline._core import pdh_write_header, pdh_write_rows
 from leadline.core.errors import UsageError
 from leadline.generators.host_model import HELPER_WORLDS, QUEUE_DEPTH, HostModel, Shape
 
@@ -36,7 +37,9 @@ class Columns:
     values: Callable[[], Floats]
 
 
-def write(model: HostModel, path: Path, *, columns: int | None = None, progress: Callable[[int, int], None] | None = None) -> None:
+def write(
+    model: HostModel, path: Path, *, columns: int | None = None, progress: Callable[[int, int], None] | None = None
+) -> None:
     """Write a model's capture, padded to ``columns`` counters if given.
 
     Raises:
@@ -45,13 +48,15 @@ def write(model: HostModel, path: Path, *, columns: int | None = None, progress:
     groups = list(layout(model))
     width = sum(len(group.instances) for group in groups)
     if columns is not None and width > columns:
-        raise UsageError("--columns", found=str(columns), expected=f"at least {width}", advice="Fewer VMs or more columns.")
+        raise UsageError(
+            "--columns", found=str(columns), expected=f"at least {width}", advice="Fewer VMs or more columns."
+        )
     padding = (columns or width) - width
     if padding:
         groups.append(_padding(model, padding))
     host = model.shape.host
     cells = [_cell(host, group, name) for group in groups for name in group.instances]
-    _core.pdh_write_header(str(path), "(PDH-CSV 4.0) (UTC)(0)", cells)
+    pdh_write_header(str(path), "(PDH-CSV 4.0) (UTC)(0)", cells)
     n = model.shape.sample_count
     step_ns = round(model.shape.interval_s * 1e9)
     times = model.shape.start_ns + step_ns * np.arange(1, n + 1, dtype=np.int64)
@@ -59,7 +64,7 @@ def write(model: HostModel, path: Path, *, columns: int | None = None, progress:
     for first in range(0, n, ROWS_PER_CHUNK):
         last = min(first + ROWS_PER_CHUNK, n)
         rows = np.concatenate([part[:, first:last] for part in values]).T
-        _core.pdh_write_rows(str(path), times[first:last], np.ascontiguousarray(rows, dtype=np.float64), 2)
+        pdh_write_rows(str(path), times[first:last], np.ascontiguousarray(rows, dtype=np.float64), 2)
         if progress is not None:
             progress(last, n)
 
@@ -170,9 +175,9 @@ def _world_columns(model: HostModel) -> Iterator[Columns]:
             f"{prefix}:{_world_id(vm, len(HELPER_WORLDS) + i)}:vmx-vcpu-{i}:{name}" for i in range(shape.vcpus_per_vm)
         ]
     for counter, of_vcpus in _world_values(model).items():
-        yield Columns("Group Cpu", counter, groups, lambda of=of_vcpus, c=counter: _group_sums(model, of(), c))
+        yield Columns("Group Cpu", counter, groups, partial(_group_sums, model, of_vcpus, counter))
     for counter, of_vcpus in _world_values(model).items():
-        yield Columns("Vcpu", counter, worlds, lambda of=of_vcpus, c=counter: _with_helpers(model, of(), c))
+        yield Columns("Vcpu", counter, worlds, partial(_with_helpers, model, of_vcpus, counter))
 
 
 def _helper_level(counter: str) -> float:
@@ -180,16 +185,18 @@ def _helper_level(counter: str) -> float:
     return 100.0 if counter in {"% Wait", "% VmWait"} else 0.0
 
 
-def _with_helpers(model: HostModel, vcpus: Floats, counter: str) -> Floats:
+def _with_helpers(model: HostModel, of_vcpus: Callable[[], Floats], counter: str) -> Floats:
     shape, n = model.shape, model.shape.sample_count
     whole = np.full((shape.vm_count, len(HELPER_WORLDS) + shape.vcpus_per_vm, n), _helper_level(counter), np.float32)
-    whole[:, len(HELPER_WORLDS) :] = vcpus.reshape(shape.vm_count, shape.vcpus_per_vm, n)
+    whole[:, len(HELPER_WORLDS) :] = of_vcpus().reshape(shape.vm_count, shape.vcpus_per_vm, n)
     return whole.reshape(-1, n)
 
 
-def _group_sums(model: HostModel, vcpus: Floats, counter: str) -> Floats:
+def _group_sums(model: HostModel, of_vcpus: Callable[[], Floats], counter: str) -> Floats:
     shape, n = model.shape, model.shape.sample_count
-    sums = vcpus.reshape(shape.vm_count, shape.vcpus_per_vm, n).sum(axis=1) + _helper_level(counter) * len(HELPER_WORLDS)
+    sums = of_vcpus().reshape(shape.vm_count, shape.vcpus_per_vm, n).sum(axis=1) + _helper_level(counter) * len(
+        HELPER_WORLDS
+    )
     system = np.full((1, n), 15.0 if counter == "% Ready" else 190.0, dtype=np.float32)
     return np.vstack([system, sums]).astype(np.float32)
 
@@ -220,9 +227,9 @@ def _memory_columns(model: HostModel) -> Iterator[Columns]:
         yield Columns("Group Memory", counter, names, values)
 
 
-def _latency_counters(davg: Floats, kavg: Floats, qavg: Floats) -> dict[str, Floats]:
-    kernel = kavg + qavg
-    return {"Driver": davg, "Kernel": kernel, "Guest": davg + kernel, "Queue": qavg}
+def _latency(model: HostModel, part: str) -> Floats:
+    kernel = model.kavg + model.qavg
+    return {"Driver": model.davg, "Kernel": kernel, "Guest": model.gavg(), "Queue": model.qavg}[part]
 
 
 def _disk_columns(model: HostModel) -> Iterator[Columns]:
@@ -276,7 +283,7 @@ def _lun_counters(model: HostModel, name: str, instances: list[str | None], *, q
                 name,
                 f"Average {part} MilliSec/{per}",
                 instances,
-                lambda part=part: _latency_counters(model.davg, model.kavg, model.qavg)[part],
+                partial(_latency, model, part),
             )
     yield Columns(name, "Aborts/sec", instances, lambda: model.aborts)
     yield Columns(name, "Resets/sec", instances, lambda: model.resets)
@@ -288,7 +295,7 @@ def _virtual_disk_columns(model: HostModel) -> Iterator[Columns]:
         f"{model.vm_names[i // per_vm]}:scsi{i % per_vm % 4}:{i % per_vm // 4}" for i in range(len(model.disk_lun))
     ]
     for counter, values in {
-        "Commands/sec": lambda: model.disk_iops(),
+        "Commands/sec": model.disk_iops,
         "Reads/sec": lambda: model.disk_reads,
         "Writes/sec": lambda: model.disk_writes,
         "MBytes Read/sec": lambda: model.disk_reads / 128.0,

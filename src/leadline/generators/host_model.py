@@ -8,7 +8,7 @@ that a fault shows everywhere it would.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from leadline.core.errors import UsageError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Floats = NDArray[np.float32]
+    Floats = NDArray[np.floating[Any]]
 
 QUEUE_DEPTH = 32  # device queue depth many HBAs and LUNs default to
 HELPER_WORLDS = ("vmx", "vmast", "vmx-vthread-5", "vmx-mks", "LSI")  # worlds of a VM that are not vCPUs
@@ -174,4 +174,3 @@ class HostModel:
         np.maximum(noise, 0.0, out=noise)
         noise *= level.astype(np.float32)[:, np.newaxis]
         return noise
-

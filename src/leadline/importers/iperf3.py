@@ -98,7 +98,7 @@ def read(source: Source, request: Request) -> Capture:
         job = Entity(EntityKind.JOB, _job_name(start), guest)
         start_ns = _start_ns(start, source.name)
         clock_known = _add_intervals(builder, request, source, (document, job, start_ns)) and clock_known
-        if "error" in document or _object(document, "end").keys() & _ENDS:
+        if "error" in document or _has_end(document):
             builder.results.append(_result(document, job, start_ns, source.name))
         else:
             builder.warn("no-summary", "the events stop before the end of the run: there is no result of it")
@@ -157,8 +157,12 @@ def _check(document: Document, name: str) -> None:
     )
     if not whole:
         raise _damage(name, 'a document whose "intervals" are damaged', "a list of intervals with sums or streams")
-    if "error" not in document and not ("events" in document or _object(document, "end").keys() & _ENDS):
+    if "error" not in document and not ("events" in document or _has_end(document)):
         raise _damage(name, 'a document whose "end" is damaged', "the sums of a finished run")
+
+
+def _has_end(document: Document) -> bool:
+    return any(_object(_object(document, "end"), key) for key in _ENDS)
 
 
 def _damage(where: str, found: str, expected: str) -> InputError:

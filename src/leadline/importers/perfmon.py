@@ -1,11 +1,11 @@
-"""Windows Performance Monitor logs: disks, processors, memory and SQL Server of a Windows guest.
+r"""Windows Performance Monitor logs: disks, processors, memory and SQL Server of a Windows guest.
 
 Reads:
     CSV and TSV as perfmon, ``logman`` (``-f csv``) and ``relog`` write them, English or Russian, UTF-8, UTF-16 or
     cp1251, with decimal points or commas; also re-saved by Excel.
 
 Sample:
-    ``"(PDH-CSV 4.0) (Russia TZ 2 Standard Time)(-180)","\\\\DB01\\Физический диск(0 C:)\\Среднее время чтения с диска
+    ``"(PDH-CSV 4.0) (Russia TZ 2 Standard Time)(-180)","\\DB01\Физический диск(0 C:)\Среднее время чтения с диска
     (с)"``, then ``"09/16/2021 07:51:58.569"," "``: rates have no value in the first row.
 
 Lost:

@@ -142,12 +142,14 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder) -> tuple[
     for low, high in zip(starts, [*starts[1:], len(lines)], strict=True):
         final = high == len(lines)
         match = _TIME.fullmatch(lines[low])
+        moment, sections = None, dict[str, float]()
         try:
-            moment = datetime.fromisoformat(match[1].replace(",", ".")) if match else None
-            sections = None if moment is None else _sections(lines[low + 1 : high])
+            if match is not None:
+                sections = _sections(lines[low + 1 : high])
+                moment = datetime.fromisoformat(match[1].replace(",", "."))
         except ValueError:
-            sections = None
-        if moment is None or sections is None or (final and not text.endswith("\n")):
+            moment = None
+        if moment is None or (final and not text.endswith("\n")):
             if not (final and samples):
                 raise _refused(source, f"{source.name}:{low + 1}", lines[low])
             builder.warn("cut", "the last block is cut and was left out")

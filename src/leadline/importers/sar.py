@@ -35,7 +35,7 @@ from pathlib import Path
 
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
-from leadline.core.errors import InputError, ToolError
+from leadline.core.errors import InputError, LimitError, ToolError
 from leadline.core.importer import Field, ImporterMeta, Request
 from leadline.core.source import Source
 from leadline.core.sysstat import (
@@ -166,6 +166,7 @@ _HEADINGS_OF_MPSTAT = ("%iowait %irq", "CPU intr/s", " HI/s TIMER/s")
 _MAGICS = (b"\x96\xd5", b"\xd5\x96")  # 0xd596 in either byte order
 _MAGIC_SYSSTAT_7 = b"\x69\x21"  # at byte 36, before "Linux"; sadf of today cannot read it
 _TOOL_TIMEOUT_S = 300
+_EXPORT_BYTES_MAX = 512 << 20  # Judgement: a day every 10 s has 70 MiB; JSON takes five times its size in memory
 _KILLED = "ended by signal "
 _SPAN_S_MAX = 366 * 86_400
 _ACTIVITIES = "-bBdHSwW -I SUM -n DEV,EDEV -q ALL -r ALL -u ALL -P ALL".split()
@@ -219,6 +220,7 @@ def read(source: Source, request: Request) -> Capture:
 
     Raises:
         InputError: no sample, damage before the last line, or a binary file sadf cannot read.
+        LimitError: a binary file holds more than can be exported at once.
         ToolError: the file is binary and sysstat is not installed or does not answer.
     """
     builder = CaptureBuilder(source.name, "sar", META.tool)
@@ -291,6 +293,13 @@ def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> R
             complaint = f"{complaint}\n{refusal}" if refusal else _export(sadf, converted, exported, request)
         if complaint:
             raise _unreadable(source, complaint)
+        if exported.stat().st_size > _EXPORT_BYTES_MAX:
+            raise LimitError(
+                source.name,
+                found=f"{exported.stat().st_size >> 20} MiB of samples once exported",
+                expected=f"at most {_EXPORT_BYTES_MAX >> 20} MiB",
+                advice="Cut out the incident: sadf -j FILE -s 10:00:00 -e 11:00:00 -- -A > sar.json.",
+            )
         recording = read_json(Source(source.name, exported), request, builder)
     _expect_sane_times(recording)
     return recording

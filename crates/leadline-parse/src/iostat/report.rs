@@ -131,7 +131,7 @@ impl<'a> Parser<'a> {
                 Err(_) if row_expected => cut = true,
                 Err(found) => self.keep_trailing(&found)?,
                 Ok(()) => {
-                    cut = self.stamps.len() > begun || (row_expected && self.looks_cut(before))
+                    cut = self.stamps.len() > begun || (row_expected && self.looks_cut(before));
                 }
             }
         }

@@ -69,7 +69,7 @@ def run() -> NoReturn:
         # The reader (head, less) has seen enough. Point stdout elsewhere so that the exit flush does not fail.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
-    except Exception as error:  # noqa: BLE001 - click's own errors have several unrelated bases over versions
+    except Exception as error:
         _usage_or_raise(error)
     sys.exit(code if isinstance(code, int) else 0)
 
@@ -92,7 +92,7 @@ def _usage_or_raise(error: Exception) -> NoReturn:
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{error.format_message()}\n")
         sys.exit(2)
-    message = str(error.format_message()).rstrip(".").replace("\n", " ")  # type: ignore[attr-defined]
+    message = str(error.format_message()).rstrip(".").replace("\n", " ")
     context = getattr(error, "ctx", None)
     command = "leadline" if context is None else context.command_path
     sys.stderr.write(f"error: {message}. Try `{command} --help`.\n")

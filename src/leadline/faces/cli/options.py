@@ -14,21 +14,22 @@ if TYPE_CHECKING:
     from leadline.core.profile import Profile
 
 Paths = Annotated[
-    list[Path], typer.Argument(metavar="PATHS", help="Files, folders or archives (gz, xz, zst, zip, tar).", show_default=False)
+    list[Path],
+    typer.Argument(metavar="PATHS", help="Files, folders or archives (gz, xz, zst, zip, tar).", show_default=False),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
 ProfileFile = Annotated[
     Path | None,
-    typer.Option("--profile", help="Your own limits. [default: leadline.toml here, if there is one]", show_default=False),
+    typer.Option(
+        "--profile", help="Your own limits. [default: leadline.toml here, if there is one]", show_default=False
+    ),
 ]
 Timezone = Annotated[
     str | None,
     typer.Option("--timezone", help="Zone of times printed without one, e.g. Europe/Berlin.", show_default=False),
 ]
-Date = Annotated[
-    str | None, typer.Option("--date", help="Date of times printed without one.", show_default=False)
-]
+Date = Annotated[str | None, typer.Option("--date", help="Date of times printed without one.", show_default=False)]
 Offsets = Annotated[
     list[str] | None,
     typer.Option(
@@ -69,7 +70,7 @@ def offsets_of(texts: list[str] | None) -> dict[str, float]:
     return offsets
 
 
-def read_paths(  # noqa: PLR0913 - the shared options
+def read_paths(
     paths: list[Path],
     *,
     metrics: frozenset[str] | None = None,

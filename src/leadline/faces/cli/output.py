@@ -24,8 +24,7 @@ def console(*, stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else WIDTH_MAX
     made = Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
-    if made.width > WIDTH_MAX:
-        made.width = WIDTH_MAX
+    made.width = min(made.width, WIDTH_MAX)
     return made
 
 

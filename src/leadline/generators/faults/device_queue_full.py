@@ -22,7 +22,14 @@ from leadline.core.vocabulary import Layer
 from leadline.generators.fault import FaultMeta, Target, lun_entity
 from leadline.generators.host_model import QUEUE_DEPTH, HostModel
 
-META = FaultMeta(rules=("disk-queue-full", "disk-qavg-high",), layer=Layer.STORAGE_PATH, target=Target.LUN)
+META = FaultMeta(
+    rules=(
+        "disk-queue-full",
+        "disk-qavg-high",
+    ),
+    layer=Layer.STORAGE_PATH,
+    target=Target.LUN,
+)
 
 DEVICE_MS = 2.0
 QUEUE_MS = 6.0

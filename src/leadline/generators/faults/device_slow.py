@@ -22,7 +22,15 @@ from leadline.core.vocabulary import Layer
 from leadline.generators.fault import FaultMeta, Target, lun_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("disk-davg-generic", "disk-davg-data", "disk-davg-wal",), layer=Layer.STORAGE_PATH, target=Target.LUN)
+META = FaultMeta(
+    rules=(
+        "disk-davg-generic",
+        "disk-davg-data",
+        "disk-davg-wal",
+    ),
+    layer=Layer.STORAGE_PATH,
+    target=Target.LUN,
+)
 
 DEVICE_MS = 45.0
 MOST_OUTSTANDING = 12.0  # well below the queue depth

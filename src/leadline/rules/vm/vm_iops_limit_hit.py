@@ -5,8 +5,8 @@ Finds:
     latency is above 2 ms and above 3 times that of the rest of the recording, with at least about one request under way
     all the time. The ceiling is estimated as the densest rate among slow samples and stated with its spread; where the
     inventory gives the disk's limit, 95 % of it counts as reached. IOPS are also compared in units of 32 KiB. A disk
-    is not reported when the device below it was measured to be as slow, or when the same rate was served quickly at
-    other times.
+    is not reported when the device below it was measured to be as slow, or when most of the quick
+    rest of the recording has the same steady rate: then it is the load's own.
 
 Why:
     A limit (IOPS limit of a disk or a storage policy, a throttled volume, a cloud disk's tier) lets so many requests
@@ -180,7 +180,7 @@ def _finding(
     rate, latency = show(plateau.ceiling_per_s, "per_s"), show(plateau.latency_ms, "ms")
     alone = np.isnan(plateau.outside_latency_ms)
     otherwise = "nothing else was recorded" if alone else f"{show(plateau.outside_latency_ms, 'ms')} otherwise"
-    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(np.median(disk.load.rate[plateau.held])):
+    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(np.mean(disk.load.rate[plateau.held])):
         rate = f"{rate} in units of 32 KiB"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
     source = context.source_name(disk.group)
@@ -189,7 +189,7 @@ def _finding(
             f"IOPS of {name} stayed at {rate} (spread {show(plateau.spread_pct, 'pct')}) for {plateau.held_s:.0f} s",
             metric="disk_iops",
             entity=disk.entity,
-            statistic="median",
+            statistic="mean",
             value=plateau.ceiling_per_s,
             unit="per_s",
             source=source,

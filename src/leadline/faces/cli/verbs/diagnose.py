@@ -47,7 +47,9 @@ def command(
     *,
     json: Json = False,
     fail_on: Annotated[FailOn, typer.Option(help="Exit 1 when a finding is at least this severe.")] = FailOn.NEVER,
-    all_findings: Annotated[bool, typer.Option("--all", help="Show minor findings, symptoms and skipped rules.")] = False,
+    all_findings: Annotated[
+        bool, typer.Option("--all", help="Show minor findings, symptoms and skipped rules.")
+    ] = False,
     profile: ProfileFile = None,
     timezone: Timezone = None,
     date: Date = None,

@@ -23,7 +23,9 @@ Examples:
 
 
 def command(
-    name: Annotated[str, typer.Argument(help="A rule (name or code), importer, fault, metric; or rules, importers, faults.")],
+    name: Annotated[
+        str, typer.Argument(help="A rule (name or code), importer, fault, metric; or rules, importers, faults.")
+    ],
     *,
     json: Json = False,
 ) -> None:

@@ -40,7 +40,9 @@ def command(
         meta = cast("Rule", module).META
         if chosen is not None and meta.layer is not chosen:
             continue
-        limits = {n: {"value": site.limits.get(name, {}).get(n, t.value), "unit": t.unit} for n, t in meta.thresholds.items()}
+        limits = {
+            n: {"value": site.limits.get(name, {}).get(n, t.value), "unit": t.unit} for n, t in meta.thresholds.items()
+        }
         rows.append(
             {
                 "name": name,

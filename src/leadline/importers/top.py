@@ -1,0 +1,226 @@
+"""Output of ``top -b``: load, CPU, memory and the busiest processes of a Linux guest.
+
+Reads:
+    ``top -b`` of procps 3.3 and later, any number of reports, with any columns among the processes.
+
+Sample:
+    .. code-block:: text
+
+        top - 11:24:50 up 2 min,  2 users,  load average: 0.23, 0.22, 0.09
+        Tasks: 112 total,   1 running, 111 sleeping,   0 stopped,   0 zombie
+        %Cpu(s):  5.9 us,  5.9 sy,  0.0 ni, 88.2 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
+        KiB Mem :  3861332 total,  3446476 free,   216940 used,   197916 buff/cache
+
+Lost:
+    With ``-p`` the counts of tasks, which are then those of the processes shown. Columns of processes but CPU, memory and command. top prints no date. Translated output is not read: record with
+    ``LC_ALL=C``.
+
+Units:
+    Percent; 100 % of a process is one CPU. Memory as its line says (KiB, MiB, GiB), of processes KiB or with a letter.
+    CPU shares of the first report are averages since boot.
+
+Sources:
+    top(1) of procps-ng.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, time, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.clock import assumed_date, rolled_over, to_ns
+from leadline.core.entities import Entity
+from leadline.core.errors import InputError
+from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.source import Source
+from leadline.core.sysstat import add_cpu_busy, clock_of
+from leadline.core.tables import SampleTable, Scheme, emit
+from leadline.core.vocabulary import EntityKind, Layer
+
+META = ImporterMeta(
+    tool="top",
+    layers=(Layer.GUEST,),
+    fields={
+        "load 1": Field("guest_load_1m", "count"),
+        "load 5": Field("guest_load_5m", "count"),
+        "load 15": Field("guest_load_15m", "count"),
+        "Tasks total": Field("guest_task_count", "count"),
+        "Tasks running": Field("guest_run_queue_count", "count"),
+        "us": Field("guest_cpu_user_pct", "pct"),
+        "sy": Field("guest_cpu_system_pct", "pct"),
+        "ni": Field("guest_cpu_nice_pct", "pct"),
+        "id": Field("guest_cpu_idle_pct", "pct"),
+        "wa": Field("guest_cpu_iowait_pct", "pct"),
+        "hi": Field("guest_cpu_irq_pct", "pct"),
+        "si": Field("guest_cpu_softirq_pct", "pct"),
+        "st": Field("guest_cpu_steal_pct", "pct"),
+        "Mem free": Field("guest_memory_free_mib", "kib"),
+        "Mem avail": Field("guest_memory_available_mib", "kib"),
+        "Swap used": Field("guest_swap_used_mib", "kib"),
+        "%CPU": Field("process_cpu_pct", "pct"),
+        "RES": Field("process_memory_resident_kib", "kib"),
+        "VIRT": Field("process_memory_virtual_kib", "kib"),
+    },
+    record="LC_ALL=C top -b -d 1 > top.txt",
+)
+
+_HEAD = re.compile(r"top - (\d\d:\d\d:\d\d) up .*load average: ([\d.]+), ([\d.]+), ([\d.]+)\s*", re.ASCII)
+_SHARE = re.compile(r"([\d.]+)\s*%?\s*(us|sy|ni|id|wa|hi|si|st)\b", re.ASCII)
+_AMOUNT = re.compile(r"([\d.]+)\+?\s*(total|running|free|used|avail)", re.ASCII)
+_SIZES = {"K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgtp]?)", re.ASCII)
+_MEMORY = re.compile(r"([KMGTP])iB (Mem|Swap)\s*:")
+_CHOSEN_MAX = 20  # top -p takes no more processes, and no Linux machine has fewer tasks
+_WANTED = ("%CPU", "RES", "VIRT")
+_AVERAGED = frozenset(
+    {known.metric for known in META.fields.values() if "cpu" in known.metric} | {"guest_cpu_busy_pct"}
+)
+
+
+def sniff(source: Source) -> int:
+    """Sure by the first line of a report, which names the tool."""
+    lines = source.head_text.splitlines()[:6]
+    return 95 if any(map(_HEAD.fullmatch, lines)) and any(line.startswith("%Cpu") for line in lines) else 0
+
+
+@dataclass(slots=True)
+class _Report:
+    """One report: when, of the machine, of each process."""
+
+    time_of_day_ns: int
+    values: dict[str, float]
+    columns: list[str] = field(default_factory=list)
+    processes: dict[str, list[float]] = field(default_factory=dict)
+
+
+def read(source: Source, request: Request) -> Capture:
+    """The guest's load, CPU and memory, and the CPU and memory of its processes.
+
+    Raises:
+        InputError: no report, or a line that belongs into none.
+    """
+    builder = CaptureBuilder(source.name, "top", META.tool)
+    reports = _reports(source, builder)
+    if any(report.values.get("Tasks total", _CHOSEN_MAX + 1) <= _CHOSEN_MAX for report in reports):
+        builder.warn("tasks", "only chosen processes were shown (top -p): the counts of tasks were left out")
+        for report in reports:
+            report.values = {name: value for name, value in report.values.items() if not name.startswith("Tasks")}
+    times = _times(reports, source, request, builder)
+    names = tuple(dict.fromkeys(name for report in reports for name in report.values))
+    machine = SampleTable("", names)
+    processes = SampleTable("process", _WANTED)
+    for index, report in enumerate(reports):
+        machine.add(index, "", [report.values.get(name, float("nan")) for name in names])
+        for process, values in report.processes.items():
+            processes.add(index, process, values)
+
+    def entity(group: str, item: str) -> Entity:
+        return Entity(EntityKind.PROCESS, item, UNNAMED_GUEST) if group else UNNAMED_GUEST
+
+    scheme = Scheme("top", META.fields, entity, derive=add_cpu_busy)
+    emit(machine, times, scheme, builder, request, since_boot=_AVERAGED)
+    emit(processes, times[np.array(processes.moments, dtype=np.intp)], scheme, builder, request, since_boot=_AVERAGED)
+    return builder.build(clock_known=False)
+
+
+def _times(reports: list[_Report], source: Source, request: Request, builder: CaptureBuilder) -> NDArray[np.int64]:
+    """Times of the reports; the date is assumed, so they are not certain."""
+    day = assumed_date(source, request)
+    midnight = datetime.combine(day, time())
+    if request.date is None:
+        builder.warn("no-date", f"top prints no date; {day} was assumed; --date sets it")
+    if request.timezone is None:
+        builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
+    moments = rolled_over(report.time_of_day_ns for report in reports)
+    return np.array(
+        [to_ns(midnight + timedelta(microseconds=int(m) // 1000), request) for m in moments], dtype=np.int64
+    )
+
+
+def _reports(source: Source, builder: CaptureBuilder) -> list[_Report]:
+    reports: list[_Report] = []
+    text = source.text()
+    lines = text.splitlines()
+    last = len(lines) if text[-1:] not in {"\n", "\r"} else 0
+    for index, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        if index == last or not _take(reports, line):
+            if index == len(lines):
+                builder.warn("cut", "the last line is cut and was left out")
+                continue
+            raise _refused(f"{source.name}:{index}", line)
+    if not any(report.values for report in reports):
+        raise _refused(source.name, "no report")
+    return reports
+
+
+def _take(reports: list[_Report], line: str) -> bool:
+    """Take in a line; False when it belongs to no report."""
+    head = _HEAD.fullmatch(line)
+    try:
+        if head is not None:
+            clock = clock_of(head[1])
+            loads = dict(zip(("load 1", "load 5", "load 15"), map(float, head.groups()[1:]), strict=True))
+            reports.append(_Report(clock[0], loads)) if clock else None
+            return clock is not None
+        if not reports:
+            return False
+        report = reports[-1]
+        if report.columns:
+            return _process(report, line)
+        words = line.split()
+        if words[0] == "PID" and words[-1] == "COMMAND":
+            report.columns = words
+            return True
+        return _summary(report, line)
+    except ValueError:
+        return False
+
+
+def _summary(report: _Report, line: str) -> bool:
+    if line.startswith("%Cpu"):
+        if line.startswith("%Cpu(s)"):
+            report.values |= {name: float(value) for value, name in _SHARE.findall(line)}
+        return True
+    memory = _MEMORY.match(line)
+    amounts = _AMOUNT.findall(line)
+    if line.startswith(("Tasks:", "Threads:")):
+        report.values |= {f"Tasks {n}": float(v) for v, n in amounts if n in {"total", "running"}}
+    elif memory is not None:
+        for value, name in amounts:
+            kind = "Mem" if name == "avail" else memory[2]  # printed at the end of the line of swap
+            report.values[f"{kind} {name}"] = float(value) * _SIZES[memory[1]]
+    return bool(amounts)
+
+
+def _process(report: _Report, line: str) -> bool:
+    cells = line.split(None, len(report.columns) - 1)
+    if len(cells) != len(report.columns) or not cells[0].isdigit():
+        return False
+    by_name = dict(zip(report.columns, cells, strict=True))
+    values = [float("nan") if name not in by_name else _size_kib(by_name[name]) for name in _WANTED]
+    report.processes[f"{cells[-1].strip()[:80]}[{cells[0]}]"] = values
+    return True
+
+
+def _size_kib(text: str) -> float:
+    """A size of a process in KiB, or a plain number."""
+    match = _SIZE.fullmatch(text)
+    if match is None:
+        raise ValueError(text)
+    return float(match[1]) * _SIZES[match[2].upper() or "K"]
+
+
+def _refused(where: str, found: str) -> InputError:
+    return InputError(
+        where,
+        found=f"{found.strip()[:60]!r}",
+        expected="a report of top -b in English",
+        advice=f"Record it again: {META.record}",
+    )
