@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run test test-slow lint fmt bench bench-import bench-faults bench-iostat docs new lock clean
+.PHONY: run test lint fmt bench bench-import bench-faults bench-iostat corpus fuzz docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -45,12 +45,19 @@ bench-iostat: $(READY)
 bench-faults: $(READY)
 	$(PY) -m benches.bench_faults
 
+corpus: $(READY)
+	$(PY) -m scripts.corpus
+
+fuzz: $(READY)
+	LEADLINE_FUZZ_EXAMPLES=2000 $(BIN)/pytest -q -n auto tests/importers/test_fuzz.py
+	PROPTEST_CASES=20000 cargo test --workspace --release --quiet
+
 docs: $(READY)
-	$(PY) scripts/reference.py
+	$(PY) -m scripts.reference
 	$(BIN)/mkdocs build --quiet --strict --site-dir site
 
 new: $(READY)
-	$(PY) scripts/new_unit.py $(filter-out new,$(MAKECMDGOALS))
+	$(PY) -m scripts.new_unit $(filter-out new,$(MAKECMDGOALS))
 
 lock:
 	uv lock --quiet

@@ -22,6 +22,7 @@ class Phase:
     name: str
     start: datetime
     end: datetime
+    busy_seconds: int = 0  # in which the processors did more than the load asks of them
 
     def holds(self, at: datetime) -> bool:
         """Whether a sample taken then is safely inside."""

@@ -150,11 +150,15 @@ def stamp(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def record(name: str, folder: Path, programs: Path, shorten: int) -> None:
+def record(name: str, folder: Path, programs: Path, *, rehearse: bool, accept_noise: bool) -> None:
     """Record one incident into ``folder``, which is replaced only when the recording is whole."""
     incident = INCIDENTS[name]
-    incident = replace(incident, phases=tuple((phase, length // shorten) for phase, length in incident.phases))
-    wait_for_quiet()
+    if rehearse:
+        incident = replace(incident, phases=tuple((phase, length // 10) for phase, length in incident.phases))
+    if accept_noise:
+        incident = replace(incident, busy_phases=frozenset(phase for phase, _ in incident.phases))
+    else:
+        wait_for_quiet()
     with ExitStack() as stack:
         work = Path(tempfile.mkdtemp(prefix="leadline-", dir="/var/tmp"))
         stack.callback(shutil.rmtree, work, ignore_errors=True)
@@ -204,7 +208,7 @@ def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Pha
                 elapsed += length
                 began = now()
                 say(f"phase {phase}, {length} s")
-                disturbance = Disturbance(phase, length, expected=phase in incident.busy_phases)
+                disturbance = Disturbance(phase, length, tolerate=phase in incident.busy_phases)
                 if phase == "fault" and incident.fault is not None:
                     with incident.fault(rig) as did:
                         actions.append((began, did))
@@ -212,7 +216,7 @@ def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Pha
                     actions.append((now(), "undid it"))
                 else:
                     hold(begun + elapsed, bench, disturbance)
-                phases.append(measure.Phase(phase, began, now()))
+                phases.append(measure.Phase(phase, began, now(), disturbance.busy_seconds))
             bench.wait(60)
         actions.append((now(), "ended the load and the recorders"))
     (aggregate,) = out.glob("pgbench_log.*")
@@ -223,9 +227,9 @@ def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Pha
 class Disturbance:
     """Counts the seconds of a phase in which the processors did more than the load asks of them."""
 
-    def __init__(self, phase: str, length: int, *, expected: bool) -> None:
+    def __init__(self, phase: str, length: int, *, tolerate: bool) -> None:
         self.phase = phase
-        self.tolerated = float("inf") if expected else max(3.0, DISTURBED_SHARE * length)
+        self.tolerated = float("inf") if tolerate else max(3.0, DISTURBED_SHARE * length)
         self.busy_seconds = 0
         self.ticks = processor_ticks()
 
@@ -315,7 +319,10 @@ def truth_of(
     else:
         (window,) = (phase for phase in phases if phase.name == "fault")
         truth["fault"] = incident.truth(rig) | {"start": stamp(window.start), "end": stamp(window.end)}
-    truth["phases"] = [{"name": each.name, "start": stamp(each.start), "end": stamp(each.end)} for each in phases]
+    truth["phases"] = [
+        {"name": each.name, "start": stamp(each.start), "end": stamp(each.end), "busy_seconds": each.busy_seconds}
+        for each in phases
+    ]
     truth["actions"] = [{"at": stamp(at), "did": did} for at, did in actions]
     truth["facts"] = {f"{disk.role}_device": disk.device for disk in rig.disks.values()} | {
         "data_directory": str(rig.disks["data"].mount / "main"),
@@ -434,6 +441,9 @@ def main() -> int:
     parser.add_argument("incident", nargs="*", help=", ".join(INCIDENTS))
     parser.add_argument("--all", action="store_true", help="record every incident")
     parser.add_argument("--output", type=Path, default=HERE, help="folder for the incidents' folders (default: here)")
+    parser.add_argument(
+        "--accept-noise", action="store_true", help="record although other work disturbs (truth.yaml says how much)"
+    )
     parser.add_argument("--rehearse", action="store_true", help="phases of a tenth of their length")
     arguments = parser.parse_args()
     chosen = list(INCIDENTS) if arguments.all else arguments.incident
@@ -448,7 +458,8 @@ def main() -> int:
         enter_namespaces()
         claim()
         for name in chosen:
-            record(name, arguments.output.resolve() / name, programs, shorten=10 if arguments.rehearse else 1)
+            folder = arguments.output.resolve() / name
+            record(name, folder, programs, rehearse=arguments.rehearse, accept_noise=arguments.accept_noise)
     except rigs.RigError as error:
         say(f"record.py: {error}")
         return 4

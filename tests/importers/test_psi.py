@@ -24,8 +24,8 @@ PRESSURE = (
 )
 MEMORY = "MemTotal:       16384 kB\nMemFree:         2048 kB\nSwapTotal:       1024 kB\nSwapFree:         512 kB\n"
 LOG = (
-    "2026-11-20 22:57:16.5\tMemTotal\t65945364\n2026-11-20 22:57:16.5\tMemFree\t2048\n"
-    "2026-11-20 22:57:17.5\tMemTotal\t65945364\n2026-11-20 22:57:17.5\tMemFree\t1024\n"
+    "2026-11-20 22:57:16.5\tMemTotal\t24684134\n2026-11-20 22:57:16.5\tMemFree\t2048\n"
+    "2026-11-20 22:57:17.5\tMemTotal\t24684134\n2026-11-20 22:57:17.5\tMemFree\t1024\n"
 )
 
 

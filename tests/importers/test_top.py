@@ -30,7 +30,7 @@ def test_machine_and_processes(recorded: str, tmp_path: Path) -> None:
     source = source_of(tmp_path, recorded)
     assert top.sniff(source) == 95
     capture = top.read(source, Request())
-    shares = [float(share) for share in re.findall(r"([\d.]+) us", recorded)]
+    shares = [float(share) for share in re.findall(r"([\d.]+) us,", recorded)]
     user = group_of(capture, "guest_cpu_user_pct", GUEST)
     assert user.values[0].tolist() == shares
     assert user.since_boot

@@ -28,7 +28,7 @@ ROW = " 2  1      0 2421797   2396 254828    0    4  4954  3993 1714 5732  5  7 
 MAC = (
     "2026-11-20 22:57:16.0\tMach Virtual Memory Statistics: (page size of 16384 bytes)\n"
     "2026-11-20 22:57:16.1\t  free   active   faults     copy  pageins  pageout  swapins swapouts\n"
-    "2026-11-20 22:57:16.5\t  6400     3200  188921K       10     7849        0     3489     3989\n"
+    "2026-11-20 22:57:16.5\t  6400     3200  200500K       10     1234        0     1111     2222\n"
     "2026-11-20 22:57:18.5\t  6336     3264     1000       10       20        4        2        6\n"
 )
 
@@ -211,7 +211,7 @@ def test_mac_without_times_has_no_rates(tmp_path: Path) -> None:
 
 def test_mac_garbage_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"recording\.txt:3"):
-        vm_stat.read(source_of(tmp_path, MAC.replace("188921K", "18x921K")), Request())
+        vm_stat.read(source_of(tmp_path, MAC.replace("200500K", "20x500K")), Request())
 
 
 SAMPLES = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,13 +11,14 @@ import numpy as np
 from leadline.core.disks import Busy, block_awaits, means_over
 from leadline.core.finding import Evidence
 from leadline.core.units import show
+from leadline.core.vocabulary import EntityKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.capture import SeriesGroup
     from leadline.core.entities import Entity
-    from leadline.core.finding import Finding
+    from leadline.core.finding import Finding, Window
     from leadline.core.rule import RuleContext
 
 # Metrics `quick_disks` reads; rules that call it declare them.
@@ -44,6 +46,12 @@ def per_cpu(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any
     counts = np.array([cpu_count(context, entity) for entity in group.entities])
     quotient: NDArray[np.floating[Any]] = group.values / counts[:, np.newaxis]
     return quotient
+
+
+def run_queue_per_cpu(context: RuleContext, guest: Entity, windows: Iterable[Window]) -> float:
+    """Mean number of tasks running or runnable per CPU over windows; NaN when either was not measured."""
+    tasks = means_over(context.of("guest_run_queue_count", EntityKind.GUEST), windows, guest).get(guest, float("nan"))
+    return tasks / cpu_count(context, guest)
 
 
 def quick_disks(context: RuleContext, finding: Finding) -> Evidence | None:

@@ -7,7 +7,7 @@ Reads:
 Sample:
     .. code-block:: text
 
-        2020-08-26 01:52:05.256123	MemTotal	65945364
+        2026-11-20 22:57:16.500000 MemTotal 24684134
 
 Lost:
     Nothing; names without a canonical metric are kept as raw counters.

@@ -6,14 +6,14 @@ Reads:
 Sample:
     .. code-block:: text
 
-        top - 11:24:50 up 2 min,  2 users,  load average: 0.23, 0.22, 0.09
-        Tasks: 112 total,   1 running, 111 sleeping,   0 stopped,   0 zombie
-        %Cpu(s):  5.9 us,  5.9 sy,  0.0 ni, 88.2 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
-        KiB Mem :  3861332 total,  3446476 free,   216940 used,   197916 buff/cache
+        top - 23:34:40 up 53 min,  0 user,  load average: 2.54, 2.85, 2.14
+        Tasks:   2 total,   1 running,   1 sleeping,   0 stopped,   0 zombie
+        %Cpu(s):  0.0 us,  0.0 sy,  0.0 ni,100.0 id,  0.0 wa,  0.0 hi,  0.0 si,  0.0 st
+        MiB Mem :  24105.6 total,  22131.3 free,   1090.1 used,   1333.9 buff/cache
 
 Lost:
-    With ``-p`` the counts of tasks, which are then those of the processes shown. Columns of processes but CPU, memory and command. top prints no date. Translated output is not read: record with
-    ``LC_ALL=C``.
+    With ``-p`` the counts of tasks, which are then those of the processes shown. Columns of processes but CPU, memory
+    and command. top prints no date. Translated output is not read: record with ``LC_ALL=C``.
 
 Units:
     Percent; 100 % of a process is one CPU. Memory as its line says (KiB, MiB, GiB), of processes KiB or with a letter.

@@ -8,7 +8,7 @@ Sample:
 
         Mach Virtual Memory Statistics: (page size of 16384 bytes)
             free   active   specul inactive throttle    wired  prgable   faults     copy    0fill reactive   purged
-        12566213   791518   676208  1058306        0  1351118   302362  188921K 12823084  113069K    13848    31431
+          640000    90000    70000    80000        0   100000    30000  200500K  1200000    9000K     1000     2000
 
 Lost:
     The first line counts since boot and only its page counts are kept. Without times the interval is not known, so

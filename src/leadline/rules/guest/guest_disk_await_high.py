@@ -3,7 +3,9 @@
 Finds:
     Await of a block device for at least 15 s, in most samples, above: 2 ms or 5 ms (warning, critical) of writes where
     it holds a log; 10 ms or 20 ms where it holds data, 2 ms or 5 ms of reads on flash; 10 ms or 25 ms where its use is
-    not known. Only samples with 50 or more requests per second count, or with a request under way at any time.
+    not known. Only samples with 50 or more requests per second count, or with a request under way at any time. Low
+    severity for a disk that threads of the same machine serve (loop, nbd, rbd, drbd) while it has more than 2 runnable
+    tasks per CPU.
 
 Why:
     Await is what a read or a commit really waits, from the request's entry into the guest's queue to its completion.
@@ -16,8 +18,8 @@ Do:
 
 When it is wrong:
     A deep queue of asynchronous writes (a checkpoint, a bulk load) makes await long without anyone waiting for single
-    requests. On a machine short of CPU completions are handled late. Stacked devices (LVM, md, loop) repeat the await
-    of the disk below. Utilisation near 100 % says nothing on devices that serve many requests at once.
+    requests. Stacked devices (LVM, md) repeat the await of the disk below. Utilisation near 100 % says nothing on
+    devices that serve many requests at once.
 
 Sources:
     Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): log 2 to 5 ms, data 10 ms.
@@ -31,14 +33,15 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.core.disks import Busy, Use, block_awaits, role_said, uses
 from leadline.core.entities import Entity
-from leadline.core.finding import Finding
+from leadline.core.finding import Evidence, Finding
+from leadline.core.guests import run_queue_per_cpu
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import Over, over_groups
-from leadline.core.vocabulary import Layer, Role, Severity
+from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 
@@ -48,7 +51,13 @@ META = RuleMeta(
     severity=Severity.HIGH,
     catalogue=("guest-disk-await-high",),
     needs=("guest_disk_await_ms|guest_disk_await_ms_read",),
-    uses=("guest_disk_await_ms_write", "disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
+    uses=(
+        "guest_disk_await_ms_write",
+        "disk_iops",
+        "disk_reads_per_s",
+        "disk_writes_per_s",
+        "guest_run_queue_count",
+    ),
     thresholds={
         "wal_warn": Threshold(2.0, "ms", _SLIDES),
         "wal_crit": Threshold(5.0, "ms", _SLIDES),
@@ -59,6 +68,7 @@ META = RuleMeta(
         "other_warn": Threshold(10.0, "ms", "EsxtopDrill c_map.csv"),
         "other_crit": Threshold(25.0, "ms", "Yellow-Bricks esxtop thresholds"),
         "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "starved": Threshold(2.0, "ratio", "yaspe documentation: run queue per CPU"),
         "duration": Threshold(15.0, "s", "Judgement: long enough to be more than a burst"),
     },
     explains=(
@@ -68,6 +78,9 @@ META = RuleMeta(
         "db-log-write-latency",
     ),
 )
+
+
+_SERVED_BY_THREADS = ("loop", "nbd", "rbd", "drbd")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +116,28 @@ def check(context: RuleContext) -> Iterator[Finding]:
             warn=f"{judged.limits}_warn",
             crit=f"{judged.limits}_crit",
         )
-        yield from role_said(over_groups(context, groups, spec), known)
+        for finding in role_said(over_groups(context, groups, spec), known):
+            yield _excused(context, finding)
+
+
+def _excused(context: RuleContext, finding: Finding) -> Finding:
+    """A disk that needs the guest's own CPUs is slow because of them when tasks queue for them."""
+    guest = finding.entity.ancestor(EntityKind.GUEST)
+    if guest is None or not finding.entity.name.startswith(_SERVED_BY_THREADS):
+        return finding
+    queue = run_queue_per_cpu(context, guest, finding.windows)
+    if not queue > context.limit("starved"):
+        return finding
+    starved = Evidence(
+        f"but threads of the same machine serve {finding.entity.name}, and {queue:.3g} tasks per CPU were runnable",
+        metric="guest_run_queue_count",
+        entity=guest,
+        statistic="mean",
+        value=queue,
+        threshold=context.limit("starved"),
+        unit="ratio",
+    )
+    return replace(finding, severity=Severity.LOW, evidence=(*finding.evidence, starved))
 
 
 def _of_class(limits: str, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:

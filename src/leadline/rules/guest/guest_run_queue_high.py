@@ -44,7 +44,7 @@ META = RuleMeta(
         "crit": Threshold(2.0, "ratio", "yaspe documentation"),
         "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
     },
-    explains=("guest-load-average-per-core",),
+    explains=("guest-load-average-per-core", "db-log-write-latency"),
 )
 
 _SPEC = Over(
