@@ -28,7 +28,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import measure
+import medians
 import rig as rigs
 
 HERE = Path(__file__).resolve().parent
@@ -173,7 +173,7 @@ def record(name: str, folder: Path, programs: Path, *, rehearse: bool, accept_no
         (out / "pg_settings.csv").write_text(settings())
         phases, actions, command = play(incident, rig, out)
         roles = {disk.role: disk.device for disk in rig.disks.values()}
-        table = measure.medians(out, phases, roles)
+        table = medians.of_phases(out, phases, roles)
         truth = truth_of(name, rig, phases, actions) | {
             "load": {"command": command, "scale": rigs.PGBENCH_SCALE},
             "recordings": recordings(incident),
@@ -190,12 +190,12 @@ def record(name: str, folder: Path, programs: Path, *, rehearse: bool, accept_no
     say(f"{name}: written to {folder}")
 
 
-def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Phase], list[tuple[datetime, str]], str]:
+def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[medians.Phase], list[tuple[datetime, str]], str]:
     """Run the load and the recorders through the phases; phases, actions with their times, and the load's command."""
     seconds = sum(length for _, length in incident.phases)
     load = ["pgbench", *incident.pgbench, f"--time={seconds}", "--progress=1", "--progress-timestamp", "--log"]
     load += ["--aggregate-interval=1", f"--log-prefix={out / 'pgbench_log'}"]
-    phases: list[measure.Phase] = []
+    phases: list[medians.Phase] = []
     actions: list[tuple[datetime, str]] = []
     with recorders(out):
         with ExitStack() as running, (out / "pgbench.txt").open("wb") as file:
@@ -216,7 +216,7 @@ def play(incident: Incident, rig: rigs.Rig, out: Path) -> tuple[list[measure.Pha
                     actions.append((now(), "undid it"))
                 else:
                     hold(begun + elapsed, bench, disturbance)
-                phases.append(measure.Phase(phase, began, now(), disturbance.busy_seconds))
+                phases.append(medians.Phase(phase, began, now(), disturbance.busy_seconds))
             bench.wait(60)
         actions.append((now(), "ended the load and the recorders"))
     (aggregate,) = out.glob("pgbench_log.*")
@@ -308,7 +308,7 @@ def settings() -> str:
 
 
 def truth_of(
-    name: str, rig: rigs.Rig, phases: list[measure.Phase], actions: list[tuple[datetime, str]]
+    name: str, rig: rigs.Rig, phases: list[medians.Phase], actions: list[tuple[datetime, str]]
 ) -> dict[str, Any]:
     """What a diagnosis is held against."""
     incident = INCIDENTS[name]

@@ -91,9 +91,9 @@ def test_memory_in_unknown_units_is_left_out(fixtures: Path) -> None:
     assert "memory-unit" in codes(capture)
 
 
-def test_requested_zone_wins_over_the_heading(fixtures: Path) -> None:
+def test_zone_of_the_heading_wins_over_the_assumed_one(fixtures: Path) -> None:
     capture = vmstat.read(fixture(fixtures, "t.txt"), Request(timezone="Europe/Berlin"))
-    assert seconds(group_of(capture, "guest_blocked_count", GUEST))[0] == 1_795_215_436 - 3600
+    assert seconds(group_of(capture, "guest_blocked_count", GUEST))[0] == 1_795_215_436
 
 
 @pytest.mark.parametrize(("zone", "hours"), [("PDT", -7), ("CEST", 2), ("-03", -3), ("UTC", 0)])
@@ -109,6 +109,9 @@ def test_zone_that_means_several_is_not_guessed(tmp_path: Path) -> None:
     capture = vmstat.read(source_of(tmp_path, text), Request())
     assert codes(capture) == ["no-zone"]
     assert not capture.sources[0].clock_known
+    told = vmstat.read(source_of(tmp_path, text), Request(timezone="America/Chicago"))
+    assert seconds(group_of(told, "guest_blocked_count", GUEST)) == [1_795_215_436 + 6 * 3600]
+    assert told.sources[0].clock_known
 
 
 def test_lines_prefixed_with_times(tmp_path: Path) -> None:

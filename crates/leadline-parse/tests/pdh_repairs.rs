@@ -274,7 +274,7 @@ fn rows_with_other_cells_than_the_header() {
         let error = try_read(quoted(&[r#""1","2","3""#, bad, r#""1","2","3""#])).unwrap_err();
         assert_eq!(error.place, "cap.csv:3");
         assert!(error.found.ends_with("cells"), "{error}");
-        assert_eq!(error.expected, "the header has 4");
+        assert_eq!(error.expected, "4 cells, as the header has");
         // As the last row it is cut.
         let r = read(quoted(&[r#""1","2","3""#, bad]));
         assert_eq!((r.codes(), r.times_s.len()), (vec![code::LAST_ROW_CUT], 1));

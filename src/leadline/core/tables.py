@@ -100,7 +100,7 @@ class Scheme:
     guest: Entity = UNNAMED_GUEST
 
 
-def emit(  # noqa: PLR0913 - a table, when it was, how to read it, and where it goes
+def emit(
     table: SampleTable,
     times_ns: NDArray[np.int64],
     scheme: Scheme,
@@ -108,7 +108,6 @@ def emit(  # noqa: PLR0913 - a table, when it was, how to read it, and where it 
     request: Request,
     *,
     since_boot: frozenset[str] | bool = False,
-    interval_s: float | None = None,
 ) -> None:
     """Hand a table to a capture.
 
@@ -119,14 +118,12 @@ def emit(  # noqa: PLR0913 - a table, when it was, how to read it, and where it 
         builder: takes the series.
         request: which metrics are wanted.
         since_boot: the first sample is an average since boot, for all metrics or for those named.
-        interval_s: distance of samples where the tool says it; None to take it from the times.
     """
     if not table.moments:
         return
     row_item, row_moment, values = table.arrays()
     times, row_moment = _in_order(times_ns, row_moment, builder)
-    step = usual_interval_s(times) if interval_s is None else interval_s
-    placed = _Placed(times, row_moment, row_item, step)
+    placed = _Placed(times, row_moment, row_item, usual_interval_s(times))
 
     def flagged(metric: str) -> bool:
         return since_boot if isinstance(since_boot, bool) else metric in since_boot

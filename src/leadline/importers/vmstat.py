@@ -306,7 +306,7 @@ def _times(
     stamps = [stamp for stamp in reading.stamps if stamp is not None]
     if all(stamp.tzinfo is not None for stamp in stamps):
         return np.array([to_ns(stamp, request) for stamp in stamps], dtype=np.int64), True
-    zone = None if request.timezone else _zone(reading.zone_name)
+    zone = _zone(reading.zone_name)
     if zone is None and request.timezone is None:
         builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
     moments = [stamp.replace(tzinfo=stamp.tzinfo or zone) for stamp in stamps]

@@ -32,7 +32,7 @@ class Phase:
 Sample = tuple[datetime, dict[str, float]]
 
 
-def medians(folder: Path, phases: Iterable[Phase], roles: Mapping[str, str]) -> dict[str, dict[str, float]]:
+def of_phases(folder: Path, phases: Iterable[Phase], roles: Mapping[str, str]) -> dict[str, dict[str, float]]:
     """Phase -> measure -> median; ``roles`` maps a disk's role to its device name."""
     samples = [
         *_iostat(folder / "iostat.json", roles),

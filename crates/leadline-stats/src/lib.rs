@@ -1,1 +1,0 @@
-//! Mergeable histograms, quantiles and robust statistics.
