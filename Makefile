@@ -6,7 +6,7 @@ PY := .venv/bin/python
 BIN := .venv/bin
 READY := .venv/.ready
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
-EXAMPLE := examples/incidents/throttled-disk
+EXAMPLE := examples/incidents/throttled-wal-disk
 
 run: $(READY)
 	@$(BIN)/leadline diagnose $(EXAMPLE)

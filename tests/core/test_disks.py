@@ -198,5 +198,21 @@ def test_no_device_is_judged_by_two_rules() -> None:
         assert len(found) == 1, role
 
 
+def test_a_disk_that_two_tools_recorded_is_told_of_once() -> None:
+    """One second of one tool, twenty of the other: the finer recording has the clearer plateau."""
+    captures = []
+    for name, interval_s, held in (("iostat", 1, 60.0), ("sar", 20, 59.2)):
+        count = 180 // interval_s
+        times = np.arange(1, count + 1, dtype=np.int64) * interval_s * NS
+        limited = (times > 60 * NS) & (times <= 180 * NS)
+        builder = CaptureBuilder(name, name, name)
+        builder.add_series("guest_disk_await_ms", SDB, times, np.where(limited, 17.0, 0.2), interval_s=interval_s)
+        builder.add_series("disk_writes_per_s", SDB, times, np.where(limited, held, 300.0), interval_s=interval_s)
+        captures.append(builder.build())
+    for order in (captures, captures[::-1]):
+        (found,) = diagnose(Capture.merged(order), rules=["vm-iops-limit-hit"]).findings
+        assert (found.severity.label, found.evidence[0].value) == ("medium", 60.0)
+
+
 def test_a_capture_without_series_gives_nothing() -> None:
     assert diagnose(Capture(), rules=["vm-iops-limit-hit", "disk-davg-generic"]).findings == ()

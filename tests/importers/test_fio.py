@@ -12,10 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from leadline.core.errors import InputError
-from leadline.core.fio import bins_histogram
 from leadline.core.importer import Request
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
+from leadline.formats.fio import bins_histogram
 from leadline.importers import fio
 from tests.conftest import FIXTURES, SAMPLES
 from tests.importers.damage import chosen, damaged, imported, row, survives, warned

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from leadline.app.importing import import_paths
 from leadline.core.capture import Capture
 from leadline.core.errors import InputError
-from leadline.core.fio import bucket_bounds, bucket_index
 from leadline.core.importer import Request
 from leadline.core.source import Source
+from leadline.formats.fio import bucket_bounds, bucket_index
 from leadline.importers import fio_log
 from tests.conftest import FIXTURES, SAMPLES
 from tests.importers.damage import chosen, damaged, imported, row, survives, warned

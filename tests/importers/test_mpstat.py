@@ -14,7 +14,7 @@ from leadline.core.discovery import load_units
 from leadline.core.errors import InputError, UsageError
 from leadline.core.importer import Request
 from leadline.core.source import Source
-from leadline.core.sysstat import clock_of, dates, number, parse_banner
+from leadline.formats.sysstat import clock_of, dates, number, parse_banner
 from leadline.importers import iostat, mpstat, sar
 from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from leadline.app.judging import judge
 from leadline.core.discovery import load_units
-from leadline.core.finding import Diagnosis, Finding, Skipped
+from leadline.core.finding import Diagnosis, Evidence, Finding, Skipped
 from leadline.core.profile import Profile
 from leadline.core.rule import Rule, RuleContext
 from leadline.core.vocabulary import EntityKind
@@ -55,7 +55,7 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
         context = RuleContext(name, rule.META, module.__doc__ or "", capture, site.limits.get(name))
         findings.extend(rule.check(context))
         run.append(name)
-    ordered = order(explain(findings, capture))
+    ordered = order(explain(told_once(findings), capture))
     verdict = judge(ordered, run, skipped, capture)
     return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run))
 
@@ -71,6 +71,34 @@ def _has(capture: Capture, name: str) -> bool:
         inventory = capture.inventory
         return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
     return any(bool(np.isfinite(group.values).any()) for group in capture.of(name))
+
+
+def told_once(findings: list[Finding]) -> list[Finding]:
+    """Findings of one rule on one entity from several recordings of the same time are one: the clearest stays.
+
+    The others are named in its evidence, since two tools that agree are better than one.
+    """
+    kept: list[Finding] = []
+    for finding in sorted(findings, key=lambda f: (-f.severity, -f.score)):
+        same = next(
+            (
+                i
+                for i, other in enumerate(kept)
+                if (other.rule, other.entity) == (finding.rule, finding.entity) and _same_time(other, finding)
+            ),
+            None,
+        )
+        if same is None:
+            kept.append(finding)
+        else:
+            agreeing = _sources(finding) - _sources(kept[same])
+            evidence = tuple(Evidence("shown there too", source=source) for source in sorted(agreeing))
+            kept[same] = replace(kept[same], evidence=(*kept[same].evidence, *evidence))
+    return kept
+
+
+def _sources(finding: Finding) -> set[str]:
+    return {evidence.source for evidence in finding.evidence if evidence.source is not None}
 
 
 def explain(findings: list[Finding], capture: Capture) -> list[Finding]:

@@ -12,7 +12,7 @@ from typing import cast
 
 from leadline.core.capture import Capture
 from leadline.core.discovery import load_units
-from leadline.core.errors import InputError
+from leadline.core.errors import InputError, LeadlineError
 from leadline.core.importer import Importer, Request
 from leadline.core.resolve import resolve
 from leadline.core.source import Source, open_sources
@@ -24,10 +24,14 @@ Progress = Callable[[int, int, str], None]  # done, total, name of the file at h
 
 @dataclass(slots=True)
 class Imported:
-    """A capture and the files of folders or archives nobody recognised."""
+    """A capture, and what is not in it: files of folders or archives that nobody recognised or that are damaged.
+
+    A file the user named himself is never left out: it is read, or its error ends the import.
+    """
 
     capture: Capture
     unrecognised: list[str] = field(default_factory=list)
+    left_out: list[LeadlineError] = field(default_factory=list)
 
 
 def recognise(source: Source, importers: dict[str, ModuleType]) -> tuple[str, Importer] | None:
@@ -62,6 +66,7 @@ def import_paths(
     offsets = clock_offsets or {}
     captures: list[Capture] = []
     unrecognised: list[str] = []
+    left_out: list[LeadlineError] = []
     with open_sources(list(paths)) as sources, _no_gc():
         for done, source in enumerate(sources):
             if progress is not None:
@@ -72,10 +77,18 @@ def import_paths(
                     raise not_recognised(source, importers)
                 unrecognised.append(source.name)
                 continue
-            capture = known[1].read(source, request or Request())
+            try:
+                capture = known[1].read(source, request or Request())
+            except LeadlineError as error:
+                if source.named:
+                    raise
+                left_out.append(error)
+                continue
             captures.append(capture.shifted(_offset(source.name, offsets)) if offsets else capture)
         if progress is not None:
             progress(len(sources), len(sources), "")
+    if not captures and left_out:
+        raise left_out[0]
     if not captures:
         raise InputError(
             ", ".join(str(path) for path in paths),
@@ -83,7 +96,7 @@ def import_paths(
             expected="recordings of the tools `leadline explain importers` lists",
             advice="Name the files themselves to see why each is not recognised.",
         )
-    return Imported(resolve(Capture.merged(captures)), unrecognised)
+    return Imported(resolve(Capture.merged(captures)), unrecognised, left_out)
 
 
 def not_recognised(source: Source, importers: dict[str, ModuleType]) -> InputError:

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 from leadline.core.finding import iso
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture, SourceInfo
+    from leadline.app.importing import Imported
+    from leadline.core.capture import SourceInfo
     from leadline.core.finding import Diagnosis
     from leadline.core.result import Operation, Result
 
 
-def diagnosis_document(diagnosis: Diagnosis, capture: Capture) -> dict[str, Any]:
+def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, Any]:
     """``leadline.diagnosis/1``."""
     verdict = diagnosis.verdict
     return {
@@ -22,7 +23,16 @@ def diagnosis_document(diagnosis: Diagnosis, capture: Capture) -> dict[str, Any]
         "findings": [finding.to_dict() for finding in diagnosis.findings],
         "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
         "rules_run": list(diagnosis.rules_run),
-        "sources": [source_document(source) for source in capture.sources],
+        "sources": [source_document(source) for source in imported.capture.sources],
+        **not_read_document(imported),
+    }
+
+
+def not_read_document(imported: Imported) -> dict[str, Any]:
+    """Files of folders and archives that are not in the capture, and why."""
+    return {
+        "left_out": [error.to_dict() for error in imported.left_out],
+        "unrecognised": list(imported.unrecognised),
     }
 
 

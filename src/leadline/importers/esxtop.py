@@ -33,14 +33,14 @@ import numpy as np
 from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.entities import Entity
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.pdh import Chooser, Chosen, PdhColumns, distinct, is_esxtop
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.pdh import Chooser, Chosen, PdhColumns, distinct, is_esxtop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leadline.core.pdh import Placer
+    from leadline.formats.pdh import Placer
 
 _WORLD_COUNTERS = {
     "% Used": "cpu_used_pct",

@@ -38,16 +38,16 @@ import numpy as np
 
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import to_ns
-from leadline.core.documents import Document, json_documents, number_in, object_in
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
-from leadline.core.fio import DIRECTIONS, Statistics, bins_histogram, latency_of, moment_of, percentile_key
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.loadtool import add_columns
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.units import factor
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.fio import DIRECTIONS, Statistics, bins_histogram, latency_of, moment_of, percentile_key
+from leadline.formats.json_documents import Document, json_documents, number_in, object_in
+from leadline.formats.loadtool import add_columns
 
 META = ImporterMeta(
     tool="fio",

@@ -19,7 +19,7 @@ Lost:
 
 Units:
     bw KiB/s, iops 1/s, times ms. Latencies are microseconds before fio 3 and nanoseconds since, and the file does not
-    say which: it is inferred (`leadline.core.fio_logs.latency_unit` states the rules), with a warning.
+    say which: it is inferred (`leadline.formats.fio_logs.latency_unit` states the rules), with a warning.
 
 Sources:
     fio, HOWTO, "Log File Formats", ``log_avg_msec``, ``log_hist_coarseness``, ``per_job_logs``.
@@ -37,8 +37,14 @@ import numpy as np
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
-from leadline.core.fio import BUCKET_COUNT_NS, BUCKET_COUNT_US, DIRECTIONS, bucket_histogram
-from leadline.core.fio_logs import (
+from leadline.core.histogram import Histogram
+from leadline.core.importer import Field, ImporterMeta, Request
+from leadline.core.result import Operation, Result
+from leadline.core.source import Source
+from leadline.core.units import factor
+from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.fio import BUCKET_COUNT_NS, BUCKET_COUNT_US, DIRECTIONS, bucket_histogram
+from leadline.formats.fio_logs import (
     EPOCH_MS_MIN,
     LogName,
     Rows,
@@ -49,13 +55,7 @@ from leadline.core.fio_logs import (
     read_rows,
     runs_of,
 )
-from leadline.core.histogram import Histogram
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.loadtool import sample_histogram
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import sample_histogram
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

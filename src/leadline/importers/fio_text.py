@@ -37,13 +37,13 @@ from typing import Any
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import to_ns
 from leadline.core.errors import InputError
-from leadline.core.fio import DIRECTIONS, Statistics, latency_of, moment_of, percentile_key
 from leadline.core.importer import ImporterMeta, Request
-from leadline.core.printed import bytes_of, number_of, scaled
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.units import factor
 from leadline.core.vocabulary import Layer
+from leadline.formats.fio import DIRECTIONS, Statistics, latency_of, moment_of, percentile_key
+from leadline.formats.printed import bytes_of, number_of, scaled
 
 META = ImporterMeta(tool="fio text", layers=(Layer.STORAGE_PATH,), record="fio --output=fio.txt JOBFILE")
 

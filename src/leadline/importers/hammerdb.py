@@ -39,10 +39,10 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import synthetic_times, to_ns
 from leadline.core.entities import Entity
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.loadtool import NAN, add_columns, bad_line, epoch_ns, zone_named
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import NAN, add_columns, bad_line, epoch_ns, zone_named
 
 META = ImporterMeta(
     tool="HammerDB",

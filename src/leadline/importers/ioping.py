@@ -35,16 +35,16 @@ import numpy as np
 
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import rolled_over, synthetic_times
-from leadline.core.documents import json_array, number_in, object_in
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.loadtool import add_columns, bad_line, epoch_ns, where
-from leadline.core.printed import bytes_of, moment_printed, printed_ns, scaled, seconds_of, year_printed
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.units import factor
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.json_documents import json_array, number_in, object_in
+from leadline.formats.loadtool import add_columns, bad_line, epoch_ns, where
+from leadline.formats.printed import bytes_of, moment_printed, printed_ns, scaled, seconds_of, year_printed
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

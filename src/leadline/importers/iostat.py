@@ -43,10 +43,10 @@ from leadline._core import IostatRecording, ParseError
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.errors import InputError
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.iostat import Emitter, Reports, Run, read_json
 from leadline.core.source import Source
-from leadline.core.sysstat import parse_banner
 from leadline.core.vocabulary import Layer
+from leadline.formats.iostat import Emitter, Reports, Run, read_json
+from leadline.formats.sysstat import parse_banner
 
 META = ImporterMeta(
     tool="iostat",

@@ -34,10 +34,10 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.loadtool import ELAPSED_S_MAX, NAN, add_columns, epoch_ns
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import ELAPSED_S_MAX, NAN, add_columns, epoch_ns
 
 META = ImporterMeta(
     tool="iperf3",

@@ -30,10 +30,10 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import to_ns
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
-from leadline.core.procfs import MEMORY_FIELDS, with_swap_used
 from leadline.core.source import Source
-from leadline.core.tables import SampleTable, Scheme, emit
 from leadline.core.vocabulary import Layer
+from leadline.formats.procfs import MEMORY_FIELDS, with_swap_used
+from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="/proc/meminfo log",

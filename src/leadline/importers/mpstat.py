@@ -29,7 +29,8 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
 from leadline.core.importer import Field, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.sysstat import (
+from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat import (
     Layout,
     add_cpu_busy,
     clock_known,
@@ -41,9 +42,8 @@ from leadline.core.sysstat import (
     record_guest,
     times_of,
 )
-from leadline.core.sysstat_export import read_json
-from leadline.core.tables import Scheme, emit
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat_export import read_json
+from leadline.formats.tables import Scheme, emit
 
 _SHARES = {
     "guest_cpu_user_pct": ("%usr", "%user", "usr"),

@@ -29,12 +29,12 @@ from typing import TYPE_CHECKING
 from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup
 from leadline.core.entities import Entity
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.pdh import Chooser, PdhColumns, is_esxtop
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.pdh import Chooser, PdhColumns, is_esxtop
 
 if TYPE_CHECKING:
-    from leadline.core.pdh import Placer
+    from leadline.formats.pdh import Placer
 
 _IDLE = "% Idle Time"
 _DISK = {

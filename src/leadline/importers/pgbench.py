@@ -36,10 +36,10 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.loadtool import ELAPSED_S_MAX, EPOCH_S_MIN, NAN, Elapsed, add_columns, bad_line, epoch_ns, placed
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import ELAPSED_S_MAX, EPOCH_S_MIN, NAN, Elapsed, add_columns, bad_line, epoch_ns, placed
 
 META = ImporterMeta(
     tool="pgbench",

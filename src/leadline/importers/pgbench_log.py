@@ -39,10 +39,10 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, NAN, add_columns, bad_line, sample_histogram, where
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, NAN, add_columns, bad_line, sample_histogram, where
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -35,9 +35,9 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import to_ns
 from leadline.core.entities import Entity
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.loadtool import NAN, add_columns, bad_line, epoch_ns
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import NAN, add_columns, bad_line, epoch_ns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

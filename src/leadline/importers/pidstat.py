@@ -35,7 +35,8 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
 from leadline.core.importer import Field, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.sysstat import (
+from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat import (
     Layout,
     clock_known,
     lone_report,
@@ -45,9 +46,8 @@ from leadline.core.sysstat import (
     record_guest,
     times_of,
 )
-from leadline.core.sysstat_export import read_json
-from leadline.core.tables import Columns, Scheme, emit
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat_export import read_json
+from leadline.formats.tables import Columns, Scheme, emit
 
 _FIELDS = {
     "task-cpu-load": {

@@ -40,7 +40,9 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import to_ns
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
-from leadline.core.procfs import (
+from leadline.core.source import Source
+from leadline.core.vocabulary import Layer
+from leadline.formats.procfs import (
     LOAD_FIELDS,
     MEMORY_FIELDS,
     PRESSURE_FIELDS,
@@ -48,9 +50,7 @@ from leadline.core.procfs import (
     parse_memory,
     parse_pressure,
 )
-from leadline.core.source import Source
-from leadline.core.tables import SampleTable, Scheme, emit
-from leadline.core.vocabulary import Layer
+from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="Linux pressure and load files",

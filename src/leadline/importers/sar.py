@@ -38,7 +38,8 @@ from leadline.core.entities import Entity
 from leadline.core.errors import InputError, LimitError, ToolError
 from leadline.core.importer import Field, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.sysstat import (
+from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat import (
     NS_PER_S,
     Layout,
     Recording,
@@ -51,9 +52,8 @@ from leadline.core.sysstat import (
     record_guest,
     times_of,
 )
-from leadline.core.sysstat_export import read_csv, read_database, read_json, read_xml
-from leadline.core.tables import Scheme, emit
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat_export import read_csv, read_database, read_json, read_xml
+from leadline.formats.tables import Scheme, emit
 
 # Canonical metric, unit with an optional multiplier, then the names in text and CSV, in JSON, in XML.
 _TABLE = """

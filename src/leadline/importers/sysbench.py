@@ -35,10 +35,10 @@ from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.histogram import Histogram
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.loadtool import ELAPSED_S_MAX, NAN, Elapsed, add_columns, bad_line, placed
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import ELAPSED_S_MAX, NAN, Elapsed, add_columns, bad_line, placed
 
 META = ImporterMeta(
     tool="sysbench",

@@ -38,9 +38,9 @@ from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.sysstat import add_cpu_busy, clock_of
-from leadline.core.tables import SampleTable, Scheme, emit
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat import add_cpu_busy, clock_of
+from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="top",

@@ -39,9 +39,10 @@ from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.loadtool import NAN, add_columns, bad_line
 from leadline.core.source import Source
-from leadline.core.vdbench_table import (
+from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import NAN, add_columns, bad_line
+from leadline.formats.vdbench_table import (
     DAY,
     Moment,
     Table,
@@ -53,7 +54,6 @@ from leadline.core.vdbench_table import (
     sibling_head,
     time_of_day,
 )
-from leadline.core.vocabulary import EntityKind, Layer
 
 META = ImporterMeta(
     tool="vdbench",

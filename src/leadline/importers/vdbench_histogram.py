@@ -29,10 +29,10 @@ import re
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.histogram import Histogram
 from leadline.core.importer import ImporterMeta, Request
-from leadline.core.loadtool import bad_line
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.vocabulary import Layer
+from leadline.formats.loadtool import bad_line
 
 META = ImporterMeta(tool="vdbench", layers=(Layer.STORAGE_PATH,), record="vdbench -f workload.parm -o output")
 

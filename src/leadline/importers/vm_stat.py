@@ -33,8 +33,8 @@ from leadline.core.clock import synthetic_times, to_ns
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.tables import SampleTable, Scheme, emit
 from leadline.core.vocabulary import Layer
+from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="vm_stat (macOS)",

@@ -41,11 +41,11 @@ from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.histogram import Histogram
 from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.loadtool import bad_line
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.units import factor
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import bad_line
 
 META = ImporterMeta(
     tool="vscsiStats",

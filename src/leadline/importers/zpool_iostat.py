@@ -38,8 +38,8 @@ from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.tables import SampleTable, Scheme, emit
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="zpool iostat",

@@ -87,5 +87,5 @@ def read_paths(
     request = Request(metrics=metrics, timezone=timezone, date=date)
     with reading_progress(quiet=quiet) as progress:
         imported = import_paths(paths, request, clock_offsets=offsets, progress=progress)
-    say_sources(imported.capture, imported.unrecognised, quiet=quiet)
+    say_sources(imported, quiet=quiet)
     return imported

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leadline.app.importing import Progress
-    from leadline.core.capture import Capture
+    from leadline.app.importing import Imported, Progress
 
 WIDTH_MAX = 80
 
@@ -62,11 +61,14 @@ def reading_progress(*, quiet: bool = False) -> Iterator[Progress | None]:
         yield step
 
 
-def say_sources(capture: Capture, unrecognised: list[str], *, quiet: bool = False) -> None:
-    """On stderr: what was repaired or assumed in each source, and what was not recognised."""
+def say_sources(imported: Imported, *, quiet: bool = False) -> None:
+    """On stderr: what was repaired or assumed in each source, what is damaged, what was not recognised."""
     if quiet:
         return
-    for source in capture.sources:
+    for error in imported.left_out:
+        sys.stderr.write(f"left out: {error}\n")
+    unrecognised = imported.unrecognised
+    for source in imported.capture.sources:
         for warning in source.warnings:
             times = f" ({warning.count}x)" if warning.count > 1 else ""
             sys.stderr.write(f"{source.name}: {warning.message}{times}\n")

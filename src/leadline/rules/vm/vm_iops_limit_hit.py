@@ -108,7 +108,10 @@ class _Disk:
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """Findings per virtual disk, and per block device of guests whose virtual disks do not show it."""
+    """Findings per virtual disk, and per block device of guests whose virtual disks do not show it.
+
+    A disk that several tools recorded is told of once, as the recording shows it that speaks most clearly.
+    """
     found: list[Finding] = []
     groups = [
         replace(group, values=read_write_mean(context, group, "virtual_disk_latency_ms_write"))
@@ -119,7 +122,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
             finding = _judged(context, disk)
             if finding is not None and not _told(context, finding, found):
                 found.append(finding)
-    yield from found
+    clearest = {finding.entity: finding for finding in sorted(found, key=lambda f: (f.severity, f.score))}
+    yield from clearest.values()
 
 
 def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:

@@ -23,7 +23,7 @@ from leadline.faces.cli.options import (
 EPILOG = """\
 Examples:
 
-  leadline diagnose examples/incidents/throttled-disk
+  leadline diagnose examples/incidents/throttled-wal-disk
 
   leadline diagnose esxtop.csv iostat.txt inventory.yaml --json
 
@@ -78,7 +78,7 @@ def command(
         from leadline.faces.cli.output import print_json
         from leadline.faces.documents import diagnosis_document
 
-        print_json("leadline.diagnosis/1", **diagnosis_document(diagnosis, imported.capture))
+        print_json("leadline.diagnosis/1", **diagnosis_document(diagnosis, imported))
     else:
         from leadline.faces.cli.output import console
         from leadline.faces.terminal import show_diagnosis

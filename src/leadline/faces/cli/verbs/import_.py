@@ -38,7 +38,7 @@ def command(
     The file has one row per series (entity, metric, unit, times, values) and is read back by every verb.
     """
     from leadline.faces.cli.output import console, print_json
-    from leadline.faces.documents import result_document, source_document
+    from leadline.faces.documents import not_read_document, result_document, source_document
 
     offsets = offsets_of(clock_offset)
     imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
@@ -55,7 +55,7 @@ def command(
             results=[result_document(result) for result in capture.results],
             metrics=capture.metrics(),
             series_count=capture.series_count,
-            unrecognised=imported.unrecognised,
+            **not_read_document(imported),
         )
         return
     from leadline.faces.tables import results_table, sources_table

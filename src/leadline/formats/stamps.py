@@ -18,7 +18,7 @@ import numpy as np
 
 from leadline.core.clock import assumed_date, rolled_over, to_ns
 from leadline.core.errors import InputError
-from leadline.core.sysstat import dates
+from leadline.formats.sysstat import dates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

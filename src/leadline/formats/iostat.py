@@ -19,11 +19,11 @@ from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
 from leadline.core.metrics import RAW_PREFIX
 from leadline.core.metrics import metric as metric_of
 from leadline.core.source import Source
-from leadline.core.stamps import StampReader
-from leadline.core.sysstat import Banner, dates
-from leadline.core.tables import spread
 from leadline.core.units import factor
 from leadline.core.vocabulary import EntityKind
+from leadline.formats.stamps import StampReader
+from leadline.formats.sysstat import Banner, dates
+from leadline.formats.tables import spread
 
 Matrix = NDArray[np.floating[Any]]
 

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.clock import assumed_date, to_ns
-from leadline.core.loadtool import NAN, bad_line, epoch_ns, zone_named
 from leadline.core.result import Operation, Result
 from leadline.core.source import Source
+from leadline.formats.loadtool import NAN, bad_line, epoch_ns, zone_named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

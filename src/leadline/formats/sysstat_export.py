@@ -19,7 +19,7 @@ from leadline.core.clock import to_ns
 from leadline.core.errors import InputError
 from leadline.core.importer import Request
 from leadline.core.source import Source
-from leadline.core.sysstat import (
+from leadline.formats.sysstat import (
     PER_CPU,
     Banner,
     Recording,

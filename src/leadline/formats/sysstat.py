@@ -27,8 +27,8 @@ from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, Request
 from leadline.core.source import Source
-from leadline.core.tables import Columns, SampleTable
 from leadline.core.vocabulary import EntityKind
+from leadline.formats.tables import Columns, SampleTable
 
 NS_PER_S = 1_000_000_000
 _SEGMENT_SHIFT = 48  # a time of day in nanoseconds needs 47 bits

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.core.stamps import DayOrder, day_order, parse_stamp
+from leadline.formats.stamps import DayOrder, day_order, parse_stamp
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""What several importers share: clocks, tables and encodings of one family of tools."""
