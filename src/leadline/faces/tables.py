@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from math import isfinite
+from os.path import commonprefix
 from typing import TYPE_CHECKING
 
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from leadline.core.finding import iso
 from leadline.core.statistics import describe, sparkline
@@ -14,7 +17,7 @@ from leadline.core.units import duration, show
 if TYPE_CHECKING:
     from leadline.core.capture import Capture, SeriesGroup
 
-_SPARK_WIDTH = 16
+_SPARK_WIDTH = 20
 
 
 def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
@@ -26,24 +29,21 @@ def plain_table(*columns: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def sources_table(capture: Capture) -> Table:
-    """What each recording holds."""
+    """What each recording holds; the folder they share is left out of their names."""
     table = plain_table("recording", "read as", "series", "from (UTC)", "length", right=("series", "length"))
+    common = _common_folder([source.name for source in capture.sources])
     for source in capture.sources:
         start = "no time" if source.start_ns is None else iso(source.start_ns)
         length = ""
         if source.start_ns is not None and source.end_ns is not None:
             length = duration((source.end_ns - source.start_ns) / 1e9)
-        table.add_row(_shortened(source.name), source.importer, f"{source.series_count:,}", start, length)
+        name = _shortened(source.name.removeprefix(common))
+        table.add_row(name, source.importer, f"{source.series_count:,}", start, length)
     return table
 
 
-def _shortened(name: str, width: int = 30) -> str:
-    """The end of a long name: folders matter less than the file."""
-    return name if len(name) <= width else f"…{name[1 - width :]}"
-
-
 def results_table(capture: Capture) -> Table:
-    """Results of load tools, a row per operation."""
+    """Results of load tools, a row per operation that was measured."""
     table = plain_table("result", "operation", "per s", "mean", "p99", right=("per s", "mean", "p99"))
     for result in capture.results:
         for operation in result.operations:
@@ -51,18 +51,41 @@ def results_table(capture: Capture) -> Table:
             p99 = operation.latency_ms.get("p99", float("nan"))
             if operation.histogram is not None and operation.histogram.unit == "ms":
                 p99 = operation.histogram.quantile(0.99)
-            rate = show(operation.per_s, "count")
-            table.add_row(f"{result.tool} {result.job}", operation.name, rate, show(mean, "ms"), show(p99, "ms"))
+            if isfinite(operation.per_s) or isfinite(mean):
+                cells = (_cell(operation.per_s, "count"), _cell(mean, "ms"), _cell(p99, "ms"))
+                table.add_row(_shortened(f"{result.tool} {result.job}"), operation.name, *cells)
     return table
 
 
 def series_table(chosen: list[tuple[SeriesGroup, int]]) -> Table:
-    """Series with statistics and a picture; quantiles are of the tool's interval averages."""
-    table = plain_table("series", "p50", "p95", "max", "over time", right=("p50", "p95", "max"))
+    """Series with statistics and a picture, by metric; quantiles are of the tool's interval averages."""
+    table = plain_table("", "p50", "p95", "max", "over time", right=("p50", "p95", "max"))
+    by_metric: dict[str, list[tuple[SeriesGroup, int]]] = {}
     for group, row in chosen:
-        values = group.measured().values[row]
-        marks = describe(values)
-        shown = [show(marks[name], group.unit) for name in ("p50", "p95", "max")]
-        entity = group.entities[row]
-        table.add_row(f"{entity.label()} {group.metric}", *shown, sparkline(values, _SPARK_WIDTH))
+        by_metric.setdefault(group.metric, []).append((group, row))
+    for metric, members in by_metric.items():
+        table.add_row(Text(metric, style="bold"))
+        for group, row in members:
+            values = group.measured().values[row]
+            marks = describe(values)
+            shown = [_cell(marks[name], group.unit) for name in ("p50", "p95", "max")]
+            table.add_row(f"  {_shortened(group.entities[row].label())}", *shown, sparkline(values, _SPARK_WIDTH))
     return table
+
+
+def _cell(value: float, unit: str) -> str:
+    """A value, or a dash where nothing was measured."""
+    return show(value, unit) if isfinite(value) else "-"
+
+
+def _shortened(name: str, width: int = 30) -> str:
+    """The end of a long name: folders matter less than the file."""
+    return name if len(name) <= width else f"…{name[1 - width :]}"
+
+
+def _common_folder(names: list[str]) -> str:
+    """The folder or archive all names begin with, its separator included; nothing for a single name."""
+    if len(names) < 2:
+        return ""
+    common = commonprefix(names)
+    return common[: max(common.rfind("/"), common.rfind("!")) + 1]
