@@ -87,5 +87,5 @@ def _common_folder(names: list[str]) -> str:
     """The folder or archive all names begin with, its separator included; nothing for a single name."""
     if len(names) < 2:
         return ""
-    common = commonprefix(names)
+    common = commonprefix(names)  # noqa: RUF071 - members of archives are divided by "!" too
     return common[: max(common.rfind("/"), common.rfind("!")) + 1]
