@@ -1,8 +1,8 @@
 """The corpus report: every rule over every sample recording. ``make corpus`` writes it, a test compares it.
 
 A change in an importer or rule shows as a difference of ``tests/corpus.tsv``: file, importer, series, results, findings
-(or the error that is right for what is no recording). Binary sar files are left out: what can be read of them depends on
-the sadf that is installed.
+(or the error that is right for what is no recording). Binary sar files are left out: what can be read of them depends
+on the sadf that is installed.
 """
 
 from __future__ import annotations

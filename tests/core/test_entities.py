@@ -59,3 +59,25 @@ def test_two_vms_of_the_name_are_no_link() -> None:
     for vm in (VM, Entity(EntityKind.VM, "db01", Entity(EntityKind.HOST, "esx02"))):
         inventory.add(vm, "file")
     assert inventory.vm_of(GUEST) is None
+
+
+def test_a_lun_is_related_to_the_disks_on_it_and_where_none_is_named_to_those_of_its_host() -> None:
+    inventory = Inventory()
+    luns = [Entity(EntityKind.DEVICE, name, HOST) for name in ("naa.1", "naa.2")]
+    disk = Entity(EntityKind.BLOCK_DEVICE, "sdb", GUEST)
+    virtual = Entity(EntityKind.VIRTUAL_DISK, "scsi0:1", VM)
+    for entity in (HOST, VM, GUEST, disk, virtual, *luns):
+        inventory.add(entity, "file")
+    assert [inventory.related(lun, disk) for lun in luns] == [True, True]
+    inventory.add(virtual, "inventory.yaml", device="naa.2")
+    inventory.add(disk, "inventory.yaml", virtual_disk="scsi0:1")
+    assert [inventory.related(lun, disk) for lun in luns] == [False, True]
+    assert [inventory.related(lun, virtual) for lun in luns] == [False, True]
+
+
+def test_children_are_found_after_more_were_added() -> None:
+    inventory = Inventory()
+    inventory.add(VM, "file")
+    assert inventory.children(HOST) == [VM]
+    lun = inventory.add(Entity(EntityKind.DEVICE, "naa.1", HOST), "file")
+    assert inventory.children(HOST, EntityKind.DEVICE) == [lun]

@@ -56,8 +56,9 @@ def test_a_device_served_by_chance_is_not_regular(seed: int, served_per_s: float
     assert plateau is None or plateau.dispersion > 0.3
 
 
-@given(seed=st.integers(0, 2**32 - 1), interval_s=st.sampled_from([1.0, 5.0, 20.0]))
+@given(seed=st.integers(0, 2**32 - 1), interval_s=st.sampled_from([1.0, 5.0]))
 def test_a_load_that_wanders_has_no_ceiling(seed: int, interval_s: float) -> None:
+    """At least twelve samples make a minute: so many within 5 % are not chance."""
     rng = np.random.default_rng(seed)
     rate = rng.uniform(100, 1000, 120)
     latency = np.concatenate((np.full(60, 1.0), np.full(60, 40.0)))
@@ -115,9 +116,9 @@ def test_what_was_not_measured_is_not_slow() -> None:
 
 
 def test_few_samples_are_flat_by_chance() -> None:
-    """Four minutes of one-minute samples, and a fifth that is not at the ceiling."""
-    rate = np.array([5.0, 9.0, 7.0, 200.0, 200.0, 120.0, 200.0, 200.0])
-    latency = np.array([1.0, 1.0, 1.0, 60.0, 60.0, 60.0, 60.0, 60.0])
+    """Five minutes of one-minute samples, and a sixth that is not at the ceiling."""
+    rate = np.array([5.0, 9.0, 7.0, 200.0, 200.0, 120.0, 200.0, 200.0, 200.0])
+    latency = np.array([1.0, 1.0, 1.0, 60.0, 60.0, 60.0, 60.0, 60.0, 60.0])
     assert find_plateau(load_of(rate, latency, interval_s=60.0), SHAPE) is None
 
 

@@ -102,26 +102,31 @@ def _sources(finding: Finding) -> set[str]:
 
 
 def explain(findings: list[Finding], capture: Capture) -> list[Finding]:
-    """Mark findings that another one explains: a related entity, at the same time, by a rule that says so."""
-    modules = rule_modules()
-    causes = [(f, set(cast("Rule", modules[f.rule]).META.explains)) for f in findings if f.rule in modules]
+    """Mark findings that another one explains: a related entity, at the same time, by a rule that says so.
+
+    Of several explanations the one that nothing else explains is named: the root, not the link before.
+    """
+    causes = [_causes(finding, findings, capture) for finding in findings]
+    unexplained = [finding for finding, own in zip(findings, causes, strict=True) if not own]
     marked = []
-    for finding in findings:
-        cause = next(
-            (
-                other
-                for other, explained in causes
-                if finding.rule in explained
-                and other.severity >= finding.severity.lowered()
-                and _same_time(other, finding)
-                and capture.inventory.related(other.entity, finding.entity)
-            ),
-            None,
-        )
+    for finding, own in zip(findings, causes, strict=True):
+        cause = next((other for other in own if other in unexplained), own[0] if own else None)
         marked.append(
             finding if cause is None else replace(finding, caused_by=cause.rule, caused_by_entity=cause.entity)
         )
     return marked
+
+
+def _causes(finding: Finding, findings: list[Finding], capture: Capture) -> list[Finding]:
+    modules = rule_modules()
+    return [
+        other
+        for other in findings
+        if finding.rule in cast("Rule", modules[other.rule]).META.explains
+        and other.severity >= finding.severity.lowered()
+        and _same_time(other, finding)
+        and capture.inventory.related(other.entity, finding.entity)
+    ]
 
 
 def _same_time(one: Finding, other: Finding) -> bool:

@@ -94,6 +94,8 @@ class Inventory:
 
     facts: dict[Entity, dict[str, Fact]] = field(default_factory=dict)
     links: dict[Entity, Entity] = field(default_factory=dict)  # guest -> its VM
+    _children: dict[Entity, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _counted: int = field(default=-1, init=False, repr=False, compare=False)
 
     def add(self, entity: Entity, source: str, /, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
         """Record that an entity exists, with settings; None values are "not known" and are not kept."""
@@ -131,7 +133,13 @@ class Inventory:
 
     def children(self, parent: Entity, kind: EntityKind | None = None) -> list[Entity]:
         """Direct children of an entity, of one kind or of all."""
-        return [e for e in self.facts if e.parent == parent and (kind is None or e.kind is kind)]
+        if self._counted != len(self.facts):  # entities are only ever added
+            self._children = {}
+            for entity in self.facts:
+                if entity.parent is not None:
+                    self._children.setdefault(entity.parent, []).append(entity)
+            self._counted = len(self.facts)
+        return [e for e in self._children.get(parent, []) if kind is None or e.kind is kind]
 
     def vm_of(self, guest: Entity) -> Entity | None:
         """The VM a guest runs in: as linked, else the only VM with the guest's name (case and domain ignored)."""
@@ -152,7 +160,22 @@ class Inventory:
         vm = self.vm_of(guest) if guest is not None else None
         if vm is not None:
             lineage.extend(vm.lineage())
-        return set(lineage)
+        return set(lineage) | self._stores_of(entity, vm or entity.ancestor(EntityKind.VM))
+
+    def _stores_of(self, entity: Entity, vm: Entity | None) -> set[Entity]:
+        """Devices and datastores a disk (or any disk of a machine) lies on; where none is named, any of the host's."""
+        host = None if vm is None else vm.ancestor(EntityKind.HOST)
+        if vm is None or host is None:
+            return set()
+        disk = entity.ancestor(EntityKind.VIRTUAL_DISK)
+        block = entity.ancestor(EntityKind.BLOCK_DEVICE)
+        name = None if block is None else self.get(block, "virtual_disk")
+        if name is not None:
+            disk = Entity(EntityKind.VIRTUAL_DISK, str(name), vm)
+        kinds = ((EntityKind.DEVICE, "device"), (EntityKind.DATASTORE, "datastore"))
+        disks = [disk] if disk is not None else self.children(vm, EntityKind.VIRTUAL_DISK)
+        named = {Entity(k, str(self.get(d, s)), host) for d in disks for k, s in kinds if self.get(d, s) is not None}
+        return named or {e for k, _ in kinds for e in self.children(host, k)}
 
 
 def _machines(lineage: set[Entity]) -> set[Entity]:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from leadline.core.vocabulary import Layer
 
 EXAMINE: dict[Layer, tuple[str, ...]] = {
-    Layer.DATABASE: (
-        "pgbench -P 1 ... 2>&1 | tee pgbench.txt   (or the database's own latency statistics)",
-    ),
+    Layer.DATABASE: ("pgbench -P 1 ... 2>&1 | tee pgbench.txt   (or the database's own latency statistics)",),
     Layer.GUEST: (
         "S_TIME_FORMAT=ISO iostat -x -t 1 300 > iostat.txt",
         "vmstat -w -t 1 300 > vmstat.txt",

@@ -48,9 +48,9 @@ def per_cpu(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any
     return quotient
 
 
-def run_queue_per_cpu(context: RuleContext, guest: Entity, windows: Iterable[Window]) -> float:
-    """Mean number of tasks running or runnable per CPU over windows; NaN when either was not measured."""
-    tasks = means_over(context.of("guest_run_queue_count", EntityKind.GUEST), windows, guest).get(guest, float("nan"))
+def tasks_per_cpu(context: RuleContext, metric: str, guest: Entity, windows: Iterable[Window]) -> float:
+    """Mean of a count of tasks of a guest over windows, divided by its CPUs; NaN when either is not known."""
+    tasks = means_over(context.of(metric, EntityKind.GUEST), windows, guest).get(guest, float("nan"))
     return tasks / cpu_count(context, guest)
 
 

@@ -89,6 +89,13 @@ class VmPart(_Part):
     virtual_devices: list[VirtualDevicePart] | None = Field(None, description="an empty list says there are none")
 
 
+class DevicePart(_Part):
+    """A LUN or local disk as the hypervisor names it."""
+
+    role: Role | None = None
+    medium: str | None = Field(None, description="flash or hdd")
+
+
 class HostPart(_Part):
     """A hypervisor host."""
 
@@ -100,6 +107,7 @@ class HostPart(_Part):
     memory_mib: float | None = Field(None, gt=0)
     cpu_mhz: float | None = Field(None, gt=0)
     power_policy: str | None = None
+    devices: list[DevicePart] = []
     vms: list[VmPart] = []
 
 
@@ -177,6 +185,7 @@ def _inventory_of(document: InventoryFile, source: str) -> Inventory:
     inventory = Inventory()
     for host in document.hosts:
         entity = inventory.add(Entity(EntityKind.HOST, host.name), source, **host.settings())
+        _add_parts(inventory, host.devices, EntityKind.DEVICE, entity, source)
         for vm in host.vms:
             _add_vm(inventory, vm, entity, source)
     for vm in document.vms:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CANDIDATE_COUNT_MAX = 4  # ceilings tried; a disk with more levels than that has no ceiling
-SAMPLE_COUNT_MIN = 5  # of a plateau: fewer are flat by chance
+SAMPLE_COUNT_MIN = 6  # of a plateau, a minute of samples every ten seconds: fewer are flat by chance
 OUTSIDE_COUNT_MIN = 3  # samples that make a baseline
 GAP_S = 10.0  # a plateau may be left for so long without being over,
 GAP_COUNT = 2  # or for so many samples

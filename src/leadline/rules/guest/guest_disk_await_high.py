@@ -38,7 +38,7 @@ from dataclasses import dataclass, replace
 from leadline.core.disks import Busy, Use, block_awaits, role_said, uses
 from leadline.core.entities import Entity
 from leadline.core.finding import Evidence, Finding
-from leadline.core.guests import run_queue_per_cpu
+from leadline.core.guests import tasks_per_cpu
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import Over, over_groups
 from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
@@ -125,7 +125,7 @@ def _excused(context: RuleContext, finding: Finding) -> Finding:
     guest = finding.entity.ancestor(EntityKind.GUEST)
     if guest is None or not finding.entity.name.startswith(_SERVED_BY_THREADS):
         return finding
-    queue = run_queue_per_cpu(context, guest, finding.windows)
+    queue = tasks_per_cpu(context, "guest_run_queue_count", guest, finding.windows)
     if not queue > context.limit("starved"):
         return finding
     starved = Evidence(

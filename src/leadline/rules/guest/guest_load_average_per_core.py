@@ -1,7 +1,8 @@
 """More tasks want to run or wait for I/O than the guest has CPUs.
 
 Finds:
-    The 1-minute load average divided by the guest's CPUs above 0.8 (warning) or 1.0 (critical) for at least 60 s.
+    The 1-minute load average divided by the guest's CPUs above 0.8 (warning) or 1.0 (critical) for at least 60 s. Low
+    severity when the CPUs were recorded too and stood idle, with no I/O outstanding, for more than 20 % of that time.
 
 Why:
     Below 1 there is CPU left, at 1 none, above 1 tasks queue: a load of 80 on 32 CPUs means that on average one and a
@@ -13,24 +14,27 @@ Do:
 
 When it is wrong:
     Linux counts tasks in uninterruptible sleep, mostly waiting for a disk, as load: a slow disk alone raises it with
-    idle CPUs. It is an exponential average and lags behind by about a minute, at the start and at the end. In a
-    container it may be the whole machine's.
+    idle CPUs. It is an exponential average and lags behind by minutes: load from before the recording is still in
+    it. In a container it may be the whole machine's. That is why the CPUs' idle time is looked at too.
 
 Sources:
     Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping: 0.7 to 0.8 per core is good practice, above 1 queues.
     yaspe documentation: the same per-CPU reading.
     Linux kernel, kernel/sched/loadavg.c: uninterruptible tasks are counted.
-    Judgement: 60 s, the time over which the average itself is taken.
+    Judgement: 60 s, the time over which the average itself is taken; 20 % idle is room that queueing tasks would use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from leadline.core.finding import Finding
+from leadline.core.disks import means_over
+from leadline.core.finding import Evidence, Finding
 from leadline.core.guests import per_cpu
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import Over, over_threshold
+from leadline.core.units import show
 from leadline.core.vocabulary import EntityKind, Layer, Severity
 
 META = RuleMeta(
@@ -39,9 +43,11 @@ META = RuleMeta(
     severity=Severity.MEDIUM,
     catalogue=("guest-load-average-per-core",),
     needs=("guest_load_1m", "guest.cpu_count|vm.vcpu_count"),
+    uses=("guest_cpu_idle_pct",),
     thresholds={
         "warn": Threshold(0.8, "ratio", "Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping"),
         "crit": Threshold(1.0, "ratio", "Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping"),
+        "idle": Threshold(20.0, "pct", "Judgement: room that queueing tasks would use"),
         "duration": Threshold(60.0, "s", "Judgement: the time the average is taken over"),
     },
 )
@@ -51,4 +57,19 @@ _SPEC = Over(metric="guest_load_1m", noun="load average per CPU", kinds=(EntityK
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per guest."""
-    yield from over_threshold(context, _SPEC)
+    idles = context.of("guest_cpu_idle_pct", EntityKind.GUEST)
+    for finding in over_threshold(context, _SPEC):
+        idle = means_over(idles, finding.windows, finding.entity).get(finding.entity)
+        if idle is None or idle <= context.limit("idle"):
+            yield finding
+            continue
+        told = Evidence(
+            f"but the CPUs were idle {show(idle, 'pct')} of that time with no I/O outstanding",
+            metric="guest_cpu_idle_pct",
+            entity=finding.entity,
+            statistic="mean",
+            value=idle,
+            threshold=context.limit("idle"),
+            unit="pct",
+        )
+        yield replace(finding, severity=min(finding.severity, Severity.LOW), evidence=(*finding.evidence, told))
