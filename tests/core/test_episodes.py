@@ -68,3 +68,8 @@ def test_episodes_hold_what_was_met_and_do_not_overlap(met: list[bool], duration
 def test_windows_that_touch_are_joined() -> None:
     joined = joined_windows([Window(20, 30), Window(0, 10), Window(10, 15)])
     assert joined == (Window(0, 15), Window(20, 30))
+
+
+def test_a_spike_long_before_is_not_part_of_it() -> None:
+    (found,) = episodes([True] + [False] * 3 + [True] * 6 + [False], duration_s=20.0)
+    assert found.window.start_ns / S == 20.0

@@ -56,8 +56,9 @@ def find_episodes(
     """Episodes of every series of a group.
 
     A sample stands for the interval that ends at its time. Spans in which the condition held are joined when the gap
-    between them is not longer than ``duration_s`` (a condition that flickers is one episode), and count when they
-    held for ``duration_s`` in sum. A single sample counts when its interval alone is long enough.
+    between them is not longer than ``duration_s`` nor than what held before and after it (a condition that flickers is
+    one episode, a spike long before it is not part of it), and count when they held for ``duration_s`` in sum. A
+    single sample counts when its interval alone is long enough.
 
     Args:
         group: gives entities, times and the interval.
@@ -96,12 +97,14 @@ def _joined_runs(
     firsts, lasts = edges[::2], edges[1::2] - 1
     gap_ns = gap_s * 1e9
     first, last = int(firsts[0]), int(lasts[0])
-    for next_first, next_last in zip(firsts[1:], lasts[1:], strict=True):
-        if starts[next_first] - ends[last] <= gap_ns:
-            last = int(next_last)
+    held_ns = int(ends[last] - starts[first])
+    for next_first, next_last in zip(firsts[1:].tolist(), lasts[1:].tolist(), strict=True):
+        own_ns = int(ends[next_last] - starts[next_first])
+        if starts[next_first] - ends[last] <= min(gap_ns, held_ns, own_ns):
+            last, held_ns = next_last, held_ns + own_ns
         else:
             yield first, last
-            first, last = int(next_first), int(next_last)
+            first, last, held_ns = next_first, next_last, own_ns
     yield first, last
 
 

@@ -277,8 +277,8 @@ def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> R
     sadf = shutil.which("sadf")
     if sadf is None:
         raise ToolError(
-            "sadf",
-            found=f"not installed, and {source.name} is a binary recording of sar",
+            source.name,
+            found="a binary recording of sar, and sadf is not installed",
             expected="sadf of sysstat, which alone knows the format",
             advice="apt-get install sysstat, or run sadf -j FILE -- -A > sar.json where it was recorded.",
         )
