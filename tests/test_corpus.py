@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from scripts import corpus
 
+from scripts import corpus
 from tests.conftest import SAMPLES
 
 FILES = corpus.files() if SAMPLES.is_dir() else []

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from benches.fault_trials import fault_names, run_trial
 
+from benches.fault_trials import fault_names, run_trial
 from leadline.app import generating
 from leadline.app.generating import FaultRequest, generate
 from leadline.generators.host_model import HostModel, Shape

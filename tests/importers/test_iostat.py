@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from benches.bench_iostat import write_recording
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benches.bench_iostat import write_recording
 from leadline.app.importing import import_paths, recognise
 from leadline.core.capture import Capture
 from leadline.core.discovery import load_units

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 LIMIT_UNIT_MIB = 32 / 1024  # vSAN and mClock count an operation as one per 32 KiB begun
 MIX_SPREAD_PCT = 5.0  # reads or writes must vary so much for their steady sum to say something
 REGULAR_DISPERSION_MAX = 0.3  # of a stream of arrivals by chance, whose dispersion is 1
+FLUSH_SHARE_MIN = 0.05  # of the rate; fewer flushes do not change what the ceiling is
 REGULAR_QUEUE_MIN = 2.0  # one writer after the other is regular on any disk
 
 
@@ -35,7 +36,8 @@ def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: 
         plateau: of that disk.
     """
     signs = []
-    near = round_ceiling(plateau.ceiling_per_s)
+    bare = rate_without_flushes(context, group, row, plateau)
+    near = round_ceiling(plateau.ceiling_per_s) or (None if bare is None else round_ceiling(bare))
     if near is not None:
         signs.append(Evidence(f"{near:,.0f} is a round number, as people set limits", value=near, unit="per_s"))
     if plateau.dispersion <= REGULAR_DISPERSION_MAX and plateau.queue >= REGULAR_QUEUE_MIN:
@@ -51,6 +53,20 @@ def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: 
         statement = f"reads and writes vary by {shown} of it, their sum by {show(plateau.spread_pct, 'pct')}"
         signs.append(Evidence(statement, statistic="spread", value=float(np.min(spreads)), unit="pct"))
     return signs
+
+
+def rate_without_flushes(context: RuleContext, group: SeriesGroup, row: int, plateau: Plateau) -> float | None:
+    """The rate at the ceiling less flushes, per second; None where flushes were not measured or are few.
+
+    Linux counts a flush that carries no data as a write, and a limiter may let flushes pass: a log disk capped at 30
+    writes per second shows 60. Flushes that carry data are counted once, so the truth lies between the two rates.
+    """
+    flushes = context.aligned(group, "guest_disk_flushes_per_s")
+    if flushes is None:
+        return None
+    known = flushes[row][plateau.held]
+    share = float(np.nanmedian(known)) / plateau.ceiling_per_s if np.isfinite(known).any() else 0.0
+    return plateau.ceiling_per_s * (1.0 - share) if FLUSH_SHARE_MIN <= share < 1.0 else None
 
 
 def latency_below(context: RuleContext, disk: Entity, plateau: Plateau, share: float) -> Evidence | None:

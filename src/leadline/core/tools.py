@@ -53,6 +53,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("sysbench", ("--version",), "sysbench", "tests against real sysbench output"),
     Tool("iperf3", ("--version",), "iperf3", "tests against real iperf3 output"),
     Tool("qemu-storage-daemon", ("--version",), "qemu-system-common", "recording the throttled-disk incident"),
+    Tool("nbdfuse", ("--version",), "libnbd-bin", "recording the throttled-disk incident"),
     Tool("stress-ng", ("--version",), "stress-ng", "recording the starved-CPU incident"),
 )
 

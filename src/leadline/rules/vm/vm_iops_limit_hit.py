@@ -44,7 +44,7 @@ from leadline.core.disks import block_awaits, io_rate, read_write_mean
 from leadline.core.entities import Entity
 from leadline.core.episodes import sample_bounds
 from leadline.core.finding import Evidence, Finding
-from leadline.core.iops_limits import latency_below, limit_of, signs_of_limit, units_of_32_kib
+from leadline.core.iops_limits import latency_below, limit_of, rate_without_flushes, signs_of_limit, units_of_32_kib
 from leadline.core.plateaus import Load, Plateau, Shape, find_plateau
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import SCORE_MAX
@@ -69,6 +69,7 @@ META = RuleMeta(
         "virtual_disk_latency_ms_write",
         "guest_disk_await_ms_write",
         "disk_device_latency_ms",
+        "guest_disk_flushes_per_s",
     ),
     thresholds={
         "near_limit": Threshold(
@@ -184,6 +185,10 @@ def _finding(
     rate, latency = show(plateau.ceiling_per_s, "per_s"), show(plateau.latency_ms, "ms")
     alone = np.isnan(plateau.outside_latency_ms)
     otherwise = "nothing else was recorded" if alone else f"{show(plateau.outside_latency_ms, 'ms')} otherwise"
+    bare = rate_without_flushes(context, disk.group, disk.row, plateau)
+    if bare is not None:
+        rate = f"{rate} ({show(bare, 'per_s')} without flushes)"
+        further = [*further, Evidence("Linux counts empty flushes as writes: the limit lies between the two rates")]
     if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(np.mean(disk.load.rate[plateau.held])):
         rate = f"{rate} in units of 32 KiB"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
