@@ -1,0 +1,34 @@
+"""What people read, kept as it is until somebody looks at the difference: ``pytest --snapshot-update``."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from syrupy.assertion import SnapshotAssertion
+
+from leadline.app.diagnosing import diagnose, metrics_of_rules
+from leadline.app.importing import import_paths
+from leadline.core.importer import Request
+from leadline.faces.terminal import show_diagnosis
+from tests.conftest import ROOT
+
+EXAMPLES = ROOT / "examples"
+CASES = {
+    "generated": EXAMPLES / "generated" / "esxtop.csv.gz",
+    "throttled-wal-disk": EXAMPLES / "incidents" / "throttled-wal-disk" / "iostat.txt",
+    "cpu-starved-guest": EXAMPLES / "incidents" / "cpu-starved-guest" / "vmstat.txt",
+}
+
+
+@pytest.mark.parametrize("everything", [False, True], ids=["short", "all"])
+@pytest.mark.parametrize("name", CASES)
+def test_the_terminal_output(name: str, everything: bool, snapshot: SnapshotAssertion) -> None:
+    capture = import_paths([CASES[name]], Request(metrics=metrics_of_rules())).capture
+    stream = io.StringIO()
+    console = Console(file=stream, width=80, highlight=False, emoji=False)
+    show_diagnosis(console, diagnose(capture), capture, everything=everything)
+    text = stream.getvalue()
+    assert max(map(len, text.splitlines())) <= 80
+    assert text == snapshot

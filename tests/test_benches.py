@@ -1,0 +1,28 @@
+"""The benchmarks run, tiny; what they print on a machine is for people, not for tests."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import ROOT
+
+RUNS = {
+    "bench_import": ["--size", "400", "20", "--no-pandas", "--repeat", "1"],
+    "bench_faults": ["--sizes", "small", "--seeds", "1", "--faults", "cpu-limit"],
+    "bench_iostat": ["--reports", "20", "--disks", "3", "--repeat", "1"],
+}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_a_benchmark_runs(name: str) -> None:
+    words = [sys.executable, "-m", f"benches.{name}", *RUNS[name]]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.strip()
+
+
+def test_every_benchmark_is_run() -> None:
+    assert set(RUNS) == {path.stem for path in (ROOT / "benches").glob("bench_*.py")}
