@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import inspect
+from importlib import resources
 from typing import cast
 
 import pytest
@@ -13,7 +15,9 @@ from leadline.core.docstrings import HEADINGS, sections, title
 from leadline.core.errors import UsageError
 from leadline.core.importer import Importer
 from leadline.core.metrics import foreign_sources, metric, metrics
+from leadline.core.settings import TYPES
 from leadline.core.units import UNITS, factor
+from leadline.core.vocabulary import EntityKind
 from leadline.generators.fault import Fault
 
 IMPORTERS = load_units("importer")
@@ -50,6 +54,17 @@ def test_fault_keeps_the_contract(name: str) -> None:
     assert [h for h in HEADINGS["fault"] if not parts.get(h)] == []
     meta = cast("Fault", FAULTS[name]).META
     assert set(meta.rules) <= set(unit_modules("rule"))
+
+
+def test_settings_catalogue_is_sound() -> None:
+    text = resources.files("leadline.core").joinpath("settings.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    keys = [(row["kind"], row["setting"]) for row in rows]
+    assert len(keys) == len(set(keys))
+    for row in rows:
+        assert row["type"] in TYPES, row
+        assert row["meaning"], row
+        assert row["kind"] in {kind.value for kind in EntityKind}, row
 
 
 def test_metric_catalogue_is_sound() -> None:

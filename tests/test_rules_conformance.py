@@ -12,8 +12,9 @@ from leadline.app.diagnosing import missing_needs, rule_modules
 from leadline.core.docstrings import HEADINGS, sections
 from leadline.core.metrics import metrics
 from leadline.core.rule import RuleContext
+from leadline.core.settings import is_setting
 from leadline.core.units import UNITS
-from leadline.core.vocabulary import EntityKind, Severity
+from leadline.core.vocabulary import Severity
 from tests.rule_cases import CASES, START_NS, capture_of, case_files, load_case
 
 RULES = rule_modules()
@@ -33,8 +34,7 @@ def test_metadata_is_sound(name: str) -> None:
     assert not unknown
     for need in meta.needs:
         for part in need.split("|"):
-            kind, dot, _ = part.partition(".")
-            assert not dot or kind in {k.value for k in EntityKind}
+            assert "." not in part or is_setting(part), part
     for threshold in meta.thresholds.values():
         assert threshold.unit in UNITS
         assert threshold.source

@@ -1,154 +1,115 @@
 """The inventory file: what the user knows about hosts, VMs, disks and databases, in YAML.
 
-Every name is also the setting's name in the inventory; ``docs/guides/inventory.md`` shows a whole file.
+Its keys are the settings of ``settings.csv``; parts that are entities of their own are lists under the key `PARTS`
+gives.
+``docs/guides/inventory.md`` shows a whole file.
 """
 
 from __future__ import annotations
 
+from datetime import datetime
+from functools import cache
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from leadline.core.entities import Entity, Inventory
 from leadline.core.errors import InputError
+from leadline.core.settings import settings
 from leadline.core.vocabulary import EntityKind, Role
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    name: str = Field(description="name as the tools print it")
-
-    def settings(self) -> dict[str, Any]:
-        """What is set, without the name and the parts that are entities of their own."""
-        return {
-            key: value.value if isinstance(value, Role) else value
-            for key, value in self
-            if key != "name" and not isinstance(value, list)
-        }
-
-
-class AdapterPart(_Part):
-    """A virtual storage controller."""
-
-    type: str | None = Field(None, description="pvscsi, lsilogic, lsilogicsas, buslogic, nvme, ahci, ide, virtio-scsi")
-
-
-class DiskPart(_Part):
-    """A virtual disk."""
-
-    adapter: str | None = Field(None, description="the controller it hangs on")
-    role: Role | None = Field(None, description="what the database keeps on it")
-    size_gib: float | None = Field(None, gt=0)
-    provisioning: str | None = Field(None, description="thin, thick-lazy, thick-eager")
-    iops_limit: float | None = Field(None, gt=0, description="limit set on the disk, in operations per second")
-    datastore: str | None = None
-    file: str | None = Field(None, description="the disk's file, which a snapshot renames")
-    device: str | None = Field(None, description="the LUN behind it, as the hypervisor names it")
+# Which lists of parts an entity may have, and what kind the parts are. Ordered from leaf to root.
+PARTS: dict[EntityKind, dict[str, EntityKind]] = {
+    EntityKind.VM: {
+        "adapters": EntityKind.ADAPTER,
+        "disks": EntityKind.VIRTUAL_DISK,
+        "nics": EntityKind.NIC,
+    },
+    EntityKind.HOST: {
+        "vms": EntityKind.VM,
+        "devices": EntityKind.DEVICE,
+        "adapters": EntityKind.ADAPTER,
+        "nics": EntityKind.NIC,
+        "datastores": EntityKind.DATASTORE,
+        "disk_groups": EntityKind.DISK_GROUP,
+        "numa_nodes": EntityKind.NUMA_NODE,
+    },
+    EntityKind.GUEST: {
+        "devices": EntityKind.BLOCK_DEVICE,
+        "databases": EntityKind.DATABASE,
+        "nics": EntityKind.NIC,
+    },
+}
+TOP = {
+    "clusters": EntityKind.CLUSTER,
+    "hosts": EntityKind.HOST,
+    "vms": EntityKind.VM,  # VMs whose host is not known
+    "guests": EntityKind.GUEST,
+    "datastores": EntityKind.DATASTORE,
+}
+_STRICT = ConfigDict(extra="forbid")
 
 
-class NicPart(_Part):
-    """A virtual network adapter."""
-
-    type: str | None = Field(None, description="vmxnet3, e1000, e1000e, virtio-net")
-    connected: bool | None = None
-
-
-class VirtualDevicePart(_Part):
+class VirtualDevice(BaseModel):
     """Another virtual device: floppy, cdrom, serial, parallel, usb, sound."""
 
+    model_config = _STRICT
+
+    name: str
     type: str
     connected: bool | None = None
 
 
-class VmPart(_Part):
-    """A virtual machine."""
+class Event(BaseModel):
+    """Something that happened once: a time (ISO 8601 with zone), a kind, and what was said of it."""
 
-    guest: str | None = Field(None, description="host name inside, when it differs from the VM's name")
-    vcpu_count: int | None = Field(None, gt=0)
-    cores_per_socket: int | None = Field(None, gt=0)
-    vnuma_node_count: int | None = Field(None, gt=0)
-    memory_mib: float | None = Field(None, gt=0)
-    cpu_limit_mhz: float | None = None
-    cpu_reservation_mhz: float | None = None
-    memory_limit_mib: float | None = None
-    memory_reservation_mib: float | None = None
-    hardware_version: int | None = None
-    guest_os: str | None = None
-    cpu_hot_add: bool | None = None
-    memory_hot_add: bool | None = None
-    cpu_affinity: str | None = None
-    numa_node_affinity: str | None = None
-    latency_sensitivity: str | None = None
-    snapshot_count: int | None = Field(None, ge=0)
-    snapshot_age_days: float | None = Field(None, ge=0)
-    adapters: list[AdapterPart] = []
-    disks: list[DiskPart] = []
-    nics: list[NicPart] = []
-    virtual_devices: list[VirtualDevicePart] | None = Field(None, description="an empty list says there are none")
+    model_config = _STRICT
+
+    time: datetime
+    kind: str
+    text: str | None = None
 
 
-class DevicePart(_Part):
-    """A LUN or local disk as the hypervisor names it."""
-
-    role: Role | None = None
-    medium: str | None = Field(None, description="flash or hdd")
-
-
-class HostPart(_Part):
-    """A hypervisor host."""
-
-    version: str | None = None
-    socket_count: int | None = Field(None, gt=0)
-    core_count: int | None = Field(None, gt=0)
-    thread_count: int | None = Field(None, gt=0)
-    numa_node_count: int | None = Field(None, gt=0)
-    memory_mib: float | None = Field(None, gt=0)
-    cpu_mhz: float | None = Field(None, gt=0)
-    power_policy: str | None = None
-    devices: list[DevicePart] = []
-    vms: list[VmPart] = []
+_PLAIN: dict[str, Any] = {
+    "number": float | None,
+    "text": str | None,
+    "flag": bool | None,
+    "role": Role | None,
+    "list": list[str | float] | None,
+    "map": dict[str, str | float] | None,
+    "parts": list[VirtualDevice] | None,
+    "events": list[Event] | None,
+}
 
 
-class BlockDevicePart(_Part):
-    """A disk as the guest names it."""
-
-    role: Role | None = None
-    mount: str | None = None
-    filesystem: str | None = None
-    medium: str | None = Field(None, description="flash or hdd")
-    virtual_disk: str | None = Field(None, description="the VM's disk it is")
-
-
-class DatabasePart(_Part):
-    """A database instance."""
-
-    engine: str | None = Field(None, description="postgresql, sqlserver, oracle, iris")
-    version: str | None = None
-    data_device: str | None = None
-    wal_device: str | None = None
-
-
-class GuestPart(_Part):
-    """An operating system as seen from inside."""
-
-    cpu_count: int | None = Field(None, gt=0)
-    memory_mib: float | None = Field(None, gt=0)
-    guest_os: str | None = None
-    devices: list[BlockDevicePart] = []
-    databases: list[DatabasePart] = []
+@cache
+def _model(kind: EntityKind) -> type[BaseModel]:
+    """The shape of an entity of a kind: its name, its settings, its parts."""
+    fields: dict[str, Any] = {"name": (str, ...)}
+    for setting in settings().get(kind, {}).values():
+        if setting.type == "count":
+            fields[setting.name] = (int | None, Field(None, ge=0, description=setting.meaning))
+        else:
+            fields[setting.name] = (_PLAIN[setting.type], Field(None, description=setting.meaning))
+    if kind is EntityKind.VM:
+        fields["guest"] = (str | None, Field(None, description="host name inside, when it differs from the VM's name"))
+    if kind is EntityKind.CLUSTER:
+        fields["hosts"] = (list[str], Field([], description="names of its hosts"))
+    for key, part in PARTS.get(kind, {}).items():
+        fields[key] = (_list_of(_model(part)), [])
+    return create_model(f"{kind.value}-part", __config__=_STRICT, **fields)
 
 
-class InventoryFile(BaseModel):
-    """The whole file."""
+def _list_of(model: type[BaseModel]) -> Any:  # noqa: ANN401 - a type made at run time
+    return list.__class_getitem__(model)
 
-    model_config = ConfigDict(extra="forbid")
 
-    leadline_inventory: int = Field(1, ge=1, le=1, description="version of this format")
-    hosts: list[HostPart] = []
-    vms: list[VmPart] = Field([], description="VMs whose host is not known")
-    guests: list[GuestPart] = []
+@cache
+def _document() -> type[BaseModel]:
+    fields: dict[str, Any] = {key: (_list_of(_model(kind)), []) for key, kind in TOP.items()}
+    fields["leadline_inventory"] = (int, Field(1, ge=1, le=1, description="version of this format"))
+    return create_model("inventory-file", __config__=_STRICT, **fields)
 
 
 def parse_inventory(text: str, name: str) -> Inventory:
@@ -159,7 +120,7 @@ def parse_inventory(text: str, name: str) -> Inventory:
     """
     try:
         loaded = yaml.safe_load(text)
-        document = InventoryFile.model_validate({} if loaded is None else loaded)
+        document = _document().model_validate({} if loaded is None else loaded)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = name if mark is None else f"{name}:{mark.line + 1}"
@@ -178,41 +139,37 @@ def parse_inventory(text: str, name: str) -> Inventory:
             expected="a key and value of the inventory format",
             advice="See the guide on inventories for a whole example.",
         ) from error
-    return _inventory_of(document, name)
-
-
-def _inventory_of(document: InventoryFile, source: str) -> Inventory:
     inventory = Inventory()
-    for host in document.hosts:
-        entity = inventory.add(Entity(EntityKind.HOST, host.name), source, **host.settings())
-        _add_parts(inventory, host.devices, EntityKind.DEVICE, entity, source)
-        for vm in host.vms:
-            _add_vm(inventory, vm, entity, source)
-    for vm in document.vms:
-        _add_vm(inventory, vm, None, source)
-    for guest in document.guests:
-        entity = inventory.add(Entity(EntityKind.GUEST, guest.name), source, **guest.settings())
-        _add_parts(inventory, guest.devices, EntityKind.BLOCK_DEVICE, entity, source)
-        _add_parts(inventory, guest.databases, EntityKind.DATABASE, entity, source)
-        for database in guest.databases:
-            for device, role in ((database.data_device, Role.DATA), (database.wal_device, Role.WAL)):
-                if device is not None:
-                    inventory.add(Entity(EntityKind.BLOCK_DEVICE, device, entity), source, role=role.value)
+    for key, kind in TOP.items():
+        for part in getattr(document, key):
+            _add(inventory, kind, part, None, name)
     return inventory
 
 
-def _add_vm(inventory: Inventory, vm: VmPart, host: Entity | None, source: str) -> None:
-    entity = inventory.add(Entity(EntityKind.VM, vm.name, host), source, **vm.settings())
-    _add_parts(inventory, vm.adapters, EntityKind.ADAPTER, entity, source)
-    _add_parts(inventory, vm.disks, EntityKind.VIRTUAL_DISK, entity, source)
-    _add_parts(inventory, vm.nics, EntityKind.NIC, entity, source)
-    if vm.virtual_devices is not None:
-        devices = [part.model_dump() for part in vm.virtual_devices]
-        inventory.add(entity, source, virtual_devices=devices)
-    if vm.guest is not None:
-        inventory.links[inventory.add(Entity(EntityKind.GUEST, vm.guest), source)] = entity
+def _add(inventory: Inventory, kind: EntityKind, part: BaseModel, parent: Entity | None, source: str) -> Entity:
+    """Add an entity with its settings and parts."""
+    own: Any = part
+    entity = Entity(kind, own.name, parent)
+    values = {setting: _plain(getattr(part, setting)) for setting in settings().get(kind, {})}
+    inventory.add(entity, source, **values)
+    for key, part_kind in PARTS.get(kind, {}).items():
+        for child in getattr(part, key):
+            _add(inventory, part_kind, child, entity, source)
+    if kind is EntityKind.VM and own.guest is not None:
+        inventory.links[inventory.add(Entity(EntityKind.GUEST, own.guest), source)] = entity
+    if kind is EntityKind.CLUSTER:
+        for host in own.hosts:
+            inventory.add(Entity(EntityKind.HOST, host), source, cluster=own.name)
+    if kind is EntityKind.DATABASE and parent is not None:
+        for device, role in ((own.data_device, Role.DATA), (own.wal_device, Role.WAL)):
+            if device is not None:
+                inventory.add(Entity(EntityKind.BLOCK_DEVICE, device, parent), source, role=role.value)
+    return entity
 
 
-def _add_parts(inventory: Inventory, parts: list[Any], kind: EntityKind, parent: Entity, source: str) -> None:
-    for part in parts:
-        inventory.add(Entity(kind, part.name, parent), source, **part.settings())
+def _plain(value: Any) -> Any:  # noqa: ANN401 - whatever the setting's type is
+    if isinstance(value, Role):
+        return value.value
+    if isinstance(value, list):
+        return [item.model_dump(mode="json") if isinstance(item, BaseModel) else item for item in value]
+    return value
