@@ -28,6 +28,18 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
     }
 
 
+def audit_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, Any]:
+    """``leadline.audit/1``."""
+    return {
+        "findings": [finding.to_dict() for finding in diagnosis.findings],
+        "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
+        "rules_run": list(diagnosis.rules_run),
+        "entity_count": len(imported.capture.inventory.facts),
+        "sources": [source_document(source) for source in imported.capture.sources],
+        **not_read_document(imported),
+    }
+
+
 def not_read_document(imported: Imported) -> dict[str, Any]:
     """Files of folders and archives that are not in the capture, and why."""
     return {

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from leadline.core.finding import iso
-from leadline.core.units import duration
+from leadline.core.units import duration, show
 from leadline.core.vocabulary import LayerState, Severity
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from leadline.app.comparing import Comparison
     from leadline.core.capture import Capture
     from leadline.core.finding import Diagnosis, Finding, LayerVerdict, Window
 
@@ -23,13 +24,14 @@ _STATE_STYLE = {
     LayerState.CLEARED: "green",
     LayerState.NOT_EXAMINED: "dim",
 }
-_SEVERITY_STYLE = {
+SEVERITY_STYLE = {
     Severity.CRITICAL: "bold red",
     Severity.HIGH: "red",
     Severity.MEDIUM: "yellow",
     Severity.LOW: "cyan",
     Severity.INFO: "dim",
 }
+CHANGES_SHOWN = 12
 _NS_PER_DAY = 86_400 * 1_000_000_000
 
 
@@ -37,7 +39,7 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     """Print the verdict, the layers, the findings with their evidence, and what to record next."""
     verdict = diagnosis.verdict
     out.print(Text(verdict.headline, style="bold"))
-    _wrapped(out, verdict.is_it_the_disk, "Is it the disk? ", style="bold")
+    wrapped(out, verdict.is_it_the_disk, "Is it the disk? ", style="bold")
     _show_span(out, capture)
     out.print()
     for layer in verdict.layers:
@@ -69,20 +71,20 @@ def _show_layer(out: Console, layer: LayerVerdict) -> None:
 def _show_finding(out: Console, number: int, finding: Finding, capture: Capture) -> None:
     severity = finding.severity
     lead = f"{number}. {severity.label}: "
-    _wrapped(out, f"{finding.summary} [{finding.code} {finding.rule}]", lead, style=_SEVERITY_STYLE[severity])
+    wrapped(out, f"{finding.summary} [{finding.code} {finding.rule}]", lead, style=SEVERITY_STYLE[severity])
     if finding.windows:
-        _wrapped(out, _when(finding, capture), "   ")
+        wrapped(out, _when(finding, capture), "   ")
     for evidence in finding.evidence:
         source = "" if evidence.source is None else f" ({evidence.source.rsplit('/', 1)[-1]})"
-        _wrapped(out, f"{evidence.statement}{source}", "   - ")
+        wrapped(out, f"{evidence.statement}{source}", "   - ")
     for guess in finding.guessed:
-        _wrapped(out, f"guessed: {guess}", "   - ", style="italic")
+        wrapped(out, f"guessed: {guess}", "   - ", style="italic")
     if finding.caused_by is not None:
-        _wrapped(out, f"symptom of {finding.caused_by}", "   ", style="italic")
-    _wrapped(out, finding.remedy, "   Do: ", style="bold")
+        wrapped(out, f"symptom of {finding.caused_by}", "   ", style="italic")
+    wrapped(out, finding.remedy, "   Do: ", style="bold")
 
 
-def _wrapped(out: Console, text: str, lead: str, *, style: str = "") -> None:
+def wrapped(out: Console, text: str, lead: str, *, style: str = "") -> None:
     """A text after a lead, its further lines indented under its first; only the lead is styled."""
     lines = wrap(text, out.width - len(lead), break_long_words=True, break_on_hyphens=False) or [""]
     out.print(Text.assemble((lead, style), lines[0]))
@@ -113,7 +115,7 @@ def _show_rest(out: Console, diagnosis: Diagnosis, shown: list[Finding], *, ever
         out.print()
         out.print(Text("Symptoms of the above:", style="dim"))
         for finding in symptoms[:6]:
-            _wrapped(out, f"{finding.summary} <- {finding.caused_by}", "   - ", style="dim")
+            wrapped(out, f"{finding.summary} <- {finding.caused_by}", "   - ", style="dim")
     if everything:
         for skipped in diagnosis.skipped:
             out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
@@ -139,4 +141,34 @@ def _show_unexamined(out: Console, diagnosis: Diagnosis) -> None:
     out.print(Text("Not examined; to examine it, record:", style="bold"))
     for command, layers in commands.items():
         out.print(Text(f"  {command}", style="cyan"), no_wrap=True, overflow="ellipsis")
-        _wrapped(out, f"for {', '.join(layers)}", "      ")
+        wrapped(out, f"for {', '.join(layers)}", "      ")
+
+
+def show_comparison(out: Console, comparison: Comparison, *, everything: bool = False) -> None:
+    """Print what changed since the baseline: findings, settings, series."""
+    out.print()
+    season = ", same weekdays and hours" if comparison.seasonal else ""
+    head = f"Since the baseline ({comparison.compared_count:,} series compared{season}):"
+    out.print(Text(head, style="bold"))
+    for finding in comparison.new:
+        wrapped(out, f"{finding.summary} [{finding.rule}]", "   + new: ", style="red")
+    for finding in comparison.gone:
+        wrapped(out, f"{finding.summary} [{finding.rule}]", "   - gone: ", style="green")
+    for setting in comparison.settings:
+        wrapped(out, f"{setting.entity.label()}: {setting.before} -> {setting.after}", f"   {setting.setting}: ")
+    if comparison.advice is not None:
+        wrapped(out, comparison.advice, "   ", style="bold")
+    shown = comparison.changes if everything else comparison.changes[:CHANGES_SHOWN]
+    for change in shown:
+        low, high = (show(bound, change.unit) for bound in (change.low, change.high))
+        text = (
+            f"{change.entity.label()} {change.metric} {change.statistic}: {show(change.before, change.unit)} -> "
+            f"{show(change.after, change.unit)} (difference {low} to {high})"
+        )
+        lead = {True: "   worse: ", False: "   better: ", None: "   other: "}[change.worse]
+        wrapped(out, text, lead, style={True: "red", False: "green", None: ""}[change.worse])
+    rest = len(comparison.changes) - len(shown)
+    if rest:
+        out.print(Text(f"   and {rest:,} more series changed: --all", style="dim"))
+    if not (comparison.new or comparison.gone or comparison.settings or comparison.changes):
+        out.print("   nothing changed beyond chance")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leadline.core.errors import UsageError
+from leadline.core.vocabulary import Severity
 
 if TYPE_CHECKING:
     from leadline.app.importing import Imported
+    from leadline.core.finding import Diagnosis
     from leadline.core.profile import Profile
 
 Paths = Annotated[
@@ -36,6 +39,24 @@ Offsets = Annotated[
         "--clock-offset", help="Put a source's clock right: FILE=SECONDS to add. Repeatable.", show_default=False
     ),
 ]
+
+
+class FailOn(StrEnum):
+    """Severities a build can fail on."""
+
+    NEVER = "never"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+    CRITICAL = "critical"
+
+
+def fails(diagnosis: Diagnosis, fail_on: FailOn) -> bool:
+    """Whether a finding that is no symptom is at least as severe as asked."""
+    if fail_on is FailOn.NEVER:
+        return False
+    limit = Severity[fail_on.value.upper()]
+    return any(finding.severity >= limit and not finding.is_symptom for finding in diagnosis.findings)
 
 
 def profile_of(path: Path | None) -> Profile:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from rich.console import Console
 
     from leadline.app.importing import Imported, Progress
@@ -41,6 +43,16 @@ def _without_nan(value: Any) -> Any:  # noqa: ANN401 - plain data
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):  # noqa: PLR0124
         return None
     return value
+
+
+def write_json(path: Path, document: dict[str, Any]) -> None:
+    """A JSON file that appears whole or not at all."""
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        aside.write_text(json.dumps(_without_nan(document), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from leadline.faces.cli.options import (
     Date,
+    FailOn,
     Json,
     Offsets,
     Paths,
     ProfileFile,
     Quiet,
     Timezone,
+    fails,
     offsets_of,
     profile_of,
     read_paths,
@@ -28,18 +31,10 @@ Examples:
   leadline diagnose esxtop.csv iostat.txt inventory.yaml --json
 
   leadline diagnose bundle.tar.gz --fail-on high
+
+  leadline diagnose esxtop.csv --baseline incident.parquet
 """
 FINDINGS_EXIT = 1
-
-
-class FailOn(StrEnum):
-    """Severities a build can fail on."""
-
-    NEVER = "never"
-    LOW = "low"
-    MEDIUM = "medium"
-    HIGH = "high"
-    CRITICAL = "critical"
 
 
 def command(
@@ -50,6 +45,10 @@ def command(
     all_findings: Annotated[
         bool, typer.Option("--all", help="Show minor findings, symptoms and skipped rules.")
     ] = False,
+    baseline: Annotated[
+        list[Path] | None,
+        typer.Option(help="Recordings of another time: say what changed since. Repeatable.", show_default=False),
+    ] = None,
     profile: ProfileFile = None,
     timezone: Timezone = None,
     date: Date = None,
@@ -62,29 +61,33 @@ def command(
     one time line, runs the rules and says which layer is convicted, suspected, cleared or was not examined.
     """
     from leadline.app.diagnosing import diagnose, metrics_of_rules
-    from leadline.core.vocabulary import Severity
 
     site = profile_of(profile)
-    imported = read_paths(
-        paths,
-        metrics=metrics_of_rules(),
-        timezone=timezone,
-        date=date,
-        offsets={**site.clock_offsets, **offsets_of(clock_offset)},
-        quiet=quiet,
+    offsets = {**site.clock_offsets, **offsets_of(clock_offset)}
+    reading = partial(
+        read_paths, metrics=metrics_of_rules(), timezone=timezone, date=date, offsets=offsets, quiet=quiet
     )
+    imported = reading(paths)
     diagnosis = diagnose(imported.capture, site)
+    comparison = None
+    if baseline:
+        from leadline.app.comparing import compare
+
+        before = reading(baseline).capture
+        comparison = compare(imported.capture, before, diagnosis, diagnose(before, site))
     if json:
         from leadline.faces.cli.output import print_json
         from leadline.faces.documents import diagnosis_document
 
-        print_json("leadline.diagnosis/1", **diagnosis_document(diagnosis, imported))
+        compared = {} if comparison is None else {"comparison": comparison.to_dict()}
+        print_json("leadline.diagnosis/1", **diagnosis_document(diagnosis, imported), **compared)
     else:
         from leadline.faces.cli.output import console
-        from leadline.faces.terminal import show_diagnosis
+        from leadline.faces.terminal import show_comparison, show_diagnosis
 
-        show_diagnosis(console(), diagnosis, imported.capture, everything=all_findings)
-    if fail_on is not FailOn.NEVER:
-        limit = Severity[fail_on.value.upper()]
-        if any(f.severity >= limit and not f.is_symptom for f in diagnosis.findings):
-            raise typer.Exit(FINDINGS_EXIT)
+        out = console()
+        show_diagnosis(out, diagnosis, imported.capture, everything=all_findings)
+        if comparison is not None:
+            show_comparison(out, comparison, everything=all_findings)
+    if fails(diagnosis, fail_on):
+        raise typer.Exit(FINDINGS_EXIT)
