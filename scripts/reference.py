@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any, cast
 
-from leadline.app.explaining import explain, list_units, where_reported
+from leadline.app.explaining import coverage, explain, list_units, where_reported
 from leadline.core.discovery import KINDS, load_units
 from leadline.core.docstrings import paragraphs
 from leadline.core.importer import Importer
@@ -35,7 +35,15 @@ def main() -> None:
             count += 1
         (TARGET / f"{kind}s.md").write_text(index(kind), encoding="utf-8")
     (TARGET / "metrics.md").write_text(metric_table(), encoding="utf-8")
+    (TARGET / "coverage.md").write_text(coverage_table(), encoding="utf-8")
     print(f"docs/reference: {count} pages of units, {len(metrics())} metrics")
+
+
+def coverage_table() -> str:
+    """Each entry of the researched catalogue: the rule it became, the advice it gives, or why it is neither."""
+    lines = ["# Coverage of the catalogue", "", "| entry | is | which, or why |", "|---|---|---|"]
+    lines += [f"| {entry} | {kind} | {cell(text)} |" for entry, (kind, text) in coverage().items()]
+    return "\n".join([*lines, ""])
 
 
 def page(content: dict[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+from importlib import resources
 from typing import Any, cast
 
 from leadline.core.discovery import KINDS, load_unit, load_units, unit_modules
@@ -57,20 +59,45 @@ def where_reported(name: str) -> dict[str, list[str]]:
     return found
 
 
+def coverage() -> dict[str, tuple[str, str]]:
+    """Catalogue id -> ("rule", rule names), ("advice", what) or ("neither", why), for every id spoken of."""
+    found: dict[str, tuple[str, str]] = {}
+    rules: dict[str, list[str]] = {}
+    for name, module in load_units("rule").items():
+        for entry in cast("Rule", module).META.catalogue:
+            rules.setdefault(entry, []).append(name)
+    for row in _rows("not_rules.csv"):
+        found[row["catalogue"]] = ("neither", row["reason"])
+    for row in _rows("advice.csv"):
+        found[row["catalogue"]] = ("advice", row["advice"])
+    found.update({entry: ("rule", ", ".join(names)) for entry, names in rules.items()})
+    return dict(sorted(found.items()))
+
+
+def advice_of(rule: str) -> list[str]:
+    """Recommendations that belong to a rule's findings."""
+    return [row["advice"] for row in _rows("advice.csv") if rule in row["rules"].split()]
+
+
+def _rows(name: str) -> list[dict[str, str]]:
+    text = resources.files("leadline.core").joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
 def _unit_page(kind: str, name: str) -> dict[str, Any]:
     module = load_unit(kind, name)
     parts = sections(module.__doc__)
     page: dict[str, Any] = {"kind": kind, "name": name, "title": title(module.__doc__)}
     page["sections"] = {heading: text for heading, text in parts.items() if heading}
     if kind == "rule":
-        page["facts"] = _rule_facts(cast("Rule", module))
+        page["facts"] = _rule_facts(name, cast("Rule", module))
     elif kind == "importer":
         meta = cast("Importer", module).META
         page["facts"] = {"tool": meta.tool, "record": meta.record, "fields": len(meta.fields)}
     return page
 
 
-def _rule_facts(rule: Rule) -> dict[str, Any]:
+def _rule_facts(name: str, rule: Rule) -> dict[str, Any]:
     meta = rule.META
     limits = {n: f"{t.value:g} {t.unit} ({t.source})" for n, t in meta.thresholds.items()}
     return {
@@ -82,6 +109,7 @@ def _rule_facts(rule: Rule) -> dict[str, Any]:
         "limits": limits,
         "explains": list(meta.explains),
         "catalogue": list(meta.catalogue),
+        "advice": advice_of(name),
     }
 
 
