@@ -31,22 +31,31 @@ install_packages() {
 
 find_uv() {
     if command -v uv >/dev/null 2>&1; then echo uv; return; fi
-    if [ ! -x .tools/bin/uv ]; then
+    if [ ! -x .tools/python/bin/uv ]; then
         say "installing uv into .tools"
-        python3 -m venv .tools 2>/dev/null || {
+        python3 -m venv .tools/python 2>/dev/null || {
             [ "$(id -u)" -eq 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
-            python3 -m venv --clear .tools || fail "no Python venv module: apt-get install python3-venv"
+            python3 -m venv --clear .tools/python || fail "no Python venv module: apt-get install python3-venv"
         }
-        .tools/bin/pip install -q uv || fail "could not install uv; install it by hand and try again"
+        .tools/python/bin/pip install -q uv || fail "could not install uv; install it by hand and try again"
     fi
-    echo .tools/bin/uv
+    echo .tools/python/bin/uv
 }
 
 command -v python3 >/dev/null 2>&1 || fail "python3 not found: apt-get install python3"
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or newer is needed, found $(python3 -V)"
 command -v cargo >/dev/null 2>&1 || fail "cargo not found: install Rust 1.85 or newer (rustup, or your distribution)"
 
+# govmomi's vCenter simulator, which the tests of the vCenter collector talk to.
+install_vcsim() {
+    if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/vcsim ]; then return 0; fi
+    say "building the vCenter simulator"
+    GOBIN="$PWD/.tools/bin" go install github.com/vmware/govmomi/vcsim@v0.30.7 2>/dev/null ||
+        say "could not build it; the tests of the vCenter collector will be skipped"
+}
+
 install_packages
+install_vcsim
 UV=$(find_uv)
 export UV_PYTHON_DOWNLOADS=never
 [ -x .venv/bin/python ] || "$UV" venv -q --python "$(command -v python3)" .venv

@@ -12,7 +12,12 @@ from leadline.core.errors import UsageError
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-KINDS = {"importer": "leadline.importers", "rule": "leadline.rules", "fault": "leadline.generators.faults"}
+KINDS = {
+    "importer": "leadline.importers",
+    "rule": "leadline.rules",
+    "fault": "leadline.generators.faults",
+    "collector": "leadline.collectors",
+}
 
 
 @cache

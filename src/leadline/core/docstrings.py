@@ -8,6 +8,7 @@ import re
 HEADINGS = {
     "importer": ("Reads", "Sample", "Lost", "Units", "Sources"),
     "rule": ("Finds", "Why", "Do", "When it is wrong", "Sources"),
+    "collector": ("Collects", "Cost", "Late or missing data", "Sources"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")

@@ -1,0 +1,1 @@
+"""One file per live source: what is there now, read without changing anything."""

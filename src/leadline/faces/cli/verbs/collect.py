@@ -1,0 +1,74 @@
+"""`leadline collect`: the inventory of a live source."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leadline.faces.cli.options import Json, Quiet
+
+EPILOG = """\
+Examples:
+
+  leadline explain vcenter
+
+  LEADLINE_PASSWORD=... leadline collect vcenter vc.example -u ro@vsphere.local -o vc.parquet
+"""
+
+
+def command(
+    source: Annotated[str, typer.Argument(help="What to ask: vcenter.")],
+    host: Annotated[str, typer.Argument(help="Its name or address.")],
+    *,
+    user: Annotated[str, typer.Option("--user", "-u", help="A user that may only read.")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="Parquet file to write.")],
+    port: Annotated[int, typer.Option(help="Port.")] = 443,
+    insecure: Annotated[bool, typer.Option("--insecure", help="Do not check the certificate.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Read a live source, without changing anything, into a file every verb reads.
+
+    Then `leadline audit FILE`, or name it beside recordings in `leadline diagnose`. The password is read from
+    LEADLINE_PASSWORD or asked for; it is stored nowhere.
+    """
+    from leadline.app.collecting import collect
+    from leadline.core.collector import Access
+    from leadline.core.discovery import load_unit
+    from leadline.core.parquet import save
+    from leadline.faces.cli.output import print_json, work_progress
+
+    load_unit("collector", source)  # a wrong name is told before a password is asked for
+    access = Access(host, user, _password(user), port, not insecure)
+    with work_progress("reading", quiet=quiet) as progress:
+        capture = collect(source, access, progress)
+    save(capture, output)
+    kinds: dict[str, int] = {}
+    for entity in capture.inventory.facts:
+        kinds[entity.kind.value] = kinds.get(entity.kind.value, 0) + 1
+    if json:
+        print_json("leadline.collect/1", output=str(output), entities=kinds)
+    else:
+        typer.echo(f"{output}: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
+
+
+def _password(user: str) -> str:
+    """From the environment, else asked for; never an option, which other users of the machine would see."""
+    known = os.environ.get("LEADLINE_PASSWORD")
+    if known:
+        return known
+    if not sys.stdin.isatty():
+        from leadline.core.errors import UsageError
+
+        raise UsageError(
+            "LEADLINE_PASSWORD",
+            found="not set, and nobody to ask",
+            expected="a password",
+            advice="Set it and run again.",
+        )
+    answer: str = typer.prompt(f"Password of {user}", hide_input=True, err=True)
+    return answer
