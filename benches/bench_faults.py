@@ -21,14 +21,22 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         for size in options.sizes:
             for fault in [*options.faults, None]:
-                found = [run_trial(size, seed, fault, Path(name)) for seed in range(1, options.seeds + 1)]
-                trials.extend(found)
-                right = sum(1 for trial in found if not trial.misses)
-                print(f"{size:<8}{fault or 'healthy':<24}{right}/{len(found)}")
-                for trial in found:
-                    for miss in trial.misses:
-                        print(f"        seed {trial.seed}: {miss}")
+                for guest in (False, True):
+                    seeds = range(1, options.seeds + 1)
+                    found = [run_trial(size, seed, fault, Path(name), guest=guest) for seed in seeds]
+                    trials.extend(found)
+                    print_row(size, fault, found)
     return report(trials)
+
+
+def print_row(size: str, fault: str | None, found: list[Trial]) -> None:
+    """One line per size and fault, and what was wrong."""
+    right = sum(1 for trial in found if not trial.misses)
+    recorded = "host and guest" if found[0].guest else "host"
+    print(f"{size:<8}{fault or 'healthy':<24}{recorded:<16}{right}/{len(found)}")
+    for trial in found:
+        for miss in trial.misses:
+            print(f"        seed {trial.seed}: {miss}")
 
 
 def report(trials: list[Trial]) -> int:
@@ -42,6 +50,16 @@ def report(trials: list[Trial]) -> int:
     print(f"\nrecall     {hit / len(faulty):.3f}  top finding right in {hit} of {len(faulty)} captures with a fault")
     print(f"precision  {right / max(accusations, 1):.3f}  {right} of {accusations} accusations name the injected fault")
     print(f"healthy    {quiet} of {len(healthy)} captures without a finding of medium or above")
+    told = sum(len(trial.plain) for trial in trials)
+    plain_right = sum(trial.plain_right for trial in trials)
+    seen = sum(1 for trial in faulty if trial.plain_right)
+    false = sum(len(trial.plain) for trial in healthy)
+    print("\nfor comparison, a plain list of the same limits, every sample counted:")
+    print(
+        f"recall     {seen / len(faulty):.3f}  the fault is among the accusations in {seen} of {len(faulty)} captures"
+    )
+    print(f"precision  {plain_right / max(told, 1):.3f}  {plain_right} of {told} accusations are of the injected fault")
+    print(f"healthy    {false} accusations in {len(healthy)} captures without a fault")
     return 0 if hit == len(faulty) and quiet == len(healthy) else 1
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from benches.plain_thresholds import accusations, names_the_fault
 from leadline.app.diagnosing import diagnose, metrics_of_rules
 from leadline.app.generating import FaultRequest, Injected, generate
 from leadline.app.importing import import_paths
 from leadline.core.discovery import unit_modules
+from leadline.core.entities import Entity
 from leadline.core.finding import Diagnosis, Finding, Window
 from leadline.core.importer import Request
 from leadline.core.vocabulary import Severity
@@ -30,6 +32,8 @@ class Trial:
     seed: int
     injected: Injected | None
     diagnosis: Diagnosis
+    plain: frozenset[tuple[str, Entity]] = frozenset()  # what a plain list of limits accuses
+    guest: bool = False  # the guest's own recording was there too
 
     @property
     def accusations(self) -> list[Finding]:
@@ -57,6 +61,14 @@ class Trial:
         return wrong
 
     @property
+    def plain_right(self) -> int:
+        """How many accusations of the plain list are of the injected fault."""
+        wanted = self.injected
+        if wanted is None:
+            return 0
+        return sum(1 for rule, entity in self.plain if names_the_fault(rule, entity, wanted.rules, wanted.entity))
+
+    @property
     def right_accusations(self) -> int:
         """Accusations that name the injected rule and entity."""
         wanted = self.injected
@@ -77,14 +89,20 @@ def fault_names() -> list[str]:
     return list(unit_modules("fault"))
 
 
-def run_trial(size: str, seed: int, fault: str | None, folder: Path) -> Trial:
-    """Generate a capture, read it from disk as a user would, diagnose it."""
+def run_trial(size: str, seed: int, fault: str | None, folder: Path, *, guest: bool = False) -> Trial:
+    """Generate a capture, read it from disk as a user would, diagnose it.
+
+    With ``guest``, the fault strikes the first VM (or the LUN of its first disk), and that VM's guest recorded too.
+    """
     base = SIZES[size]
     fields = {name: getattr(base, name) for name in Shape.__dataclass_fields__}
     path = folder / f"{size}-{seed}-{fault or 'healthy'}.csv"
-    requests = [] if fault is None else [FaultRequest(fault)]
-    injected = generate(Shape(**{**fields, "seed": seed}), requests, path)
-    capture = import_paths([path], Request(metrics=metrics_of_rules())).capture
-    trial = Trial(size, seed, injected[0] if injected else None, diagnose(capture))
-    path.unlink()
+    requests = [] if fault is None else [FaultRequest(fault, 0 if guest else None)]
+    injected = generate(Shape(**{**fields, "seed": seed}), requests, path, guest=0 if guest else None)
+    extra = [path.with_name(f"{path.name}.{end}") for end in ("iostat.txt", "inventory.yaml")] if guest else []
+    capture = import_paths([path, *extra], Request(metrics=metrics_of_rules())).capture
+    plain = frozenset(accusations(capture))
+    trial = Trial(size, seed, injected[0] if injected else None, diagnose(capture), plain, guest)
+    for file in (path, *extra):
+        file.unlink()
     return trial

@@ -39,6 +39,19 @@ def test_the_injected_fault_is_the_top_finding(fault: str, tmp_path: Path) -> No
     assert run_trial("small", 11, fault, tmp_path).misses == []
 
 
+@pytest.mark.parametrize("fault", ["device-slow", "disk-iops-limit", "cpu-contention", "kernel-slow"])
+def test_with_the_guest_recorded_too_the_layer_below_is_still_accused(fault: str, tmp_path: Path) -> None:
+    trial = run_trial("small", 21, fault, tmp_path, guest=True)
+    assert trial.misses == []
+    assert len(trial.accusations) == 1, "what the guest sees is a symptom"
+
+
+def test_a_plain_list_of_limits_accuses_more(tmp_path: Path) -> None:
+    trial = run_trial("small", 5, "device-slow", tmp_path)
+    assert trial.plain_right >= 1
+    assert len(trial.plain) > len(trial.accusations)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_healthy_capture_accuses_nobody(seed: int, tmp_path: Path) -> None:
     assert run_trial("small", 100 + seed, None, tmp_path).misses == []

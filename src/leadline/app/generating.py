@@ -15,6 +15,7 @@ from leadline.core.errors import UsageError
 from leadline.core.finding import Window
 from leadline.generators.esxtop import write
 from leadline.generators.fault import Fault, target_count
+from leadline.generators.guest import write_inventory, write_iostat
 from leadline.generators.host_model import HostModel, Shape
 
 if TYPE_CHECKING:
@@ -84,9 +85,13 @@ def generate(
     path: Path,
     *,
     columns: int | None = None,
+    guest: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> list[Injected]:
     """Write a capture and, beside it, ``<name>.truth.yaml``; a cut-short run leaves neither.
+
+    With ``guest``, the index of a VM, also what that VM's guest recorded, ``<name>.iostat.txt``, and the inventory that
+    links its disks, ``<name>.inventory.yaml``.
 
     Raises:
         UsageError: a fault or target does not exist, a window lies outside the capture, or the width is too small.
@@ -98,6 +103,9 @@ def generate(
         write(model, aside, columns=columns, progress=progress)
         truth = {"seed": shape.seed, "host": shape.host, "faults": [fault.to_dict() for fault in injected]}
         path.with_name(f"{path.name}.truth.yaml").write_text(yaml.safe_dump(truth, sort_keys=False), encoding="utf-8")
+        if guest is not None:
+            write_iostat(model, guest, path.with_name(f"{path.name}.iostat.txt"))
+            write_inventory(model, guest, path.with_name(f"{path.name}.inventory.yaml"))
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
