@@ -78,6 +78,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     (folder / "leadline.toml").write_text("[rules.cpu-ready-high]\nwarn = 4.0\n")
     run("import", "esxtop.csv", "-o", "incident.parquet", cwd=folder)
     subprocess.run(["tar", "czf", "bundle.tar.gz", "esxtop.csv", "iostat.txt"], cwd=folder, check=True)
+    (folder / "image" / "etc").mkdir(parents=True)
     (folder / "examples").symlink_to(ROOT / "examples")
     return folder
 

@@ -17,6 +17,7 @@ KINDS = {
     "rule": "leadline.rules",
     "fault": "leadline.generators.faults",
     "collector": "leadline.collectors",
+    "target": "leadline.targets",
 }
 
 

@@ -9,6 +9,7 @@ HEADINGS = {
     "importer": ("Reads", "Sample", "Lost", "Units", "Sources"),
     "rule": ("Finds", "Why", "Do", "When it is wrong", "Sources"),
     "collector": ("Collects", "Cost", "Late or missing data", "Sources"),
+    "target": ("Changes", "Undo", "Unsafe ranges", "Sources"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
 _HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
