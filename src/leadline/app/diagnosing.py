@@ -44,11 +44,12 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     run: list[str] = []
+    present: dict[str, bool] = {}
     for name, module in rule_modules().items():
         if name in site.disabled or (rules is not None and name not in rules):
             continue
         rule = cast("Rule", module)
-        missing = missing_needs(capture, rule.META.needs)
+        missing = missing_needs(capture, rule.META.needs, present)
         if missing:
             skipped.append(Skipped(name, rule.META.layer, missing))
             continue
@@ -60,9 +61,22 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
     return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run))
 
 
-def missing_needs(capture: Capture, needs: tuple[str, ...]) -> tuple[str, ...]:
-    """The needs the capture does not meet; a metric that is all "not measured" does not meet its need."""
-    return tuple(need for need in needs if not any(_has(capture, name) for name in need.split("|")))
+def missing_needs(capture: Capture, needs: tuple[str, ...], present: dict[str, bool] | None = None) -> tuple[str, ...]:
+    """The needs the capture does not meet; a metric that is all "not measured" does not meet its need.
+
+    Args:
+        capture: looked at.
+        needs: as in `RuleMeta.needs`.
+        present: answers of earlier calls on the same capture; new ones are added.
+    """
+    known = {} if present is None else present
+
+    def has(name: str) -> bool:
+        if name not in known:
+            known[name] = _has(capture, name)
+        return known[name]
+
+    return tuple(need for need in needs if not any(has(name) for name in need.split("|")))
 
 
 def _has(capture: Capture, name: str) -> bool:
@@ -70,7 +84,8 @@ def _has(capture: Capture, name: str) -> bool:
     if dot:
         inventory = capture.inventory
         return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
-    return any(bool(np.isfinite(group.values).any()) for group in capture.of(name))
+    # Row by row: the first one that was measured answers, and most are.
+    return any(bool(np.isfinite(row).any()) for group in capture.of(name) for row in group.values)
 
 
 def told_once(findings: list[Finding]) -> list[Finding]:
