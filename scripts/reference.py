@@ -19,7 +19,13 @@ from leadline.core.vocabulary import Layer
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "reference"
-TITLES = {"rule": "Rules", "importer": "Recordings", "fault": "Faults for generated captures", "collector": "Live sources", "target": "What Leadline can change"}
+TITLES = {
+    "rule": "Rules",
+    "importer": "Recordings",
+    "fault": "Faults for generated captures",
+    "collector": "Live sources",
+    "target": "What Leadline can change",
+}
 
 
 def main() -> None:

@@ -12,7 +12,9 @@ from tests.conftest import ROOT
 RUNS = {
     "bench_import": ["--size", "400", "20", "--no-pandas", "--repeat", "1"],
     "bench_faults": ["--sizes", "small", "--seeds", "1", "--faults", "cpu-limit"],
+    "bench_report": ["--series", "400", "--samples", "20", "--repeat", "1"],
     "bench_iostat": ["--reports", "20", "--disks", "3", "--repeat", "1"],
+    "bench_audit": ["--workbook-vms", "50", "--vcenter-vms", "8", "--repeat", "1"],
 }
 
 

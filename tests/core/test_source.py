@@ -64,6 +64,18 @@ def test_whatever_it_is_packed_in(kind: str, tmp_path: Path) -> None:
     assert unpacked.exists() == (kind == "plain")
 
 
+def test_an_office_document_stays_whole(tmp_path: Path) -> None:
+    (tmp_path / "a.xlsx").write_bytes(zip_of("[Content_Types].xml", b"<Types/>"))
+    with open_sources([tmp_path / "a.xlsx"]) as sources:
+        assert [(s.path, s.named) for s in sources] == [(tmp_path / "a.xlsx", True)]
+
+
+def test_an_office_document_in_an_archive_stays_whole(tmp_path: Path) -> None:
+    (tmp_path / "b.zip").write_bytes(zip_of("a.xlsx", zip_of("[Content_Types].xml", b"<Types/>")))
+    with open_sources([tmp_path / "b.zip"]) as sources:
+        assert [s.name.removeprefix(f"{tmp_path}/") for s in sources] == ["b.zip!a.xlsx"]
+
+
 def test_files_of_folders_are_not_named_by_the_user(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(TEXT)
     with open_sources([tmp_path]) as sources:

@@ -12,6 +12,7 @@ import numpy as np
 
 from leadline.app.judging import judge
 from leadline.core.discovery import load_units
+from leadline.core.entities import Entity, machines
 from leadline.core.finding import Diagnosis, Evidence, Finding, Skipped
 from leadline.core.profile import Profile
 from leadline.core.rule import Rule, RuleContext
@@ -94,16 +95,12 @@ def told_once(findings: list[Finding]) -> list[Finding]:
     The others are named in its evidence, since two tools that agree are better than one.
     """
     kept: list[Finding] = []
+    known: dict[tuple[str, Entity], list[int]] = {}
     for finding in sorted(findings, key=lambda f: (-f.severity, -f.score)):
-        same = next(
-            (
-                i
-                for i, other in enumerate(kept)
-                if (other.rule, other.entity) == (finding.rule, finding.entity) and _same_time(other, finding)
-            ),
-            None,
-        )
+        places = known.setdefault((finding.rule, finding.entity), [])
+        same = next((i for i in places if _same_time(kept[i], finding)), None)
         if same is None:
+            places.append(len(kept))
             kept.append(finding)
         else:
             agreeing = _sources(finding) - _sources(kept[same])
@@ -121,26 +118,42 @@ def explain(findings: list[Finding], capture: Capture) -> list[Finding]:
 
     Of several explanations the one that nothing else explains is named: the root, not the link before.
     """
-    causes = [_causes(finding, findings, capture) for finding in findings]
-    unexplained = [finding for finding, own in zip(findings, causes, strict=True) if not own]
+    explaining = _by_explained(findings)
+    lineages = {f.entity: capture.inventory.full_lineage(f.entity) for f in findings}
+    causes = [_causes(finding, explaining.get(finding.rule, []), lineages) for finding in findings]
+    roots = {id(finding) for finding, own in zip(findings, causes, strict=True) if not own}
     marked = []
     for finding, own in zip(findings, causes, strict=True):
-        cause = next((other for other in own if other in unexplained), own[0] if own else None)
+        cause = next((other for other in own if id(other) in roots), own[0] if own else None)
         marked.append(
             finding if cause is None else replace(finding, caused_by=cause.rule, caused_by_entity=cause.entity)
         )
     return marked
 
 
-def _causes(finding: Finding, findings: list[Finding], capture: Capture) -> list[Finding]:
+def _by_explained(findings: list[Finding]) -> dict[str, list[Finding]]:
+    """Rule -> the findings that could explain one of it."""
     modules = rule_modules()
+    explaining: dict[str, list[Finding]] = {}
+    for finding in findings:
+        for rule in cast("Rule", modules[finding.rule]).META.explains:
+            explaining.setdefault(rule, []).append(finding)
+    return explaining
+
+
+def _causes(finding: Finding, others: list[Finding], lineages: dict[Entity, set[Entity]]) -> list[Finding]:
+    own = lineages[finding.entity]
+    own_machines = machines(own)
     return [
         other
-        for other in findings
-        if finding.rule in cast("Rule", modules[other.rule]).META.explains
-        and other.severity >= finding.severity.lowered()
+        for other in others
+        if other.severity >= finding.severity.lowered()
+        and (
+            other.entity in own
+            or finding.entity in lineages[other.entity]
+            or not own_machines.isdisjoint(lineages[other.entity])
+        )
         and _same_time(other, finding)
-        and capture.inventory.related(other.entity, finding.entity)
     ]
 
 

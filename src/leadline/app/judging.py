@@ -39,7 +39,7 @@ def _judge_layer(
         state, reason = LayerState.CONVICTED, causes[0].summary
     elif any(f.severity >= Severity.MEDIUM for f in causes):
         state, reason = LayerState.SUSPECTED, causes[0].summary
-    elif not examining and not own:
+    elif not examining:
         state, reason = LayerState.NOT_EXAMINED, _missing(layer, skipped)
     elif own and own[0].is_symptom:
         state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {own[0].caused_by}"

@@ -88,13 +88,15 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
     Raises:
         ToolError: it cannot be reached, its certificate is not trusted, or it refuses the login.
     """
+    from pyVmomi import vmodl  # noqa: PLC0415 - see _connect
+
     session = _connect(access)
     try:
         builder = CaptureBuilder(f"vcenter:{access.host}", "vcenter", META.tool)
         content = session.RetrieveContent()
         _fill(content, builder, progress)
         return builder.build(host=access.host, tool_version=content.about.version)
-    except (*_faults(), OSError, KeyError) as error:
+    except (vmodl.MethodFault, OSError, KeyError) as error:
         raise ToolError(
             access.host,
             found=f"an answer that broke off ({type(error).__name__})",
@@ -103,12 +105,6 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
         ) from error
     finally:
         _disconnect(session)
-
-
-def _faults() -> tuple[type[Exception], ...]:
-    from pyVmomi import vmodl  # noqa: PLC0415 - see _connect
-
-    return (vmodl.MethodFault,)
 
 
 def _connect(access: Access) -> Any:  # noqa: ANN401 - pyVmomi makes its types at run time

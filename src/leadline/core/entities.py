@@ -9,7 +9,7 @@ from typing import Any
 from leadline.core.vocabulary import EntityKind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entity:
     """Something that has metrics or settings: its kind, its name and what it is part of.
 
@@ -23,6 +23,24 @@ class Entity:
     kind: EntityKind
     name: str
     parent: Entity | None = None
+    _hash: int = field(init=False, repr=False)  # an entity is looked up far more often than it is made
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_hash", hash((self.kind, self.name, self.parent)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Entity) or self._hash != other._hash:
+            return False
+        return self.kind is other.kind and self.name == other.name and self.parent == other.parent
+
+    def __reduce__(self) -> tuple[type[Entity], tuple[EntityKind, str, Entity | None]]:
+        # Another process hashes names otherwise: made anew there.
+        return Entity, (self.kind, self.name, self.parent)
 
     def __str__(self) -> str:
         own = f"{self.kind.value}:{self.name}"
@@ -95,6 +113,8 @@ class Inventory:
     facts: dict[Entity, dict[str, Fact]] = field(default_factory=dict)
     links: dict[Entity, Entity] = field(default_factory=dict)  # guest -> its VM
     _children: dict[Entity, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _vms: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _members: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _counted: int = field(default=-1, init=False, repr=False, compare=False)
 
     def add(self, entity: Entity, source: str, /, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
@@ -133,34 +153,61 @@ class Inventory:
 
     def children(self, parent: Entity, kind: EntityKind | None = None) -> list[Entity]:
         """Direct children of an entity, of one kind or of all."""
-        if self._counted != len(self.facts):  # entities are only ever added
-            self._children = {}
-            for entity in self.facts:
-                if entity.parent is not None:
-                    self._children.setdefault(entity.parent, []).append(entity)
-            self._counted = len(self.facts)
+        self._index()
         return [e for e in self._children.get(parent, []) if kind is None or e.kind is kind]
 
     def vm_of(self, guest: Entity) -> Entity | None:
         """The VM a guest runs in: as linked, else the only VM with the guest's name (case and domain ignored)."""
         if guest in self.links:
             return self.links[guest]
-        short = guest.name.split(".")[0].casefold()
-        same = [vm for vm in self.of_kind(EntityKind.VM) if vm.name.split(".")[0].casefold() == short]
+        self._index()
+        same = self._vms.get(_short(guest.name), [])
         return same[0] if len(same) == 1 else None
+
+    def _index(self) -> None:
+        """Children by parent and VMs by short name, made anew when entities were added; none is ever taken away."""
+        if self._counted == len(self.facts):
+            return
+        self._children, self._vms, self._members = {}, {}, {}
+        for entity, facts in self.facts.items():
+            if entity.parent is not None:
+                self._children.setdefault(entity.parent, []).append(entity)
+            if entity.kind is EntityKind.VM:
+                self._vms.setdefault(_short(entity.name), []).append(entity)
+            if entity.kind is EntityKind.HOST and "cluster" in facts:
+                self._members.setdefault(str(facts["cluster"].value), []).append(entity)
+        self._counted = len(self.facts)
 
     def related(self, one: Entity, other: Entity) -> bool:
         """Whether one is the other, part of the other, or they are a guest (part) and its VM (part) or VM's host."""
-        ones, others = self._full_lineage(one), self._full_lineage(other)
-        return one in others or other in ones or bool(_machines(ones) & _machines(others))
+        ones, others = self.full_lineage(one), self.full_lineage(other)
+        return one in others or other in ones or bool(machines(ones) & machines(others))
 
-    def _full_lineage(self, entity: Entity) -> set[Entity]:
+    def full_lineage(self, entity: Entity) -> set[Entity]:
+        """An entity, its ancestors, its guest's VM and that one's ancestors, and the devices its disks lie on."""
         lineage = list(entity.lineage())
         guest = entity.ancestor(EntityKind.GUEST)
         vm = self.vm_of(guest) if guest is not None else None
         if vm is not None:
             lineage.extend(vm.lineage())
-        return set(lineage) | self._stores_of(entity, vm or entity.ancestor(EntityKind.VM))
+        vm = vm or entity.ancestor(EntityKind.VM)
+        host = (vm or entity).ancestor(EntityKind.HOST)
+        cluster = None if host is None else self.get(host, "cluster")
+        if cluster is not None:
+            lineage.append(Entity(EntityKind.CLUSTER, str(cluster)))
+        stores = self._stores_of(entity, vm)
+        return set(lineage) | stores | self._disk_groups_of(vm, cluster, stores)
+
+    def _disk_groups_of(self, vm: Entity | None, cluster: object, stores: set[Entity]) -> set[Entity]:
+        """Disk groups of the whole cluster, where a VM's objects may be, unless its datastores are known not to be vSAN."""
+        if vm is None or cluster is None:
+            return set()
+        types = {self.get(store, "type") for store in stores if store.kind is EntityKind.DATASTORE}
+        if types and not types & {None, "vsan"}:
+            return set()
+        self._index()
+        members = self._members.get(str(cluster), ())
+        return {group for host in members for group in self.children(host, EntityKind.DISK_GROUP)}
 
     def _stores_of(self, entity: Entity, vm: Entity | None) -> set[Entity]:
         """Devices and datastores a disk (or any disk of a machine) lies on; where none is named, any of the host's."""
@@ -178,7 +225,12 @@ class Inventory:
         return named or {e for k, _ in kinds for e in self.children(host, k)}
 
 
-def _machines(lineage: set[Entity]) -> set[Entity]:
+def _short(name: str) -> str:
+    return name.split(".", maxsplit=1)[0].casefold()
+
+
+def machines(lineage: set[Entity]) -> set[Entity]:
+    """The VMs and guests of a lineage."""
     return {entity for entity in lineage if entity.kind in (EntityKind.VM, EntityKind.GUEST)}
 
 

@@ -21,6 +21,9 @@ from leadline.core.vocabulary import EntityKind, Role
 
 # Which lists of parts an entity may have, and what kind the parts are. Ordered from leaf to root.
 PARTS: dict[EntityKind, dict[str, EntityKind]] = {
+    EntityKind.VIRTUAL_SWITCH: {
+        "port_groups": EntityKind.PORT_GROUP,
+    },
     EntityKind.VM: {
         "adapters": EntityKind.ADAPTER,
         "disks": EntityKind.VIRTUAL_DISK,
@@ -31,6 +34,7 @@ PARTS: dict[EntityKind, dict[str, EntityKind]] = {
         "devices": EntityKind.DEVICE,
         "adapters": EntityKind.ADAPTER,
         "nics": EntityKind.NIC,
+        "switches": EntityKind.VIRTUAL_SWITCH,
         "datastores": EntityKind.DATASTORE,
         "disk_groups": EntityKind.DISK_GROUP,
         "numa_nodes": EntityKind.NUMA_NODE,
@@ -47,6 +51,7 @@ TOP = {
     "vms": EntityKind.VM,  # VMs whose host is not known
     "guests": EntityKind.GUEST,
     "datastores": EntityKind.DATASTORE,
+    "switches": EntityKind.VIRTUAL_SWITCH,  # distributed switches
 }
 _STRICT = ConfigDict(extra="forbid")
 

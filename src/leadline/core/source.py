@@ -130,7 +130,10 @@ class _Opener:
         if depth >= DEPTH_MAX:
             yield source
         elif magic.startswith(b"PK\x03\x04"):
-            yield from self._zip(source, depth)
+            if _is_office_document(source.path):
+                yield source
+            else:
+                yield from self._zip(source, depth)
         elif magic[257:262] == b"ustar":
             yield from self._tar(source, depth)
         else:
@@ -174,6 +177,15 @@ class _Opener:
                     )
                 target.write(chunk)
         return path
+
+
+def _is_office_document(path: Path) -> bool:
+    """Whether a zip archive is one document, such as a workbook, and not a bundle of recordings.
+
+    Source: ECMA-376 part 2, Open Packaging Conventions: every package holds ``[Content_Types].xml``.
+    """
+    with zipfile.ZipFile(path) as archive:
+        return "[Content_Types].xml" in archive.namelist()
 
 
 def _decompressor(magic: bytes) -> Callable[[Path], IO[bytes]] | None:

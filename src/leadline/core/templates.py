@@ -51,6 +51,7 @@ class Over:
             for values sampled so often that single ones jump.
         warn: name of the warning limit, where a rule has several.
         crit: name of the critical limit.
+        unit: of what ``value`` computes or a rule computed itself, where it is not the metric's.
     """
 
     metric: str
@@ -65,6 +66,7 @@ class Over:
     mostly: bool = False
     warn: str = "warn"
     crit: str = "crit"
+    unit: str = ""
 
 
 def over_threshold(context: RuleContext, spec: Over) -> Iterator[Finding]:
@@ -119,7 +121,7 @@ def joined(findings: list[Finding], gap_s: float) -> Finding:
 def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Episode], spec: Over) -> Finding:
     """One finding of an entity from the episodes of it and its parts; the worst parts are the evidence."""
     warn = context.limit(spec.warn)
-    unit = episodes[0].group.unit
+    unit = spec.unit or episodes[0].group.unit
     # What the whole itself shows is the mean of its parts: it adds nothing where parts were recorded.
     episodes = [e for e in episodes if e.entity != owner] or episodes
     worst = sorted(episodes, key=lambda e: _distance(context, e, spec), reverse=True)
@@ -162,17 +164,159 @@ def by_setting(
     kind: EntityKind,
     setting: str,
     judge: Callable[[Entity, Fact], tuple[str, Severity] | None],
+    beside: tuple[str, ...] = (),
 ) -> Iterator[Finding]:
-    """Findings of entities whose setting is judged bad: ``judge`` returns summary and severity, or None."""
+    """Findings of entities whose setting is judged bad: ``judge`` returns summary and severity, or None.
+
+    Other settings of the entity that the judgement rests on, named in ``beside``, are evidence too.
+    """
     for entity in context.inventory.of_kind(kind):
         fact = context.inventory.fact(entity, setting)
         verdict = None if fact is None else judge(entity, fact)
         if fact is None or verdict is None:
             continue
         summary, severity = verdict
-        evidence = Evidence(f"{setting} of {entity.label()} is {fact.value}", entity=entity, source=fact.source)
+        evidence = setting_evidence(context, entity, setting, *beside)
         guessed = (f"{setting} of {entity.label()}",) if fact.guessed else ()
-        yield context.finding(entity, summary, [evidence], severity=severity, guessed=guessed)
+        yield context.finding(entity, summary, evidence, severity=severity, guessed=guessed)
+
+
+def setting_evidence(context: RuleContext, entity: Entity, *settings: str) -> list[Evidence]:
+    """Evidence of the settings of an entity that are known, in the order asked for."""
+    facts = [(name, context.inventory.fact(entity, name)) for name in settings]
+    return [
+        Evidence(f"{name} of {entity.label()} is {worded(fact.value)}", entity=entity, source=fact.source)
+        for name, fact in facts
+        if fact is not None
+    ]
+
+
+def worded(value: object) -> str:
+    """The value of a setting for people, as an inventory file writes it.
+
+    >>> worded(4096.0), worded(False), worded({"vmk1": 1.0, "vmk2": 2.0}), worded([])
+    ('4096', 'false', 'vmk1: 1, vmk2: 2', 'empty')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {worded(item)}" for name, item in value.items()) or "empty"
+    if isinstance(value, list | tuple):
+        return ", ".join(worded(item) for item in value) or "empty"
+    return str(value)
+
+
+def flag_is(
+    context: RuleContext,
+    setting: tuple[EntityKind, str],
+    bad: bool,
+    says: str,
+    keep: Callable[[Entity], bool] | None = None,
+) -> Iterator[Finding]:
+    """Findings of entities whose flag has the bad value, at META's severity.
+
+    Args:
+        context: of the rule.
+        setting: kind of entity and name of the flag.
+        bad: the value that is found fault with.
+        says: the summary; ``{name}`` stands for the entity.
+        keep: leaves entities out (True keeps).
+    """
+
+    def judge(entity: Entity, fact: Fact) -> tuple[str, Severity] | None:
+        if bool(fact.value) is not bad or (keep is not None and not keep(entity)):
+            return None
+        return says.format(name=entity.label()), context.meta.severity
+
+    yield from by_setting(context, setting[0], setting[1], judge)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLimit:
+    """A setting, or a number made from settings, beyond a limit.
+
+    The rule's META gives thresholds ``warn`` and, optionally, ``crit``, both in the unit of what is compared.
+
+    Attributes:
+        kind: kind of entity.
+        setting: the setting looked at; entities without it are left out.
+        noun: how the summary calls it: "free space".
+        below: bad is below the limit, not above.
+        value: computes what is compared; None leaves the entity out. The setting's own value when not given.
+        keep: leaves entities out (True keeps).
+        warn: name of the warning limit, where a rule has several.
+        crit: name of the critical limit.
+    """
+
+    kind: EntityKind
+    setting: str
+    noun: str
+    below: bool = False
+    value: Callable[[RuleContext, Entity], float | None] | None = None
+    keep: Callable[[RuleContext, Entity], bool] | None = None
+    warn: str = "warn"
+    crit: str = "crit"
+
+
+def setting_over(context: RuleContext, spec: SettingLimit) -> Iterator[Finding]:
+    """Findings of entities whose setting is beyond its warning limit; a value at the limit is not.
+
+    Severity is META's beyond the critical limit (or when there is none), one lower otherwise.
+    """
+    warn, unit = context.limit(spec.warn), context.meta.thresholds[spec.warn].unit
+    crit = context.limit(spec.crit) if context.has_limit(spec.crit) else warn
+    for entity in context.inventory.of_kind(spec.kind):
+        fact = context.inventory.fact(entity, spec.setting)
+        if fact is None or (spec.keep is not None and not spec.keep(context, entity)):
+            continue
+        value = float(fact.value) if spec.value is None else spec.value(context, entity)
+        if value is None or not (value < warn if spec.below else value > warn):
+            continue
+        critical = value < crit if spec.below else value > crit
+        ratio = (warn / value if value else SCORE_MAX) if spec.below else (value / warn if warn else SCORE_MAX)
+        side = "below" if spec.below else "above"
+        statement = f"{spec.noun} of {entity.label()} is {show(value, unit)}, {side} {show(warn, unit)}"
+        yield context.finding(
+            entity,
+            f"{spec.noun[0].upper()}{spec.noun[1:]} of {entity.label()} is {show(value, unit)} "
+            f"(limit {show(warn, unit)})",
+            [Evidence(statement, entity=entity, value=value, threshold=warn, unit=unit, source=fact.source)],
+            severity=context.meta.severity if critical else context.meta.severity.lowered(),
+            score=min(max(ratio, 0.0), SCORE_MAX),
+            guessed=(f"{spec.setting} of {entity.label()}",) if fact.guessed else (),
+        )
+
+
+def of_facts(
+    context: RuleContext,
+    entity: Entity,
+    summary: str,
+    facts: Iterable[tuple[Entity | None, str]],
+    *,
+    severity: Severity | None = None,
+) -> Finding:
+    """A finding whose evidence is settings of one or several entities, and which says which of them are guesses.
+
+    Args:
+        context: of the rule.
+        entity: what is accused.
+        summary: what was found.
+        facts: entity and setting of each; those that are not known are left out.
+        severity: META's unless given.
+    """
+    evidence, guessed = [], []
+    for owner, setting in facts:
+        fact = None if owner is None else context.inventory.fact(owner, setting)
+        if owner is None or fact is None:
+            continue
+        whole = isinstance(fact.value, float) and fact.value.is_integer()
+        shown = int(fact.value) if whole else fact.value
+        evidence.append(Evidence(f"{setting} of {owner.label()} is {shown}", entity=owner, source=fact.source))
+        if fact.guessed:
+            guessed.append(f"{setting} of {owner.label()}")
+    return context.finding(entity, summary, evidence, severity=severity, guessed=guessed)
 
 
 @dataclass(frozen=True, slots=True)

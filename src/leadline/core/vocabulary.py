@@ -41,6 +41,8 @@ class EntityKind(StrEnum):
     DISK_GROUP = "disk-group"
     NIC = "nic"
     PORT = "port"
+    VIRTUAL_SWITCH = "virtual-switch"  # of a host; a distributed one has no parent
+    PORT_GROUP = "port-group"
     DATABASE = "database"
     JOB = "job"  # a load generator's job: fio job, pgbench run, vdbench host
 

@@ -155,6 +155,8 @@ _BY_OBJECT: dict[str, Mapping[str, Field]] = {
     "Vcpu": {
         **{counter: Field(metric, "pct") for counter, metric in _WORLD_COUNTERS.items()},
         "Switches/sec": Field("cpu_switches_per_s", "per_s"),
+        "Migrates/sec": Field("cpu_migrations_per_s", "per_s"),
+        "Quantum Expires/sec": Field("cpu_quantum_expirations_per_s", "per_s"),
     },
     **{name: {**_RATES, **_QUEUES, **_LATENCIES} for name in _DISK_OBJECTS},
     "Physical Disk NFS Volume": {

@@ -50,6 +50,7 @@ META = RuleMeta(
         "disk_reads_per_s",
         "disk_writes_per_s",
     ),
+    explains=("db-component-response-time",),
     thresholds={
         "warn": Threshold(2.0, "ms", _SLIDES),
         "crit": Threshold(5.0, "ms", _SLIDES),

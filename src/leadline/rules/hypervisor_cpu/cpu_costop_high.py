@@ -44,7 +44,13 @@ META = RuleMeta(
         "crit": Threshold(3.0, "pct", "Yellow-Bricks esxtop thresholds"),
         "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
     },
-    explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time", "net-drops-vm-port"),
+    explains=(
+        "guest-run-queue-high",
+        "guest-load-average-per-core",
+        "guest-steal-time",
+        "net-drops-vm-port",
+        "cpu-latency-high",
+    ),
 )
 
 _SPEC = Over(

@@ -55,6 +55,7 @@ META = RuleMeta(
         "guest-load-average-per-core",
         "guest-steal-time",
         "net-drops-vm-port",
+        "cpu-latency-high",
     ),
 )
 

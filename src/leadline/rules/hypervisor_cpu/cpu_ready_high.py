@@ -51,6 +51,8 @@ META = RuleMeta(
         "guest-steal-time",
         "guest-cpu-looks-idle-host-saturated",
         "net-drops-vm-port",
+        "cpu-latency-high",
+        "db-component-response-time",
     ),
 )
 

@@ -42,7 +42,7 @@ META = RuleMeta(
         "crit": Threshold(5.0, "pct", "Yellow-Bricks esxtop thresholds"),
         "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
     },
-    explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time"),
+    explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time", "cpu-vmwait-high"),
     clears=False,  # no waiting for swap says nothing about contention for cores
 )
 

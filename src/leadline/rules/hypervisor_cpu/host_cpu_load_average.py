@@ -50,6 +50,7 @@ META = RuleMeta(
         "guest-load-average-per-core",
         "guest-steal-time",
         "net-drops-vm-port",
+        "cpu-latency-high",
     ),
 )
 

@@ -59,6 +59,8 @@ META = RuleMeta(
         "guest-load-average-per-core",
         "guest-steal-time",
         "net-drops-vm-port",
+        "cpu-latency-high",
+        "db-component-response-time",
     ),
 )
 

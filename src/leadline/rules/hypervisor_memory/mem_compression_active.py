@@ -43,6 +43,7 @@ META = RuleMeta(
         "cache": Threshold(0.0, "mib", "Yellow-Bricks esxtop thresholds"),
         "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
     },
+    explains=("mem-latency-high",),
     clears=False,  # without compression a host may still balloon or swap
     judgement=True,
 )

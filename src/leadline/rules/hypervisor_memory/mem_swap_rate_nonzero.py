@@ -51,6 +51,8 @@ META = RuleMeta(
     explains=(
         "cpu-swpwt-high",
         "mem-compression-active",
+        "mem-swapped-nonzero",
+        "mem-latency-high",
         "guest-run-queue-high",
         "guest-load-average-per-core",
         "guest-steal-time",

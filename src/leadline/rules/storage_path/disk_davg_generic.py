@@ -56,6 +56,10 @@ META = RuleMeta(
         "guest-blocked-processes",
         "guest-load-average-per-core",
         "db-log-write-latency",
+        "db-data-read-latency",
+        "db-storage-latency-iris-read",
+        "db-storage-latency-iris-journal",
+        "db-iris-write-daemon-cycle",
     ),
 )
 _JUDGED_BY_ROLE = (Role.WAL, Role.DATA)

@@ -61,6 +61,8 @@ META = RuleMeta(
         "guest-blocked-processes",
         "guest-load-average-per-core",
         "db-log-write-latency",
+        "db-storage-latency-iris-journal",
+        "db-iris-write-daemon-cycle",
     ),
 )
 

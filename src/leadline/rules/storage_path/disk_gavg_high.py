@@ -65,6 +65,10 @@ META = RuleMeta(
         "guest-blocked-processes",
         "guest-load-average-per-core",
         "db-log-write-latency",
+        "db-data-read-latency",
+        "db-storage-latency-iris-read",
+        "db-storage-latency-iris-journal",
+        "db-iris-write-daemon-cycle",
     ),
 )
 _WARN = {Role.WAL: "wal_warn", Role.DATA: "data_warn"}

@@ -44,7 +44,16 @@ META = RuleMeta(
         "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
         "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
     },
-    explains=("disk-gavg-high", "guest-disk-await-high", "guest-iowait-high", "guest-blocked-processes"),
+    explains=(
+        "disk-gavg-high",
+        "guest-disk-await-high",
+        "guest-iowait-high",
+        "guest-blocked-processes",
+        "db-data-read-latency",
+        "db-storage-latency-iris-read",
+        "db-storage-latency-iris-journal",
+        "db-iris-write-daemon-cycle",
+    ),
 )
 
 _SPEC = Over(

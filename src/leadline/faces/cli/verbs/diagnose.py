@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -33,6 +34,8 @@ Examples:
   leadline diagnose bundle.tar.gz --fail-on high
 
   leadline diagnose esxtop.csv --baseline incident.parquet
+
+  leadline diagnose esxtop.csv iostat.txt --html report.html --anonymize
 """
 FINDINGS_EXIT = 1
 
@@ -49,6 +52,13 @@ def command(
         list[Path] | None,
         typer.Option(help="Recordings of another time: say what changed since. Repeatable.", show_default=False),
     ] = None,
+    html: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write a report in one file, for browser, paper or mail.", show_default=False
+        ),
+    ] = None,
+    anonymize: Annotated[bool, typer.Option("--anonymize", help="Replace names and addresses in the report.")] = False,
     profile: ProfileFile = None,
     timezone: Timezone = None,
     date: Date = None,
@@ -62,11 +72,12 @@ def command(
     """
     from leadline.app.diagnosing import diagnose, metrics_of_rules
 
+    _check_report(html, anonymize=anonymize)
     site = profile_of(profile)
+    # The report lets every series be looked at; without it only what rules read is worth the reading.
+    metrics = metrics_of_rules() if html is None else None
     offsets = {**site.clock_offsets, **offsets_of(clock_offset)}
-    reading = partial(
-        read_paths, metrics=metrics_of_rules(), timezone=timezone, date=date, offsets=offsets, quiet=quiet
-    )
+    reading = partial(read_paths, metrics=metrics, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
     imported = reading(paths)
     diagnosis = diagnose(imported.capture, site)
     comparison = None
@@ -89,5 +100,28 @@ def command(
         show_diagnosis(out, diagnosis, imported.capture, everything=all_findings)
         if comparison is not None:
             show_comparison(out, comparison, everything=all_findings)
+    if html is not None:
+        from leadline.faces.report import write_report
+
+        size_bytes = write_report(html, diagnosis, imported, site, anonymize=anonymize)
+        if not quiet:
+            sys.stderr.write(f"report: {html} ({size_bytes / 1e6:.1f} MB)\n")
     if fails(diagnosis, fail_on):
         raise typer.Exit(FINDINGS_EXIT)
+
+
+def _check_report(html: Path | None, *, anonymize: bool) -> None:
+    """Refuse what cannot be written before anything is read.
+
+    Raises:
+        UsageError: nothing is to be anonymised, or the report cannot be written where it should be.
+    """
+    from leadline.core.errors import UsageError
+    from leadline.faces.report import check_writable
+
+    if html is not None:
+        check_writable(html)
+    elif anonymize:
+        raise UsageError(
+            "--anonymize", found="no report is written", expected="--html FILE", advice="Add --html report.html."
+        )

@@ -1,0 +1,115 @@
+"""A quiesced snapshot was taken of a database VM under load.
+
+Finds:
+    Quiesced snapshots (events of the VM) of VMs that are not known to run Windows, taken while the VM did more than
+    half of its peak of I/O operations, and at least 50 per second.
+
+Why:
+    To quiesce, the guest flushes and freezes its filesystems. Under load the flush takes long and every write waits for
+    it; the VM looks hung until the snapshot is there, and clients time out.
+
+Do:
+    Back up the database by its own means, or freeze it by scripts in the guest (pre-freeze, post-thaw) that checkpoint
+    first; take snapshots without quiescing, and off the busy hours.
+
+When it is wrong:
+    On Windows VSS freezes for seconds at most; it is left out. With most of the load being reads little is flushed.
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): under heavy I/O a Linux
+    VM may appear hung while snapshots run. VMware KB 5962168: VMs freeze under load with quiesced snapshots. VMware
+    KB 1025279.
+    Judgement: half of the peak (95th percentile) over the minute before stands for "load"; effects are looked for in
+    the minute after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.core.capture import SeriesGroup
+from leadline.core.disks import io_rate, is_whole
+from leadline.core.entities import Entity
+from leadline.core.events import events_of
+from leadline.core.finding import Evidence, Finding, Window
+from leadline.core.guest_settings import is_windows
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.timeline import whole_of_parts, window_mean
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="DST184",
+    layer=Layer.DATASTORE,
+    severity=Severity.HIGH,
+    catalogue=("backup-quiesced-snapshot-freeze",),
+    needs=("vm.events", "disk_iops|disk_reads_per_s|disk_writes_per_s"),
+    uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
+    thresholds={
+        "share": Threshold(0.5, "ratio", "Judgement: more than half of the peak is load"),
+        "load_min": Threshold(50.0, "per_s", "Judgement: below it little waits to be flushed"),
+        "window": Threshold(60.0, "s", "Judgement: flush and freeze take up to a minute"),
+    },
+    explains=("guest-blocked-processes", "guest-disk-await-high", "guest-iowait-high", "db-log-write-latency"),
+    clears=False,
+)
+_PEAK = 0.95
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """One finding per VM; every such snapshot is evidence."""
+    for vm in context.inventory.of_kind(EntityKind.VM):
+        taken = [moment.time_ns for moment in events_of(context.inventory, vm, {"snapshot-quiesced"})]
+        if not taken or _runs_windows(context, vm):
+            continue
+        loaded = _under_load(context, vm, taken)
+        if loaded:
+            length = round(context.limit("window") * 1e9)
+            summary = f"A quiesced snapshot of {vm.label()} was taken under load"
+            windows = [Window(time, time + length) for time in loaded]
+            yield context.finding(vm, summary, list(loaded.values()), windows=windows)
+
+
+def _under_load(context: RuleContext, vm: Entity, taken: list[int]) -> dict[int, Evidence]:
+    """The snapshots taken under load, by their time, with the numbers."""
+    found: dict[int, Evidence] = {}
+    for group in _rates(context, vm):
+        measured = group.values[0][np.isfinite(group.values[0])]
+        peak = float(np.quantile(measured, _PEAK)) if measured.size else float("nan")
+        ends = np.array(taken, dtype=np.int64)
+        before = window_mean(group, ends - round(context.limit("window") * 1e9), ends)[0]
+        limit = max(peak * context.limit("share"), context.limit("load_min"))
+        for time, rate in zip(taken, before.tolist(), strict=True):
+            if rate > limit:
+                said = f"{rate:,.0f} I/O operations per second before the snapshot; the peak is {peak:,.0f}"
+                found.setdefault(time, Evidence(said, "disk_iops", vm, "mean", rate, limit, "per_s"))
+    return found
+
+
+def _rates(context: RuleContext, vm: Entity) -> list[SeriesGroup]:
+    """Operations per second of the VM's disks together: of its virtual disks, else of its guest's block devices."""
+    for disk, machine in ((EntityKind.VIRTUAL_DISK, EntityKind.VM), (EntityKind.BLOCK_DEVICE, EntityKind.GUEST)):
+        found: list[SeriesGroup] = []
+        for metric in ("disk_iops", "disk_writes_per_s"):
+            for group in [] if found else context.of(metric, disk):
+                rate = io_rate(context, group)
+                rows = [i for i, e in enumerate(group.entities) if _belongs(context, e, vm) and is_whole(context, e)]
+                if rate is not None and rows:
+                    part = replace(group, values=rate).take(rows)
+                    found.append(whole_of_parts(part, machine, np.nansum))
+        if found:
+            return found
+    return []
+
+
+def _belongs(context: RuleContext, disk: Entity, vm: Entity) -> bool:
+    guest = disk.ancestor(EntityKind.GUEST)
+    return disk.ancestor(EntityKind.VM) == vm if guest is None else context.inventory.vm_of(guest) == vm
+
+
+def _runs_windows(context: RuleContext, vm: Entity) -> bool:
+    guests = [guest for guest in context.inventory.of_kind(EntityKind.GUEST) if context.inventory.vm_of(guest) == vm]
+    told = "windows" in str(context.inventory.get(vm, "guest_os") or "").casefold()
+    return told or any(is_windows(context.inventory, guest) for guest in guests)

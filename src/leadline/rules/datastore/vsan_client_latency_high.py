@@ -1,0 +1,96 @@
+"""VMs wait long for vSAN.
+
+Finds:
+    Read or write latency as vSAN's clients, the VMs, see it above 10 ms (warning) or 20 ms (critical) for at least
+    60 s; on rotating capacity disks above 30 ms or 60 ms. Writes count from 5 ms where a disk with the role WAL lies on
+    that vSAN. Only samples with 50 or more operations per second count, where the rate was recorded.
+
+Why:
+    This is the latency the guest gets: network, remote copies, cache and capacity tier together. A write is finished
+    when every copy has it, so the slowest host of the cluster is in every commit.
+
+Do:
+    Go down in order: the guest's own load, the cluster, the host, the disk group, then network and kernel. Compare
+    with the latency of the backend: if the backend is quick, the network or a limit adds the rest. Findings of
+    congestion, device latency, resync, loss or CPU on the same hosts name the cause.
+
+When it is wrong:
+    Latency follows block size: backups and scans with 512 KiB requests are slow and well. An IOPS limit makes latency
+    that is none (vsan-iops-limit-latency-artifact). Whether the capacity tier is rotating is taken from the inventory.
+
+Sources:
+    vmgu.ru articles on vSphere, vSAN and StarWind performance: latency at the guest is the symptom to start from, read
+    by block size and pattern.
+    VMware Aria Operations, vSAN contention dashboard, and RVC vSAN Observer graphs.js: limits.
+    Judgement: on rotating disks critical is twice the warning, as on flash; 60 s is two samples of 30 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+from leadline.core.entities import Entity
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_any
+from leadline.core.vocabulary import Layer, Role, Severity
+from leadline.core.vsan import SYMPTOMS_ABOVE, capacity_medium, cluster_of, database_disks
+
+_SOURCE = "VMware Aria Operations vSAN contention dashboard; RVC vSAN Observer graphs.js"
+
+META = RuleMeta(
+    code="DST102",
+    layer=Layer.DATASTORE,
+    severity=Severity.HIGH,
+    catalogue=("vsan-client-latency-high",),
+    needs=("vsan_client_latency_us_read|vsan_client_latency_us_write",),
+    uses=("vsan_client_iops",),
+    thresholds={
+        "warn": Threshold(10_000.0, "us", _SOURCE),
+        "crit": Threshold(20_000.0, "us", _SOURCE),
+        "warn_log": Threshold(5_000.0, "us", _SOURCE),
+        "warn_hybrid": Threshold(30_000.0, "us", _SOURCE),
+        "crit_hybrid": Threshold(60_000.0, "us", "Judgement: twice the warning, as on flash"),
+        "load_min": Threshold(50.0, "per_s", "Judgement: an average of few operations says nothing"),
+        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+    },
+    explains=("vsan-oio-high", *SYMPTOMS_ABOVE),
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per cluster and host; reads and writes are one finding."""
+    inventory = context.inventory
+
+    @cache
+    def logs_on(cluster: Entity) -> bool:
+        return bool(database_disks(inventory, cluster, Role.WAL))
+
+    def hybrid(_: RuleContext, entity: Entity) -> bool:
+        return capacity_medium(inventory, entity) == "hdd"
+
+    def quick(_: RuleContext, entity: Entity) -> bool:
+        return not hybrid(context, entity)
+
+    def with_log(_: RuleContext, entity: Entity) -> bool:
+        return quick(context, entity) and logs_on(cluster_of(inventory, entity) or entity)
+
+    def without_log(_: RuleContext, entity: Entity) -> bool:
+        return quick(context, entity) and not with_log(context, entity)
+
+    load = ("vsan_client_iops",)
+    read, write = "vsan_client_latency_us_read", "vsan_client_latency_us_write"
+    reads, writes = "read latency of vSAN", "write latency of vSAN"
+    rotating = Over(read, reads, load=load, keep=hybrid, warn="warn_hybrid", crit="crit_hybrid")
+    yield from over_any(
+        context,
+        (
+            Over(read, reads, load=load, keep=quick),
+            rotating,
+            Over(write, writes, load=load, keep=without_log),
+            Over(write, writes, load=load, keep=with_log, warn="warn_log"),
+            replace(rotating, metric=write, noun=writes),
+        ),
+    )

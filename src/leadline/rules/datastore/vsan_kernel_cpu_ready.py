@@ -1,0 +1,59 @@
+"""The hypervisor's own vSAN threads wait for a CPU.
+
+Finds:
+    Ready time of vSAN's kernel worlds on a host above 1 % (medium) or 5 % (high) for at least 60 s.
+
+Why:
+    vSAN computes checksums, parity and compression and moves every packet on the host's CPUs. When its threads queue
+    behind VMs, I/O of the whole cluster waits for that host, while its disks and network look idle.
+
+Do:
+    Relieve the host's CPUs: move VMs, take vCPUs from oversized ones, set the power policy to high performance, add
+    cores. Clear this before blaming disks or network of that host.
+
+When it is wrong:
+    A short burst at the start of a rebuild is no lasting lack. Thread and metric names differ between versions; the
+    highest of them is used.
+
+Sources:
+    VMware Aria Operations, vSAN contention dashboard: limits for ready time of vSAN's worlds.
+    Judgement: 60 s is two samples of 30 s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import Layer, Severity
+from leadline.core.vsan import SYMPTOMS_ABOVE
+
+_ARIA = "VMware Aria Operations vSAN contention dashboard"
+
+META = RuleMeta(
+    code="DST110",
+    layer=Layer.DATASTORE,
+    severity=Severity.HIGH,
+    catalogue=("vsan-kernel-cpu-ready",),
+    needs=("vsan_kernel_ready_pct",),
+    thresholds={
+        "warn": Threshold(1.0, "pct", _ARIA),
+        "crit": Threshold(5.0, "pct", _ARIA),
+        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+    },
+    explains=(
+        "vsan-net-drops",
+        "vsan-client-latency-high",
+        "vsan-latency-stddev-high",
+        "vsan-oio-high",
+        *SYMPTOMS_ABOVE,
+    ),
+    clears=False,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per host."""
+    yield from over_threshold(context, Over("vsan_kernel_ready_pct", "CPU ready time of vSAN's kernel worlds"))

@@ -1,0 +1,47 @@
+"""Virtuozzo Storage has too few metadata servers.
+
+Finds:
+    Virtuozzo Storage clusters with fewer than 5 metadata servers (medium) or fewer than 3 (high).
+
+Why:
+    The metadata servers decide by majority. With three one may fail, with five two; with fewer than three the first
+    failure stops all I/O of the cluster.
+
+Do:
+    Run five on different nodes, three on a small cluster, with their journals on SSD.
+
+When it is wrong:
+    A cluster of three or four nodes cannot do better than three.
+
+Sources:
+    Virtuozzo Storage performance tests: three on six nodes. Virtuozzo Hybrid Infrastructure general requirements: three
+    to five.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import SettingLimit, setting_over
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="DST144",
+    layer=Layer.DATASTORE,
+    severity=Severity.HIGH,
+    catalogue=("vz-mds-count",),
+    needs=("cluster.vstorage_mds_count",),
+    thresholds={
+        "warn": Threshold(5.0, "count", "Virtuozzo Hybrid Infrastructure general requirements"),
+        "crit": Threshold(3.0, "count", "Virtuozzo Storage performance tests"),
+    },
+    clears=False,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per cluster."""
+    noun = "number of metadata servers"
+    yield from setting_over(context, SettingLimit(EntityKind.CLUSTER, "vstorage_mds_count", noun, below=True))

@@ -1,0 +1,59 @@
+"""A guest's CPUs are nearly all in use.
+
+Finds:
+    Time the guest ran (user and system, stolen time not counted) above 75 % (warning) or 85 % (critical) of its CPUs,
+    in most samples, for at least 30 s.
+
+Why:
+    Near saturation every burst queues: response time grows with 1/(1 - utilisation), so the step from 85 % to 95 %
+    costs more than all before it.
+
+Do:
+    Find what uses the CPU first: queries by total time (pg_stat_statements), then processes (pidstat). Tune those, move
+    reports to a replica or other hours; then add vCPUs, as long as the host has free cores.
+
+When it is wrong:
+    A batch that nobody waits for may use all CPUs. Recordings of the CPUs alone, without the whole, are not judged.
+
+Sources:
+    yaspe documentation: 75 % warns, 85 % alerts. InterSystems community, Virtualizing large databases: VMware CPU
+    capacity planning: plan for 80 % at most.
+    Judgement: 30 s stands for "sustained".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Minus, Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="GST151",
+    layer=Layer.GUEST,
+    severity=Severity.MEDIUM,
+    catalogue=("guest-cpu-usage-high",),
+    needs=("guest_cpu_busy_pct",),
+    uses=("guest_cpu_steal_pct",),
+    thresholds={
+        "warn": Threshold(75.0, "pct", "yaspe documentation"),
+        "crit": Threshold(85.0, "pct", "yaspe documentation"),
+        "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
+    },
+    explains=("guest-load-average-per-core",),
+)
+
+_SPEC = Over(
+    metric="guest_cpu_busy_pct",
+    noun="CPU usage",
+    kinds=(EntityKind.GUEST,),
+    value=Minus(("guest_cpu_steal_pct",)),
+    mostly=True,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per guest."""
+    yield from over_threshold(context, _SPEC)

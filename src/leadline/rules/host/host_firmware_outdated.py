@@ -1,0 +1,73 @@
+"""The firmware of a host is old.
+
+Finds:
+    Hosts whose BIOS was released more than 24 months (low) or 48 months (medium) before the recording, or before today
+    where there is no recording.
+
+Why:
+    Firmware fixes microcode, memory errors, power management and PCIe. New versions of the hypervisor are tested with
+    recent firmware, and their drivers expect it of adapters too.
+
+Do:
+    Update BIOS, adapters and management controller together, with the vendor's bundle for the version of the
+    hypervisor, host by host in maintenance mode.
+
+When it is wrong:
+    A server at the end of its life gets no newer firmware. The date of the release is not the date it was installed.
+
+Sources:
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): firmware up to date.
+    VMware Compatibility Guide.
+    Judgement: 24 and 48 months.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+
+from leadline.core.entities import Entity
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import of_facts
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+_S_PER_DAY = 86_400.0
+_DAYS_PER_MONTH = 365.25 / 12.0
+
+META = RuleMeta(
+    code="HST107",
+    layer=Layer.HOST,
+    severity=Severity.MEDIUM,
+    catalogue=("host-firmware-outdated",),
+    needs=("host.bios_date",),
+    thresholds={
+        "warn": Threshold(24 * _DAYS_PER_MONTH * _S_PER_DAY, "s", "Judgement: 24 months"),
+        "crit": Threshold(48 * _DAYS_PER_MONTH * _S_PER_DAY, "s", "Judgement: 48 months"),
+    },
+    clears=False,
+    judgement=True,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per host."""
+    span = context.capture.span_ns()
+    now = datetime.now(UTC).date() if span is None else datetime.fromtimestamp(span[1] // 10**9, UTC).date()
+    for host in context.inventory.of_kind(EntityKind.HOST):
+        released = _released(context, host)
+        age_s = 0.0 if released is None else (now - released).days * _S_PER_DAY
+        if released is None or age_s <= context.limit("warn"):
+            continue
+        months = age_s / _S_PER_DAY / _DAYS_PER_MONTH
+        said = f"the BIOS of {host.label()} is of {released.isoformat()}, {months:.0f} months old"
+        severity = META.severity if age_s > context.limit("crit") else META.severity.lowered()
+        yield of_facts(context, host, said, [(host, "bios_date"), (host, "bios_version")], severity=severity)
+
+
+def _released(context: RuleContext, host: Entity) -> date | None:
+    """The day the BIOS was released; None when not known or not an ISO date."""
+    try:
+        return date.fromisoformat(str(context.inventory.get(host, "bios_date"))[:10])
+    except ValueError:
+        return None

@@ -1,0 +1,47 @@
+"""A host keeps its log only to itself.
+
+Finds:
+    Hosts that send their log nowhere.
+
+Why:
+    The log of storage, network and memory errors is what explains a slow database afterwards. On the host it is
+    overwritten within days, and it is gone with the host.
+
+Do:
+    Set Syslog.global.logHost to a log server (`esxcli system syslog config set --loghost=udp://HOST:514`, then
+    `esxcli system syslog reload`) and open the firewall rule.
+
+When it is wrong:
+    Hosts whose log is fetched by other means.
+
+Sources:
+    vCheck for vSphere: syslog of hosts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.entities import Entity, Fact
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta
+from leadline.core.templates import by_setting
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="HST113",
+    layer=Layer.HOST,
+    severity=Severity.LOW,
+    catalogue=("host-syslog-missing",),
+    needs=("host.syslog_target",),
+    clears=False,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per host."""
+
+    def judge(host: Entity, fact: Fact) -> tuple[str, Severity] | None:
+        return None if str(fact.value).strip() else (f"{host.label()} sends its log nowhere", META.severity)
+
+    yield from by_setting(context, EntityKind.HOST, "syslog_target", judge)

@@ -1,0 +1,108 @@
+"""Production databases on a host have more vCPUs than the host has physical cores.
+
+Finds:
+    Hosts whose running database VMs have more than 1 vCPU per core together (low), or more than 1.5 (medium). On a
+    vSAN cluster a tenth of the cores counts as used by storage. One severity lower where ready time was recorded and
+    stayed low. VMs known to be of another tier than the first are not counted.
+
+Why:
+    At their peak, which business databases tend to reach in the same hour, all vCPUs want to run. Beyond one vCPU per
+    core somebody waits then. Two VMs as wide as the host, both busy, were measured to lose a sixth of their throughput
+    each, at half as much response time again.
+
+Do:
+    Start with one vCPU per core for production databases. Take vCPUs nobody uses away, spread the VMs over hosts, and
+    consolidate further only after ready time at peak has shown that there is room.
+
+When it is wrong:
+    Databases whose peaks do not coincide can share cores. What counts as a database is taken from disk roles and from
+    engines found in guests, and a tier that is not given is taken for production: name tiers in an inventory file.
+
+Sources:
+    Virtualizing large databases, VMware CPU capacity planning (InterSystems community): one vCPU per physical core for
+    production; HCI services need CPU of the host. Performance Best Practices for VMware vSphere: 1.5. vSAN Design and
+    Sizing guide: 10 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import isnan
+
+from leadline.core.entities import Entity
+from leadline.core.finding import Evidence, Finding
+from leadline.core.placement import (
+    READY_METRICS,
+    cluster_of,
+    production_databases,
+    running_vms,
+    vcpu_sum,
+    waited_pct,
+)
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import of_facts
+from leadline.core.units import show
+from leadline.core.vocabulary import Layer, Severity
+
+META = RuleMeta(
+    code="CPU137",
+    layer=Layer.HYPERVISOR_CPU,
+    severity=Severity.MEDIUM,
+    catalogue=("cap-vcpu-pcore-ratio-prod-db", "cap-hci-cpu-overhead"),
+    needs=("vm.vcpu_count", "host.core_count", "virtual-disk.role|database.engine"),
+    uses=READY_METRICS,
+    thresholds={
+        "warn": Threshold(1.0, "ratio", "Virtualizing large databases: VMware CPU capacity planning"),
+        "crit": Threshold(1.5, "ratio", "Performance Best Practices for VMware vSphere"),
+        "hci": Threshold(10.0, "pct", "vSAN Design and Sizing guide: CPU of the storage services"),
+        "ready": Threshold(5.0, "pct", "EsxtopDrill c_map.csv: ready time per vCPU"),
+    },
+    clears=False,  # a low ratio does not exclude contention
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per host."""
+    inventory = context.inventory
+    first, unknown = production_databases(inventory)
+    for host, vms in running_vms(inventory).items():
+        cores = inventory.get(host, "core_count")
+        own = [vm for vm in vms if vm in first or vm in unknown]
+        if not cores or not own:
+            continue
+        usable = cores * (1.0 - context.limit("hci") / 100.0) if _on_vsan(context, host) else float(cores)
+        ratio = vcpu_sum(inventory, own) / usable
+        if ratio > context.limit("warn"):
+            yield _finding(context, host, own, ratio, [vm for vm in own if vm in unknown])
+
+
+def _finding(context: RuleContext, host: Entity, vms: list[Entity], ratio: float, assumed: list[Entity]) -> Finding:
+    severity = META.severity if ratio > context.limit("crit") else META.severity.lowered()
+    waited = waited_pct(context, host)
+    quiet = waited <= context.limit("ready")
+    summary = (
+        f"{len(vms)} database VM{'s' if len(vms) > 1 else ''} on {host.label()}: "
+        f"{show(ratio, 'ratio')} vCPUs per core (limit {show(context.limit('warn'), 'ratio')})"
+    )
+    facts = [(host, "core_count"), *((vm, "vcpu_count") for vm in vms)]
+    finding = of_facts(context, host, summary, facts, severity=severity.lowered() if quiet else severity)
+    guesses = (f"that {vm.label()} is in production" for vm in assumed)
+    finding = replace(finding, score=ratio / context.limit("warn"), guessed=(*finding.guessed, *guesses))
+    return finding if isnan(waited) else replace(finding, evidence=(*finding.evidence, _ready(host, waited)))
+
+
+def _ready(host: Entity, waited: float) -> Evidence:
+    return Evidence(
+        f"ready time of the VM of {host.label()} that waited most: {show(waited, 'pct')} (95th percentile)",
+        metric="cpu_ready_pct",
+        entity=host,
+        statistic="p95",
+        value=waited,
+        unit="pct",
+    )
+
+
+def _on_vsan(context: RuleContext, host: Entity) -> bool:
+    cluster = cluster_of(context.inventory, host)
+    return cluster is not None and context.inventory.get(cluster, "vsan_enabled") is True

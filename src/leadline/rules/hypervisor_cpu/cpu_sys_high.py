@@ -1,0 +1,86 @@
+"""The hypervisor spends much CPU time on services for a VM, usually its I/O.
+
+Finds:
+    System time per vCPU above 10 % (informative) or 20 % (low) for at least 15 s. The VM's disk operations and packets
+    of the same time are added where they were recorded.
+
+Why:
+    Each disk request and packet costs the VMkernel interrupts, queueing and copying; it charges the time to the VM it
+    works for. A large share means that the VM pays for many small I/Os, or for emulated adapters that cost more per
+    request. The time is not available to vCPUs.
+
+Do:
+    Compare it with the I/O rate. Use PVSCSI (or NVMe) and VMXNET3, fewer and larger requests, and leave interrupt
+    coalescing on. Leave cores of the host free for it.
+
+When it is wrong:
+    A VM with very high I/O rates has earned it. Snapshots being consolidated and vMotion are charged in the same way
+    for as long as they last.
+
+Sources:
+    VMware, Interpreting esxtop statistics: %SYS is time of system services on behalf of the world; no number.
+    Judgement: 10 % and 20 %, since healthy database VMs stay well below them; low, because it is a cost, not a wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from leadline.core.disks import means_over
+from leadline.core.entities import Entity
+from leadline.core.finding import Evidence, Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.units import show
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="CPU131",
+    layer=Layer.HYPERVISOR_CPU,
+    severity=Severity.LOW,
+    catalogue=("cpu-sys-high",),
+    needs=("cpu_system_pct",),
+    uses=("disk_reads_per_s", "disk_writes_per_s", "net_tx_packets_per_s", "net_rx_packets_per_s"),
+    thresholds={
+        "warn": Threshold(10.0, "pct", "Judgement: healthy database VMs stay well below it"),
+        "crit": Threshold(20.0, "pct", "Judgement: a fifth of each vCPU"),
+        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+    },
+    clears=False,
+    judgement=True,
+)
+
+_SPEC = Over(
+    metric="cpu_system_pct",
+    noun="system time per vCPU",
+    kinds=(EntityKind.VCPU, EntityKind.VM),
+    roll_up=EntityKind.VM,
+)
+_RATES = (
+    ("disk operations", EntityKind.VIRTUAL_DISK, ("disk_reads_per_s", "disk_writes_per_s")),
+    ("packets", EntityKind.PORT, ("net_tx_packets_per_s", "net_rx_packets_per_s")),
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per VM, with the I/O it did meanwhile."""
+    for finding in over_threshold(context, _SPEC):
+        yield replace(finding, evidence=(*finding.evidence, *_work(context, finding.entity, finding)))
+
+
+def _work(context: RuleContext, vm: Entity, finding: Finding) -> Iterator[Evidence]:
+    for noun, kind, metrics in _RATES:
+        rates: list[float] = []
+        for metric in metrics:
+            groups = context.of(metric, kind)
+            own = [g.take(rows) for g in groups if (rows := [i for i, e in enumerate(g.entities) if e.parent == vm])]
+            rates.extend(means_over(own, finding.windows).values())
+        if rates:
+            yield Evidence(
+                f"meanwhile {show(sum(rates), 'per_s')} {noun} of {vm.label()}",
+                entity=vm,
+                statistic="mean",
+                value=sum(rates),
+                unit="per_s",
+            )

@@ -1,0 +1,83 @@
+"""A physical network card of a host is close to the speed of its link.
+
+Finds:
+    Traffic of a host's network card in one direction above 70 % (low) or 90 % (medium) of the link's speed for at
+    least 60 s.
+
+Why:
+    Above that packets queue in the card and in the switch, and bursts are dropped. Where storage, vMotion, backup and
+    clients share the card, the database feels a backup as slow commits and a vMotion as a hanging session.
+
+Do:
+    Find the talker first (the ports behind the card, a backup window, a vMotion). Then spread the load over more
+    uplinks, give storage its own, use 25 Gbit/s, and turn network I/O control on so that shares decide while the link
+    is full.
+
+When it is wrong:
+    A backup at night may fill a link that nobody else needs. Averages over minutes hide bursts: a card at 40 % may
+    drop packets.
+
+Sources:
+    Performance Best Practices for VMware vSphere: enough bandwidth for each kind of traffic.
+    Judgement: 70 % and 90 % are rules of thumb of the field; 60 s, since links may be full for moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.core.capture import SeriesGroup
+from leadline.core.finding import Finding
+from leadline.core.networks import is_uplink
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, joined, over_groups
+from leadline.core.units import factor
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="NET131",
+    layer=Layer.NETWORK,
+    severity=Severity.MEDIUM,
+    catalogue=("net-uplink-saturation",),
+    needs=(
+        "net_rx_mbit_per_s|net_tx_mbit_per_s|net_rx_bytes_per_s|net_tx_bytes_per_s|net_rx_kib_per_s|net_tx_kib_per_s",
+        "nic.speed_mbit_per_s",
+    ),
+    thresholds={
+        "warn": Threshold(70.0, "pct", "Judgement: bursts are dropped above it"),
+        "crit": Threshold(90.0, "pct", "Judgement: next to nothing left"),
+        "duration": Threshold(60.0, "s", "Judgement: links may be full for moments"),
+    },
+    judgement=True,
+)
+_MBIT_PER_S = {"mbit_per_s": 1.0, "kib_per_s": 8e-6 * factor("kib_per_s", "bytes_per_s"), "bytes_per_s": 8e-6}
+_DIRECTIONS = (("rx", "received"), ("tx", "sent"))
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per physical card of a host; the fuller direction leads."""
+    found: dict[object, list[Finding]] = {}
+    for direction, noun in _DIRECTIONS:
+        spec = Over("net_util_pct", f"share of the link's speed {noun}")
+        for finding in over_groups(context, _shares(context, direction), spec):
+            found.setdefault(finding.entity, []).append(finding)
+    for findings in found.values():
+        yield joined(findings, context.limit("duration"))
+
+
+def _shares(context: RuleContext, direction: str) -> Iterator[SeriesGroup]:
+    """Traffic in one direction as a share of the link's speed, per cent [k, n], of cards whose speed is known."""
+    for unit, to_mbit in _MBIT_PER_S.items():
+        for group in context.of(f"net_{direction}_{unit}", EntityKind.NIC):
+            speeds = [
+                context.inventory.get(nic, "speed_mbit_per_s") if is_uplink(context.inventory, nic) else None
+                for nic in group.entities
+            ]
+            rows = [row for row, speed in enumerate(speeds) if speed]
+            if rows:
+                part = group.take(rows)
+                speed = np.array([float(speeds[row] or 0.0) for row in rows])[:, np.newaxis]
+                yield replace(part, metric="net_util_pct", values=100.0 * to_mbit * part.values / speed)

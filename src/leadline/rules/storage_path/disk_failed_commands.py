@@ -1,0 +1,52 @@
+"""Commands to a device fail.
+
+Finds:
+    Failed commands of a device in sample after sample, for at least 15 s in sum: any is a warning, more than ten per
+    second is critical. Adapters are looked at where no device was recorded.
+
+Why:
+    A failed command came back with an error: from the array, the fabric or the adapter and its driver. The hypervisor
+    sends it again where it can, which takes time; where it cannot, the guest gets the error and the database stops.
+
+Do:
+    Read the host's kernel log for the device: the sense codes say who refused and why. Then follow them: array
+    controllers and their log, adapter driver and firmware against the compatibility list, cables and transceivers,
+    state of the paths.
+
+When it is wrong:
+    Some commands fail by design: the hypervisor asks every few minutes for what a local disk or controller does not
+    support, and a reservation held by another host is a failure too. That is why single samples do not count.
+
+Sources:
+    EsxtopDrill c_map.csv: any is a warning, more than 10 per second is critical.
+    Judgement: 15 s, so that a rare inquiry that a device rejects is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.disks import lowest_kind
+from leadline.core.finding import Finding
+from leadline.core.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.templates import Over, over_threshold
+from leadline.core.vocabulary import EntityKind, Layer, Severity
+
+META = RuleMeta(
+    code="STO130",
+    layer=Layer.STORAGE_PATH,
+    severity=Severity.HIGH,
+    catalogue=("disk-failed-commands",),
+    needs=("disk_failed_per_s",),
+    thresholds={
+        "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),
+        "crit": Threshold(10.0, "per_s", "EsxtopDrill c_map.csv"),
+        "duration": Threshold(15.0, "s", "Judgement: a rare inquiry that a device rejects is left out"),
+    },
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per device and NFS volume."""
+    kinds = lowest_kind(context, "disk_failed_per_s")
+    yield from over_threshold(context, Over("disk_failed_per_s", "failed commands", (*kinds, EntityKind.DATASTORE)))
