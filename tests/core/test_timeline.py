@@ -120,7 +120,7 @@ def test_whole_of_parts_without_any_measured_part_is_not_measured() -> None:
 @given(
     values=st.lists(st.floats(0, 100), min_size=2, max_size=30),
     step_s=st.sampled_from([1.0, 5.0, 20.0]),
-    cuts=st.lists(st.floats(0.01, 0.99), min_size=1, max_size=5, unique=True),
+    cuts=st.lists(st.integers(1, 99).map(lambda percent: percent / 100), min_size=1, max_size=5, unique=True),
 )
 def test_means_of_a_partition_weigh_up_to_the_mean_of_the_whole(
     values: list[float], step_s: float, cuts: list[float]
