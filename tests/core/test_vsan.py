@@ -54,6 +54,7 @@ def test_a_disk_group_of_the_cluster_is_related_to_the_vms_and_guests_in_it() ->
     assert not known.related(elsewhere, VM)
     assert not known.related(HOST, OTHER)
     assert known.related(CLUSTER, HOST)
+    assert known.related(GROUP, HOST)
 
 
 def test_a_disk_group_is_not_related_to_a_vm_on_another_kind_of_datastore() -> None:

@@ -16,7 +16,7 @@ from leadline.core.entities import Entity, machines
 from leadline.core.finding import Diagnosis, Evidence, Finding, Skipped
 from leadline.core.profile import Profile
 from leadline.core.rule import Rule, RuleContext
-from leadline.core.vocabulary import EntityKind
+from leadline.core.vocabulary import EntityKind, Severity
 
 if TYPE_CHECKING:
     from leadline.core.capture import Capture
@@ -164,5 +164,11 @@ def _same_time(one: Finding, other: Finding) -> bool:
 
 
 def order(findings: list[Finding]) -> list[Finding]:
-    """Causes before symptoms, then by severity, then by distance from the limit, then by rule and entity."""
-    return sorted(findings, key=lambda f: (f.is_symptom, -f.severity, -f.score, f.rule, str(f.entity)))
+    """Causes before symptoms; what was measured before settings, unless it is minor; then by severity and distance."""
+
+    def rank(finding: Finding) -> tuple[object, ...]:
+        minor = finding.severity < Severity.MEDIUM
+        group = 2 if minor else 0 if finding.windows else 1
+        return (finding.is_symptom, group, -finding.severity, -finding.score, finding.rule, str(finding.entity))
+
+    return sorted(findings, key=rank)

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 # Layers whose conviction means "yes, the disk"; the guest only sees it.
 _DISK_LAYERS = (Layer.STORAGE_PATH, Layer.DATASTORE)
 # Storage-path findings that say a limit or a queue holds I/O back while the device itself is fine.
-_NOT_THE_DEVICE = frozenset({"vm-iops-limit-hit", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"})
+_NOT_THE_DEVICE = frozenset(
+    {"vm-iops-limit-hit", "vsan-iops-limit-latency-artifact", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"}
+)
 _GUEST_DISK_RULES = frozenset({"guest-disk-await-high", "guest-iowait-high"})
 
 
@@ -35,7 +37,7 @@ def _judge_layer(
     ran = tuple(name for name in run if cast("Rule", modules[name]).META.layer is layer)
     examining = tuple(name for name in ran if cast("Rule", modules[name]).META.clears)
     causes = [f for f in own if not f.is_symptom]
-    if any(f.severity >= Severity.HIGH for f in causes):
+    if any(f.severity >= Severity.HIGH and f.windows for f in causes):  # a setting alone convicts nobody
         state, reason = LayerState.CONVICTED, causes[0].summary
     elif any(f.severity >= Severity.MEDIUM for f in causes):
         state, reason = LayerState.SUSPECTED, causes[0].summary
@@ -69,7 +71,7 @@ def _headline(findings: list[Finding], capture: Capture) -> str:
 
 def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...]) -> str:
     causes = [f for f in findings if not f.is_symptom and f.severity >= Severity.MEDIUM]
-    slow = [f for f in causes if f.layer in _DISK_LAYERS and f.rule not in _NOT_THE_DEVICE]
+    slow = [f for f in causes if f.windows and f.layer in _DISK_LAYERS and f.rule not in _NOT_THE_DEVICE]
     held_back = [f for f in causes if f.rule in _NOT_THE_DEVICE]
     seen = [f for f in causes if f.rule in _GUEST_DISK_RULES]
     if slow:

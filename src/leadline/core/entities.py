@@ -123,6 +123,8 @@ class Inventory:
         for name, value in settings.items():
             if value is not None:
                 _keep(own, name, Fact(value, source, guessed))
+        if "cluster" in settings:
+            self._counted = -1  # the index holds the hosts of each cluster
         return entity
 
     def merge(self, other: Inventory) -> None:
@@ -131,6 +133,7 @@ class Inventory:
             own = self.facts.setdefault(entity, {})
             for name, fact in facts.items():
                 _keep(own, name, fact)
+        self._counted = -1
         for guest, vm in other.links.items():
             self.links.setdefault(guest, vm)
 
@@ -165,7 +168,7 @@ class Inventory:
         return same[0] if len(same) == 1 else None
 
     def _index(self) -> None:
-        """Children by parent and VMs by short name, made anew when entities were added; none is ever taken away."""
+        """Make the index of children, VMs by short name and hosts by cluster anew when entities were added."""
         if self._counted == len(self.facts):
             return
         self._children, self._vms, self._members = {}, {}, {}
@@ -196,11 +199,11 @@ class Inventory:
         if cluster is not None:
             lineage.append(Entity(EntityKind.CLUSTER, str(cluster)))
         stores = self._stores_of(entity, vm)
-        return set(lineage) | stores | self._disk_groups_of(vm, cluster, stores)
+        return set(lineage) | stores | self._disk_groups_of(vm or entity, cluster, stores)
 
-    def _disk_groups_of(self, vm: Entity | None, cluster: object, stores: set[Entity]) -> set[Entity]:
-        """Disk groups of the whole cluster, where a VM's objects may be, unless its datastores are known not to be vSAN."""
-        if vm is None or cluster is None:
+    def _disk_groups_of(self, entity: Entity, cluster: object, stores: set[Entity]) -> set[Entity]:
+        """Disk groups a VM or host uses: any of its cluster, unless its datastores are known to be no vSAN."""
+        if cluster is None or entity.kind not in (EntityKind.VM, EntityKind.HOST):
             return set()
         types = {self.get(store, "type") for store in stores if store.kind is EntityKind.DATASTORE}
         if types and not types & {None, "vsan"}:

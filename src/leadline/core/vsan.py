@@ -101,15 +101,6 @@ def cache_gib(inventory: Inventory, cluster: Entity) -> float | None:
     return float(sum(sizes)) if sizes and all(size is not None for size in sizes) else None
 
 
-def lies_on_vsan(inventory: Inventory, disk: Entity) -> bool:
-    """False for a virtual disk that is known to lie on something else than vSAN."""
-    name = inventory.get(disk, "datastore")
-    if name is None:
-        return inventory.get(disk, "device") is None
-    types = {inventory.get(d, "type") for d in inventory.of_kind(EntityKind.DATASTORE) if d.name == str(name)}
-    return not types or bool(types & {None, "vsan"})
-
-
 def database_disks(inventory: Inventory, entity: Entity, *roles: Role) -> list[Entity]:
     """Virtual disks with such a role (by default any a database has) on vSAN in a cluster or a host's cluster."""
     cluster = cluster_of(inventory, entity) or entity.ancestor(EntityKind.HOST)
@@ -117,13 +108,24 @@ def database_disks(inventory: Inventory, entity: Entity, *roles: Role) -> list[E
         return []
     hosts = [cluster] if cluster.kind is EntityKind.HOST else hosts_of(inventory, cluster)
     wanted = {role.value for role in (roles or DATABASE_ROLES)}
+    types: dict[str, set[object]] = {}
+    for datastore in inventory.of_kind(EntityKind.DATASTORE):
+        types.setdefault(datastore.name, set()).add(inventory.get(datastore, "type"))
     return [
         disk
         for host in hosts
         for vm in inventory.children(host, EntityKind.VM)
         for disk in inventory.children(vm, EntityKind.VIRTUAL_DISK)
-        if inventory.get(disk, "role") in wanted and lies_on_vsan(inventory, disk)
+        if inventory.get(disk, "role") in wanted and _may_lie_on_vsan(inventory, disk, types)
     ]
+
+
+def _may_lie_on_vsan(inventory: Inventory, disk: Entity, types: dict[str, set[object]]) -> bool:
+    """False for a virtual disk that is known to lie on a LUN, or on datastores of another type."""
+    name = inventory.get(disk, "datastore")
+    if name is None:
+        return inventory.get(disk, "device") is None
+    return bool(types.get(str(name), {None}) & {None, "vsan"})
 
 
 def roles_guessed(inventory: Inventory, disks: list[Entity]) -> tuple[str, ...]:

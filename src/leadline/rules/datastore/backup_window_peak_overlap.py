@@ -45,6 +45,8 @@ META = RuleMeta(
         "guest-disk-await-high",
         "guest-iowait-high",
         "guest-blocked-processes",
+        "vsan-client-latency-high",
+        "vsan-oio-high",
     ),
     clears=False,
     judgement=True,

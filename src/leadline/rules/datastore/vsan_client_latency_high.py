@@ -31,14 +31,23 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
+from leadline.core.disks import means_over
 from leadline.core.entities import Entity
-from leadline.core.finding import Finding
+from leadline.core.finding import Evidence, Finding
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import Over, over_any
+from leadline.core.units import show
 from leadline.core.vocabulary import Layer, Role, Severity
 from leadline.core.vsan import SYMPTOMS_ABOVE, capacity_medium, cluster_of, database_disks
 
 _SOURCE = "VMware Aria Operations vSAN contention dashboard; RVC vSAN Observer graphs.js"
+
+# What the same operations took further down.
+_BELOW = {
+    "vsan_backend_latency_us_read": "reads of the backend",
+    "vsan_backend_latency_us_write": "writes of the backend",
+    "vsan_net_rdt_latency_us": "vSAN's own transport (RDT)",
+}
 
 META = RuleMeta(
     code="DST102",
@@ -46,7 +55,7 @@ META = RuleMeta(
     severity=Severity.HIGH,
     catalogue=("vsan-client-latency-high",),
     needs=("vsan_client_latency_us_read|vsan_client_latency_us_write",),
-    uses=("vsan_client_iops",),
+    uses=("vsan_client_iops", *_BELOW),
     thresholds={
         "warn": Threshold(10_000.0, "us", _SOURCE),
         "crit": Threshold(20_000.0, "us", _SOURCE),
@@ -84,7 +93,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     read, write = "vsan_client_latency_us_read", "vsan_client_latency_us_write"
     reads, writes = "read latency of vSAN", "write latency of vSAN"
     rotating = Over(read, reads, load=load, keep=hybrid, warn="warn_hybrid", crit="crit_hybrid")
-    yield from over_any(
+    found = over_any(
         context,
         (
             Over(read, reads, load=load, keep=quick),
@@ -94,3 +103,14 @@ def check(context: RuleContext) -> Iterator[Finding]:
             replace(rotating, metric=write, noun=writes),
         ),
     )
+    for finding in found:
+        yield replace(finding, evidence=(*finding.evidence, *_below(context, finding)))
+
+
+def _below(context: RuleContext, finding: Finding) -> Iterator[Evidence]:
+    """How long backend and network of the same entity took over the windows of a finding, where it was recorded."""
+    for metric, noun in _BELOW.items():
+        mean = means_over(context.of(metric), finding.windows, finding.entity).get(finding.entity)
+        if mean is not None:
+            statement = f"{noun} took {show(mean, 'us')} on average meanwhile"
+            yield Evidence(statement, metric=metric, entity=finding.entity, statistic="mean", value=mean, unit="us")

@@ -61,6 +61,7 @@ META = RuleMeta(
         "net-drops-vm-port",
         "cpu-latency-high",
         "db-component-response-time",
+        "vsan-kernel-cpu-ready",
     ),
 )
 

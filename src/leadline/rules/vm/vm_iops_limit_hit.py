@@ -96,6 +96,7 @@ META = RuleMeta(
         "db-storage-latency-iris-read",
         "db-storage-latency-iris-journal",
         "db-iris-write-daemon-cycle",
+        "vsan-client-latency-high",
     ),
     judgement=True,
 )

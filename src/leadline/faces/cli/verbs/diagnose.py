@@ -103,7 +103,7 @@ def command(
     if html is not None:
         from leadline.faces.report import write_report
 
-        size_bytes = write_report(html, diagnosis, imported, site, anonymize=anonymize)
+        size_bytes = write_report(html, diagnosis, imported, site, comparison=comparison, anonymize=anonymize)
         if not quiet:
             sys.stderr.write(f"report: {html} ({size_bytes / 1e6:.1f} MB)\n")
     if fails(diagnosis, fail_on):

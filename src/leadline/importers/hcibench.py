@@ -1,0 +1,164 @@
+"""HCIBench: the summary of a test case over all its VMs.
+
+Reads:
+    ``*-res.txt`` of HCIBench 1 and 2, of vdbench and of fio, of one or several datastores.
+
+Sample:
+    .. code-block:: text
+
+        Datastore     = vsanDatastore
+        =============================
+        JOB_NAME	= job0
+        VMs		= 8
+        IOPS		= 153412.66 IO/S
+        THROUGHPUT	= 599.27 MB/s
+        R_LATENCY	= 1.31 ms
+        95%tile_R_LAT	= 2.50 ms
+
+Lost:
+    How reads and writes share the rates, and the distribution of latencies: name the whole result folder, whose files
+    of each VM hold them. HCIBench's ``95%tile`` is no percentile: for fio it averages the percentiles of the VMs, for
+    vdbench it adds 1.645 standard deviations to the mean. It is kept with the settings, not with the latencies. A mean
+    latency is the mean of the VMs' means, each VM counting the same.
+
+Units:
+    MB/s is MiB per second with both tools. Latencies are ms. Usage is per cent.
+
+Sources:
+    HCIBench 2: lib/parseFioResult.rb and lib/parseVdbResult.rb, which write the file.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.errors import InputError
+from leadline.core.importer import ImporterMeta, Request
+from leadline.core.result import Operation, Result
+from leadline.core.source import Source
+from leadline.core.vocabulary import Layer
+
+META = ImporterMeta(
+    tool="HCIBench summary",
+    layers=(Layer.STORAGE_PATH, Layer.DATASTORE),
+    record="copy /opt/output/results/TEST from the HCIBench appliance, the whole folder",
+)
+
+BYTES_PER_MIB = 2**20
+_MARK = re.compile(r"^Datastore\s*=\s*\S", re.MULTILINE)
+_RATE = re.compile(r"^IOPS\s*=\s*[0-9.]+\s*IO/S", re.MULTILINE)
+_ENTRY = re.compile(r"([\w%][\w% ]{0,30}?)\s*[=:]\s*(.*?)\s*")
+_RULE = re.compile(r"=+\s*")
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]{1,2})?)\s*(?:IO/S|MB/s|ms|%)?", re.IGNORECASE)
+_EARLY = re.compile(r"There are ([0-9]+) VMs finished testing early")
+_NUMBERS = ("VMs", "IOPS", "THROUGHPUT", "LATENCY", "R_LATENCY", "W_LATENCY", "95%tile_R_LAT", "95%tile_W_LAT")
+_P95 = {
+    "95%tile_LAT": "vm_p95_ms_estimated",
+    "95%tile_R_LAT": "vm_p95_ms_read_averaged",
+    "95%tile_W_LAT": "vm_p95_ms_write_averaged",
+}
+_USAGE = {"CPU USAGE": "host_cpu_usage", "RAM USAGE": "host_memory_usage", "vSAN PCPU USAGE": "vsan_cpu_usage"}
+
+
+@dataclass(slots=True)
+class _Block:
+    """One job of one datastore."""
+
+    line: int
+    datastore: str
+    early: int = 0
+    texts: dict[str, str] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
+
+
+def sniff(source: Source) -> int:
+    """Sure by the first line and the rate in the words only HCIBench writes."""
+    return 94 if _MARK.search(source.head_text) and _RATE.search(source.head_text) else 0
+
+
+def read(source: Source, request: Request) -> Capture:
+    """A result per datastore and job.
+
+    Raises:
+        InputError: a value that should be a number is none, or there is no result at all.
+    """
+    builder = CaptureBuilder(source.name, "hcibench", META.tool)
+    usage: dict[str, str] = {}
+    blocks = [block for block in _blocks(source, request, builder, usage) if "IOPS" in block.numbers]
+    if not blocks:
+        raise InputError(
+            source.name,
+            found="no result",
+            expected="a line such as IOPS = 153412.66 IO/S",
+            advice="Look into the test's folder why it did not end.",
+        )
+    for block in blocks:
+        builder.results.append(_result(block, usage, source.name))
+        if block.early:
+            builder.warn("early", "VMs that ended early are not part of the summary", block.early)
+    return builder.build()
+
+
+def _blocks(source: Source, request: Request, builder: CaptureBuilder, usage: dict[str, str]) -> Iterator[_Block]:
+    text = source.text()
+    lines = text.splitlines()
+    block = _Block(1, "")
+    for number, line in enumerate(lines, start=1):
+        early, found = _EARLY.match(line), _ENTRY.fullmatch(line)
+        if number == len(lines) and (request.truncate_last or not text.endswith(("\n", "\r"))) and found is not None:
+            builder.warn("cut", "the last line was cut off and left out")
+        elif early is not None:
+            block.early = int(early[1][:9])
+        elif _RULE.fullmatch(line):
+            yield block
+            block = _Block(number, block.datastore)
+        elif found is not None and found[1] == "Datastore":
+            yield block
+            block = _Block(number, found[2])
+        elif found is not None and found[1] in _USAGE:
+            usage[_USAGE[found[1]]] = found[2]
+        elif found is not None and (found[1] in _NUMBERS or found[1] in _P95):
+            block.numbers[found[1]] = _value(found[1], found[2], source.name, number)
+        elif found is not None:
+            block.texts[found[1]] = found[2]
+    yield block
+
+
+def _value(name: str, text: str, source: str, line: int) -> float:
+    if text.startswith("NaN"):  # no VM ended properly
+        return math.nan
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise InputError(
+            f"{source}:{line}",
+            found=f"{name} = {text[:40]!r}",
+            expected="a number with its unit",
+            advice="Copy the file again from the appliance.",
+        )
+    value = float(found[1])
+    return value if value < 1e18 else math.nan
+
+
+def _result(block: _Block, usage: dict[str, str], source: str) -> Result:
+    held = block.numbers
+
+    def latency(name: str) -> dict[str, float]:
+        # 0 is what an operation that did not occur has.
+        return {"mean": held[name]} if held.get(name, 0.0) > 0 else {}
+
+    whole = Operation(
+        "io", held["IOPS"], held.get("THROUGHPUT", math.nan) * BYTES_PER_MIB, latency_ms=latency("LATENCY")
+    )
+    kinds = (("read", "R_LATENCY"), ("write", "W_LATENCY"))
+    parts = [Operation(kind, latency_ms=latency(name)) for kind, name in kinds if latency(name)]
+    workload: dict[str, Any] = {"datastore": block.datastore or None, "vm_count": held.get("VMs"), **usage}
+    workload |= {ours: held[name] for name, ours in _P95.items() if name in held}
+    job = block.texts.get("JOB_NAME") or block.texts.get("Run Def") or "job"
+    version = block.texts.get("Version")
+    kept = {name: value for name, value in workload.items() if value is not None}
+    return Result("hcibench", job, (whole, *parts), tool_version=version, workload=kept, source=source)

@@ -1,0 +1,137 @@
+"""Telegraf's line protocol; the fixture is written by hand in its shape."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leadline.app.importing import recognise
+from leadline.core.capture import Capture
+from leadline.core.discovery import load_units
+from leadline.core.entities import Entity
+from leadline.core.errors import InputError
+from leadline.core.importer import Request
+from leadline.core.source import Source
+from leadline.importers import influx
+
+OWN = Path(__file__).parent / "seeds" / "telegraf.influx"
+VM, DISK = "host:esx01/vm:db 01", "guest:db01/block-device:sdb"
+NAN = float("nan")
+
+
+def read(path: Path, **request: Any) -> Capture:
+    return influx.read(Source(str(path), path), Request(**request))
+
+
+def of(tmp_path: Path, text: str) -> Capture:
+    path = tmp_path / "x.influx"
+    path.write_text(text)
+    return read(path)
+
+
+def values(capture: Capture, metric: str, entity: str) -> list[float]:
+    wanted = Entity.parse(entity)
+    (row,) = [row for group in capture.of(metric) if (row := group.row(wanted)) is not None]
+    return [float(value) for value in row]
+
+
+@pytest.mark.parametrize(
+    ("metric", "entity", "expected"),
+    [
+        ("cpu_ready_pct", f"{VM}/vcpu:0", [6.9]),
+        ("cpu_ready_pct", f"{VM}/vcpu:1", [0.1]),
+        ("cpu_ready_pct", VM, [3.5]),
+        ("cpu_used_pct", f"{VM}/vcpu:0", [55.5]),
+        ("cpu_latency_pct", VM, [2.35]),
+        ("virtual_disk_latency_ms_read", f"{VM}/virtual-disk:scsi0:1", [14]),
+        ("disk_read_mib_per_s", f"{VM}/virtual-disk:scsi0:1", [2]),
+        ("host_memory_swap_read_mib_per_s", "host:esx01", [1]),
+        ("host_memory_used_pct", "host:esx01", [71.5]),
+        ("datastore_latency_ms", "datastore:ds1", [9]),
+        ("disk_reads_per_s", DISK, [10, NAN]),
+        ("disk_writes_per_s", DISK, [0, NAN]),
+        ("disk_iops", DISK, [10, NAN]),
+        ("disk_read_mib_per_s", DISK, [0.975, NAN]),
+        ("guest_disk_await_ms_read", DISK, [5, NAN]),
+        ("guest_disk_await_ms", DISK, [5, NAN]),
+        ("guest_disk_util_pct", DISK, [25, NAN]),
+        ("guest_disk_queue_count", DISK, [2, NAN]),
+        ("guest_cpu_busy_pct", "guest:db01", [32]),
+        ("guest_cpu_steal_pct", "guest:db01", [2]),
+        ("guest_cpu_user_pct", "guest:db01/cpu:1", [50]),
+        ("guest_memory_available_mib", "guest:db01", [8192]),
+        ("guest_load_1m", "guest:db01", [2.5]),
+    ],
+)
+def test_values(metric: str, entity: str, expected: list[float]) -> None:
+    np.testing.assert_allclose(values(read(OWN), metric, entity), expected)
+
+
+def test_a_wait_for_nothing_is_not_measured() -> None:
+    metrics = read(OWN).metrics()
+    assert "guest_disk_await_ms_write" not in metrics
+
+
+def test_facts() -> None:
+    held = read(OWN).inventory.settings(Entity.parse("guest:db01"))
+    assert {name: fact.value for name, fact in held.items()} == {"cpu_count": 4, "memory_mib": 16384}
+
+
+def test_other_measurements_are_said() -> None:
+    assert [(w.code, w.count) for w in read(OWN).sources[0].warnings] == [("unknown", 1)]
+
+
+def test_only_what_is_asked_for() -> None:
+    assert read(OWN, metrics=frozenset({"guest_load_1m"})).metrics() == ["guest_load_1m"]
+
+
+@pytest.mark.parametrize("stamp", ["1795163420", "1795163420000", "1795163420000000", "1795163420000000000"])
+def test_times_in_any_precision(tmp_path: Path, stamp: str) -> None:
+    capture = of(tmp_path, f"system,host=a load1=1 {stamp}\n")
+    assert int(capture.groups[0].times_ns[0]) == 1795163420 * 10**9
+
+
+def test_recognised_among_all_importers() -> None:
+    known = recognise(Source(str(OWN), OWN), load_units("importer"))
+    assert known is not None
+    assert known[0] == "influx"
+
+
+def test_other_tools_files_are_not_mine(fixtures: Path) -> None:
+    files = [path for path in fixtures.rglob("*") if path.is_file()]
+    assert [path.name for path in files if influx.sniff(Source("", path))] == []
+
+
+def test_other_tools_samples_are_not_mine(samples: Path) -> None:
+    files = [path for path in samples.rglob("*") if path.is_file()]
+    assert [path.name for path in files if influx.sniff(Source("", path))] == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["system,host=a load1=1", "system load1", "system,host load1=1 1795163420", "system,host=a load1=1 9" + "9" * 30],
+)
+def test_a_malformed_line_is_an_error_with_its_place(tmp_path: Path, line: str) -> None:
+    good = "system,host=a load1=1 1795163420\n"
+    with pytest.raises(InputError, match=r"x\.influx:2: .*expected measurement,tag"):
+        of(tmp_path, f"{good}{line}\n{good}")
+
+
+def test_a_cut_last_line_is_dropped_and_said(tmp_path: Path) -> None:
+    capture = of(tmp_path, "system,host=a load1=1 1795163420\nsystem,host=a lo")
+    assert capture.metrics() == ["guest_load_1m"]
+    assert [warning.code for warning in capture.sources[0].warnings] == ["cut"]
+
+
+def test_one_sample_of_a_disk_is_no_rate(tmp_path: Path) -> None:
+    capture = of(tmp_path, "diskio,host=a,name=sda reads=5i 1795163420\n")
+    assert capture.metrics() == []
+    assert [warning.code for warning in capture.sources[0].warnings] == ["one-sample"]
+
+
+def test_other_measurements_alone_are_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no measurement of vsphere"):
+        of(tmp_path, "weather,place=x rain=1 1795163420\n")
