@@ -22,6 +22,7 @@ from leadline.core.errors import InputError, LeadlineError, LimitError
 from leadline.core.importer import Request
 from leadline.core.settings import settings as known_settings
 from leadline.core.source import Source
+from leadline.formats import workbook
 from leadline.formats.workbook import to_number, to_time
 from leadline.importers import rvtools
 from tests.importers.rvtools_workbook import MADE_AT, Sheets, estate, write
@@ -372,9 +373,10 @@ def repacked(path: Path, member: str, change: tuple[bytes, bytes]) -> Path:
     return path
 
 
-def test_a_cell_far_outside_is_a_limit_not_all_memory(tmp_path: Path) -> None:
+@pytest.mark.parametrize("far", [b' r="XFD1048576"', b' r="A1048576"', b"\nr = 'AAA2'"])
+def test_a_cell_far_outside_is_a_limit_not_all_memory(tmp_path: Path, far: bytes) -> None:
     path = write(tmp_path / "x.xlsx", {"vInfo": [AT]})
-    repacked(path, "xl/worksheets/sheet1.xml", (b'r="C2"', b'r="XFD1048576"'))
+    repacked(path, "xl/worksheets/sheet1.xml", (b' r="C2"', far))
     with pytest.raises(LimitError, match="199999 rows"):
         read(path)
 
@@ -388,6 +390,24 @@ def test_a_damaged_sheet_is_one_error(tmp_path: Path) -> None:
     path.write_bytes(content)
     with pytest.raises(InputError, match="unreadable as a workbook"):
         read(path)
+
+
+@pytest.mark.parametrize(("raised", "seen"), [("PanicException", InputError), ("KeyboardInterrupt", KeyboardInterrupt)])
+def test_a_panic_of_the_reader_is_one_error_and_an_interrupt_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str, seen: type[BaseException]
+) -> None:
+    def fail(*_: object) -> None:
+        raise type(raised, (BaseException if raised == "PanicException" else seen,), {})
+
+    monkeypatch.setattr(workbook, "_read_sheets", fail)
+    with pytest.raises(seen):
+        of(tmp_path, {"vInfo": [AT]})
+
+
+def test_a_workbook_that_unpacks_to_too_much_is_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workbook, "UNPACKED_BYTES_MAX", 100)
+    with pytest.raises(LimitError, match="a sheet that is too large"):
+        of(tmp_path, {"vInfo": [AT]})
 
 
 def test_a_cut_workbook_is_one_error(tmp_path: Path) -> None:

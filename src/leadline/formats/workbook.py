@@ -21,7 +21,8 @@ from leadline.core.errors import InputError, LeadlineError, LimitError
 
 UNPACKED_BYTES_MAX = 4 * 1024**3  # Judgement: 50 times the sheets of 5,000 VMs
 # The reader holds the rectangle from the first to the last cell, so one stray cell far away would take all memory.
-_FAR_CELL = re.compile(rb'\sr="(?:[A-Z]{3,}[0-9]|[A-Z]+(?:[2-9][0-9]{5}|[0-9]{7}))')
+_FAR_CELL = re.compile(rb' r ?= ?"(?:[A-Z]{3,}[0-9]|[A-Z]+(?:[2-9][0-9]{5}|[0-9]{7}))')
+_PLAIN_XML = bytes.maketrans(b"\t\n\r'", b'   "')  # the other ways to write blanks and quotes
 ROW_COUNT_MAX = 199_999
 _EXCEL_EPOCH = datetime(1899, 12, 30)  # noqa: DTZ001 - Excel's serial times have no zone
 _SHEET_NAME = re.compile(rb'<(?:\w+:)?sheet\s[^>]*?name="([^"]*)"')
@@ -203,6 +204,7 @@ def _has_far_cell(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bool:
     tail = b""
     with archive.open(member) as stream:
         while chunk := stream.read(1 << 22):
+            chunk = chunk.translate(_PLAIN_XML)
             if _FAR_CELL.search(tail + chunk):
                 return True
             tail = chunk[-40:]

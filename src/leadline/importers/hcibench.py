@@ -115,8 +115,10 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder, usage: di
         elif early is not None:
             block.early = int(early[1][:9])
         elif _RULE.fullmatch(line):
+            # The line about early VMs stands above the rule that opens the job it is about.
+            early_count = 0 if "IOPS" in block.numbers else block.early
             yield block
-            block = _Block(number, block.datastore)
+            block = _Block(number, block.datastore, early_count)
         elif found is not None and found[1] == "Datastore":
             yield block
             block = _Block(number, found[2])

@@ -1,8 +1,8 @@
 """perftest: latency and bandwidth of RDMA, between hosts that carry storage or replication.
 
 Reads:
-    Text of ``ib_send_lat``, ``ib_write_lat``, ``ib_read_lat``, ``ib_send_bw``, ``ib_write_bw``, ``ib_read_bw`` and their
-    relatives, of one size or of all (``-a``), by iterations or by time (``-D``); several tests in one file.
+    Text of ``ib_send_lat``, ``ib_write_lat``, ``ib_read_lat``, ``ib_send_bw``, ``ib_write_bw``, ``ib_read_bw`` and
+    their relatives, of one size or of all (``-a``), by iterations or by time (``-D``); several tests in one file.
 
 Sample:
     .. code-block:: text

@@ -65,7 +65,10 @@ META = ImporterMeta(
     record="curl -s http://EXPORTER:9272/metrics > scrape.txt",
 )
 
-_MARK = re.compile(r"^(?:vmware_(?:vm|host|datastore)_\w+\{|node_\w+[ {])", re.MULTILINE)
+_MARK = re.compile(
+    r"^(?:vmware_(?:vm|host|datastore)_\w+\{|node_\w+(?:\{[^\n]*\})? [-+]?[0-9.]+(?:e[-+]?[0-9]+)?(?: [0-9.]+)?$)",
+    re.MULTILINE,
+)
 _LINE = re.compile(r"([a-zA-Z_:][\w:]*)\s*(\{.*\})?\s+(\S+)(?:\s+(-?[0-9.]+))?(?:\s+#.*)?")
 _LABEL = re.compile(r'\s*([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 _ESCAPE = re.compile(r"\\(.)")

@@ -1,0 +1,291 @@
+"""Names replaced consistently, so that a report can be sent to somebody outside: vm-1, host-2, ip-3.
+
+The capture and the diagnosis are replaced before anything is drawn, so nothing downstream can leak a name. What is
+replaced: names of hosts, VMs, guests and everything else people name; names in settings; file names; network
+addresses, UUIDs, WWNs and NAA ids wherever they stand. What stays: names machines give (``sda``, ``scsi0:1``,
+``vmhba2``), well-known programs, numbers, times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from functools import cache, partial
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, cast
+
+from leadline.app.diagnosing import rule_modules
+from leadline.app.importing import Imported
+from leadline.core.capture import Capture
+from leadline.core.entities import Entity, Fact, Inventory
+from leadline.core.errors import LeadlineError
+from leadline.core.metrics import RAW_PREFIX
+from leadline.core.vocabulary import EntityKind
+
+if TYPE_CHECKING:
+    from leadline.app.comparing import Comparison
+    from leadline.core.finding import Diagnosis
+
+# Given by kernels, hypervisors and tools, the same everywhere: they tell nobody whose machine it is.
+_GENERIC = re.compile(
+    r"""(?ix) [\W\d_]* | (sd|vd|xvd|hd)[a-z]{1,3}\d* | (nvme\d+n|nbd|loop|dm-|md|sr|fd|ram|zram|mmcblk|pmem)\d+(p\d+)?
+    | (scsi|sata|ide|nvme)\d+(:\d+)? | vm(hba|nic|k)\d+(:c\d+:t\d+:l\d+)? | (lo|eth|ens|eno|enp|bond|wlan|virbr)[\ds]*
+    | (v|dv)switch\d+ | [a-z]:? | _?total | all | idle | system | helper | guest | host | database | server
+    | disk\ ?\d+ | physicaldrive\d+ | harddiskvolume\d+ | \d+\ [a-z]:(\ [a-z]:)*"""
+)
+# Programs of the field; any other process may be somebody's own and is replaced.
+_PROGRAMS = re.compile(
+    r"(?i)(postgres(ql)?|postmaster|mysqld?|mariadbd|sqlservr|sqlserver|oracle|mongod|redis-server|irisdb|iris|cache"
+    r"|pgbench|fio|ioping|iperf3?|sysbench|hammerdb|vdbench|qemu[\w-]*|kvm|java|python3?|systemd[\w-]*|kworker|init|sshd"
+    r"|vmstat|iostat|sar|sadc|pidstat|mpstat|top|bash|sh)(?:[\[(/:]\d+[\])]?)?"
+)
+_ADDRESSES = {
+    "ip": re.compile(
+        r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)"
+        r"|(?<![\w:])(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}(?![\w:])"
+        r"|(?<![\w:])(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6}(?![\w:])",
+        re.IGNORECASE,
+    ),
+    "mac": re.compile(r"(?<![\w:])(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}(?![\w:])", re.IGNORECASE),
+    "wwn": re.compile(r"(?<![\w:])(?:[0-9a-f]{2}:){7}[0-9a-f]{2}(?![\w:])", re.IGNORECASE),
+    "uuid": re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE),
+    "device": re.compile(r"\b(?:naa|eui|t10|mpx)\.[\w:.]+", re.IGNORECASE),
+}
+_NAMED_FACTS = {"device", "datastore", "virtual_disk", "file", "mount", "hostname", "cluster", "path", "vm", "host"}
+_OWN_FIELDS = frozenset({"rule", "rules_run", "remedy", "examine", "code", "metric", "unit", "caused_by", "needs"})
+_STEMS = {EntityKind.BLOCK_DEVICE: "disk", EntityKind.DEVICE: "device", EntityKind.WORLD: "world"}
+
+
+class Replacer:
+    """Names to aliases, the same name always to the same alias, letter case and a domain after a host name ignored."""
+
+    def __init__(self) -> None:
+        self._aliases: dict[str, str] = {}
+        self._counts: dict[str, int] = {}
+        self._pattern: re.Pattern[str] | None = None
+
+    def add(self, name: str, stem: str, suffix: str = "") -> str:
+        """The alias of a name, a new one of the stem when it has none; generic names stay."""
+        key = name.casefold()
+        if key not in self._aliases:
+            self._aliases[key] = name if _is_generic(name) else self._next(stem) + suffix
+            self._pattern = None
+        return self._aliases[key]
+
+    def share(self, name: str, alias: str) -> None:
+        """Give a name the alias of another one, unless it has its own."""
+        if name.casefold() not in self._aliases:
+            self._aliases[name.casefold()] = alias
+            self._pattern = None
+
+    def alias(self, name: str) -> str:
+        """The alias of a name already added, else the name as a text with names replaced."""
+        return self._aliases.get(name.casefold()) or self.text(name)
+
+    def text(self, text: str) -> str:
+        """A text with every known name, and every address, replaced."""
+        if self._pattern is None:
+            changed = [name for name, alias in self._aliases.items() if name != alias.casefold()]
+            known = [name for name in changed if name not in _own_words()]
+            self._pattern = re.compile(rf"(?<![^\W_])(?:{_alternatives(known)})(?![^\W_])", re.IGNORECASE)
+        replaced = self._pattern.sub(lambda match: self._aliases[match[0].casefold()], text)
+        for stem in ("wwn", "mac", "uuid", "device", "ip"):
+            replaced = _ADDRESSES[stem].sub(partial(self._address, stem), replaced)
+        return replaced
+
+    def _address(self, stem: str, found: re.Match[str]) -> str:
+        key = found[0].casefold()
+        if key not in self._aliases:
+            self._aliases[key] = self._next(stem)
+        return self._aliases[key]
+
+    def _next(self, stem: str) -> str:
+        self._counts[stem] = self._counts.get(stem, 0) + 1
+        return f"{stem}-{self._counts[stem]}"
+
+
+def anonymized(
+    diagnosis: Diagnosis, imported: Imported, comparison: Comparison | None = None
+) -> tuple[Diagnosis, Imported, Comparison | None]:
+    """Diagnosis, capture and comparison with names replaced by the same aliases; numbers stay as they are."""
+    replacer = _replacer_of(imported, comparison)
+    entities: dict[Entity, Entity] = {}
+
+    def renamed(entity: Entity) -> Entity:
+        if entity not in entities:
+            parent = None if entity.parent is None else renamed(entity.parent)
+            entities[entity] = Entity(entity.kind, replacer.alias(entity.name), parent)
+        return entities[entity]
+
+    capture = imported.capture
+    anonymous = Capture(
+        [
+            replace(group, metric=_metric(group.metric, replacer), entities=[renamed(e) for e in group.entities])
+            for group in capture.groups
+        ],
+        [_deep(source, replacer, renamed) for source in capture.sources],
+        _inventory(capture.inventory, replacer, renamed),
+        [_deep(result, replacer, renamed) for result in capture.results],
+    )
+    masked = Imported(
+        anonymous,
+        [replacer.text(name) for name in imported.unrecognised],
+        [_error(error, replacer) for error in imported.left_out],
+    )
+    return (
+        cast("Diagnosis", _deep(diagnosis, replacer, renamed, _OWN_FIELDS)),
+        masked,
+        cast("Comparison | None", _deep(comparison, replacer, renamed, _OWN_FIELDS | {"setting", "statistic"})),
+    )
+
+
+def _replacer_of(imported: Imported, comparison: Comparison | None) -> Replacer:
+    """Everything that has a name: machines first, so that what is named like a machine gets the machine's alias."""
+    replacer = Replacer()
+    capture = imported.capture
+    seen = dict.fromkeys(e for group in capture.groups for e in group.entities)
+    every = dict.fromkeys(
+        part for entity in (*seen, *capture.inventory.facts, *_entities_of(comparison)) for part in entity.lineage()
+    )
+    machines = (EntityKind.CLUSTER, EntityKind.HOST, EntityKind.VM, EntityKind.GUEST)
+    for kind in (*machines, *(kind for kind in EntityKind if kind not in machines)):
+        for entity in every:
+            if entity.kind is kind:
+                _add_entity(replacer, entity)
+    for source in capture.sources:
+        if source.host:
+            _add_machine(replacer, source.host, "guest")
+    for result in capture.results:
+        if result.host:
+            _add_machine(replacer, result.host, "guest")
+    settings = [(name, fact.value) for own in capture.inventory.facts.values() for name, fact in own.items()]
+    for change in () if comparison is None else comparison.settings:
+        settings += [(change.setting, change.before), (change.setting, change.after)]
+    for name, value in settings:
+        if name in _NAMED_FACTS and isinstance(value, str):
+            replacer.add(value, name.replace("_", "-"))
+    paths = [s.name for s in capture.sources] + imported.unrecognised + [e.where for e in imported.left_out]
+    told = [fact.source for facts in capture.inventory.facts.values() for fact in facts.values()]
+    paths += [source for source in told if "/" in source or "." in source]  # others say how something was guessed
+    for path in dict.fromkeys(paths):
+        _add_path(replacer, path)
+    return replacer
+
+
+def _entities_of(comparison: Comparison | None) -> Iterator[Entity]:
+    """What a comparison names; things that are gone are in no capture any more."""
+    if comparison is None:
+        return
+    for finding in (*comparison.new, *comparison.gone):
+        yield finding.entity
+        yield from (evidence.entity for evidence in finding.evidence if evidence.entity is not None)
+    yield from (change.entity for change in comparison.changes)
+    yield from (setting.entity for setting in comparison.settings)
+
+
+def _add_entity(replacer: Replacer, entity: Entity) -> None:
+    stem = _STEMS.get(entity.kind, entity.kind.value)
+    if entity.kind in (EntityKind.HOST, EntityKind.VM, EntityKind.GUEST):
+        _add_machine(replacer, entity.name, stem)
+    else:
+        replacer.add(entity.name, stem)
+
+
+def _add_machine(replacer: Replacer, name: str, stem: str) -> None:
+    """A machine's name with and without its domain is one machine; an address is not cut."""
+    short = name.split(".", maxsplit=1)[0]
+    if short == name or _is_generic(short):
+        replacer.add(name, stem)
+    else:
+        replacer.share(name, replacer.add(short, stem))
+
+
+def _add_path(replacer: Replacer, path: str) -> None:
+    """A file's path and its bare name are one alias, which keeps the ending: ``file-1.csv``."""
+    bare = PurePosixPath(path.replace("!", "/")).name
+    suffix = "".join(PurePosixPath(bare).suffixes[-2:])
+    suffix = suffix if re.fullmatch(r"(\.[a-z]{1,7}){1,2}", suffix) else PurePosixPath(bare).suffix
+    alias = replacer.add(path, "file", suffix)
+    # A file called like its tool does not make the tool's name a secret.
+    if bare and not _is_generic(bare) and bare.casefold() not in _own_words():
+        replacer.share(bare, alias)
+
+
+@cache
+def _own_words() -> frozenset[str]:
+    """Words of the rules' own texts: a VM called ``disk`` is renamed as an entity, but not in every sentence."""
+    texts = " ".join(module.__doc__ or "" for module in rule_modules().values())
+    return frozenset(re.findall(r"[a-z]+", texts.casefold()))
+
+
+def _is_generic(name: str) -> bool:
+    return bool(_GENERIC.fullmatch(name) or _PROGRAMS.fullmatch(name))
+
+
+def _metric(name: str, replacer: Replacer) -> str:
+    return replacer.text(name) if name.startswith(RAW_PREFIX) else name
+
+
+def _inventory(inventory: Inventory, replacer: Replacer, renamed: Callable[[Entity], Entity]) -> Inventory:
+    facts = {
+        renamed(entity): {
+            name: Fact(_deep(fact.value, replacer, renamed), replacer.text(fact.source), fact.guessed)
+            for name, fact in own.items()
+        }
+        for entity, own in inventory.facts.items()
+    }
+    return Inventory(facts, {renamed(guest): renamed(vm) for guest, vm in inventory.links.items()})
+
+
+def _deep(
+    thing: Any,  # noqa: ANN401 - whatever findings and sources are made of
+    replacer: Replacer,
+    renamed: Callable[[Entity], Entity],
+    keep: frozenset[str] = frozenset(),
+) -> Any:  # noqa: ANN401
+    """The same structure with entities renamed and texts replaced; fields in ``keep`` are Leadline's own words."""
+    if isinstance(thing, Entity):
+        return renamed(thing)
+    if type(thing) is str:  # not an enumeration, whose members are strings too
+        return replacer.alias(thing)
+    if is_dataclass(thing) and not isinstance(thing, type):
+        changed = {
+            f.name: _deep(getattr(thing, f.name), replacer, renamed, keep)
+            for f in fields(thing)
+            if f.init and f.name not in keep
+        }
+        return replace(thing, **changed)
+    if isinstance(thing, dict):
+        return {key: _deep(value, replacer, renamed, keep) for key, value in thing.items()}
+    if isinstance(thing, list | tuple):
+        return type(thing)(_deep(item, replacer, renamed, keep) for item in thing)
+    return thing
+
+
+def _error(error: LeadlineError, replacer: Replacer) -> LeadlineError:
+    parts = {name: replacer.text(getattr(error, name)) for name in ("found", "expected", "advice")}
+    return type(error)(replacer.text(error.where), **parts)
+
+
+def _alternatives(names: Iterable[str]) -> str:
+    """A pattern that matches any of the names, the longest first; a tree, so that thousands cost little."""
+    root: dict[str, Any] = {}
+    for name in names:
+        node = root
+        for letter in name:
+            node = node.setdefault(letter, {})
+        node[""] = {}
+    return _branch(root) if root else r"(?!)"
+
+
+def _branch(node: dict[str, Any]) -> str:
+    """The pattern of a node of the tree; runs of single letters are walked in a loop to keep nesting shallow."""
+    prefix = ""
+    while len(node) == 1 and "" not in node:
+        letter, node = next(iter(node.items()))
+        prefix += re.escape(letter)
+    branches = [re.escape(letter) + _branch(child) for letter, child in sorted(node.items()) if letter]
+    if not branches:
+        return prefix
+    return f"{prefix}(?:{'|'.join(branches)}){'?' if '' in node else ''}"

@@ -1,0 +1,339 @@
+"""The page: what the templates show, gathered from a diagnosis; no HTML is written here.
+
+The page may load nothing: its policy allows only the script and style inside it, by their hashes, so that neither a
+name in a recording nor a mail program's rewriting can make it run or fetch anything.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import platform
+from datetime import UTC, datetime
+from importlib import resources
+from math import isfinite
+from typing import TYPE_CHECKING, Any, cast
+
+import jinja2
+import numpy as np
+
+import leadline
+from leadline.app.diagnosing import rule_modules
+from leadline.core.capture import NS_PER_S
+from leadline.core.docstrings import flowed, paragraphs, sections
+from leadline.core.finding import iso
+from leadline.core.profile import Profile
+from leadline.core.units import duration, show
+from leadline.core.vocabulary import LayerState, Severity
+from leadline.faces.report.figures import Chart, finding_charts
+from leadline.faces.report.ladder import TRANSACTION, Ladder, latency_ladder
+from leadline.faces.report.packing import Pack, pack, points_of
+from leadline.faces.report.timeline import timeline, when
+
+if TYPE_CHECKING:
+    from leadline.app.comparing import Comparison
+    from leadline.app.importing import Imported
+    from leadline.core.capture import Capture, SeriesGroup
+    from leadline.core.finding import Diagnosis, Finding
+    from leadline.core.rule import Rule
+
+SCRIPTS = ("store.js", "chart.js", "browser.js", "report.js")
+STYLES = ("report.css",)
+CHARTED_MAX = 40  # findings with a chart: the page of a whole cluster must open fast too
+CHANGES_MAX = 25  # series that changed since a baseline
+EVIDENCE_POINTS = 1_200
+STATE_CLASS = {
+    LayerState.CONVICTED: "convicted",
+    LayerState.SUSPECTED: "suspected",
+    LayerState.CLEARED: "cleared",
+    LayerState.NOT_EXAMINED: "unexamined",
+}
+
+
+def page(
+    diagnosis: Diagnosis,
+    imported: Imported,
+    profile: Profile | None = None,
+    *,
+    comparison: Comparison | None = None,
+    anonymous: bool = False,
+) -> str:
+    """The whole page as a string."""
+    capture = imported.capture
+    site = profile or Profile()
+    limits = limits_used(site)
+    findings = [_finding(number, f, capture, limits) for number, f in enumerate(diagnosis.findings, start=1)]
+    charts: list[Chart] = []
+    for finding in findings[:CHARTED_MAX]:
+        finding["charts"] = [_chart(chart, charts, capture) for chart in finding.pop("drawn")]
+    causes = [f for f in findings if not f["it"].is_symptom and f["it"].severity >= Severity.MEDIUM]
+    origin = (capture.span_ns() or (0, 0))[0]
+    evidence = pack(_evidence_lines(charts), origin_ns=origin, points=EVIDENCE_POINTS)
+    series = pack(capture.groups, origin_ns=origin, points=points_of(capture.series_count))
+    script, style = _asset(SCRIPTS), _asset(STYLES)
+    return (
+        _environment()
+        .get_template("report.html.j2")
+        .render(
+            policy=_policy(script, style),
+            script=script,
+            style=style,
+            verdict=diagnosis.verdict,
+            layers=[{"it": layer, "state": STATE_CLASS[layer.state]} for layer in diagnosis.verdict.layers],
+            facts=_facts(capture),
+            ladder=_ladder(latency_ladder(diagnosis, capture)),
+            timeline=timeline(diagnosis, capture),
+            causes=causes[:CHARTED_MAX],
+            further=causes[CHARTED_MAX:],
+            minor=[f for f in findings if not f["it"].is_symptom and f["it"].severity < Severity.MEDIUM],
+            symptoms=[f for f in findings if f["it"].is_symptom],
+            comparison=None if comparison is None else _comparison(comparison),
+            examine=_examine(diagnosis),
+            results=_results(capture),
+            data=_embedded(evidence, series, capture, charts),
+            series_count=series.series_count,
+            empty_count=series.empty_count,
+            method=_method(diagnosis, imported, site, limits, anonymous=anonymous),
+        )
+    )
+
+
+def limits_used(profile: Profile) -> dict[str, dict[str, float]]:
+    """The limits every rule compared with: its own, as overridden by the profile; rule -> name -> value."""
+    return {
+        name: {
+            limit: profile.limits.get(name, {}).get(limit, threshold.value)
+            for limit, threshold in cast("Rule", module).META.thresholds.items()
+        }
+        for name, module in rule_modules().items()
+    }
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("leadline.faces.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(iso=iso, duration=duration, show=show, bare=_bare)
+    return environment
+
+
+def _bare(path: str) -> str:
+    """The file's own name, without folders and archives."""
+    return path.replace("!", "/").rsplit("/", 1)[-1]
+
+
+def _asset(names: tuple[str, ...]) -> str:
+    folder = resources.files("leadline.faces.report").joinpath("assets")
+    return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
+
+
+def _policy(script: str, style: str) -> str:
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
+    return (
+        f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _facts(capture: Capture) -> list[tuple[str, str]]:
+    span = capture.span_ns()
+    count = len(capture.sources)
+    hosts = sorted({entity.name for entity in capture.inventory.facts if entity.kind.value in {"host", "guest"}})
+    facts = [
+        ("Recordings", f"{count:,}"),
+        ("Series", f"{capture.series_count:,}"),
+        ("Hosts and guests", ", ".join(hosts[:3]) + (f" and {len(hosts) - 3} more" if len(hosts) > 3 else "")),
+    ]
+    if span is not None:
+        start, end = iso(span[0]), iso(span[1])
+        end = end.split("T")[1] if start[:10] == end[:10] else end
+        facts[:0] = [
+            ("Recorded (UTC)", f"{start.replace('T', ' ').rstrip('Z')} to {end.replace('T', ' ').rstrip('Z')}"),
+            ("Length", duration((span[1] - span[0]) / NS_PER_S)),
+        ]
+    return [(name, text) for name, text in facts if text]
+
+
+def _finding(number: int, finding: Finding, capture: Capture, limits: dict[str, dict[str, float]]) -> dict[str, Any]:
+    doc = sections(rule_modules()[finding.rule].__doc__)
+    meta = cast("Rule", rule_modules()[finding.rule]).META
+    charted = number <= CHARTED_MAX
+    return {
+        "number": number,
+        "id": f"finding-{number}",
+        "it": finding,
+        "severity": finding.severity.label,
+        "when": when(finding, capture.span_ns()),
+        "why": flowed(doc.get("Why", "")),
+        "wrong": flowed(doc.get("When it is wrong", "")),
+        "sources": paragraphs(doc.get("Sources", ""), itemised=True),
+        "judgement": meta.judgement,
+        "drawn": finding_charts(finding, capture, limits[finding.rule]) if charted else [],
+        "charts": [],
+    }
+
+
+def _chart(chart: Chart, charts: list[Chart], capture: Capture) -> dict[str, Any]:
+    charts.append(chart)
+    parts = {"title": chart.title, "metric": chart.metric, "summary": chart.summary(capture)}
+    return {"index": len(charts) - 1, **parts}
+
+
+def _evidence_lines(charts: list[Chart]) -> list[SeriesGroup]:
+    return [line for chart in charts for line in chart.lines]
+
+
+def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart]) -> dict[str, Any]:
+    """What the script reads: the packs, and what to draw where. Times are milliseconds since 1970, UTC."""
+    drawn, at = [], 0
+    for chart in charts:
+        # A line that nothing was measured of is not in the pack.
+        named = zip(chart.labels(capture), chart.lines, strict=True)
+        held = [label for label, line in named if bool(np.isfinite(line.values).any())]
+        drawn.append(
+            {
+                "title": chart.title,
+                "labels": held,
+                "lines": list(range(at, at + len(held))),
+                "limits": [[limit.value, limit.label] for limit in chart.limits],
+                "windows": [[w.start_ns // 1_000_000, w.end_ns // 1_000_000] for w in chart.windows],
+            }
+        )
+        at += len(held)
+    first = charts[0] if charts else None
+    page = {
+        "charts": drawn,
+        "span_ms": [t // 1_000_000 for t in capture.span_ns() or (0, 0)],
+        "sources": [source.name for source in capture.sources],
+        "first": [] if first is None else [[g.metric, str(g.entities[0]), g.source] for g in first.lines],
+    }
+    return {"page": page, "evidence": evidence, "series": series}
+
+
+def _ladder(ladder: Ladder) -> dict[str, Any] | None:
+    if not ladder.is_measured:
+        return None
+    # A transaction waits for many I/Os: on one scale with them it would leave nothing of the others to see.
+    barred = [rung for rung in ladder.rungs if rung.name != TRANSACTION]
+    shown = [v for rung in barred for v in (rung.inside_ms, rung.outside_ms) if isfinite(v)]
+    longest = max(shown, default=1.0) or 1.0
+    rungs = []
+    for rung in (rung for rung in ladder.rungs if rung.entity is not None):
+        parts = {name: getattr(rung, f"{name}_ms") for name in ("inside", "outside", "peak")}
+        rungs.append(
+            {
+                "it": rung,
+                **{name: _cell(v, "ms") for name, v in parts.items()},
+                "bars": [
+                    (name, f"{100 * parts[name] / longest:.2f}%")
+                    for name in ("inside", "outside")
+                    if rung in barred and isfinite(parts[name])
+                ],
+            }
+        )
+    absent: dict[str, list[str]] = {}
+    for rung in ladder.rungs:
+        if rung.entity is None:
+            absent.setdefault(rung.recorded_by, []).append(rung.name)
+    return {
+        "it": ladder,
+        "rungs": rungs,
+        "has_device": any(rung.name == "GAVG" and rung.entity is not None for rung in ladder.rungs),
+        "absent": [f"{', '.join(names)} (recorded by {tool})" for tool, names in absent.items()],
+    }
+
+
+def _cell(value: float, unit: str) -> str:
+    """A value, or a dash where nothing was measured."""
+    return show(value, unit) if isfinite(value) else "–"
+
+
+def _comparison(comparison: Comparison) -> dict[str, Any]:
+    names = {True: "worse", False: "better", None: "changed"}
+    changes = [
+        {
+            "it": change,
+            "direction": names[change.worse],
+            "before": show(change.before, change.unit),
+            "after": show(change.after, change.unit),
+            "interval": f"{show(change.low, change.unit)} to {show(change.high, change.unit)}",
+        }
+        for change in comparison.changes[:CHANGES_MAX]
+    ]
+    return {"it": comparison, "changes": changes, "more": max(len(comparison.changes) - CHANGES_MAX, 0)}
+
+
+def _examine(diagnosis: Diagnosis) -> list[tuple[str, str]]:
+    commands: dict[str, list[str]] = {}
+    for layer in diagnosis.verdict.layers:
+        for command in layer.examine:
+            commands.setdefault(command, []).append(layer.layer.value)
+    return [(command, ", ".join(layers)) for command, layers in commands.items()]
+
+
+def _results(capture: Capture) -> list[dict[str, str]]:
+    rows = []
+    for result in capture.results:
+        for operation in result.operations:
+            p99 = operation.latency_ms.get("p99", float("nan"))
+            if operation.histogram is not None and operation.histogram.unit == "ms":
+                p99 = operation.histogram.quantile(0.99)
+            mean = operation.latency_ms.get("mean", float("nan"))
+            cells = {"rate": (operation.per_s, "per_s"), "mean": (mean, "ms"), "p99": (p99, "ms")}
+            shown = {name: _cell(v, unit) for name, (v, unit) in cells.items()}
+            if set(shown.values()) != {"–"}:
+                rows.append({"tool": result.tool, "job": result.job, "operation": operation.name, **shown})
+    return rows
+
+
+def _method(
+    diagnosis: Diagnosis,
+    imported: Imported,
+    profile: Profile,
+    limits: dict[str, dict[str, float]],
+    *,
+    anonymous: bool,
+) -> dict[str, Any]:
+    modules = rule_modules()
+    rows = []
+    for rule in diagnosis.rules_run:
+        for name, threshold in cast("Rule", modules[rule]).META.thresholds.items():
+            own = limits[rule][name]
+            rows.append(
+                {
+                    "rule": rule,
+                    "name": name,
+                    "value": show(own, threshold.unit),
+                    "source": threshold.source,
+                    "instead_of": show(threshold.value, threshold.unit) if own != threshold.value else None,
+                }
+            )
+    return {
+        "version": leadline.__version__,
+        "python": platform.python_version(),
+        "written": datetime.now(tz=UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "anonymous": anonymous,
+        "sources": [_source(source) for source in imported.capture.sources],
+        "left_out": [str(error) for error in imported.left_out],
+        "unrecognised": imported.unrecognised,
+        "limits": rows,
+        "rules_run": diagnosis.rules_run,
+        "skipped": diagnosis.skipped,
+        "disabled": sorted(profile.disabled),
+        "profile": None if profile.path is None else profile.path if not anonymous else "a profile of the site",
+    }
+
+
+def _source(source: Any) -> dict[str, Any]:  # noqa: ANN401 - SourceInfo
+    timed = source.start_ns is not None and source.end_ns is not None
+    return {
+        "it": source,
+        "tool": f"{source.tool} {source.tool_version or ''}".strip(),
+        "start": iso(source.start_ns).replace("T", " ").rstrip("Z") if timed else "no time",
+        "length": duration((source.end_ns - source.start_ns) / NS_PER_S) if timed else "–",
+        "offset": f"{source.offset_s:+g} s" if source.offset_s else "",
+    }
