@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-iostat corpus fuzz docs new lock clean
+.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat corpus fuzz docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -34,13 +34,16 @@ fmt: $(READY)
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-bench: bench-import bench-iostat bench-faults bench-audit
+bench: bench-import bench-iostat bench-faults bench-audit bench-report
 
 bench-import: $(READY)
 	$(PY) -m benches.bench_import
 
 bench-iostat: $(READY)
 	$(PY) -m benches.bench_iostat
+
+bench-report: $(READY)
+	$(PY) -m benches.bench_report
 
 bench-audit: $(READY)
 	$(PY) -m benches.bench_audit

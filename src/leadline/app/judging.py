@@ -37,14 +37,15 @@ def _judge_layer(
     ran = tuple(name for name in run if cast("Rule", modules[name]).META.layer is layer)
     examining = tuple(name for name in ran if cast("Rule", modules[name]).META.clears)
     causes = [f for f in own if not f.is_symptom]
+    symptom = next((f for f in own if f.is_symptom and f.severity >= Severity.MEDIUM), None)
     if any(f.severity >= Severity.HIGH and f.windows for f in causes):  # a setting alone convicts nobody
         state, reason = LayerState.CONVICTED, causes[0].summary
     elif any(f.severity >= Severity.MEDIUM for f in causes):
         state, reason = LayerState.SUSPECTED, causes[0].summary
-    elif not examining:
+    elif not examining and not any(f.windows for f in own):  # low findings of settings examine nothing
         state, reason = LayerState.NOT_EXAMINED, _missing(layer, skipped)
-    elif own and own[0].is_symptom:
-        state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {own[0].caused_by}"
+    elif symptom is not None:
+        state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {symptom.caused_by}"
     else:
         count = len(ran)
         state, reason = LayerState.CLEARED, f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
