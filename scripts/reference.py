@@ -15,6 +15,8 @@ from leadline.core.discovery import KINDS, load_units
 from leadline.core.docstrings import paragraphs
 from leadline.core.importer import Importer
 from leadline.core.metrics import metrics
+from leadline.core.rule import Rule
+from leadline.core.settings import settings
 from leadline.core.vocabulary import Layer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,8 +43,27 @@ def main() -> None:
             count += 1
         (TARGET / f"{kind}s.md").write_text(index(kind), encoding="utf-8")
     (TARGET / "metrics.md").write_text(metric_table(), encoding="utf-8")
+    (TARGET / "settings.md").write_text(settings_table(), encoding="utf-8")
     (TARGET / "coverage.md").write_text(coverage_table(), encoding="utf-8")
     print(f"docs/reference: {count} pages of units, {len(metrics())} metrics")
+
+
+def settings_table() -> str:
+    """Every setting by kind, with the rules that need it."""
+    needing: dict[str, list[str]] = {}
+    for name, module in load_units("rule").items():
+        for need in cast("Rule", module).META.needs:
+            for part in need.split("|"):
+                if "." in part:
+                    needing.setdefault(part, []).append(name)
+    lines = ["# Settings", "", "The keys of the [inventory file](../guides/inventory.md), by kind of entity.", ""]
+    for kind, known in settings().items():
+        lines += [f"## {kind.value}", "", "| setting | type | meaning | needed by |", "|---|---|---|---|"]
+        for setting in known.values():
+            rules = ", ".join(f"[{rule}](rules/{rule}.md)" for rule in needing.get(f"{kind.value}.{setting.name}", []))
+            lines.append(f"| {setting.name} | {setting.type} | {cell(setting.meaning)} | {rules} |")
+        lines.append("")
+    return "\n".join(lines)
 
 
 def coverage_table() -> str:
