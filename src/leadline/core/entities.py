@@ -224,8 +224,10 @@ class Inventory:
             disk = Entity(EntityKind.VIRTUAL_DISK, str(name), vm)
         kinds = ((EntityKind.DEVICE, "device"), (EntityKind.DATASTORE, "datastore"))
         disks = [disk] if disk is not None else self.children(vm, EntityKind.VIRTUAL_DISK)
-        named = {Entity(k, str(self.get(d, s)), host) for d in disks for k, s in kinds if self.get(d, s) is not None}
-        return named or {e for k, _ in kinds for e in self.children(host, k)}
+        named = {(k, str(self.get(d, s))) for d in disks for k, s in kinds if self.get(d, s) is not None}
+        # A datastore that several hosts share stands alone in inventories, under a host in its recordings.
+        stores = {Entity(k, name, parent) for k, name in named for parent in (host, None)}
+        return stores or {e for k, _ in kinds for e in self.children(host, k)}
 
 
 def _short(name: str) -> str:
