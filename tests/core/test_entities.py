@@ -81,3 +81,14 @@ def test_children_are_found_after_more_were_added() -> None:
     assert inventory.children(HOST) == [VM]
     lun = inventory.add(Entity(EntityKind.DEVICE, "naa.1", HOST), "file")
     assert inventory.children(HOST, EntityKind.DEVICE) == [lun]
+
+
+def test_a_datastore_that_stands_alone_is_related_to_the_disks_on_it() -> None:
+    inventory = Inventory()
+    store = Entity(EntityKind.DATASTORE, "ds1")
+    disk = Entity(EntityKind.VIRTUAL_DISK, "scsi0:0", VM)
+    for entity in (HOST, VM, store):
+        inventory.add(entity, "file")
+    inventory.add(disk, "file", datastore="ds1")
+    assert inventory.related(store, disk)
+    assert not inventory.related(Entity(EntityKind.DATASTORE, "ds2"), disk)

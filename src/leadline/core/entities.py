@@ -226,7 +226,8 @@ class Inventory:
         disks = [disk] if disk is not None else self.children(vm, EntityKind.VIRTUAL_DISK)
         named = {(k, str(self.get(d, s))) for d in disks for k, s in kinds if self.get(d, s) is not None}
         # A datastore that several hosts share stands alone in inventories, under a host in its recordings.
-        stores = {Entity(k, name, parent) for k, name in named for parent in (host, None)}
+        alone = {Entity(k, name) for k, name in named} & self.facts.keys()
+        stores = alone | {Entity(k, name, host) for k, name in named if Entity(k, name) not in alone}
         return stores or {e for k, _ in kinds for e in self.children(host, k)}
 
 
