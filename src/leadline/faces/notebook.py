@@ -137,5 +137,6 @@ class Report:
         from leadline.faces.terminal import show_diagnosis  # noqa: PLC0415
 
         stream = io.StringIO()
-        show_diagnosis(Console(file=stream, width=80, highlight=False, emoji=False), self.diagnosis, self.capture)
+        plain = Console(file=stream, width=80, highlight=False, emoji=False, force_jupyter=False)
+        show_diagnosis(plain, self.diagnosis, self.capture)
         return stream.getvalue()
