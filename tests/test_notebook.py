@@ -25,3 +25,4 @@ def test_the_shipped_notebook_has_the_same_cells_and_their_outputs() -> None:
     assert [len(cell["outputs"]) for cell in shipped if cell["cell_type"] == "code"] == [1] * 5, (
         "shown once, not printed"
     )
+    assert "\\u001b" not in notebook.TARGET.read_text(), "no terminal colours in a notebook"

@@ -137,6 +137,6 @@ class Report:
         from leadline.faces.terminal import show_diagnosis  # noqa: PLC0415
 
         stream = io.StringIO()
-        plain = Console(file=stream, width=80, highlight=False, emoji=False, force_jupyter=False)
+        plain = Console(file=stream, width=80, highlight=False, emoji=False, force_jupyter=False, color_system=None)
         show_diagnosis(plain, self.diagnosis, self.capture)
         return stream.getvalue()
