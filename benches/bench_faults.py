@@ -7,6 +7,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from benches.configuration_trials import FAULTS, run_configuration_trial
 from benches.fault_trials import SIZES, Trial, fault_names, run_trial
 
 
@@ -26,7 +27,19 @@ def main() -> int:
                     found = [run_trial(size, seed, fault, Path(name), guest=guest) for seed in seeds]
                     trials.extend(found)
                     print_row(size, fault, found)
-    return report(trials)
+    return max(report(trials), report_configuration())
+
+
+def report_configuration() -> int:
+    """Audit a sound estate and each spoiled one; print what was wrong and the totals."""
+    with tempfile.TemporaryDirectory() as name:
+        found = [run_configuration_trial(fault, Path(name)) for fault in (None, *FAULTS)]
+    right = sum(1 for trial in found if trial.is_right)
+    print(f"\nconfiguration: {right} of {len(found)} estates judged right (one of them sound)")
+    for trial in found:
+        if not trial.is_right:
+            print(f"        {trial.fault or 'sound'}: {', '.join(sorted(trial.accused)) or 'nothing found'}")
+    return 0 if right == len(found) else 1
 
 
 def print_row(size: str, fault: str | None, found: list[Trial]) -> None:

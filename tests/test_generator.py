@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benches.configuration_trials import FAULTS, run_configuration_trial
 from benches.fault_trials import fault_names, run_trial
 from leadline.app import generating
 from leadline.app.generating import FaultRequest, generate
@@ -55,3 +56,9 @@ def test_a_plain_list_of_limits_accuses_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_a_healthy_capture_accuses_nobody(seed: int, tmp_path: Path) -> None:
     assert run_trial("small", 100 + seed, None, tmp_path).misses == []
+
+
+@pytest.mark.parametrize("fault", [None, *FAULTS])
+def test_one_wrong_setting_of_a_sound_estate_is_accused_and_nothing_else(fault: str | None, tmp_path: Path) -> None:
+    trial = run_configuration_trial(fault, tmp_path)
+    assert trial.is_right, sorted(trial.accused)

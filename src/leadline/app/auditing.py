@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def configuration_rules() -> list[str]:
-    """Rules that need settings and no metric."""
+    """Rules that settings alone can make run."""
     return [name for name, module in rule_modules().items() if is_configuration(cast("Rule", module))]
 
 
 def is_configuration(rule: Rule) -> bool:
-    """Whether everything the rule needs are settings."""
-    return bool(rule.META.needs) and all("." in part for need in rule.META.needs for part in need.split("|"))
+    """Whether settings alone can meet everything the rule needs."""
+    return bool(rule.META.needs) and all(any("." in part for part in need.split("|")) for need in rule.META.needs)
 
 
 def audit(capture: Capture, profile: Profile | None = None) -> Diagnosis:

@@ -42,7 +42,7 @@ META = RuleMeta(
             1.0, "ratio", "Virtualizing large databases: VMware CPU capacity planning (vCPUs per physical core)"
         ),
     },
-    explains=("cpu-costop-high",),
+    explains=("cpu-costop-high", "cap-vcpu-pcore-ratio-prod-db", "cap-host-overcommit-nonprod"),
     clears=False,  # a fitting size says nothing about contention
 )
 

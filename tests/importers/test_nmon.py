@@ -1,0 +1,167 @@
+"""nmon of Linux."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from leadline.app.importing import recognise
+from leadline.core.capture import Capture
+from leadline.core.discovery import load_units
+from leadline.core.entities import Entity
+from leadline.core.errors import InputError
+from leadline.core.importer import Request
+from leadline.core.vocabulary import EntityKind
+from leadline.importers import nmon
+from tests.conftest import FIXTURES
+from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
+
+TEXT = (FIXTURES / "nmon" / "db01.nmon").read_text()
+GUEST, VDA = "guest:db01", "guest:db01/block-device:vda"
+FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+HEAD = "AAA,progname,nmon\nAAA,date,21-NOV-2026\nAAA,interval,5\nDISKBUSY,Disk %Busy x,sda\n"
+
+
+def read_text(folder: Path, text: str, request: Request | None = None) -> Capture:
+    return nmon.read(source_of(folder, text), request or Request())
+
+
+def test_disks_network_and_cpus(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT)
+    assert values_of(capture, "disk_write_mib_per_s", VDA)[:2] == pytest.approx([5188.3 / 1024, 168876.5 / 1024])
+    assert values_of(capture, "disk_iops", VDA)[:3].tolist() == [123.1, 330.9, 271.9]
+    assert values_of(capture, "guest_disk_util_pct", VDA)[1] == 6.0
+    size = values_of(capture, "guest_disk_io_size_kib", VDA)
+    assert size[1] == 510.5
+    assert np.isnan(size[3])
+    assert values_of(capture, "net_rx_kib_per_s", "guest:db01/nic:lo")[:2].tolist() == [0.9, 1.0]
+    assert values_of(capture, "net_tx_packets_per_s", "guest:db01/nic:eth0")[5] == 2.0
+    assert values_of(capture, "guest_cpu_iowait_pct", "guest:db01/cpu:1")[1] == 5.0
+    assert values_of(capture, "guest_cpu_busy_pct", GUEST)[0] == pytest.approx(100 - 94.3 - 0.5)
+
+
+def test_counts_of_an_interval_are_rates(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT)
+    assert values_of(capture, "guest_page_out_kib_per_s", GUEST)[:2].tolist() == [5520, 168960]
+    double = TEXT.replace("AAA,interval,1", "AAA,interval,2")
+    assert values_of(read_text(tmp_path, double), "guest_page_out_kib_per_s", GUEST)[1] == 84480
+    swapping = TEXT.replace("168960,0,0,26342", "168960,3,0,26342")
+    assert values_of(read_text(tmp_path, swapping), "guest_swap_in_kib_per_s", GUEST)[1] == 12
+    foreign = read_text(tmp_path, swapping.replace("x86_64", "ppc64"))
+    assert "guest_swap_in_kib_per_s" not in foreign.metrics()
+    assert "page-size" in codes(foreign)
+
+
+def test_distance_of_stamps_counts_where_snapshots_came_late(tmp_path: Path) -> None:
+    late = TEXT.replace("ZZZZ,T0001,00:52:54", "ZZZZ,T0001,00:52:45")
+    assert values_of(read_text(tmp_path, late), "guest_page_out_kib_per_s", GUEST)[1] == 16896
+
+
+def test_what_the_kernel_does_not_report_is_not_measured(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT)
+    assert values_of(capture, "guest_memory_free_mib", GUEST)[0] == 22414.2
+    assert not {"raw.nmon.MEM.hightotal", "raw.nmon.PROC.syscall"} & set(capture.metrics())
+    assert "raw.nmon.VM.nr_dirty" in capture.metrics()
+    switches = values_of(capture, "guest_context_switches_per_s", GUEST)
+    assert np.isnan(switches[0])
+    assert switches[1] == 1408.4
+    assert values_of(capture, "guest_run_queue_count", GUEST)[:3].tolist() == [1, 2, 1]
+
+
+def test_times_and_facts(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT)
+    assert seconds(group_of(capture, "disk_iops", VDA))[:2] == [1795222374, 1795222375]
+    assert codes(capture) == ["no-zone"]
+    assert not capture.sources[0].clock_known
+    berlin = read_text(tmp_path, TEXT, Request(timezone="Europe/Berlin"))
+    assert seconds(group_of(berlin, "disk_iops", VDA))[0] == 1795222374 - 3600
+    assert berlin.sources[0].clock_known
+    guest = Entity(EntityKind.GUEST, "db01")
+    assert capture.inventory.get(guest, "cpu_count") == 2
+    assert capture.inventory.get(guest, "memory_mib") == 24105.6
+    assert capture.sources[0].tool_version == "16n"
+
+
+def test_a_sorted_file_is_the_same(tmp_path: Path) -> None:
+    text = "".join(sorted(TEXT.splitlines(keepends=True)))
+    capture = read_text(tmp_path, text)
+    assert values_of(capture, "disk_iops", VDA)[:3].tolist() == [123.1, 330.9, 271.9]
+
+
+def test_only_what_is_asked_for(tmp_path: Path) -> None:
+    assert read_text(tmp_path, TEXT, Request(metrics=frozenset({"disk_iops"}))).metrics() == ["disk_iops"]
+
+
+def test_disks_over_several_lines(tmp_path: Path) -> None:
+    text = HEAD + "DISKBUSY1,Disk %Busy x,sdb\nZZZZ,T0001,10:00:00\nDISKBUSY,T0001,5.0\nDISKBUSY1,T0001,7.0\n"
+    capture = read_text(tmp_path, text)
+    assert values_of(capture, "guest_disk_util_pct", "guest:guest/block-device:sdb").tolist() == [7.0]
+    assert next(g.interval_s for g in capture.groups) == 5.0
+
+
+def test_stamps_without_a_date_pass_midnight(tmp_path: Path) -> None:
+    rows = "ZZZZ,T0001,23:59:55\nDISKBUSY,T0001,5\nZZZZ,T0002,00:00:05\nDISKBUSY,T0002,6\n"
+    capture = read_text(tmp_path, HEAD + rows)
+    group = group_of(capture, "guest_disk_util_pct", "guest:guest/block-device:sda")
+    assert seconds(group) == [1795305595, 1795305605]
+    dateless = read_text(tmp_path, HEAD.replace("AAA,date,21-NOV-2026\n", "") + rows)
+    assert codes(dateless) == ["no-zone", "no-date"]
+
+
+def test_a_disk_added_while_recording(tmp_path: Path) -> None:
+    rows = "ZZZZ,T0001,10:00:00\nDISKBUSY,T0001,5\nDISKBUSY,Disk %Busy x,sda,sdb\n"
+    capture = read_text(tmp_path, HEAD + rows + "ZZZZ,T0002,10:00:05\nDISKBUSY,T0002,6,7\n")
+    late = values_of(capture, "guest_disk_util_pct", "guest:guest/block-device:sdb")
+    assert np.isnan(late[0])
+    assert late[1] == 7.0
+
+
+def test_a_cut_last_line_is_left_out(tmp_path: Path) -> None:
+    cut = read_text(tmp_path, TEXT[: TEXT.index("DISKXFER,T0010") - 3])
+    written = values_of(cut, "disk_write_mib_per_s", VDA)
+    assert np.isnan(written[9])
+    assert "cut" in codes(cut)
+
+
+def test_snapshots_without_a_stamp_are_left_out(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT.replace("ZZZZ,T0010,00:53:03,21-NOV-2026\n", ""))
+    assert len(values_of(capture, "disk_iops", VDA)) == 9
+    assert "no-stamp" in codes(capture)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("DISKBUSY,T0003,0.0,", "DISKBUSY,T0003,", r"4 values of DISKBUSY, its heading names 5"),
+        ("MEM,T0003,24105.6", "MEM,T0003,2x", r"'2x'|could not convert"),
+        ("ZZZZ,T0003,", "ZZZZ,T0002,", r"recording.txt:\d+: the snapshot T0002 a second time"),
+        ("ZZZZ,T0003,00:52:56", "ZZZZ,T0003,25:52:56", "time stamp '25:52:56,21-NOV-2026'"),
+        ("PROC,T0003,1", "nonsense", "'nonsense"),
+        ("NET,T0003,", "NET,T0002,", "NET of snapshot T0002 a second time"),
+    ],
+)
+def test_damage_in_the_middle_is_an_error(tmp_path: Path, old: str, new: str, found: str) -> None:
+    assert old in TEXT
+    with pytest.raises(InputError, match=found):
+        read_text(tmp_path, TEXT.replace(old, new))
+
+
+def test_no_snapshot_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no snapshot with a time"):
+        read_text(tmp_path, HEAD)
+
+
+@FUZZ
+@given(data=st.data())
+def test_damaged_recordings(data: st.DataObject, tmp_path: Path) -> None:
+    survives(nmon, tmp_path, data.draw(damage(TEXT[:6000].encode())), "db01.nmon")
+
+
+def test_it_is_recognised(tmp_path: Path) -> None:
+    known = recognise(source_of(tmp_path, TEXT), load_units("importer"))
+    assert known is not None
+    assert known[0] == "nmon"
