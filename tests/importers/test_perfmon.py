@@ -70,3 +70,19 @@ def test_samples_import(samples: Path) -> None:
 def test_a_csv_that_only_looks_alike_is_one_error(samples: Path) -> None:
     with pytest.raises(InputError, match="expected a recording"):
         read(samples / "perfmon" / "jg185342__memeData__process1.csv")
+
+
+def test_sql_server_counters_of_a_named_instance(tmp_path: Path) -> None:
+    cells = [
+        "MSSQL$PROD:Buffer Manager\\Page life expectancy",
+        "MSSQL$PROD:Databases(_Total)\\Log Flush Wait Time",
+        "MSSQL$PROD:Databases(orders)\\Transactions/sec",
+    ]
+    header = ["(PDH-CSV 4.0) (UTC)(0)", *(f"\\\\SQL01\\{cell}" for cell in cells)]
+    rows = [["09/16/2021 08:01:28.780", "300", "12", "40"], ["09/16/2021 08:01:33.780", "280", "15", "42"]]
+    path = tmp_path / "sql.csv"
+    path.write_text("\n".join(",".join(f'"{cell}"' for cell in row) for row in [header, *rows]) + "\n")
+    capture = read(path)
+    assert value(capture, "db_page_life_expectancy_s", "guest:SQL01/database:sqlserver") == [300, 280]
+    assert value(capture, "db_log_flush_wait_ms", "guest:SQL01/database:sqlserver") == [12, 15]
+    assert value(capture, "db_tps", "guest:SQL01/database:orders") == [40, 42]

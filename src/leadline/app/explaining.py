@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from functools import cache
 from importlib import resources
 from typing import Any, cast
 
@@ -79,6 +80,7 @@ def advice_of(rule: str) -> list[str]:
     return [row["advice"] for row in _rows("advice.csv") if rule in row["rules"].split()]
 
 
+@cache
 def _rows(name: str) -> list[dict[str, str]]:
     text = resources.files("leadline.core").joinpath(name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))

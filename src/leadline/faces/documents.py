@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from leadline.app.explaining import advice_of
 from leadline.core.finding import iso
 
 if TYPE_CHECKING:
     from leadline.app.importing import Imported
     from leadline.core.capture import SourceInfo
-    from leadline.core.finding import Diagnosis
+    from leadline.core.finding import Diagnosis, Finding
     from leadline.core.result import Operation, Result
 
 
@@ -20,7 +21,7 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
         "headline": verdict.headline,
         "is_it_the_disk": verdict.is_it_the_disk,
         "layers": [layer.to_dict() for layer in verdict.layers],
-        "findings": [finding.to_dict() for finding in diagnosis.findings],
+        "findings": [finding_document(finding) for finding in diagnosis.findings],
         "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
         "rules_run": list(diagnosis.rules_run),
         "sources": [source_document(source) for source in imported.capture.sources],
@@ -28,10 +29,15 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
     }
 
 
+def finding_document(finding: Finding) -> dict[str, Any]:
+    """A finding with the advice that belongs to its rule."""
+    return {**finding.to_dict(), "advice": advice_of(finding.rule)}
+
+
 def audit_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, Any]:
     """``leadline.audit/1``."""
     return {
-        "findings": [finding.to_dict() for finding in diagnosis.findings],
+        "findings": [finding_document(finding) for finding in diagnosis.findings],
         "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
         "rules_run": list(diagnosis.rules_run),
         "entity_count": len(imported.capture.inventory.facts),

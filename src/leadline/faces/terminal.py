@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from leadline.app.explaining import advice_of
 from leadline.core.finding import iso
 from leadline.core.units import duration, show
 from leadline.core.vocabulary import LayerState, Severity
@@ -48,6 +49,9 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     for number, finding in enumerate(shown, start=1):
         out.print()
         _show_finding(out, number, finding, capture)
+        if everything:
+            for advice in advice_of(finding.rule):
+                wrapped(out, advice, "   Also: ", style="bold")
     _show_rest(out, diagnosis, shown, everything=everything)
     _show_unexamined(out, diagnosis)
 

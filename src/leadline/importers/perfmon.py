@@ -76,8 +76,23 @@ _BY_OBJECT = {
         "Packets Received/sec": Field("net_rx_packets_per_s", "per_s"),
         "Packets Sent/sec": Field("net_tx_packets_per_s", "per_s"),
     },
-    "SQLServer:Buffer Manager": {"Page life expectancy": Field("db_page_life_expectancy_s", "s")},
-    "SQLServer:Databases": {"Transactions/sec": Field("db_tps", "per_s")},
+    "SQLServer:Buffer Manager": {
+        "Page life expectancy": Field("db_page_life_expectancy_s", "s"),
+        "Buffer cache hit ratio": Field("db_buffer_hit_pct", "pct"),
+        "Lazy writes/sec": Field("db_lazy_writes_per_s", "per_s"),
+        "Checkpoint pages/sec": Field("db_checkpoint_pages_per_s", "per_s"),
+        "Page reads/sec": Field("db_page_reads_per_s", "per_s"),
+        "Page writes/sec": Field("db_page_writes_per_s", "per_s"),
+    },
+    "SQLServer:Databases": {
+        "Transactions/sec": Field("db_tps", "per_s"),
+        "Log Flush Wait Time": Field("db_log_flush_wait_ms", "ms"),
+        "Log Flushes/sec": Field("db_log_flushes_per_s", "per_s"),
+        "Log Bytes Flushed/sec": Field("db_log_bytes_per_s", "bytes_per_s"),
+    },
+    "SQLServer:SQL Statistics": {"Batch Requests/sec": Field("db_qps", "per_s")},
+    "SQLServer:Memory Manager": {"Memory Grants Pending": Field("db_memory_grants_pending_count", "count")},
+    "SQLServer:Locks": {"Average Wait Time (ms)": Field("db_lock_wait_ms", "ms")},
 }
 _FIELDS = {(name, counter): field for name, counters in _BY_OBJECT.items() for counter, field in counters.items()}
 
@@ -134,6 +149,8 @@ _RUSSIAN = {
     "отправлено байт/с": "Bytes Sent/sec",
 }
 _SIGNATURE = re.compile(r"\(PDH-[CT]SV")
+_NAMED_INSTANCE = re.compile(r"^MSSQL\$[^:]+:")
+_SQL_OBJECTS = tuple(name for name in _BY_OBJECT if name.startswith("SQLServer:"))
 _NUMA_CPU = re.compile(r"^\d+,(\d+)$")  # Processor Information names processors "node,number"
 
 
@@ -148,7 +165,7 @@ def sniff(source: Source) -> int:
 def read(source: Source, request: Request) -> Capture:
     """The capture; see the module's docstring for what is kept."""
     table = PdhColumns(source)
-    table.counters = [(_english(name), _english(counter)) for name, counter in table.counters]
+    table.counters = [(_sql_object(_english(name)), _english(counter)) for name, counter in table.counters]
     builder = CaptureBuilder(source.name, "perfmon", META.tool)
     chosen = Chooser(table, request, "perfmon").choose(_FIELDS, _placers(), _raw)
     groups = table.read(chosen, builder, sentinels=False, request=request)
@@ -158,6 +175,11 @@ def read(source: Source, request: Request) -> Capture:
     _count_cpus(table, groups, builder)
     known = table.file.utc_offset_min is not None
     return builder.build(host=table.hosts[0] if table.hosts else None, clock_known=known)
+
+
+def _sql_object(name: str) -> str:
+    """Counters of a named instance, ``MSSQL$NAME:Locks``, under the default instance's name."""
+    return _NAMED_INSTANCE.sub("SQLServer:", name)
 
 
 def _english(name: str) -> str:
@@ -201,8 +223,7 @@ def _placers() -> dict[str, Placer]:
         "System": _itself,
         "Memory": _itself,
         "Network Interface": _nic,
-        "SQLServer:Buffer Manager": _database,
-        "SQLServer:Databases": _database,
+        **dict.fromkeys(_SQL_OBJECTS, _database),
     }
 
 

@@ -1,0 +1,102 @@
+"""InterSystems configuration parameter files (iris.cpf, cache.cpf): how an instance is set up.
+
+Reads:
+    The file's ``[Section]`` and ``name=value`` lines. Parameters of ``[config]``, ``[Startup]`` and ``[Journal]`` are
+    kept under the names InterSystems gives them.
+
+Sample:
+    .. code-block:: text
+
+        [config]
+        globals=0,0,8192,0,0,0
+        gmheap=307200
+        locksiz=16777216
+
+Lost:
+    Namespaces, databases, devices and mappings. Anything that may hold a secret or an address: names with password,
+    key, token, license or user in them, and the sections of ECP, SNMP and mirroring.
+
+Units:
+    As the file has them: gmheap and routines in KB or MB as documented for each parameter, ``globals`` in MB for each
+    size of block from 2 KB up.
+
+Sources:
+    InterSystems IRIS documentation, Configuration Parameter File Reference.
+"""
+
+from __future__ import annotations
+
+import re
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.entities import Entity
+from leadline.core.errors import InputError
+from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
+from leadline.core.source import Source
+from leadline.core.vocabulary import EntityKind, Layer
+
+META = ImporterMeta(
+    tool="InterSystems CPF",
+    layers=(Layer.DATABASE,),
+    record="copy iris.cpf from the installation folder",
+)
+
+KEPT_SECTIONS = frozenset({"config", "startup", "journal"})
+_SECTION = re.compile(r"^\[([^\]\r\n]+)\]\s*$", re.MULTILINE)
+_LINE = re.compile(r"([A-Za-z][\w. ]*)=(.*)")
+_SECRET = re.compile(r"password|passwd|secret|token|key|licen|user|credential", re.IGNORECASE)
+_OWN = frozenset({"ConfigFile", "config", "Startup", "Databases", "Namespaces", "Journal"})
+
+
+def sniff(source: Source) -> int:
+    """Sure by the sections only such a file has together."""
+    found = set(_SECTION.findall(source.head_text))
+    if {"ConfigFile", "config"} <= found:
+        return 94
+    return 70 if source.name.casefold().endswith(".cpf") and len(found & _OWN) >= 2 else 0
+
+
+def read(source: Source, request: Request) -> Capture:
+    """A capture of facts only.
+
+    Raises:
+        InputError: a line is neither section, assignment, comment nor blank, or there is no ``[config]``.
+    """
+    del request
+    builder = CaptureBuilder(source.name, "iris-cpf", META.tool)
+    parameters: dict[str, str | float] = {}
+    version, section, seen = None, "", set[str]()
+    for number, line in enumerate(source.lines(), start=1):
+        text = line.strip()
+        heading = _SECTION.fullmatch(text)
+        if heading is not None:
+            section = heading[1].casefold()
+            seen.add(section)
+        elif text and not text.startswith((";", "#")):
+            match = _LINE.fullmatch(text)
+            if match is None:
+                raise InputError(
+                    f"{source.name}:{number}",
+                    found=f"{text[:40]!r}",
+                    expected="[Section] or name=value",
+                    advice="Copy the file again from the installation folder.",
+                )
+            if section == "configfile" and match[1].casefold() == "version":
+                version = match[2].strip()
+            elif section in KEPT_SECTIONS and not _SECRET.search(match[1]):
+                parameters[match[1].strip()] = _value(match[2].strip())
+    if "config" not in seen:
+        raise InputError(
+            source.name, found="no [config] section", expected="a whole .cpf file", advice="Copy the file again."
+        )
+    entity = Entity(EntityKind.DATABASE, "iris", UNNAMED_GUEST)
+    builder.inventory.add(UNNAMED_GUEST, source.name)
+    builder.inventory.add(entity, source.name, engine="iris", version=version, parameters=parameters)
+    return builder.build(tool_version=version)
+
+
+def _value(text: str) -> str | float:
+    try:
+        return float(text) if text and text.isascii() and "," not in text and "_" not in text else text
+    except ValueError:
+        return text

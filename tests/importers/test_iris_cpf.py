@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leadline.app.auditing import audit
+from leadline.app.importing import import_paths
+from leadline.core.errors import InputError
+from leadline.core.vocabulary import EntityKind
+
+SEED = Path(__file__).parent / "seeds" / "iris.cpf"
+
+
+def test_parameters_are_kept_under_their_own_names_and_secrets_are_not() -> None:
+    capture = import_paths([SEED]).capture
+    (instance,) = capture.inventory.of_kind(EntityKind.DATABASE)
+    parameters = capture.inventory.get(instance, "parameters")
+    assert parameters["gmheap"] == 102400
+    assert parameters["globals"] == "0,0,8192,0,0,0"
+    assert parameters["CurrentDirectory"] == "/srv/iris/journal/"
+    assert (capture.inventory.get(instance, "engine"), capture.inventory.get(instance, "version")) == ("iris", "2024.1")
+    kept = str(parameters)
+    assert "do-not-keep" not in kept
+    assert "10.0.0.7" not in kept
+
+
+def test_the_rules_read_it() -> None:
+    assert "db-iris-gmheap" in {finding.rule for finding in audit(import_paths([SEED]).capture).findings}
+
+
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [("[ConfigFile]\n[config]\nwhat is this\n", ":3"), ("[ConfigFile]\nVersion=1\n[Databases]\n[Journal]\n", "a.cpf")],
+)
+def test_a_damaged_file_is_one_error(tmp_path: Path, text: str, where: str) -> None:
+    path = tmp_path / "a.cpf"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        import_paths([path])
+    assert caught.value.where.endswith(where)
