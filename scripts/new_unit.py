@@ -1,4 +1,5 @@
-"""Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault).
+"""Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault,
+collector, target).
 
 A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
 """
@@ -88,6 +89,34 @@ def inject(model: HostModel, target: int, window: slice) -> Entity:
     """WHAT IT DOES."""
     return vm_entity(model, target)
 '''
+COLLECTOR_BODY = '''
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from leadline.core.capture import Capture, CaptureBuilder
+from leadline.core.collector import Access, CollectorMeta
+
+META = CollectorMeta(tool="{name}", layers=(), privilege="LEAST PRIVILEGE")
+
+
+def collect(access: Access, progress: Callable[[int, int], None] | None = None) -> Capture:
+    """What is there now."""
+    builder = CaptureBuilder(f"{name}:{{access.host}}", "{name}", META.tool)
+    return builder.build(host=access.host)
+'''
+TARGET_BODY = '''
+from __future__ import annotations
+
+from pathlib import Path
+
+from leadline.core.target import FileChange, Item
+
+
+def plan(items: list[Item], root: Path) -> list[FileChange]:
+    """The files that would be written."""
+    return []
+'''
 CASE = """# WHY THIS CASE.
 interval_s: 5
 series:
@@ -106,7 +135,13 @@ def main(words: list[str]) -> int:
     if kind == "rule" and (len(words) < 3 or words[2] not in {layer.value for layer in Layer}):
         return refuse(f"a rule needs a layer: {', '.join(layer.value for layer in Layer)}")
     folder = ROOT / "src" / KINDS[kind].replace(".", "/")
-    body = {"rule": RULE_BODY, "importer": IMPORTER_BODY, "fault": FAULT_BODY}[kind]
+    body = {
+        "rule": RULE_BODY,
+        "importer": IMPORTER_BODY,
+        "fault": FAULT_BODY,
+        "collector": COLLECTOR_BODY,
+        "target": TARGET_BODY,
+    }[kind]
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
     if kind == "rule":
         folder /= layer.value.replace("-", "_")

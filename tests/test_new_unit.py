@@ -16,6 +16,8 @@ from scripts import new_unit
     [
         (["rule", "disk-foo-high", "storage-path"], "src/leadline/rules/storage_path/disk_foo_high.py"),
         (["importer", "footop"], "src/leadline/importers/footop.py"),
+        (["collector", "hyperfoo"], "src/leadline/collectors/hyperfoo.py"),
+        (["target", "foo"], "src/leadline/targets/foo.py"),
         (["fault", "device_foo"], "src/leadline/generators/faults/device_foo.py"),
     ],
 )
