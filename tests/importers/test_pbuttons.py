@@ -105,6 +105,12 @@ def test_mgstat_alone(tmp_path: Path) -> None:
     assert seconds(group_of(capture, "db_iris_glorefs_per_s", IRIS))[0] == START_S
 
 
+def test_vmstat_of_another_system_is_left_out(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, REPORT.replace("us sy id wa st", "us sy id wa sy"))
+    assert "guest_run_queue_count" not in capture.metrics()
+    assert "vmstat" in codes(capture)
+
+
 def test_a_report_that_is_cut_says_so(tmp_path: Path) -> None:
     capture = read_text(tmp_path, REPORT[: REPORT.index("11/12/2026, 22:57:30") + 90])
     assert len(values_of(capture, "db_iris_glorefs_per_s", SHOP)) == 6

@@ -1,0 +1,397 @@
+"""CPU, memory, disks and network of a guest, as nmon records them.
+
+Reads:
+    ``nmon -f`` or ``nmon -F FILE`` of Linux; the sections of AIX that mean the same. Sorted files too.
+
+Sample:
+    .. code-block:: text
+
+        DISKREAD,Disk Read KB/s db01,loop0,loop1,loop2,loop3,vda
+        ZZZZ,T0002,00:52:55,21-NOV-2026
+        PROC,T0002,2,0,1408.4,-1.0,-1.0,-1.0,1.0,-1.0,-1.0,-1.0
+        DISKREAD,T0002,0.0,0.0,0.0,0.0,8.0
+
+Lost:
+    Processes (TOP), the configuration dump (BBBP), arguments (UARG). nmon writes negative numbers, and a minus zero,
+    for what the kernel does not report: not measured. AIX's service times leave the queue out and Linux' disk groups
+    print sums of them: both stay raw counters and are no await.
+
+Units:
+    KB are KiB, MB are MiB. VM holds counts of the interval, not rates: ``pgpgin`` KiB, ``pswpin`` pages. Rates are
+    made of them with the interval asked for, or the distance of the time stamps where it differs by over a second.
+
+Sources:
+    lmon.c of nmon 16 (``proc_read``, ``proc_net``, ``proc_disk``); IBM AIX documentation, nmon command; checked
+    against DISKREAD and DISKWRITE of the same recording.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from math import isfinite
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup, usual_interval_s
+from leadline.core.clock import assumed_date, rolled_over, to_ns
+from leadline.core.entities import Entity
+from leadline.core.errors import InputError
+from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.metrics import RAW_PREFIX
+from leadline.core.metrics import metric as metric_of
+from leadline.core.source import Source
+from leadline.core.units import factor
+from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.stamps import YEARS
+from leadline.formats.tables import spread
+
+Matrix = NDArray[np.float64]  # [columns, snapshots]
+
+META = ImporterMeta(
+    tool="nmon",
+    layers=(Layer.GUEST, Layer.NETWORK),
+    fields={
+        "CPU.User%": Field("guest_cpu_user_pct", "pct"),
+        "CPU.Sys%": Field("guest_cpu_system_pct", "pct"),
+        "CPU.Wait%": Field("guest_cpu_iowait_pct", "pct"),
+        "CPU.Idle%": Field("guest_cpu_idle_pct", "pct"),
+        "CPU.Steal%": Field("guest_cpu_steal_pct", "pct"),
+        "CPU.busy": Field("guest_cpu_busy_pct", "pct"),
+        "MEM.memfree": Field("guest_memory_free_mib", "mib"),
+        "MEM.cached": Field("guest_memory_cached_mib", "mib"),
+        "MEM.buffers": Field("guest_memory_buffers_mib", "mib"),
+        "MEM.active": Field("guest_memory_active_mib", "mib"),
+        "MEM.inactive": Field("guest_memory_inactive_mib", "mib"),
+        "MEM.swapused": Field("guest_swap_used_mib", "mib"),
+        "PROC.Runnable": Field("guest_run_queue_count", "count"),
+        "PROC.Blocked": Field("guest_blocked_count", "count"),
+        "PROC.pswitch": Field("guest_context_switches_per_s", "per_s"),
+        "PROC.fork": Field("guest_forks_per_s", "per_s"),
+        "VM.pgpgin": Field("guest_page_in_kib_per_s", "kib_per_s"),
+        "VM.pgpgout": Field("guest_page_out_kib_per_s", "kib_per_s"),
+        "VM.pswpin": Field("guest_swap_in_kib_per_s", "kib_per_s"),
+        "VM.pswpout": Field("guest_swap_out_kib_per_s", "kib_per_s"),
+        "VM.pgfault": Field("guest_page_faults_per_s", "per_s"),
+        "VM.pgmajfault": Field("guest_major_faults_per_s", "per_s"),
+        "DISKBUSY": Field("guest_disk_util_pct", "pct"),
+        "DISKREAD": Field("disk_read_mib_per_s", "kib_per_s"),
+        "DISKWRITE": Field("disk_write_mib_per_s", "kib_per_s"),
+        "DISKXFER": Field("disk_iops", "per_s"),
+        "DISKREADS": Field("disk_reads_per_s", "per_s"),
+        "DISKWRITES": Field("disk_writes_per_s", "per_s"),
+        "DISKBSIZE": Field("guest_disk_io_size_kib", "kib"),
+        "NET.read": Field("net_rx_kib_per_s", "kib_per_s"),
+        "NET.write": Field("net_tx_kib_per_s", "kib_per_s"),
+        "NETPACKET.read": Field("net_rx_packets_per_s", "per_s"),
+        "NETPACKET.write": Field("net_tx_packets_per_s", "per_s"),
+    },
+    record="nmon -f -s 10 -c 360",
+)
+
+_MONTHS = {name: i for i, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)}
+_SNAPSHOT = re.compile(r"T\d{4,16}")
+_DATE = re.compile(r"(\d{1,2})-([A-Za-z]{3})-(\d{4})")
+_CLOCK = re.compile(r"(\d{1,2}):(\d\d):(\d\d)")
+_CPU = re.compile(r"CPU(\d{1,6}|_ALL)")
+_DISK = re.compile(r"(DISK[A-Z]+)\d*")  # a number where there are more disks than fit on a line
+_INTERFACE = re.compile(r"(.+)-(read|write)s?(?:-KB)?/s")
+_LEFT_OUT = ("BBB", "TOP", "UARG", "ERROR")
+_PAGE_KIB = {"x86_64": 4.0, "i686": 4.0, "i586": 4.0, "s390x": 4.0}  # others are built with pages of several sizes
+
+
+def sniff(source: Source) -> int:
+    """Sure by nmon's own facts at the start, or the kinds of lines of a sorted file."""
+    text = source.head_text
+    return 95 if re.search(r"^AAA,(?:progname,\w*nmon|snapshots,\d|note0)", text, re.MULTILINE) else 0
+
+
+def read(source: Source, request: Request) -> Capture:
+    """The capture of a recording."""
+    builder = CaptureBuilder(source.name, "nmon", META.tool)
+    recording = _Recording(source, builder)
+    recording.read()
+    names = [name for name in recording.stamps if any(name in s.rows for s in recording.sections.values())]
+    if not names:
+        raise recording.error("", "no snapshot with a time (ZZZZ)")
+    lost = {row for section in recording.sections.values() for row in section.rows} - set(names)
+    if lost:
+        builder.warn("no-stamp", "snapshots without a time stamp (ZZZZ) were left out", len(lost))
+    clock = _Clock(source, request, builder, recording.facts)
+    moments = clock.times([recording.stamps[name] for name in names])
+    if np.any(np.diff(moments) < 0):
+        builder.warn("clock-back", "the clock went back while recording; samples are in the order of their times")
+    order = np.argsort(moments, kind="stable")
+    names, times = [names[i] for i in order], spread(moments[order])
+    host = recording.facts.get("host") or None
+    guest = Entity(EntityKind.GUEST, host) if host else UNNAMED_GUEST
+    writer = _Writer(builder, request, guest, times, recording.facts)
+    for kind, section in recording.sections.items():
+        writer.section(kind, section.columns, section.matrix(names))
+    writer.note_guest()
+    return builder.build(host=host, tool_version=recording.facts.get("version"), clock_known=clock.known)
+
+
+@dataclass(slots=True)
+class _Section:
+    """The rows of one kind of line by snapshot; a repeated heading may add columns."""
+
+    columns: dict[str, int] = field(default_factory=dict)
+    heading: list[str] = field(default_factory=list)
+    rows: dict[str, tuple[list[str], list[float]]] = field(default_factory=dict)
+
+    def head(self, names: list[str]) -> None:
+        """Take in a heading."""
+        self.heading = names
+        for name in names:
+            self.columns.setdefault(name, len(self.columns))
+
+    def matrix(self, snapshots: list[str]) -> Matrix:
+        """Values [columns, snapshots]; NaN where a snapshot has no such line."""
+        values = np.full((len(self.columns), len(snapshots)), np.nan)
+        for j, snapshot in enumerate(snapshots):
+            if snapshot in self.rows:
+                heading, row = self.rows[snapshot]
+                if len(heading) == len(self.columns):
+                    values[:, j] = row
+                else:
+                    values[[self.columns[name] for name in heading], j] = row
+        return values
+
+
+@dataclass(slots=True)
+class _Recording:
+    """What the lines of a file say, before any time or unit is known."""
+
+    source: Source
+    builder: CaptureBuilder
+    facts: dict[str, str] = field(default_factory=dict)
+    stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
+    sections: dict[str, _Section] = field(default_factory=dict)
+
+    def read(self) -> None:
+        """Read the whole file.
+
+        Raises:
+            InputError: a line is neither fact, heading, stamp nor row, or a snapshot is there twice.
+        """
+        text = self.source.text()
+        lines = text.splitlines()
+        if lines and not text.endswith(("\n", "\r")):
+            self.builder.warn("cut", "the last line has no end and was left out")
+            lines.pop()
+        for number, line in enumerate(lines, 1):
+            kind, _, rest = line.partition(",")
+            if not line.strip() or kind.startswith(_LEFT_OUT):
+                continue
+            cells = [cell.strip() for cell in rest.split(",")]
+            if kind == "AAA":
+                self.facts.setdefault(cells[0], ",".join(cells[1:]).strip(", "))
+            elif kind == "ZZZZ" and len(cells) > 1 and _SNAPSHOT.fullmatch(cells[0]):
+                if cells[0] in self.stamps:
+                    raise self.error(f":{number}", f"the snapshot {cells[0]} a second time")
+                self.stamps[cells[0]] = (cells[1], cells[2] if len(cells) > 2 else "")
+            elif not rest or not re.fullmatch(r"[A-Z][A-Z0-9_]{0,30}", kind):
+                raise self.error(f":{number}", repr(line[:60]))
+            else:
+                self._line(number, kind, cells)
+
+    def _line(self, number: int, kind: str, cells: list[str]) -> None:
+        section = self.sections.setdefault(kind, _Section())
+        if _SNAPSHOT.fullmatch(cells[0]) is None:
+            names = cells[1:]
+            while names and not names[-1]:
+                names.pop()
+            if len(set(names)) != len(names):
+                raise self.error(f":{number}", f"a heading {kind} with a column twice")
+            section.head(names)
+            return
+        row = cells[1:]
+        while len(row) > len(section.heading) and not row[-1]:
+            row.pop()
+        if len(row) != len(section.heading) or not section.heading:
+            found = f"{len(row)} values of {kind}, its heading names {len(section.heading)}"
+            raise self.error(f":{number}", found)
+        if cells[0] in section.rows:
+            raise self.error(f":{number}", f"{kind} of snapshot {cells[0]} a second time")
+        try:
+            section.rows[cells[0]] = (section.heading, [_number(cell) for cell in row])
+        except ValueError as error:
+            raise self.error(f":{number}", f"{str(error)[:40]!r} in {kind}") from None
+
+    def error(self, place: str, found: str) -> InputError:
+        """The error for what stands at a place."""
+        return InputError(
+            f"{self.source.name}{place}",
+            found=found,
+            expected="the lines of one nmon recording: AAA facts, headings, ZZZZ time stamps and rows of snapshots",
+            advice="Record again with `nmon -f -s 10 -c 360`, and name recordings one by one, not joined.",
+        )
+
+
+def _number(cell: str) -> float:
+    """A value; NaN for an empty cell and for a negative number, which is "not available".
+
+    >>> _number("3.5"), _number("-0.0"), _number("")
+    (3.5, nan, nan)
+    """
+    value = float(cell or "nan")
+    return value if isfinite(value) and not cell.startswith("-") else float("nan")
+
+
+@dataclass(slots=True)
+class _Clock:
+    """Turns stamps into times, with warnings about what had to be assumed."""
+
+    source: Source
+    request: Request
+    builder: CaptureBuilder
+    facts: Mapping[str, str]
+    known: bool = True
+
+    def times(self, stamps: list[tuple[str, str]]) -> NDArray[np.int64]:
+        """UTC nanoseconds int64 [n] of stamps (time, date) in the order of the recording.
+
+        Raises:
+            InputError: a stamp is no time or date.
+            UsageError: the request names a date or time zone that does not exist.
+        """
+        if self.request.timezone is None:
+            self.known = False
+            self.builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
+        dated = all(day for _, day in stamps)
+        start = None if dated else self._start()
+        moments = [self._moment(clock, day if start is None else start) for clock, day in stamps]
+        return np.array(moments, dtype=np.int64) if dated else rolled_over(moments)
+
+    def _start(self) -> str:
+        text = self.facts.get("date", "")
+        if self.request.date is None and text:
+            return text
+        self.known = False
+        day = assumed_date(self.source, self.request)
+        self.builder.warn("no-date", f"times have no date; {day} was assumed; --date sets it")
+        return f"{day.day}-{list(_MONTHS)[day.month - 1]}-{day.year}"
+
+    def _moment(self, clock: str, day: str) -> int:
+        on, at = _DATE.fullmatch(day), _CLOCK.fullmatch(clock)
+        if on is None or at is None or int(on[3]) not in YEARS or on[2].upper() not in _MONTHS:
+            raise self._refused(f"{clock},{day}")
+        text = f"{on[3]}-{_MONTHS[on[2].upper()]:02}-{on[1]:0>2}T{at[1]:0>2}:{at[2]}:{at[3]}"
+        try:
+            return to_ns(datetime.fromisoformat(text), self.request)
+        except ValueError:
+            raise self._refused(f"{clock},{day}") from None
+
+    def _refused(self, text: str) -> InputError:
+        return InputError(
+            self.source.name,
+            found=f"the time stamp {text[:40]!r}",
+            expected="ZZZZ with a snapshot, a time 23:59:59 and a date 21-NOV-2026",
+            advice="Record again with LC_ALL=C in the environment.",
+        )
+
+
+@dataclass(slots=True)
+class _Writer:
+    """Gives sections to a capture."""
+
+    builder: CaptureBuilder
+    request: Request
+    guest: Entity
+    times: NDArray[np.int64]
+    facts: Mapping[str, str]
+    memory_mib: float | None = None
+
+    def section(self, kind: str, columns: Mapping[str, int], values: Matrix) -> None:
+        """Add the series of a section."""
+        disk, cpu = _DISK.fullmatch(kind), _CPU.fullmatch(kind)
+        if disk is not None and disk[1] in META.fields:
+            self._disks(disk[1], list(columns), values)
+        elif cpu is not None:
+            entity = self.guest if cpu[1] == "_ALL" else Entity(EntityKind.CPU, str(int(cpu[1]) - 1), self.guest)
+            rows = {name: values[i] for name, i in columns.items() if name not in {"Busy", "CPUs"}}
+            if "Idle%" in rows and "Wait%" in rows:
+                rows["busy"] = np.clip(100.0 - rows["Idle%"] - rows["Wait%"], 0.0, 100.0)
+            self._named("CPU", rows, entity)
+        elif kind in {"NET", "NETPACKET"}:
+            self._interfaces(kind, columns, values)
+        else:
+            rows = {name: values[i] for name, i in columns.items()}
+            derive = {"MEM": self._memory, "VM": self._rates, "PROC": _without_first_count}
+            if kind in derive:
+                derive[kind](rows)
+            self._named(kind, rows, self.guest)
+
+    def note_guest(self) -> None:
+        """Record what the facts say of the guest."""
+        cpus = self.facts.get("cpus", "").split(",", maxsplit=1)[0]
+        system = self.facts.get("OS", "").split(",")
+        release = f"{system[0]} {system[1]}" if len(system) > 1 and system[1] else None
+        count = int(cpus) if cpus.isascii() and cpus.isdigit() and len(cpus) < 7 else None
+        name, memory = self.builder.info.name, self.memory_mib
+        self.builder.inventory.add(self.guest, name, cpu_count=count, os_release=release, memory_mib=memory)
+
+    def _add(self, name: str, entities: list[Entity], values: Matrix) -> None:
+        """Add rows [k, n] under nmon's name, without those never measured."""
+        known = META.fields.get(name)
+        metric = known.metric if known is not None else f"{RAW_PREFIX}nmon.{name}"
+        rows = [i for i, row in enumerate(values) if not np.isnan(row).all()]
+        if not rows or not self.request.wants(metric):
+            return
+        scale = 1.0 if known is None else factor(known.unit, metric_of(metric).unit)
+        step = usual_interval_s(self.times)
+        interval = self._asked_s() if np.isnan(step) else step
+        kept = [entities[i] for i in rows]
+        self.builder.add(SeriesGroup(metric, kept, self.times, values[rows] * scale, interval))
+
+    def _named(self, kind: str, rows: Mapping[str, Matrix], entity: Entity) -> None:
+        for name, row in rows.items():
+            self._add(f"{kind}.{name}", [entity], row[np.newaxis])
+
+    def _disks(self, kind: str, names: list[str], values: Matrix) -> None:
+        if kind == "DISKBSIZE":
+            values[values == 0] = np.nan  # the size of no transfer
+        self._add(kind, [Entity(EntityKind.BLOCK_DEVICE, name, self.guest) for name in names], values)
+
+    def _interfaces(self, kind: str, columns: Mapping[str, int], values: Matrix) -> None:
+        for way in ("read", "write"):
+            matches = {i: _INTERFACE.fullmatch(name) for name, i in columns.items()}
+            found = {i: match[1] for i, match in matches.items() if match is not None and match[2] == way}
+            entities = [Entity(EntityKind.NIC, name, self.guest) for name in found.values()]
+            self._add(f"{kind}.{way}", entities, values[list(found)])
+
+    def _memory(self, rows: dict[str, Matrix]) -> None:
+        if "memtotal" in rows and np.isfinite(rows["memtotal"]).any():
+            self.memory_mib = float(rows["memtotal"][np.isfinite(rows["memtotal"])][-1])
+        if "swaptotal" in rows and "swapfree" in rows:
+            rows["swapused"] = np.maximum(rows["swaptotal"] - rows["swapfree"], 0.0)
+
+    def _asked_s(self) -> float:
+        text = self.facts.get("interval", "")
+        return float(text) if text.isascii() and text.isdigit() and 0 < len(text) < 8 and int(text) else float("nan")
+
+    def _rates(self, rows: dict[str, Matrix]) -> None:
+        """Counts of intervals to rates in place, those without canonical metric left as they are."""
+        asked = self._asked_s()
+        lengths = np.diff(self.times, prepend=self.times[0]) / 1e9
+        lengths[0] = asked
+        near = np.abs(lengths - asked) <= 1.0  # stamps are whole seconds: their distance is one more or less
+        lengths = np.where(near, asked, lengths)
+        system = self.facts.get("OS", "").split(",")
+        page_kib = next((_PAGE_KIB[word] for word in system if word in _PAGE_KIB), float("nan"))
+        for name in list(rows):
+            if f"VM.{name}" in META.fields:
+                rows[name] = rows[name] / lengths * (page_kib if name.startswith("pswp") else 1.0)
+                if np.isnan(page_kib) and name.startswith("pswp"):
+                    self.builder.warn("page-size", "the page size is not known: swapping was left out")
+
+
+def _without_first_count(rows: dict[str, Matrix]) -> None:
+    """The first snapshot has no earlier count of switches and forks to differ from: nmon prints 0.0 for both."""
+    if "pswitch" in rows and rows["pswitch"][0] == 0.0:
+        for name in {"pswitch", "fork"} & set(rows):
+            rows[name] = np.concatenate(([np.nan], rows[name][1:]))
