@@ -172,6 +172,7 @@ def test_devices_and_paths_of_hosts(tmp_path: Path) -> None:
         "datastore": "ds1",
         "path_count": 3,
         "path_active_count": 2,
+        "path_dead_count": 0,
     }
     assert facts(capture, "host:esx01/nic:vmnic0") == {
         "driver": "nmlx5_core",
@@ -179,6 +180,60 @@ def test_devices_and_paths_of_hosts(tmp_path: Path) -> None:
         "duplex": "full",
     }
     assert facts(capture, "host:esx01/adapter:vmhba2") == {"type": "lpfc", "model": "LPe32002", "status": "online"}
+
+
+def test_a_dead_path_is_counted(tmp_path: Path) -> None:
+    row = {"Host": "esx01", "Disk": "naa.1", "Path 1 state": "active", "Path 2 state": "Dead"}
+    known = facts(of(tmp_path, {"vMultiPath": [row]}), "host:esx01/device:naa.1")
+    assert (known["path_count"], known["path_active_count"], known["path_dead_count"]) == (2, 1, 1)
+
+
+def test_networks_of_hosts(tmp_path: Path) -> None:
+    at = {"Host": "esx01"}
+    switch = {**at, "Switch": "vSwitch1", "MTU": 9000}
+    flags = {"Promiscuous Mode": "True", "Mac Changes": "False", "Forged Transmits": "False", "Traffic Shaping": "True"}
+    group = {**at, "Switch": "vSwitch1", "Port Group": "storage", **flags}
+    interface = {**at, "Device": "vmk1", "Port Group": "storage", "MTU": 1500}
+    capture = of(tmp_path, {"vSwitch": [switch], "vPort": [group], "vSC_VMK": [interface]})
+    assert facts(capture, "host:esx01/virtual-switch:vSwitch1") == {"mtu_bytes": 9000}
+    assert facts(capture, "host:esx01/virtual-switch:vSwitch1/port-group:storage") == {
+        "promiscuous": True,
+        "mac_changes": False,
+        "forged_transmits": False,
+        "shaping_out": True,
+    }
+    assert facts(capture, "host:esx01/nic:vmk1") == {"network": "storage", "mtu_bytes": 1500}
+
+
+def test_what_of_a_machine_later_columns_tell(tmp_path: Path) -> None:
+    info = {**AT, "CBT": "True", "min Required EVC Mode Key": "intel-skylake", "Path": "[ssd 1] db01/db01.vmx"}
+    info |= {"OS according to the VMware Tools": "Debian GNU/Linux 12 (64-bit)"}
+    snapshots = [{**AT, "Name": name, "Date / time": MADE_AT, "Size MiB (total)": 1536} for name in ("a", "b")]
+    disk = {
+        **AT,
+        "Disk": "Hard disk 1",
+        "Controller": "SCSI controller 1",
+        "Unit #": 0,
+        "Shared Bus": "physicalSharing",
+    }
+    cpu = {**AT, "Numa Hotadd Exposed": "True"}
+    capture = of(tmp_path, {"vInfo": [info], "vSnapshot": snapshots, "vDisk": [disk], "vCPU": [cpu]})
+    known = facts(capture, DB01)
+    assert known["changed_block_tracking"] is True
+    assert known["evc_mode"] == "intel-skylake"
+    assert known["config_datastore"] == "ssd 1"
+    assert known["guest_os_reported"] == "Debian GNU/Linux 12 (64-bit)"
+    assert known["snapshot_size_gib"] == 3.0
+    assert known["vnuma_with_hot_add"] is True
+    assert facts(capture, f"{DB01}/adapter:scsi1")["bus_sharing"] == "physical"
+
+
+def test_what_of_a_host_later_columns_tell(tmp_path: Path) -> None:
+    known = facts(
+        of(tmp_path, {"vHost": [{"Host": "esx01", "HT Available": "True", "BIOS Date": MADE_AT}]}), "host:esx01"
+    )
+    assert known["hyperthreading_available"] is True
+    assert known["bios_date"] == "2026-11-20"
 
 
 def test_limits(tmp_path: Path) -> None:

@@ -67,6 +67,24 @@ def test_the_machine(db01: Capture) -> None:
         "cpu_reservation_mhz": 2000,
         "latency_sensitivity": "normal",
         "snapshot_count": 1,
+        "changed_block_tracking": False,
+        "passthrough_devices": [],
+        "extra_config": {
+            "sched.cpu.units": "mhz",
+            "sched.cpu.affinity": "all",
+            "sched.cpu.latencysensitivity": "normal",
+            "sched.cpu.min": "2000",
+            "sched.cpu.max": "20000",
+            "sched.cpu.shares": "normal",
+            "sched.mem.min": "16384",
+            "sched.mem.max": "unlimited",
+            "sched.mem.shares": "normal",
+            "numa.autosize.cookie": "130132",
+            "numa.autosize.vcpu.maxpervirtualnode": "7",
+            "sched.scsi0:0.shares": "normal",
+            "sched.scsi0:0.throughputcap": "off",
+            "sched.scsi1:0.throughputcap": "1500",
+        },
     }
     assert warned(db01) == []
 
@@ -103,9 +121,47 @@ def test_disks_are_those_that_are_present_on_a_present_controller(db01: Capture)
 
 def test_network_adapters(db01: Capture) -> None:
     assert {e.name: facts(db01, str(e)) for e in db01.inventory.children(DB01) if e.kind == "nic"} == {
-        "ethernet0": {"type": "vmxnet3", "connected": True},
+        "ethernet0": {"type": "vmxnet3", "connected": True, "network": "VM Network"},
         "ethernet1": {"type": "e1000e", "connected": False},
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "setting", "expected"),
+    [
+        ('monitor.virtual_exec = "Software"', "cpu_virtualisation", "software"),
+        ('monitor.virtual_mmu = "hardware"', "mmu_virtualisation", "hardware"),
+        ('ctkEnabled = "TRUE"', "changed_block_tracking", True),
+        ('tools.syncTime = "FALSE"', "tools_sync_time", False),
+        ('tools.syncTime = "TRUE"', "tools_sync_time", True),
+        ('cpuid.coresPerSocket = "0"', "cores_per_socket_automatic", True),
+        ('sched.mem.pin = "TRUE"', "memory_reservation_locked", True),
+        ('firmware = "EFI"', "firmware", "efi"),
+        ('memsize = "4096"', "tools_sync_time", None),
+        ('memsize = "4096"', "cpu_virtualisation", None),
+        ('memsize = "4096"', "extra_config", {}),
+    ],
+)
+def test_settings_of_the_machine(tmp_path: Path, line: str, setting: str, expected: object) -> None:
+    assert of_text(tmp_path, line).inventory.get(DB01, setting) == expected
+
+
+def test_shared_disks_and_controllers(tmp_path: Path) -> None:
+    lines = ['scsi1.present = "TRUE"', 'scsi1.virtualDev = "pvscsi"', 'scsi1.sharedBus = "Physical"']
+    disks = ['scsi1:0.present = "TRUE"', 'scsi1:0.fileName = "a.vmdk"', 'scsi1:0.sharing = "multi-writer"']
+    disks += ['scsi1:0.mode = "independent-persistent"', 'scsi1:1.present = "TRUE"', 'scsi1:1.fileName = "b.vmdk"']
+    capture = of_text(tmp_path, *lines, *disks)
+    assert facts(capture, "vm:db01/adapter:scsi1") == {"type": "pvscsi", "bus_sharing": "physical"}
+    shared = facts(capture, "vm:db01/virtual-disk:scsi1:0")
+    assert (shared["sharing"], shared["mode"]) == ("multi-writer", "independent-persistent")
+    assert "sharing" not in facts(capture, "vm:db01/virtual-disk:scsi1:1")
+
+
+def test_passed_through_devices_are_told_from_shares_of_a_card(tmp_path: Path) -> None:
+    lines = ['pciPassthru0.present = "TRUE"', 'pciPassthru1.present = "TRUE"', 'pciPassthru1.vgpu = "grid_p40-1q"']
+    known = facts(of_text(tmp_path, *lines, 'pciPassthru2.present = "FALSE"'), "vm:db01")
+    assert known["passthrough_devices"] == ["pcipassthru0"]
+    assert known["vgpu_profile"] == "grid_p40-1q"
 
 
 def test_other_devices(db01: Capture) -> None:

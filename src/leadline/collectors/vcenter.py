@@ -1,36 +1,42 @@
-"""vCenter or a single ESXi host: clusters, hosts, VMs, disks and datastores as they are configured now.
+"""vCenter or a single ESXi host: clusters, hosts, VMs, disks, datastores and networks as they are configured now.
 
 Collects:
-    Hosts (version, CPUs, NUMA nodes, memory, power policy), VMs (vCPUs, cores per socket, memory, limits, reservations,
-    hot add, hardware version, snapshots, controllers, disks with provisioning and IOPS limit, NICs, other devices),
-    datastores, clusters with DRS, HA and vSAN. Templates are left out.
+    Hosts (hardware, firmware, version, power policy, time, options, sensors, certificate, storage adapters, devices and
+    paths, network cards, switches, port groups), VMs (size, limits, reservations, shares, hot add, NUMA and other
+    advanced settings, hardware version, VMware Tools, snapshots, controllers, disks, NICs, other devices), datastores
+    with Storage I/O Control and Storage DRS, clusters with DRS and its rules, HA, EVC and vSAN, distributed switches.
+    Templates are left out.
 
 Cost:
-    Four property-collector queries, paged; read-only. About 5 ms of processor time per VM here, less on vCenter.
+    Up to ten property-collector queries, paged; read-only. About 5 ms of processor time per VM here, less on vCenter.
 
 Late or missing data:
-    The answer is of the moment of the query. What the account may not see is missing and not told by vCenter.
+    The answer is of the moment of the query. What the account may not see, and what an older vCenter does not have, is
+    missing and not told by vCenter. What the vSAN service alone knows (deduplication, policies, health), compatibility
+    lists and settings of the BIOS are not in this interface.
 
 Sources:
-    vSphere Web Services API reference: PropertyCollector, VirtualMachine, HostSystem, VirtualDevice.
+    vSphere Web Services API reference: PropertyCollector, VirtualMachine, HostSystem, Datastore, StoragePod,
+    ClusterComputeResource, VmwareDistributedVirtualSwitch.
 """
 
 from __future__ import annotations
 
-import re
 import ssl
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from datetime import datetime
+from typing import Any
 
+from leadline.collectors import _vcenter_cluster as clusters
+from leadline.collectors import _vcenter_host as hosts
+from leadline.collectors import _vcenter_network as networks
+from leadline.collectors import _vcenter_vm as machines
+from leadline.collectors._vcenter_estate import Estate, id_of
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.collector import Access, CollectorMeta
 from leadline.core.entities import Entity
 from leadline.core.errors import ToolError
-from leadline.core.vocabulary import EntityKind, Layer
-
-if TYPE_CHECKING:
-    from leadline.core.entities import Inventory
+from leadline.core.vocabulary import Layer
 
 META = CollectorMeta(
     tool="vCenter",
@@ -39,47 +45,7 @@ META = CollectorMeta(
 )
 
 PAGE_SIZE = 500
-KIB_PER_GIB = 1024.0**2
-_CONTROLLERS = {
-    "ParaVirtualSCSIController": ("pvscsi", "scsi"),
-    "VirtualLsiLogicController": ("lsilogic", "scsi"),
-    "VirtualLsiLogicSASController": ("lsilogicsas", "scsi"),
-    "VirtualBusLogicController": ("buslogic", "scsi"),
-    "VirtualNVMEController": ("nvme", "nvme"),
-    "VirtualAHCIController": ("ahci", "sata"),
-    "VirtualIDEController": ("ide", "ide"),
-}
-_NICS = {
-    "VirtualVmxnet3": "vmxnet3",
-    "VirtualVmxnet3Vrdma": "vmxnet3",
-    "VirtualVmxnet2": "vmxnet2",
-    "VirtualE1000": "e1000",
-    "VirtualE1000e": "e1000e",
-    "VirtualPCNet32": "pcnet32",
-    "VirtualSriovEthernetCard": "sriov",
-}
-_OTHERS = {
-    "VirtualFloppy": "floppy",
-    "VirtualCdrom": "cdrom",
-    "VirtualSerialPort": "serial",
-    "VirtualParallelPort": "parallel",
-    "VirtualUSBController": "usb",
-    "VirtualUSBXHCIController": "usb",
-    "VirtualHdAudioCard": "sound",
-    "VirtualEnsoniq1371": "sound",
-    "VirtualSoundBlaster16": "sound",
-}
-_DATASTORE_FILE = re.compile(r"^\[(.+?)\] (.+)$")
-_VM_PROPERTIES = [
-    *("name", "runtime.host", "config.template", "config.hardware", "config.version", "config.guestFullName"),
-    *("config.cpuHotAddEnabled", "config.memoryHotAddEnabled", "config.latencySensitivity", "guest.hostName"),
-    *("config.cpuAllocation", "config.memoryAllocation", "snapshot"),
-]
-_HOST_PROPERTIES = [
-    *("name", "parent", "hardware.cpuInfo", "hardware.numaInfo", "hardware.memorySize"),
-    *("config.product", "config.powerSystemInfo"),
-]
-_CLUSTER_PROPERTIES = ["name", "host", "configurationEx"]
+_VCENTER = "VirtualCenter"  # apiType; an ESXi host answers HostAgent
 
 
 def collect(access: Access, progress: Callable[[int, int], None] | None = None) -> Capture:
@@ -162,182 +128,129 @@ def _disconnect(session: Any) -> None:  # noqa: ANN401 - see _connect
 def _fill(content: Any, builder: CaptureBuilder, progress: Callable[[int, int], None] | None) -> None:  # noqa: ANN401
     from pyVmomi import vim  # noqa: PLC0415
 
-    inventory, source = builder.inventory, builder.info.name
-    clusters: dict[str, str] = {}
-    for _, own in _objects(content, vim.ClusterComputeResource, _CLUSTER_PROPERTIES):
-        _add_cluster(inventory, own, clusters, source)
-    hosts: dict[str, Entity] = {}
-    for key, own in _objects(content, vim.HostSystem, _HOST_PROPERTIES):
-        hosts[key] = _add_host(inventory, own, clusters.get(key), source)
-    for _, own in _objects(content, vim.Datastore, ["name", "summary"]):
-        _add_datastore(inventory, own, source)
-    vms = list(_objects(content, vim.VirtualMachine, _VM_PROPERTIES))
-    for done, (_, own) in enumerate(vms, start=1):
+    estate, now = Estate(builder.inventory, builder.info.name), machines.now_utc()
+    has_clusters = content.about.apiType == _VCENTER
+    found = list(_objects(content, vim.ClusterComputeResource, clusters.PROPERTIES)) if has_clusters else []
+    levels = _statistics_levels(content) if found else {}
+    settings = [(clusters.add_cluster(estate, own, levels), own.get("configurationEx")) for _, own in found]
+    if has_clusters:
+        _add_distributed_switches(content, estate)
+    _add_hosts(content, estate, now)
+    for thing, own in _objects(content, vim.Datastore, clusters.DATASTORE_PROPERTIES):
+        clusters.add_datastore(estate, own, id_of(thing))
+    if has_clusters:
+        for _, own in _objects(content, vim.StoragePod, clusters.POD_PROPERTIES):
+            clusters.add_pod(estate, own)
+    _add_vms(content, estate, now, progress)
+    for cluster, setting in settings:
+        clusters.add_rules(estate, cluster, setting)
+
+
+def _add_distributed_switches(content: Any, estate: Estate) -> None:  # noqa: ANN401
+    from pyVmomi import vim  # noqa: PLC0415
+
+    switches = {
+        id_of(thing): networks.add_switch(estate, own)
+        for thing, own in _objects(content, vim.DistributedVirtualSwitch, networks.SWITCH_PROPERTIES)
+    }
+    if switches:
+        for _, own in _objects(content, vim.dvs.DistributedVirtualPortgroup, networks.PORT_GROUP_PROPERTIES):
+            networks.add_port_group(estate, own, switches)
+
+
+def _add_hosts(content: Any, estate: Estate, now: datetime) -> None:  # noqa: ANN401
+    from pyVmomi import vim  # noqa: PLC0415
+
+    certified: dict[str, tuple[Any, Entity]] = {}
+    for thing, own in _objects(content, vim.HostSystem, hosts.PROPERTIES):
+        host = hosts.add_host(estate, own, id_of(thing))
+        networks.add_host_network(estate, own, host)
+        manager = hosts.certificate_manager_of(own)
+        if manager is not None:
+            certified[manager[0]] = manager[1], host
+    asked = [manager for manager, _ in certified.values()]
+    for manager, own in _objects(content, vim.host.CertificateManager, ["certificateInfo"], asked):
+        hosts.add_certificate(estate, certified[id_of(manager)][1], own.get("certificateInfo"), now)
+
+
+def _add_vms(content: Any, estate: Estate, now: datetime, progress: Callable[[int, int], None] | None) -> None:  # noqa: ANN401
+    from pyVmomi import vim  # noqa: PLC0415
+
+    found = list(_objects(content, vim.VirtualMachine, machines.PROPERTIES))
+    with_snapshots = []
+    for done, (thing, own) in enumerate(found, start=1):
         if not own.get("config.template"):
-            _add_vm(inventory, own, hosts, source)
+            estate.vms[id_of(thing)] = machines.add_vm(estate, own, now)
+            if own.get("snapshot") is not None:
+                with_snapshots.append(thing)
         if progress is not None and done % 100 == 0:
-            progress(done, len(vms))
+            progress(done, len(found))
+    # The list of files is long; only of VMs with snapshots is it asked for.
+    for thing, own in _objects(content, vim.VirtualMachine, ["layoutEx.file"], with_snapshots):
+        machines.add_snapshot_size(estate, estate.vms[id_of(thing)], own.get("layoutEx.file"))
 
 
-def _objects(content: Any, kind: Any, properties: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:  # noqa: ANN401
-    """Id and properties of every object of a kind, in pages."""
+def _statistics_levels(content: Any) -> dict[str, int]:  # noqa: ANN401
+    """Level of each interval that is kept, by its length in seconds; none where the account may not ask."""
+    from pyVmomi import vmodl  # noqa: PLC0415
+
+    try:
+        intervals = content.perfManager.historicalInterval
+    except vmodl.MethodFault:
+        return {}
+    return {str(own.samplingPeriod): own.level for own in intervals or () if own.enabled and own.level is not None}
+
+
+def _objects(
+    content: Any,  # noqa: ANN401
+    kind: Any,  # noqa: ANN401
+    properties: list[str],
+    only: list[Any] | None = None,
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Reference and properties of every object of a kind, or of those named, in pages."""
     from pyVmomi import vmodl  # noqa: PLC0415
 
     query = vmodl.query.PropertyCollector
+    if only is not None:
+        yield from _pages(content, kind, properties, [query.ObjectSpec(obj=one, skip=False) for one in only])
+        return
     view = content.viewManager.CreateContainerView(content.rootFolder, [kind], recursive=True)
     try:
         walk = query.TraversalSpec(name="view", path="view", skip=False, type=type(view))
-        spec = query.FilterSpec(
-            objectSet=[query.ObjectSpec(obj=view, skip=True, selectSet=[walk])],
-            propSet=[query.PropertySpec(type=kind, pathSet=properties, all=False)],
-        )
-        collector = content.propertyCollector
-        page = collector.RetrievePropertiesEx([spec], query.RetrieveOptions(maxObjects=PAGE_SIZE))
-        while page is not None:
-            for found in page.objects:
-                yield str(found.obj._GetMoId()), {p.name: p.val for p in found.propSet}
-            page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None
+        yield from _pages(content, kind, properties, [query.ObjectSpec(obj=view, skip=True, selectSet=[walk])])
     finally:
         view.Destroy()
 
 
-def _add_cluster(inventory: Inventory, own: dict[str, Any], clusters: dict[str, str], source: str) -> None:
-    settings = own.get("configurationEx")
-    hosts = own.get("host") or []
-    inventory.add(
-        Entity(EntityKind.CLUSTER, own["name"]),
-        source,
-        host_count=len(hosts),
-        drs_enabled=_of(settings, "drsConfig.enabled"),
-        ha_enabled=_of(settings, "dasConfig.enabled"),
-        vsan_enabled=_of(settings, "vsanConfigInfo.enabled"),
-    )
-    clusters.update({str(host._GetMoId()): own["name"] for host in hosts})
+def _pages(
+    content: Any,  # noqa: ANN401
+    kind: Any,  # noqa: ANN401
+    properties: list[str],
+    objects: list[Any],
+) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Answers page by page; what this vCenter does not have, or no longer, is left out and the rest asked for again."""
+    from pyVmomi import vmodl  # noqa: PLC0415
 
-
-def _add_host(inventory: Inventory, own: dict[str, Any], cluster: str | None, source: str) -> Entity:
-    cpu, memory = own.get("hardware.cpuInfo"), own.get("hardware.memorySize")
-    hertz = _of(cpu, "hz")
-    return inventory.add(
-        Entity(EntityKind.HOST, own["name"]),
-        source,
-        cluster=cluster,
-        version=_of(own.get("config.product"), "version"),
-        socket_count=_of(cpu, "numCpuPackages"),
-        core_count=_of(cpu, "numCpuCores"),
-        thread_count=_of(cpu, "numCpuThreads"),
-        numa_node_count=_of(own.get("hardware.numaInfo"), "numNodes"),
-        memory_mib=None if memory is None else memory / 1024.0**2,
-        cpu_mhz=None if hertz is None else hertz / 1e6,
-        power_policy=_power_policy(_of(own.get("config.powerSystemInfo"), "currentPolicy.shortName")),
-    )
-
-
-def _power_policy(short: str | None) -> str | None:
-    """The policy vSphere calls ``static``, ``dynamic``, ``low`` or ``custom``, in the words of its own pages."""
-    names = {"static": "high-performance", "dynamic": "balanced", "low": "low-power", "custom": "custom"}
-    return None if short is None else names.get(short, short)
-
-
-def _add_datastore(inventory: Inventory, own: dict[str, Any], source: str) -> None:
-    inventory.add(Entity(EntityKind.DATASTORE, own["name"]), source)
-
-
-def _add_vm(inventory: Inventory, own: dict[str, Any], hosts: dict[str, Entity], source: str) -> None:
-    runs_on = own.get("runtime.host")
-    host = None if runs_on is None else hosts.get(str(runs_on._GetMoId()))
-    vm = Entity(EntityKind.VM, own["name"], host)
-    hardware = own.get("config.hardware")
-    created = sorted(_snapshots(own.get("snapshot")))
-    version = re.search(r"\d+", own.get("config.version") or "")
-    devices = list(_of(hardware, "device") or [])
-    inventory.add(
-        vm,
-        source,
-        vcpu_count=_of(hardware, "numCPU"),
-        cores_per_socket=_of(hardware, "numCoresPerSocket"),
-        memory_mib=_of(hardware, "memoryMB"),
-        hardware_version=int(version[0]) if version else None,
-        guest_os=own.get("config.guestFullName"),
-        cpu_hot_add=own.get("config.cpuHotAddEnabled"),
-        memory_hot_add=own.get("config.memoryHotAddEnabled"),
-        latency_sensitivity=_of(own.get("config.latencySensitivity"), "level"),
-        cpu_limit_mhz=_limit(own.get("config.cpuAllocation")),
-        cpu_reservation_mhz=_of(own.get("config.cpuAllocation"), "reservation"),
-        memory_limit_mib=_limit(own.get("config.memoryAllocation")),
-        memory_reservation_mib=_of(own.get("config.memoryAllocation"), "reservation"),
-        snapshot_count=len(created),
-        snapshot_age_days=(datetime.now(UTC) - created[0]).total_seconds() / 86400.0 if created else None,
-        virtual_devices=[_other(device) for device in devices if _kind(device) in _OTHERS],
-    )
-    hostname = own.get("guest.hostName")
-    if hostname:
-        inventory.links[inventory.add(Entity(EntityKind.GUEST, hostname), source)] = vm
-    _add_devices(inventory, devices, vm, source)
-
-
-def _add_devices(inventory: Inventory, devices: list[Any], vm: Entity, source: str) -> None:
-    names: dict[int, str] = {}
-    for device in devices:
-        if _kind(device) in _CONTROLLERS:
-            type_name, bus = _CONTROLLERS[_kind(device)]
-            names[device.key] = f"{bus}{device.busNumber}"
-            inventory.add(Entity(EntityKind.ADAPTER, names[device.key], vm), source, type=type_name)
-    for device in devices:
-        kind = _kind(device)
-        if kind in _NICS:
-            connected = _of(device, "connectable.connected")
-            label = _of(device, "deviceInfo.label") or f"nic{device.key}"
-            inventory.add(Entity(EntityKind.NIC, label, vm), source, type=_NICS[kind], connected=connected)
-        elif kind == "VirtualDisk":
-            _add_disk(inventory, device, names.get(device.controllerKey), vm, source)
-
-
-def _add_disk(inventory: Inventory, disk: Any, adapter: str | None, vm: Entity, source: str) -> None:  # noqa: ANN401
-    place = _DATASTORE_FILE.match(_of(disk, "backing.fileName") or "")
-    limit = _of(disk, "storageIOAllocation.limit")
-    thin, eager = _of(disk, "backing.thinProvisioned"), _of(disk, "backing.eagerlyScrub")
-    provisioning = "thin" if thin else "thick-eager" if eager else None if thin is None else "thick-lazy"
-    name = f"{adapter}:{disk.unitNumber}" if adapter is not None else f"disk{disk.key}"
-    inventory.add(
-        Entity(EntityKind.VIRTUAL_DISK, name, vm),
-        source,
-        adapter=adapter,
-        size_gib=None if disk.capacityInKB is None else disk.capacityInKB / KIB_PER_GIB,
-        provisioning=provisioning,
-        iops_limit=None if limit is None or limit < 0 else float(limit),
-        datastore=place[1] if place else None,
-        file=place[2] if place else None,
-    )
-
-
-def _other(device: Any) -> dict[str, Any]:  # noqa: ANN401
-    label = _of(device, "deviceInfo.label") or _OTHERS[_kind(device)]
-    return {"name": label, "type": _OTHERS[_kind(device)], "connected": _of(device, "connectable.connected")}
-
-
-def _snapshots(info: Any) -> Iterator[datetime]:  # noqa: ANN401
-    waiting = list(_of(info, "rootSnapshotList") or [])
-    while waiting:
-        snapshot = waiting.pop()
-        yield snapshot.createTime
-        waiting.extend(snapshot.childSnapshotList or [])
-
-
-def _limit(allocation: Any) -> float | None:  # noqa: ANN401
-    """A limit, or None: -1 is vSphere's "unlimited"."""
-    limit = _of(allocation, "limit")
-    return None if limit is None or limit < 0 else float(limit)
-
-
-def _kind(device: Any) -> str:  # noqa: ANN401
-    return type(device).__name__.rpartition(".")[2]
-
-
-def _of(value: Any, path: str) -> Any:  # noqa: ANN401
-    """An attribute of an attribute, None as soon as one is missing."""
-    for name in path.split("."):
-        value = getattr(value, name, None)
-        if value is None:
-            return None
-    return value
+    query = vmodl.query
+    collector, asked = content.propertyCollector, list(properties)
+    page: Any = None
+    options = query.PropertyCollector.RetrieveOptions(maxObjects=PAGE_SIZE)
+    while asked and objects:
+        wanted = query.PropertyCollector.PropertySpec(type=kind, pathSet=asked, all=False)
+        spec = query.PropertyCollector.FilterSpec(objectSet=objects, propSet=[wanted])
+        try:
+            page = collector.RetrievePropertiesEx([spec], options)
+            break
+        except query.InvalidProperty as error:
+            if error.name not in asked:
+                raise
+            asked.remove(error.name)
+        except vmodl.fault.ManagedObjectNotFound as error:
+            left = [spec for spec in objects if id_of(spec.obj) != id_of(error.obj)]
+            if len(left) == len(objects):
+                raise  # the view itself is gone
+            objects = left
+    while page is not None:
+        for found in page.objects:
+            yield found.obj, {p.name: p.val for p in found.propSet}
+        page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None

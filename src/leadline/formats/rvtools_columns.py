@@ -28,6 +28,7 @@ _POWER_POLICIES = {
 }
 _DRS = {"fullyautomated": "fully-automated", "partiallyautomated": "partially-automated"}
 _SHARING = {"sharingnone": "none", "sharingmultiwriter": "multi-writer"}
+BUS_SHARING = {"nosharing": "none", "virtualsharing": "virtual", "physicalsharing": "physical"}
 
 # What a setting is read from: the column, and how; a table of words gives ours for RVTools' own.
 Columns = dict[str, tuple[str, str | dict[str, str]]]
@@ -40,6 +41,9 @@ INFO: Columns = {
     "disk_consolidation_needed": ("Consolidation Needed", "flag"),
     "resource_pool": ("Resource pool", "text"),
     "firmware": ("Firmware", "lower"),
+    "changed_block_tracking": ("CBT", "flag"),
+    "evc_mode": ("min Required EVC Mode Key", "text"),
+    "guest_os_reported": ("OS according to the VMware Tools", "text"),
 }
 CPU: Columns = {
     "vcpu_count": ("CPUs", "count"),
@@ -49,6 +53,7 @@ CPU: Columns = {
     "cpu_reservation_mhz": ("Reservation", "number"),
     "cpu_limit_mhz": ("Limit", "limit"),
     "cpu_hot_add": ("Hot Add", "flag"),
+    "vnuma_with_hot_add": ("Numa Hotadd Exposed", "flag"),
 }
 MEMORY: Columns = {
     "memory_mib": ("Size MiB", "number"),
@@ -78,6 +83,7 @@ HOST: Columns = {
     "socket_count": ("# CPU", "count"),
     "core_count": ("# Cores", "count"),
     "hyperthreading": ("HT Active", "flag"),
+    "hyperthreading_available": ("HT Available", "flag"),
     "memory_mib": ("# Memory", "number"),
     "power_policy": ("Host Power Policy", _POWER_POLICIES),
     "evc_mode": ("Current EVC", "text"),
@@ -93,6 +99,15 @@ HOST_NIC: Columns = {
     "speed_mbit_per_s": ("Speed", "number"),
     "duplex": ("Duplex", {"true": "full", "false": "half"}),
     "network": ("Switch", "text"),
+}
+HOST_INTERFACE: Columns = {"network": ("Port Group", "text"), "mtu_bytes": ("MTU", "count")}
+HOST_SWITCH: Columns = {"mtu_bytes": ("MTU", "count")}
+# A standard switch shapes outbound traffic alone.
+HOST_PORT_GROUP: Columns = {
+    "promiscuous": ("Promiscuous Mode", "flag"),
+    "mac_changes": ("Mac Changes", "flag"),
+    "forged_transmits": ("Forged Transmits", "flag"),
+    "shaping_out": ("Traffic Shaping", "flag"),
 }
 DEVICE: Columns = {
     "path_policy": ("Policy", _PATH_POLICIES),
@@ -115,6 +130,8 @@ DATASTORE: Columns = {
     "free_gib": ("Free MiB", "gib"),
     "provisioned_gib": ("Provisioned MiB", "gib"),
     "accessible": ("Accessible", "flag"),
+    "vm_count": ("# VMs total", "count"),
+    "extent_count": ("# Extents", "count"),
     "sioc_enabled": ("SIOC enabled", "flag"),
     "sioc_threshold_ms": ("SIOC Threshold", "number"),
     "host_count": ("# Hosts", "count"),

@@ -2,9 +2,9 @@
 
 Reads:
     ``.xlsx`` of RVTools 3 and 4, the whole workbook or single sheets: vInfo, vCPU, vMemory, vDisk, vNetwork, vSnapshot,
-    vTools, vCD, vUSB, vFloppy, vCluster, vHost, vHBA, vNIC, vMultiPath, vDatastore, vMetaData. Columns are found by
-    name (``MB`` of old versions is ``MiB``), so their order and added columns do not matter. Numbers, flags and times
-    are read as numbers or as the text a locale prints.
+    vTools, vCD, vUSB, vFloppy, vCluster, vHost, vHBA, vNIC, vSC_VMK, vSwitch, vPort, vMultiPath, vDatastore,
+    vMetaData. Columns are found by name (``MB`` of old versions is ``MiB``), so their order and added columns do not
+    matter. Numbers, flags and times are read as numbers or as the text a locale prints.
 
 Sample:
     .. code-block:: text
@@ -42,6 +42,7 @@ from leadline.core.importer import ImporterMeta, Request
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
 from leadline.formats.rvtools_columns import (
+    BUS_SHARING,
     CLUSTER,
     CPU,
     DATASTORE,
@@ -49,9 +50,13 @@ from leadline.formats.rvtools_columns import (
     DISK,
     HOST,
     HOST_ADAPTER,
+    HOST_INTERFACE,
     HOST_NIC,
+    HOST_PORT_GROUP,
+    HOST_SWITCH,
     INFO,
     MEMORY,
+    MIB_PER_GIB,
     NIC,
     Columns,
     facts_of,
@@ -66,7 +71,8 @@ META = ImporterMeta(
 
 SECONDS_PER_DAY = 86_400
 _OF_VMS = ("vInfo", "vCPU", "vMemory", "vDisk", "vNetwork", "vSnapshot", "vTools", "vCD", "vUSB", "vFloppy")
-_KEYS = dict.fromkeys(_OF_VMS, "VM") | dict.fromkeys(("vHost", "vHBA", "vNIC", "vMultiPath"), "Host")
+_OF_HOSTS = ("vHost", "vHBA", "vNIC", "vSC_VMK", "vSwitch", "vPort", "vMultiPath")
+_KEYS = dict.fromkeys(_OF_VMS, "VM") | dict.fromkeys(_OF_HOSTS, "Host")
 _KEYS |= {"vCluster": "Name", "vDatastore": "Name"}
 _SHEETS = {*_KEYS, "vMetaData"}
 
@@ -115,6 +121,9 @@ def read(source: Source, request: Request) -> Capture:
         "vTools": machines.read_tools,
         "vHBA": lambda sheet: _read_parts(sheet, EntityKind.ADAPTER, "Device", HOST_ADAPTER, builder),
         "vNIC": lambda sheet: _read_parts(sheet, EntityKind.NIC, "Network Device", HOST_NIC, builder),
+        "vSC_VMK": lambda sheet: _read_parts(sheet, EntityKind.NIC, "Device", HOST_INTERFACE, builder),
+        "vSwitch": lambda sheet: _read_parts(sheet, EntityKind.VIRTUAL_SWITCH, "Switch", HOST_SWITCH, builder),
+        "vPort": lambda sheet: _read_parts(sheet, EntityKind.PORT_GROUP, "Port Group", HOST_PORT_GROUP, builder),
         "vMultiPath": lambda sheet: _read_parts(sheet, EntityKind.DEVICE, "Disk", DEVICE, builder),
     }
     known = [name for name, key in _KEYS.items() if name in sheets and key in sheets[name].columns]
@@ -218,6 +227,7 @@ class _Machines:
             hardware = _HARDWARE.fullmatch(row.text("HW version") or "")
             facts = facts_of(row, INFO)
             facts["hardware_version"] = None if hardware is None else int(hardware[1])
+            facts["config_datastore"] = _datastore(row.text("Path"))
             facts["guest_os"] = row.text("OS according to the configuration file") or row.text("OS")
             self.add(vm, facts)
             self.from_info.append(vm)
@@ -249,11 +259,14 @@ class _Machines:
                 continue
             if adapter is not None:
                 kind = None if found is None else _BUS_TYPES.get(found[1].lower())
-                self.add(Entity(EntityKind.ADAPTER, adapter, vm), {"type": kind})
+                shared = (row.text("Shared Bus") or "").casefold()
+                self.add(
+                    Entity(EntityKind.ADAPTER, adapter, vm), {"type": kind, "bus_sharing": BUS_SHARING.get(shared)}
+                )
             path = row.text("Path") or row.text("Disk Path")
             facts = facts_of(row, DISK) | {"label": label, "adapter": adapter, "file": path}
             facts["provisioning"] = _provisioning(row.flag("Thin"), row.flag("Eagerly Scrub"))
-            facts["datastore"] = path[1:].partition("]")[0] if path is not None and path.startswith("[") else None
+            facts["datastore"] = _datastore(path)
             self.add(Entity(EntityKind.VIRTUAL_DISK, name, vm), facts)
 
     def read_nics(self, sheet: Sheet) -> None:
@@ -266,8 +279,12 @@ class _Machines:
     def read_snapshots(self, sheet: Sheet, made_at: datetime) -> None:
         ages: dict[Entity, dict[str, float]] = {vm: {} for vm in self.from_info}
         counts: dict[Entity, int] = {}
+        sizes: dict[Entity, float] = {}
         for row, vm in self.rows(sheet):
             counts[vm] = counts.get(vm, 0) + 1
+            size = row.number_of("Size MiB (total)")
+            if size is not None:
+                sizes[vm] = sizes.get(vm, 0.0) + size / MIB_PER_GIB
             taken = row.time("Date / time")
             if taken is not None:
                 name = row.text("Name") or f"snapshot {counts[vm]}"
@@ -280,6 +297,7 @@ class _Machines:
             oldest = None if known is None else max(known.values())
             count = counts.get(vm, 0)
             self.add(vm, {"snapshot_count": count, "snapshot_ages_days": known, "snapshot_age_days": oldest})
+            self.add(vm, {"snapshot_size_gib": sizes.get(vm)})
 
     def add_devices(self, sheets: dict[str, Sheet]) -> None:
         """Floppies, CD drives and USB devices; a VM without any may have ports RVTools does not list."""
@@ -291,6 +309,11 @@ class _Machines:
                 devices.setdefault(vm, []).append({"name": name, "type": kind, "connected": row.flag("Connected")})
         for vm, own in devices.items():
             self.add(vm, {"virtual_devices": own})
+
+
+def _datastore(path: str | None) -> str | None:
+    """The datastore in a path like ``[ssd-1] db01/db01.vmx``."""
+    return path[1:].partition("]")[0] if path is not None and path.startswith("[") else None
 
 
 def _provisioning(thin: bool | None, scrubbed: bool | None) -> str | None:
@@ -309,6 +332,8 @@ def _read_hosts(sheet: Sheet, builder: CaptureBuilder) -> None:
             cores, threaded = facts["core_count"], facts["hyperthreading"]
             facts["thread_count"] = None if cores is None or threaded is None else cores * (2 if threaded else 1)
             servers = row.text("NTP Server(s)")
+            released = row.time("BIOS Date")
+            facts["bios_date"] = None if released is None else released.date().isoformat()
             facts["ntp_servers"] = None if servers is None else [s for s in re.split(r"[,;\s]+", servers) if s]
             builder.inventory.add(host, builder.info.name, **facts)
 
@@ -333,4 +358,7 @@ def _read_parts(sheet: Sheet, kind: EntityKind, column: str, columns: Columns, b
         if paths:
             facts["path_count"] = len(paths)
             facts["path_active_count"] = sum(state.startswith("active") for state in paths)
-        builder.inventory.add(Entity(kind, name, host), builder.info.name, **facts)
+            facts["path_dead_count"] = paths.count("dead")
+        switch = row.text("Switch") if kind is EntityKind.PORT_GROUP else None
+        parent = host if switch is None else Entity(EntityKind.VIRTUAL_SWITCH, switch, host)
+        builder.inventory.add(Entity(kind, name, parent), builder.info.name, **facts)

@@ -2,7 +2,8 @@
 
 Reads:
     ``.vmx`` and ``.vmtx`` of ESXi, Workstation and Fusion: vCPUs, memory, limits and reservations, controllers, disks,
-    network adapters, other virtual devices, NUMA settings. Names in any encoding the file declares. Keys are not case
+    network adapters, other virtual devices, PCI passthrough, NUMA and other advanced settings, changed block tracking,
+    how instructions and page tables are virtualised. Names in any encoding the file declares. Keys are not case
     sensitive; of a key that is there twice the last counts.
 
 Sample:
@@ -27,7 +28,8 @@ Units:
 Sources:
     libvirt, documentation of the ESX driver and of its VMX format (keys, defaults, encodings, escapes by ``|XX``).
     VMware ESX Server administration guide, resource management (sched.*). VMware KB 1038241 (throughputCap).
-    Frank Denneman, NUMA deep dive (numa.autosize.*).
+    Frank Denneman, NUMA deep dive (numa.autosize.*). VMware KB 1034165 (multi-writer), KB 1031873 (ctkEnabled).
+    vSphere Virtual Machine Administration, CPU and MMU virtualisation (monitor.virtual_exec, monitor.virtual_mmu).
 """
 
 from __future__ import annotations
@@ -67,6 +69,7 @@ _BUS = r"(?:scsi|sata|nvme|ide)[0-9]{1,3}"
 _CONTROLLER = re.compile(rf"({_BUS})\.present")
 _UNIT = re.compile(rf"({_BUS}):([0-9]{{1,3}})\.present")
 _NIC = re.compile(r"(ethernet\d+)\.present")
+_PASSED = re.compile(r"(pcipassthru\d+)\.present")
 _PORT = re.compile(r"((serial|parallel)\d+)\.present")
 _FLOPPY = re.compile(r"(floppy\d+)\.\w+")
 _CAP = re.compile(r"(\d{1,12})\s*(k|m|g)?\s*(?:iops)?", re.IGNORECASE)
@@ -75,6 +78,9 @@ _CAP_FACTOR = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 # What the inventory calls the types VMware writes.
 _TYPES = {"lsisas1068": "lsilogicsas"}
 _BUS_TYPES = {"sata": "ahci", "nvme": "nvme", "ide": "ide"}
+# Advanced settings that change how the VM is scheduled and virtualised.
+_KEPT_OPTIONS = ("numa.", "sched.", "monitor.")
+_SHARING = {"multiwriter": "multi-writer", "sharingmultiwriter": "multi-writer", "sharingnone": "none"}
 _USB_CONTROLLERS = ("usb", "ehci", "usb_xhci")
 _USB_BUILT_IN = frozenset({"hid", "hub"})  # VMware's own mouse and hub, not something plugged in
 
@@ -109,6 +115,7 @@ def read(source: Source, request: Request) -> Capture:
     _add_machine(settings, vm, builder)
     _add_storage(settings, vm, builder)
     _add_nics(settings, vm, builder)
+    _add_passed(settings, vm, builder)
     builder.inventory.add(vm, source.name, virtual_devices=list(_virtual_devices(settings)))
     return builder.build()
 
@@ -222,6 +229,14 @@ def _add_machine(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> No
         "cpu_hot_add": settings.flag("vcpu.hotadd"),
         "latency_sensitivity": settings.text("sched.cpu.latencysensitivity"),
         "numa_node_affinity": settings.text("numa.nodeaffinity"),
+        "cores_per_socket_automatic": True if settings.number("cpuid.corespersocket") == 0 else None,
+        "changed_block_tracking": settings.flag("ctkenabled"),
+        "cpu_virtualisation": _lower(settings.text("monitor.virtual_exec")),
+        "mmu_virtualisation": _lower(settings.text("monitor.virtual_mmu")),
+        "extra_config": {k: v[0] for k, v in settings.values.items() if k.startswith(_KEPT_OPTIONS)},
+        "firmware": _lower(settings.text("firmware")),
+        "memory_reservation_locked": pinned or None,
+        "tools_sync_time": settings.flag("tools.synctime") if settings.text("tools.synctime") else None,
     }
     unit = (settings.text("sched.cpu.units") or "mhz").casefold()
     if unit == "mhz":
@@ -233,6 +248,22 @@ def _add_machine(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> No
     facts["cpu_affinity"] = None if affinity is None or affinity.casefold() in {"all", "default"} else affinity
     builder.inventory.add(vm, settings.name, **facts)
     _add_vnuma(settings, vm, vcpus, builder)
+
+
+def _lower(text: str | None) -> str | None:
+    return None if text is None else text.casefold()
+
+
+def _add_passed(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> None:
+    """Physical devices given to the VM, and the vGPU profile: a share of a card, which is no card."""
+    present = [found[1] for found in settings.matches(_PASSED) if settings.flag(found[0])]
+    profiles = {name: profile for name in present if (profile := settings.text(f"{name}.vgpu")) is not None}
+    builder.inventory.add(
+        vm,
+        settings.name,
+        passthrough_devices=[name for name in present if name not in profiles],
+        vgpu_profile=next(iter(profiles.values()), None),
+    )
 
 
 def _add_vnuma(settings: _Settings, vm: Entity, vcpus: int, builder: CaptureBuilder) -> None:
@@ -264,6 +295,8 @@ def _add_storage(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> No
             adapter=adapter,
             file=file,
             datastore=_datastore(file),
+            mode=_lower(settings.text(f"{name}.mode")),
+            sharing=_sharing(settings, name),
             iops_limit=_iops_limit(settings, name, builder),
         )
     if disk_count:
@@ -277,6 +310,15 @@ def _add_adapter(settings: _Settings, vm: Entity, name: str, builder: CaptureBui
     if known is None:
         builder.warn("no-type", f"the type of {name} is not in the file; VMware chooses it by guest system")
     builder.inventory.add(Entity(EntityKind.ADAPTER, name, vm), settings.name, type=known)
+    if bus == "scsi":
+        shared = _lower(settings.text(f"{name}.sharedbus"))
+        builder.inventory.add(Entity(EntityKind.ADAPTER, name, vm), settings.name, bus_sharing=shared)
+
+
+def _sharing(settings: _Settings, name: str) -> str | None:
+    """Whether several VMs may write to a disk, by VMware's words for it; None where the file does not say."""
+    text = _lower(settings.text(f"{name}.sharing"))
+    return None if text is None else _SHARING.get(text, text)
 
 
 def _units(settings: _Settings) -> Iterator[tuple[str, int]]:
@@ -320,6 +362,7 @@ def _add_nics(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> None:
                 settings.name,
                 type=None if kind is None else kind.casefold(),
                 connected=settings.flag(f"{found[1]}.startconnected", default=True),
+                network=settings.text(f"{found[1]}.networkname"),
             )
 
 

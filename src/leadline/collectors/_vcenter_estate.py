@@ -1,0 +1,64 @@
+"""What the parts of the vCenter collector share: the inventory being filled, and objects that may lack parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from leadline.core.entities import Entity, Inventory
+
+KIB_PER_GIB = 1024.0**2
+BYTES_PER_MIB = 1024.0**2
+BYTES_PER_GIB = 1024.0**3
+S_PER_DAY = 86_400.0
+
+
+@dataclass(slots=True)
+class Estate:
+    """The inventory being filled and who is behind which of vCenter's own ids."""
+
+    inventory: Inventory
+    source: str
+    cluster_of: dict[str, str] = field(default_factory=dict)  # host id: name of its cluster
+    hosts: dict[str, Entity] = field(default_factory=dict)  # by id
+    vms: dict[str, Entity] = field(default_factory=dict)  # by id, without templates
+    port_groups: dict[str, str] = field(default_factory=dict)  # names of distributed port groups by their key
+    datastores: dict[str, Entity] = field(default_factory=dict)  # by id
+    luns: dict[str, str] = field(default_factory=dict)  # the only LUN of a datastore, by the datastore's name
+
+    def add(self, entity: Entity, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
+        """Record an entity with settings from vCenter; None is "not known"."""
+        return self.inventory.add(entity, self.source, guessed=guessed, **settings)
+
+
+def of(value: Any, path: str) -> Any:  # noqa: ANN401 - pyVmomi makes its types at run time
+    """An attribute of an attribute, None as soon as one is missing."""
+    for name in path.split("."):
+        value = getattr(value, name, None)
+        if value is None:
+            return None
+    return value
+
+
+def kind(thing: Any) -> str:  # noqa: ANN401
+    """The type's own name: ``VirtualDisk`` of ``vim.vm.device.VirtualDisk``."""
+    return type(thing).__name__.rpartition(".")[2]
+
+
+def id_of(reference: Any) -> str:  # noqa: ANN401
+    """The id vCenter gives a managed object."""
+    return str(reference._GetMoId())
+
+
+def limit_of(allocation: Any) -> float | None:  # noqa: ANN401
+    """A limit, or None: -1 is vSphere's "unlimited"."""
+    limit = of(allocation, "limit")
+    return None if limit is None or limit < 0 else float(limit)
+
+
+def word(value: Any, words: Mapping[str, str]) -> str | None:  # noqa: ANN401
+    """The catalogue's word for one of vSphere's; vSphere's own where there is none, None where nothing is said."""
+    return None if value is None or value == "" else words.get(str(value), str(value))

@@ -1,0 +1,200 @@
+"""A host as vCenter describes it: hardware, firmware, time, options, sensors, storage adapters, devices and paths."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, Estate, id_of, kind, of, word
+from leadline.core.entities import Entity
+from leadline.core.vocabulary import EntityKind
+
+PROPERTIES = [
+    *("name", "hardware.cpuInfo", "hardware.numaInfo", "hardware.memorySize", "hardware.biosInfo", "summary.hardware"),
+    *("summary.currentEVCModeKey", "runtime.connectionState", "runtime.inMaintenanceMode"),
+    *("runtime.healthSystemRuntime", "config.product", "config.powerSystemInfo", "config.hyperThread"),
+    *("config.dateTimeInfo", "config.service", "config.option", "config.storageDevice.hostBusAdapter"),
+    *("config.storageDevice.scsiLun", "config.storageDevice.multipathInfo", "configManager.certificateManager"),
+    *("alarmActionsEnabled", "config.network.pnic", "config.network.vnic", "config.network.vswitch"),
+    *("config.network.portgroup", "config.network.proxySwitch", "config.virtualNicManagerInfo"),
+]
+# Of some thousand advanced options, the groups that bear on speed and that rules read.
+_KEPT_OPTIONS = ("Disk.", "Mem.", "LPage.", "NFS.", "Net.Tcpip", "Numa.", "Power.", "VSAN.", "DataMover.", "VMFS3.")
+_LOG_HOST = "Syslog.global.logHost"
+_POWER_POLICIES = {"static": "high-performance", "dynamic": "balanced", "low": "low-power", "custom": "custom"}
+_CONNECTION = {"notResponding": "not-responding"}
+_PATH_POLICIES = {
+    "VMW_PSP_RR": "round-robin",
+    "VMW_PSP_FIXED": "fixed",
+    "VMW_PSP_MRU": "most-recently-used",
+}
+_TRANSPORTS = {
+    "FibreChannelTargetTransport": "fc",
+    "FibreChannelOverEthernetTargetTransport": "fc",
+    "InternetScsiTargetTransport": "iscsi",
+    "SerialAttachedTargetTransport": "sas",
+    "PcieTargetTransport": "nvme-pcie",
+    "RdmaTargetTransport": "nvme-rdma",
+    "TcpTargetTransport": "nvme-tcp",
+}
+_DIGESTS = {
+    "digestProhibited": "prohibited",
+    "digestDiscouraged": "discouraged",
+    "digestPreferred": "preferred",
+    "digestRequired": "required",
+}
+_RUNTIME_NAME = re.compile(r"vmhba[0-9]+:C[0-9]+:T[0-9]+:L[0-9]+")
+_PTP = "ptp"
+
+
+def add_host(estate: Estate, own: dict[str, Any], key: str) -> Entity:
+    """A host with its adapters and devices, from its properties; ``key`` is vCenter's id of it.
+
+    Source: vSphere Web Services API reference, HostSystem, HostConfigInfo, HostHardwareInfo, HostStorageDeviceInfo.
+    """
+    cpu, memory, bios = (own.get(f"hardware.{name}") for name in ("cpuInfo", "memorySize", "biosInfo"))
+    hertz, released = of(cpu, "hz"), of(bios, "releaseDate")
+    host = estate.add(
+        Entity(EntityKind.HOST, own["name"]),
+        cluster=estate.cluster_of.get(key),
+        version=of(own.get("config.product"), "version"),
+        build=of(own.get("config.product"), "build"),
+        socket_count=of(cpu, "numCpuPackages"),
+        core_count=of(cpu, "numCpuCores"),
+        thread_count=of(cpu, "numCpuThreads"),
+        numa_node_count=of(own.get("hardware.numaInfo"), "numNodes"),
+        memory_mib=None if memory is None else memory / BYTES_PER_MIB,
+        cpu_mhz=None if hertz is None else hertz / 1e6,
+        cpu_model=of(own.get("summary.hardware"), "cpuModel"),
+        vendor=of(own.get("summary.hardware"), "vendor"),
+        model=of(own.get("summary.hardware"), "model"),
+        bios_version=of(bios, "biosVersion"),
+        bios_date=None if released is None else released.date().isoformat(),
+        power_policy=word(of(own.get("config.powerSystemInfo"), "currentPolicy.shortName"), _POWER_POLICIES),
+        evc_mode=own.get("summary.currentEVCModeKey") or None,
+        hyperthreading=of(own.get("config.hyperThread"), "active"),
+        hyperthreading_available=of(own.get("config.hyperThread"), "available"),
+        connection_state=word(own.get("runtime.connectionState"), _CONNECTION),
+        maintenance_mode=own.get("runtime.inMaintenanceMode"),
+        alarm_actions_enabled=own.get("alarmActionsEnabled"),
+        sensors=_sensors(own.get("runtime.healthSystemRuntime")),
+        **_time(own),
+        **_options(own.get("config.option")),
+    )
+    for adapter in own.get("config.storageDevice.hostBusAdapter") or ():
+        _add_adapter(estate, adapter, host)
+    _add_devices(estate, own, host)
+    estate.hosts[key] = host
+    return host
+
+
+def add_certificate(estate: Estate, host: Entity, certificate: Any, now: datetime) -> None:  # noqa: ANN401
+    """How long a host's certificate is still good, from what its certificate manager says."""
+    expires = of(certificate, "notAfter")
+    days = None if expires is None else (expires - now).total_seconds() / S_PER_DAY
+    estate.add(host, certificate_days_left=days)
+
+
+def _time(own: dict[str, Any]) -> dict[str, Any]:
+    """Time servers and service; a host that follows PTP needs no NTP server and none is told of it."""
+    clock, services = own.get("config.dateTimeInfo"), of(own.get("config.service"), "service")
+    if clock is None or of(clock, "systemClockProtocol") == _PTP:
+        return {}
+    running = next((service.running for service in services or () if service.key == "ntpd"), None)
+    return {"ntp_servers": list(of(clock, "ntpConfig.server") or []), "ntp_running": running}
+
+
+def _options(options: Any) -> dict[str, Any]:  # noqa: ANN401
+    if options is None:
+        return {}
+    known = {str(option.key): option.value for option in options}
+    kept = {key: value for key, value in known.items() if key.startswith(_KEPT_OPTIONS)}
+    log_host = known.get(_LOG_HOST)
+    plain = {key: value if isinstance(value, int | float) else str(value) for key, value in kept.items()}
+    return {"advanced_options": plain or None, "syslog_target": None if log_host is None else str(log_host)}
+
+
+def _sensors(health: Any) -> dict[str, str] | None:  # noqa: ANN401
+    """State of every sensor by its name; None where the host has no sensors or does not tell."""
+    found = {s.name: str(s.healthState.key) for s in of(health, "systemHealthInfo.numericSensorInfo") or () if _told(s)}
+    hardware = of(health, "hardwareStatusInfo")
+    for part in ("memoryStatusInfo", "cpuStatusInfo", "storageStatusInfo"):
+        found |= {e.name: str(e.status.key) for e in of(hardware, part) or () if of(e, "status.key") is not None}
+    return {str(name): state.casefold() for name, state in found.items()} or None
+
+
+def _told(sensor: Any) -> bool:  # noqa: ANN401
+    return of(sensor, "healthState.key") is not None
+
+
+def _add_adapter(estate: Estate, hba: Any, host: Entity) -> None:  # noqa: ANN401
+    delayed = next((o.value for o in of(hba, "advancedOptions") or () if o.key == "DelayedAck"), None)
+    digests = {of(hba, f"digestProperties.{part}DigestType") for part in ("header", "data")} - {None}
+    # The stricter of the two costs the processor time; the words are in rising order.
+    strictest = max(digests, key=list(_DIGESTS).index) if digests and digests <= set(_DIGESTS) else None
+    estate.add(
+        Entity(EntityKind.ADAPTER, hba.device, host),
+        type=hba.driver or None,
+        model=(hba.model or "").strip() or None,
+        status=hba.status or None,
+        driver_version=of(hba, "driverVersion"),
+        firmware=of(hba, "firmwareVersion"),
+        delayed_ack=delayed if isinstance(delayed, bool) else None,
+        iscsi_digest=word(strictest, _DIGESTS),
+    )
+
+
+def _add_devices(estate: Estate, own: dict[str, Any], host: Entity) -> None:
+    """Disks and LUNs with their paths; CD drives and enclosures are left out."""
+    paths = {unit.lun: unit for unit in of(own.get("config.storageDevice.multipathInfo"), "lun") or ()}
+    for lun in own.get("config.storageDevice.scsiLun") or ():
+        if kind(lun) != "ScsiDisk" and lun.lunType != "disk":
+            continue
+        ssd, local, states = of(lun, "ssd"), of(lun, "localDisk"), of(lun, "operationalState")
+        estate.add(
+            Entity(EntityKind.DEVICE, str(lun.canonicalName), host),
+            vendor=(lun.vendor or "").strip() or None,
+            model=(lun.model or "").strip() or None,
+            # An array's LUN is "not SSD" unless somebody marked it; of a local disk the host knows.
+            medium="flash" if ssd else "hdd" if local and ssd is False else None,
+            local=local,
+            queue_depth_count=of(lun, "queueDepth"),
+            state=str(states[0]).casefold() if states else None,
+            **_multipath(paths.get(lun.key)),
+        )
+
+
+def _multipath(unit: Any) -> dict[str, Any]:  # noqa: ANN401
+    if unit is None:
+        return {}
+    paths = list(unit.path or [])
+    states = Counter(str(of(path, "state") or of(path, "pathState")).casefold() for path in paths)
+    policy = of(unit, "policy.policy")
+    names = [str(path.name) for path in paths]
+    return {
+        "path_policy": word(policy, _PATH_POLICIES),
+        "path_plugin": "NMP" if str(policy).startswith("VMW_PSP_") else None,
+        "array_plugin": of(unit, "storageArrayTypePolicy.policy"),
+        "path_count": len(paths),
+        "path_active_count": states["active"],
+        "path_dead_count": states["dead"],
+        # Some answers name paths by their ends (iqn...-naa...); esxtop and the inventory go by the runtime name.
+        "paths": names if names and all(_RUNTIME_NAME.fullmatch(name) for name in names) else None,
+        "transport": next(_transports(paths), None),
+    }
+
+
+def _transports(paths: list[Any]) -> Iterator[str]:
+    for path in paths:
+        found = _TRANSPORTS.get(kind(path.transport))
+        if found is not None:
+            yield found
+
+
+def certificate_manager_of(own: dict[str, Any]) -> tuple[str, Any] | None:
+    """Id and reference of the manager to ask for a host's certificate, or None where there is none."""
+    manager = own.get("configManager.certificateManager")
+    return None if manager is None else (id_of(manager), manager)
