@@ -1,0 +1,41 @@
+"""What the guides show is what the program prints."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from rich.console import Console
+
+from leadline.app.diagnosing import diagnose, metrics_of_rules
+from leadline.app.importing import import_paths
+from leadline.core.importer import Request
+from leadline.core.inventory_file import parse_inventory
+from leadline.core.tools import TOOLS, examine
+from leadline.faces.terminal import show_diagnosis
+from tests.conftest import ROOT
+
+BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def test_the_tutorial_shows_what_is_printed() -> None:
+    if not examine(next(tool for tool in TOOLS if tool.name == "sadf")).is_present:
+        pytest.skip("the tutorial's output includes the binary sar recording, which needs sadf")
+    path = ROOT / "examples" / "incidents" / "throttled-wal-disk"
+    capture = import_paths([path], Request(metrics=metrics_of_rules())).capture
+    stream = io.StringIO()
+    console = Console(file=stream, width=80, highlight=False, emoji=False, color_system=None)
+    show_diagnosis(console, diagnose(capture), capture)
+    printed = "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+    shown = [block for block in BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text()) if "db01 loop1" in block]
+    assert len(shown) == 2
+    for block in shown:
+        assert block.strip() in printed
+
+
+def test_the_inventory_guide_is_an_inventory() -> None:
+    text = (ROOT / "docs" / "guides" / "inventory.md").read_text()
+    example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert example is not None
+    assert len(parse_inventory(example[1], "guide").facts) > 10
