@@ -79,6 +79,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     run("import", "esxtop.csv", "-o", "incident.parquet", cwd=folder)
     subprocess.run(["tar", "czf", "bundle.tar.gz", "esxtop.csv", "iostat.txt"], cwd=folder, check=True)
     (folder / "image" / "etc").mkdir(parents=True)
+    run("guest", "apply", "--root", "image", "--yes", cwd=folder)  # examples run in any order: one reverts
     (folder / "examples").symlink_to(ROOT / "examples")
     return folder
 
