@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from leadline.app.diagnosing import diagnose
+from leadline.app.judging import judge
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
-from leadline.core.finding import Diagnosis
+from leadline.core.finding import Diagnosis, Finding
 from leadline.core.profile import Profile
-from leadline.core.vocabulary import EntityKind, Layer, LayerState
+from leadline.core.vocabulary import EntityKind, Layer, LayerState, Severity
 
 HOST = Entity(EntityKind.HOST, "esx01")
 VM = Entity(EntityKind.VM, "db01", HOST)
@@ -109,3 +110,27 @@ def test_nothing_measured_is_said() -> None:
 def test_at_or_below_a_limit_nothing_is_found(level: float) -> None:
     found = diagnose(capture(("cpu_ready_pct", VCPU, level)))
     assert [f for f in found.findings if f.rule == "cpu-ready-high"] == []
+
+
+def test_a_recording_with_a_header_and_no_sample_measured_nothing() -> None:
+    builder = CaptureBuilder("header.csv", "esxtop", "esxtop")
+    builder.add_series("cpu_ready_pct", VCPU, TIMES[:0], np.empty(0))
+    assert diagnose(builder.build()).verdict.headline.startswith("Nothing was measured")
+    sampled = diagnose(capture(("cpu_ready_pct", VCPU, 0.0)))
+    assert sampled.verdict.headline == "Nothing in these recordings explains slowness."
+
+
+@pytest.mark.parametrize(("guessed", "said"), [((), "No, "), (("a limit",), "Probably not: ")])
+def test_the_answer_is_as_sure_as_the_finding_it_rests_on(guessed: tuple[str, ...], said: str) -> None:
+    held = Finding(
+        rule="vm-iops-limit-hit",
+        code="VMC120",
+        severity=Severity.MEDIUM,
+        layer=Layer.VM,
+        entity=DISK,
+        summary="IOPS are held",
+        evidence=(),
+        remedy="Raise it.",
+        guessed=guessed,
+    )
+    assert judge([held], [], [], capture()).is_it_the_disk.startswith(said)

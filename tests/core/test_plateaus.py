@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from leadline.core.plateaus import Load, Shape, find_plateau
@@ -28,6 +28,7 @@ def limited(rng: np.random.Generator, limit: float, sessions: int, free_per_s: f
     return load_of(rate, latency)
 
 
+@example(seed=3_953_512_664, limit=852.0, sessions=4, faster=6.0)
 @given(
     seed=st.integers(0, 2**32 - 1),
     limit=st.floats(5.0, 2000.0),
@@ -42,7 +43,9 @@ def test_a_limit_is_found_at_its_value(seed: int, limit: int, sessions: int, fas
         return
     assert plateau is not None
     assert plateau.ceiling_per_s == pytest.approx(limit, rel=0.02)
-    assert [(w.start_ns / NS, w.end_ns / NS) for w in plateau.windows] == [(60, 180)]
+    # Chance may make a second at an end quick: then the window ends before it.
+    slow = 60 + np.flatnonzero(load.latency_ms[60:180] > SHAPE.latency_ms_min)
+    assert [(w.start_ns / NS, w.end_ns / NS) for w in plateau.windows] == [(slow[0], slow[-1] + 1)]
     assert plateau.dispersion < 0.3
 
 

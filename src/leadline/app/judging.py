@@ -64,8 +64,8 @@ def _missing(layer: Layer, skipped: list[Skipped]) -> str:
 def _headline(findings: list[Finding], capture: Capture) -> str:
     top = findings[0] if findings else None
     if top is None or top.severity < Severity.MEDIUM or top.is_symptom:
-        if capture.series_count == 0:
-            return "Nothing was measured: settings were read, but no recording."
+        if not capture.results and all(source.start_ns is None for source in capture.sources):
+            return "Nothing was measured: none of these files holds a sample."
         return "Nothing in these recordings explains slowness."
     return top.summary
 
@@ -78,7 +78,10 @@ def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...]) -
     if slow:
         return f"{'Yes' if slow[0] is causes[0] else 'Also, but not first'}: {slow[0].summary}."
     if held_back:
-        return f"No, the device is not to blame: I/O is held back before it ({held_back[0].rule})."
+        rule = held_back[0].rule
+        if held_back[0].guessed:
+            return f"Probably not: I/O seems held back before the device ({rule}), but nothing below was recorded."
+        return f"No, the device is not to blame: I/O is held back before it ({rule})."
     if seen and _state(layers, Layer.STORAGE_PATH) is LayerState.NOT_EXAMINED:
         return f"Yes as the guest sees it ({seen[0].summary}); which layer below adds the time was not recorded."
     if seen:

@@ -222,7 +222,7 @@ def _finding(
     guess = f"that a limit, not {name} itself, holds the rate: from inside the guest both look alike"
     return context.finding(
         disk.entity,
-        f"IOPS of {name} {'are' if sure else 'seem'} held at {rate} by a limit; {latency} of latency is its queue",
+        f"IOPS of {name} {'are' if proven else 'seem'} held at {rate} by a limit; {latency} of latency is its queue",
         [*evidence, *further],
         severity=context.meta.severity if sure else Severity.LOW,
         windows=plateau.windows,
