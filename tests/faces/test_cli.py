@@ -15,11 +15,22 @@ import pytest
 
 from tests.conftest import ROOT
 
-VERBS = sorted(
-    f.name.removesuffix(".py")
-    for f in resources.files("leadline.faces.cli.verbs").iterdir()
-    if f.name.endswith(".py") and not f.name.startswith("__")
-)
+
+def _verbs(package: str, words: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
+    """The words of every verb and group of verbs -> its module."""
+    found: dict[tuple[str, ...], str] = {}
+    for entry in resources.files(package).iterdir():
+        stem = entry.name.removesuffix(".py")
+        if stem.startswith(("_", ".")):
+            continue
+        own = (*words, stem.rstrip("_").replace("_", "-"))
+        found[own] = f"{package}.{stem}"
+        if entry.is_dir():
+            found |= _verbs(f"{package}.{stem}", own)
+    return dict(sorted(found.items()))
+
+
+VERBS = _verbs("leadline.faces.cli.verbs")
 BIN = Path(sys.executable).parent / "leadline"
 
 
@@ -45,14 +56,14 @@ def faulty(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_help_names_every_verb_and_fits_80_columns() -> None:
     done = run("--help")
     assert done.returncode == 0
-    for verb in VERBS:
-        assert re.search(rf"^  {verb.rstrip('_')} ", done.stdout, re.MULTILINE), verb
+    for verb in [words[0] for words in VERBS if len(words) == 1]:
+        assert re.search(rf"^  {verb} ", done.stdout, re.MULTILINE), verb
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_of_a_verb_ends_with_examples(verb: str) -> None:
-    done = run(verb.rstrip("_"), "--help")
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_help_of_a_verb_ends_with_examples(verb: tuple[str, ...]) -> None:
+    done = run(*verb, "--help")
     assert done.returncode == 0
     assert "Examples:" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
@@ -60,8 +71,8 @@ def test_help_of_a_verb_ends_with_examples(verb: str) -> None:
 
 def _examples() -> list[str]:
     lines = []
-    for verb in VERBS:
-        epilog: str = import_module(f"leadline.faces.cli.verbs.{verb}").EPILOG
+    for module in VERBS.values():
+        epilog: str = import_module(module).EPILOG
         lines += [line.strip() for line in epilog.splitlines() if line.strip().startswith("leadline ")]
     return lines
 

@@ -21,11 +21,12 @@ Examples:
 
   leadline explain cpu-ready-high
 """
+VERBS = "leadline.faces.cli.verbs"
 INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
 
 
 def build_app() -> typer.Typer:
-    """The command line with every verb of ``verbs/``."""
+    """The command line with every verb of ``verbs/``: a file is a verb, a folder a group of them."""
     app = typer.Typer(
         name="leadline",
         no_args_is_help=True,
@@ -37,13 +38,23 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     )
     app.callback()(_options)
-    folder = resources.files("leadline.faces.cli.verbs")
-    names = sorted(f.name.removesuffix(".py") for f in folder.iterdir() if f.name.endswith(".py"))
-    for name in names:
-        if not name.startswith("_"):
-            module = import_module(f"leadline.faces.cli.verbs.{name}")
-            app.command(name.rstrip("_").replace("_", "-"), epilog=module.EPILOG)(module.command)
+    _add_verbs(app, VERBS)
     return app
+
+
+def _add_verbs(app: typer.Typer, package: str) -> None:
+    for entry in sorted(resources.files(package).iterdir(), key=lambda found: found.name):
+        stem = entry.name.removesuffix(".py")
+        if stem.startswith(("_", ".")) or not (entry.is_dir() or entry.name.endswith(".py")):
+            continue
+        module = import_module(f"{package}.{stem}")
+        name = stem.rstrip("_").replace("_", "-")
+        if entry.is_dir():
+            group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=module.__doc__, epilog=module.EPILOG)
+            _add_verbs(group, f"{package}.{stem}")
+            app.add_typer(group, name=name)
+        else:
+            app.command(name, epilog=module.EPILOG)(module.command)
 
 
 def _options(
