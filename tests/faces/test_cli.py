@@ -89,6 +89,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     (folder / "leadline.toml").write_text("[rules.cpu-ready-high]\nwarn = 4.0\n")
     run("import", "esxtop.csv", "-o", "incident.parquet", cwd=folder)
     subprocess.run(["tar", "czf", "bundle.tar.gz", "esxtop.csv", "iostat.txt"], cwd=folder, check=True)
+    (folder / "template.xml").write_text(
+        '<sequence name="t"><group name="g"><step name="s" category="Mandatory"><action><type>Service</type>'
+        "<params><serviceName>WSearch</serviceName><startMode>Disabled</startMode></params></action></step></group></sequence>"
+    )
     (folder / "image" / "etc").mkdir(parents=True)
     run("guest", "apply", "--root", "image", "--yes", cwd=folder)  # examples run in any order: one reverts
     (folder / "examples").symlink_to(ROOT / "examples")

@@ -2,21 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.core.errors import UsageError
 from leadline.core.target import FileChange, Item, ItemStatus
-from leadline.targets import guest_linux
+from leadline.formats.osot import read_template
+from leadline.targets import guest_linux, guest_windows
 from leadline.targets.guest_linux import Entry
+from leadline.targets.guest_windows import Untaken, WindowsItem
 
 
-def items_of(template: str, take: list[str], leave: list[str]) -> list[Item]:
-    """The items of a template that are asked for: its defaults, with some and without others.
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A PowerShell script, the items it holds, and the steps of a foreign template that were left out."""
+
+    text: str
+    items: list[WindowsItem]
+    left: list[Untaken]
+
+    @property
+    def encoded(self) -> bytes:
+        """With a byte-order mark, without which Windows PowerShell 5 reads the local code page, and CR LF."""
+        return self.text.replace("\n", "\r\n").encode("utf-8-sig")
+
+
+def items_of(template: str, take: list[str], leave: list[str], *, every: bool = False) -> list[Item]:
+    """The items of a template that are asked for: its defaults, with some and without others; ``every`` takes all.
 
     Raises:
         UsageError: the template or an item does not exist.
     """
-    return guest_linux.chosen(guest_linux.load_template(template), take, leave)
+    items = guest_linux.load_template(template)
+    return guest_linux.chosen(items, [*take, *(item.id for item in items if every)], leave)
+
+
+def reference(origin: Path | None) -> tuple[str, list[WindowsItem], list[Untaken]]:
+    """A Windows template's name, its items, and what of it cannot be taken over; the shipped one by default.
+
+    Raises:
+        InputError: the file is no such template.
+    """
+    if origin is None:
+        return "windows-database", guest_windows.load_template("windows-database"), []
+    template = read_template(origin)
+    return template.name, *guest_windows.items_of(template)
+
+
+def export(template: str, origin: Path | None, take: list[str], leave: list[str], *, every: bool = False) -> Script:
+    """The script of a shipped Windows template, or of a foreign one.
+
+    Raises:
+        UsageError: the template or an item does not exist, or nothing is left to write.
+        InputError: the file is no template.
+    """
+    name, items, left = reference(origin) if origin else (template, guest_windows.load_template(template), [])
+    kept = guest_windows.chosen(items, [*take, *(item.id for item in items if every)], leave)
+    if not kept:
+        raise UsageError(
+            f"export {name}",
+            found="no item that is taken by default",
+            expected="at least one",
+            advice="Name items with --take, or --all; `leadline guest reference` lists them.",
+        )
+    return Script(guest_windows.script(name, kept), kept, left)
 
 
 def analyze(template: str, root: Path) -> list[ItemStatus]:

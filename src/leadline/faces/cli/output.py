@@ -47,9 +47,14 @@ def _without_nan(value: Any) -> Any:  # noqa: ANN401 - plain data
 
 def write_json(path: Path, document: dict[str, Any]) -> None:
     """A JSON file that appears whole or not at all."""
+    write_bytes(path, (json.dumps(_without_nan(document), indent=2, ensure_ascii=False) + "\n").encode())
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """A file that appears whole or not at all."""
     aside = path.with_name(f".{path.name}.part")
     try:
-        aside.write_text(json.dumps(_without_nan(document), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        aside.write_bytes(data)
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)

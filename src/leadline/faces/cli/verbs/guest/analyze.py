@@ -1,0 +1,51 @@
+"""`leadline guest analyze`: how each item of a template stands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leadline.faces.cli.options import Json
+from leadline.faces.cli.verbs.guest._options import Root, Template
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from leadline.core.target import ItemStatus
+
+EPILOG = """\
+Examples:
+
+  leadline guest analyze
+
+  leadline guest analyze --template server --json
+"""
+
+
+def command(*, template: Template = "postgresql", root: Root = Path("/"), json: Json = False) -> None:
+    """Say how each item of a template stands on this Linux guest, and why it matters."""
+    from leadline.app.optimising import analyze
+    from leadline.faces.cli.output import console, print_json
+
+    found = analyze(template, root)
+    if json:
+        print_json("leadline.guest/1", template=template, root=str(root), items=[status.to_dict() for status in found])
+        return
+    out = console()
+    for status in found:
+        _show(out, status)
+
+
+def _show(out: Console, status: ItemStatus) -> None:
+    from leadline.core.target import ItemState
+    from leadline.faces.terminal import wrapped
+
+    style = {ItemState.APPLIED: "green", ItemState.DIFFERS: "yellow", ItemState.WRITTEN: "cyan"}.get(
+        status.state, "dim"
+    )
+    item = status.item
+    optional = "" if item.default else " (optional: --take)"
+    wrapped(out, f"{item.title}{optional}", f"{item.id:<16}{status.state.value:<22}", style=style)
+    if status.state in (ItemState.DIFFERS, ItemState.WRITTEN):
+        wrapped(out, f"now {status.current}, wanted {item.check['wanted']}", "   ")
+        wrapped(out, f"{item.reason} Risk: {item.risk}. Source: {item.source}.", "   ")

@@ -1,0 +1,78 @@
+"""`leadline guest apply`: print the plan, ask, write."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leadline.faces.cli.options import Json
+from leadline.faces.cli.verbs.guest._options import All, Leave, Root, Take, Template
+
+if TYPE_CHECKING:
+    from leadline.core.target import FileChange, Item
+
+EPILOG = """\
+Examples:
+
+  leadline guest apply --root image --yes
+
+  leadline guest apply --template server --all --leave no-apt-timers --root image --yes
+"""
+
+
+def command(
+    *,
+    template: Template = "postgresql",
+    take: Take = None,
+    leave: Leave = None,
+    every: All = False,
+    root: Root = Path("/"),
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+) -> None:
+    """Print what would be written, ask, and write it.
+
+    Only drop-in files of Leadline's own are written, after a journal of what was there; nothing is run: the commands
+    that make the files effective are printed.
+    """
+    from leadline.app.optimising import apply, items_of, plan
+    from leadline.core.errors import UsageError
+    from leadline.faces.cli.output import print_json
+
+    items = items_of(template, take or [], leave or [], every=every)
+    changes = plan(items, root)
+    if not json:
+        _show_plan(changes, items, root)
+    if changes and not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                "guest apply", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
+            )
+        typer.confirm("Write these files?", abort=True)
+    entry = apply(template, items, root)
+    activate = list(dict.fromkeys(i.activate for i in items if {c.path for c in i.files} & {c.path for c in changes}))
+    if json:
+        print_json("leadline.guest/1", applied=None if entry is None else entry.to_dict(), activate=activate)
+    elif entry is not None:
+        typer.echo(f"written; take it back with: leadline guest revert {entry.id} --root {root}")
+        typer.echo("To make it effective now:")
+        for line in activate:
+            typer.echo(f"  {line}")
+
+
+def _show_plan(changes: list[FileChange], items: list[Item], root: Path) -> None:
+    if not changes:
+        typer.echo("Nothing to write: every item is there or not applicable.")
+        return
+    typer.echo(f"Plan for {root}:")
+    titles = {change.path: item for item in items for change in item.files}
+    for change in changes:
+        item = titles[change.path]
+        typer.echo(f"\n{change.path}   # {item.title}")
+        body = f"-> {change.link}" if change.link is not None else (change.content or "").rstrip()
+        for line in body.splitlines():
+            typer.echo(f"  {line}")
+        typer.echo(f"  why: {item.reason}\n  risk: {item.risk}")

@@ -1,0 +1,63 @@
+"""`leadline guest export`: a PowerShell script for a Windows guest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leadline.faces.cli.options import Quiet
+from leadline.faces.cli.verbs.guest._options import All, Leave, Take
+
+EPILOG = """\
+Examples:
+
+  leadline guest export
+
+  leadline guest export --take rss -o database.ps1
+
+  leadline guest export --from template.xml -o vdi.ps1
+"""
+
+
+def command(
+    *,
+    template: Annotated[str, typer.Option("--template", "-t", help="windows-database.")] = "windows-database",
+    origin: Annotated[
+        Path | None, typer.Option("--from", help="An OS Optimization Tool template (XML).", show_default=False)
+    ] = None,
+    take: Take = None,
+    leave: Leave = None,
+    every: All = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write. [default: stdout]", show_default=False)
+    ] = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write a PowerShell script that does on Windows what a template intends.
+
+    Leadline does not run it and has not tested it on Windows: only its syntax is checked. It shows what it would
+    change; with -Apply it keeps a journal and changes it, with -Revert it goes back.
+    """
+    from leadline.app.optimising import export
+    from leadline.core.errors import UsageError
+    from leadline.faces.cli.output import write_bytes
+
+    made = export(template, origin, take or [], leave or [], every=every)
+    if output is None:
+        typer.echo(made.text, nl=False)
+    else:
+        try:
+            write_bytes(output, made.encoded)
+        except OSError as error:
+            raise UsageError(
+                f"--output {output}",
+                found=str(error.strerror),
+                expected="a file that can be written",
+                advice="Name another file.",
+            ) from error
+    if not quiet:
+        typer.echo(f"{len(made.items)} item(s) written; not tested on Windows: read it first", err=True)
+        for untaken in made.left:
+            typer.echo(f"left out: {untaken.step.name[:60]}: {untaken.why}", err=True)
