@@ -42,9 +42,10 @@ TEMPLATE = """\
       <params><keyName>HKLM\\SOFTWARE\\Run</keyName><valueName>Tray</valueName></params></action></step>
     <step name="Hive" category="Mandatory"><action><type>Registry</type><command>LOAD</command>
       <params><keyName>hku\\temp</keyName></params></action></step>
-    <step name="Defrag" category="Mandatory"><action type="SchTasks"><params taskName="Microsoft\\Defrag" status="DISABLED"/>
-      </action></step>
-    <step name="Firewall" category="Mandatory"><action><type>ShellExecute</type><command>netsh off</command></action></step>
+    <step name="Defrag" category="Mandatory"><action type="SchTasks">
+      <params taskName="Microsoft\\Defrag" status="DISABLED"/></action></step>
+    <step name="Firewall" category="Mandatory"><action><type>ShellExecute</type>
+      <command>netsh off</command></action></step>
     <step name="No type" category="Mandatory"><action><type>Registry</type><command>ADD</command>
       <params><keyName>HKLM\\A</keyName><valueName>B</valueName><data>1</data></params></action></step>
     <step name="Too large" category="Mandatory"><action><type>Registry</type><command>ADD</command>
@@ -147,7 +148,16 @@ def test_items_are_taken_and_left_by_id(template: Path) -> None:
 
 _WILD = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
 _HOSTILE = st.sampled_from(
-    ["'; Remove-Item C:\\ -Recurse; '", "\u2019; calc; \u2018", "$(calc)", "`'", "@@ITEMS@@", "#>\n", "\n'@\n", "\u201b\u201a"]
+    [
+        "'; Remove-Item C:\\ -Recurse; '",
+        "\u2019; calc; \u2018",
+        "$(calc)",
+        "`'",
+        "@@ITEMS@@",
+        "#>\n",
+        "\n'@\n",
+        "\u201b\u201a",
+    ]
 )
 
 
@@ -207,7 +217,7 @@ def test_a_file_too_large_and_one_that_is_not_there(tmp_path: Path, monkeypatch:
 
 def test_the_verbs(template: Path, tmp_path: Path) -> None:
     shown = CliRunner().invoke(build_app(), ["guest", "reference", str(template), "--json"])
-    assert [entry["step"] for entry in json.loads(shown.output)["left"]][0] == "Odd"
+    assert next(entry["step"] for entry in json.loads(shown.output)["left"]) == "Odd"
     target = tmp_path / "vdi.ps1"
     done = CliRunner().invoke(build_app(), ["guest", "export", "--from", str(template), "-o", str(target)])
     assert done.exit_code == 0, done.output

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,14 +28,16 @@ class Script:
         return self.text.replace("\n", "\r\n").encode("utf-8-sig")
 
 
-def items_of(template: str, take: list[str], leave: list[str], *, every: bool = False) -> list[Item]:
+def items_of(
+    template: str, take: list[str], leave: list[str], *, every: bool = False, values: Mapping[str, int] | None = None
+) -> list[Item]:
     """The items of a template that are asked for: its defaults, with some and without others; ``every`` takes all.
 
     Raises:
         UsageError: the template or an item does not exist.
     """
-    items = guest_linux.load_template(template)
-    return guest_linux.chosen(items, [*take, *(item.id for item in items if every)], leave)
+    items = guest_linux.load_template(template, values)
+    return guest_linux.chosen(items, take, leave, every=every)
 
 
 def reference(origin: Path | None) -> tuple[str, list[WindowsItem], list[Untaken]]:
@@ -68,13 +71,13 @@ def export(template: str, origin: Path | None, take: list[str], leave: list[str]
     return Script(guest_windows.script(name, kept), kept, left)
 
 
-def analyze(template: str, root: Path) -> list[ItemStatus]:
+def analyze(template: str, root: Path, values: Mapping[str, int] | None = None) -> list[ItemStatus]:
     """How every item of a template stands, the optional ones too.
 
     Raises:
         UsageError: the template or the root does not exist.
     """
-    return guest_linux.analyze(guest_linux.load_template(template), _folder(root))
+    return guest_linux.analyze(guest_linux.load_template(template, values), _folder(root))
 
 
 def plan(items: list[Item], root: Path) -> list[FileChange]:

@@ -43,6 +43,7 @@ class Item:
     rule: str | None = None
     applies_if: str | None = None
     default: bool = True
+    asks: str | None = None  # a value that was not given with --set, without which it cannot be applied
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,4 +70,5 @@ class ItemStatus:
             "source": item.source,
             "risk": item.risk,
             "rule": item.rule,
+            "asks": item.asks,
         }

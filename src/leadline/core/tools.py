@@ -54,6 +54,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("iperf3", ("--version",), "iperf3", "tests against real iperf3 output"),
     Tool("qemu-storage-daemon", ("--version",), "qemu-system-common", "recording the throttled-disk incident"),
     Tool("nbdfuse", ("--version",), "libnbd-bin", "recording the throttled-disk incident"),
+    Tool("debootstrap", ("--version",), "debootstrap", "testing guest optimisation on a real tree"),
     Tool("stress-ng", ("--version",), "stress-ng", "recording the starved-CPU incident"),
 )
 

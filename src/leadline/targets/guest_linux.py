@@ -23,6 +23,7 @@ import hashlib
 import json
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib import resources
@@ -44,11 +45,11 @@ def templates() -> list[str]:
     return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
 
 
-def load_template(name: str) -> list[Item]:
-    """The items of a template.
+def load_template(name: str, values: Mapping[str, int] | None = None) -> list[Item]:
+    """The items of a template; ``values`` fill in what items ask for, such as ``huge_pages``.
 
     Raises:
-        UsageError: there is no such template.
+        UsageError: there is no such template, or no item asks for one of the values.
     """
     if name not in templates():
         raise UsageError(
@@ -57,28 +58,60 @@ def load_template(name: str) -> list[Item]:
             expected="a shipped one",
             advice=f"One of {', '.join(templates())}.",
         )
+    entries = _entries(name)
+    asked = {entry["asks"] for entry in entries if "asks" in entry}
+    for key in values or {}:
+        if key not in asked:
+            raise UsageError(
+                f"--set {key}",
+                found="no item asks for it",
+                expected=f"one of {', '.join(sorted(asked)) or 'none in this template'}",
+                advice="`leadline guest analyze` shows what items need.",
+            )
+    return [_item(entry, values or {}) for entry in entries]
+
+
+def _entries(name: str) -> list[dict[str, Any]]:
+    """The items as written; ``use: server.io-scheduler`` stands for that item of another template."""
     text = resources.files("leadline.targets").joinpath("templates", f"{name}.yaml").read_text(encoding="utf-8")
-    return [_item(entry) for entry in yaml.safe_load(text)["items"]]
+    entries = []
+    for entry in yaml.safe_load(text)["items"]:
+        if "use" in entry:
+            other, _, ident = entry["use"].partition(".")
+            entries.append(next(found for found in _entries(other) if found["id"] == ident))
+        else:
+            entries.append(entry)
+    return entries
 
 
-def _item(entry: dict[str, Any]) -> Item:
+def _item(entry: dict[str, Any], values: Mapping[str, int]) -> Item:
+    asks = entry.get("asks")
+    mark, given = f"{{{asks}}}", values.get(asks) if asks else None
+
+    def filled(text: str | None) -> str | None:
+        return text if text is None or given is None else text.replace(mark, str(given))
+
     entries = entry.get("files") or [{"file": entry["file"], "content": entry["content"]}]
-    files = tuple(FileChange(part["file"], part.get("content"), part.get("link")) for part in entries)
-    plain = {key: entry[key] for key in ("id", "title", "check", "activate", "reason", "source", "risk")}
+    files = tuple(FileChange(part["file"], filled(part.get("content")), part.get("link")) for part in entries)
+    plain = {key: entry[key] for key in ("id", "title", "activate", "reason", "source", "risk")}
     return Item(
         **plain,
         files=files,
+        check={**entry["check"], "wanted": filled(entry["check"]["wanted"])},
         rule=entry.get("rule"),
         applies_if=entry.get("applies_if"),
         default=entry.get("default", True),
+        asks=asks if given is None else None,
     )
 
 
-def chosen(items: list[Item], take: list[str], leave: list[str]) -> list[Item]:
+def chosen(items: list[Item], take: list[str], leave: list[str], *, every: bool = False) -> list[Item]:
     """The items that are taken by default, with those named in ``take`` and without those in ``leave``.
 
+    ``every`` takes the optional ones too, but for those that ask for a value nobody gave.
+
     Raises:
-        UsageError: a name is not in the template.
+        UsageError: a name is not in the template, or a named item asks for a value nobody gave.
     """
     known = {item.id for item in items}
     for name in (*take, *leave):
@@ -89,7 +122,16 @@ def chosen(items: list[Item], take: list[str], leave: list[str]) -> list[Item]:
                 expected="an item's id",
                 advice=f"One of {', '.join(sorted(known))}.",
             )
-    return [item for item in items if item.id not in leave and (item.default or item.id in take)]
+    kept = [item for item in items if item.id not in leave and (every or item.default or item.id in take)]
+    for item in kept:
+        if item.asks is not None and item.id in take:
+            raise UsageError(
+                f"item {item.id}",
+                found=f"no {item.asks}",
+                expected=f"--set {item.asks}=NUMBER",
+                advice=f"Source: {item.source}.",
+            )
+    return kept
 
 
 def analyze(items: list[Item], root: Path) -> list[ItemStatus]:
@@ -98,13 +140,16 @@ def analyze(items: list[Item], root: Path) -> list[ItemStatus]:
 
 
 def _status(item: Item, root: Path) -> ItemStatus:
+    if item.asks is not None:
+        return ItemStatus(item, ItemState.NOT_APPLICABLE, f"needs --set {item.asks}=NUMBER")
     if item.applies_if is not None and not _under(root, item.applies_if).exists():
         return ItemStatus(item, ItemState.NOT_APPLICABLE, f"{item.applies_if} is not there")
     values = _current(item.check, root)
     wanted = str(item.check["wanted"])
     met = [wanted in value if item.check.get("contains") else value == wanted for value in values]
     written = all(_same(change, root) for change in item.files)
-    shown = ", ".join(dict.fromkeys(values)) or "not readable here"
+    missing = "no link" if "link" in item.check else "not readable here"
+    shown = ", ".join(dict.fromkeys(values)) or missing
     if values and all(met):
         return ItemStatus(item, ItemState.APPLIED, shown)
     return ItemStatus(item, ItemState.WRITTEN if written else ItemState.DIFFERS, shown)

@@ -50,11 +50,11 @@ _STATES = {"enabled": "Enabled", "disabled": "Disabled"}
 
 @dataclass(frozen=True, slots=True)
 class WindowsItem:
-    """One setting: what kind of thing it is, where, what it should hold, and what to know before taking it.
+    r"""One setting: what kind of thing it is, where, what it should hold, and what to know before taking it.
 
     Attributes:
         kind: one of `KINDS`.
-        path: registry key as PowerShell writes it (``HKLM:\\...``); "" for other kinds.
+        path: registry key as PowerShell writes it (``HKLM:\...``); "" for other kinds.
         name: value, service or task.
         type: registry type as PowerShell names it; "" for other kinds.
         value: what it should hold; an int for DWord and QWord.
@@ -173,7 +173,12 @@ def _registry(step: Step) -> dict[str, Any] | str:
     number = _number(step.params.get("data", ""), _LIMITS[kind]) if kind in _LIMITS else None
     if kind in _LIMITS and number is None:
         return f"a {kind} whose data is no number that fits it"
-    return {**place, "kind": "registry", "type": kind, "value": step.params.get("data", "") if number is None else number}
+    return {
+        **place,
+        "kind": "registry",
+        "type": kind,
+        "value": step.params.get("data", "") if number is None else number,
+    }
 
 
 def _number(text: str, limit: int) -> int | None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.faces.cli.options import Json
-from leadline.faces.cli.verbs.guest._options import Root, Template
+from leadline.faces.cli.verbs.guest._options import Root, Template, Values, values_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,12 +22,14 @@ Examples:
 """
 
 
-def command(*, template: Template = "postgresql", root: Root = Path("/"), json: Json = False) -> None:
+def command(
+    *, template: Template = "postgresql", values: Values = None, root: Root = Path("/"), json: Json = False
+) -> None:
     """Say how each item of a template stands on this Linux guest, and why it matters."""
     from leadline.app.optimising import analyze
     from leadline.faces.cli.output import console, print_json
 
-    found = analyze(template, root)
+    found = analyze(template, root, values_of(values))
     if json:
         print_json("leadline.guest/1", template=template, root=str(root), items=[status.to_dict() for status in found])
         return
@@ -46,6 +48,8 @@ def _show(out: Console, status: ItemStatus) -> None:
     item = status.item
     optional = "" if item.default else " (optional: --take)"
     wrapped(out, f"{item.title}{optional}", f"{item.id:<16}{status.state.value:<22}", style=style)
+    if item.asks is not None:
+        wrapped(out, f"{status.current}. {item.reason} Source: {item.source}.", "   ")
     if status.state in (ItemState.DIFFERS, ItemState.WRITTEN):
         wrapped(out, f"now {status.current}, wanted {item.check['wanted']}", "   ")
         wrapped(out, f"{item.reason} Risk: {item.risk}. Source: {item.source}.", "   ")

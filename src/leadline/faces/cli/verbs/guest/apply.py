@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leadline.faces.cli.options import Json
-from leadline.faces.cli.verbs.guest._options import All, Leave, Root, Take, Template
+from leadline.faces.cli.verbs.guest._options import All, Leave, Root, Take, Template, Values, values_of
 
 if TYPE_CHECKING:
     from leadline.core.target import FileChange, Item
@@ -18,6 +18,8 @@ EPILOG = """\
 Examples:
 
   leadline guest apply --root image --yes
+
+  leadline guest apply --take huge-pages --set huge_pages=4200 --root image --yes
 
   leadline guest apply --template server --all --leave no-apt-timers --root image --yes
 """
@@ -29,6 +31,7 @@ def command(
     take: Take = None,
     leave: Leave = None,
     every: All = False,
+    values: Values = None,
     root: Root = Path("/"),
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
@@ -42,7 +45,7 @@ def command(
     from leadline.core.errors import UsageError
     from leadline.faces.cli.output import print_json
 
-    items = items_of(template, take or [], leave or [], every=every)
+    items = items_of(template, take or [], leave or [], every=every, values=values_of(values))
     changes = plan(items, root)
     if not json:
         _show_plan(changes, items, root)

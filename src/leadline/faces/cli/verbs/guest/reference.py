@@ -49,7 +49,7 @@ def command(
     out = console()
     out.print(f"{name}: {len(items)} item(s), {len(left)} step(s) left out", markup=False)
     for item in items:
-        wrapped(out, _line(item), f"{item.id}  ", style=None if item.default else "dim")
+        wrapped(out, _line(item), f"{item.id}  ", style="" if item.default else "dim")
     for untaken in left:
         wrapped(out, f"{untaken.step.name}: {untaken.why}", "left out  ", style="yellow")
 
