@@ -27,6 +27,7 @@ TITLES = {
     "fault": "Faults for generated captures",
     "collector": "Live sources",
     "target": "What Leadline can change",
+    "benchmark": "Load drivers",
 }
 
 
@@ -39,7 +40,7 @@ def main() -> None:
         folder = TARGET / f"{kind}s"
         folder.mkdir()
         for name, _ in list_units(kind):
-            (folder / f"{name}.md").write_text(page(explain(name)), encoding="utf-8")
+            (folder / f"{name}.md").write_text(page(explain(f"{kind}:{name}")), encoding="utf-8")
             count += 1
         (TARGET / f"{kind}s.md").write_text(index(kind), encoding="utf-8")
     (TARGET / "metrics.md").write_text(metric_table(), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,3 +24,11 @@ def samples() -> Path:
 def fixtures() -> Path:
     """The project's own recordings."""
     return FIXTURES
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _own_runs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Runs of the tests are not kept among the user's."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LEADLINE_HOME", str(tmp_path_factory.mktemp("home")))
+        yield

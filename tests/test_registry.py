@@ -10,23 +10,33 @@ from typing import cast
 import pytest
 
 from leadline.app.diagnosing import metrics_of_rules
+from leadline.app.explaining import explain
+from leadline.core.benchmark import Benchmark
 from leadline.core.discovery import KINDS, load_unit, load_units, unit_modules
 from leadline.core.docstrings import HEADINGS, sections, title
 from leadline.core.errors import UsageError
 from leadline.core.importer import Importer
 from leadline.core.metrics import foreign_sources, metric, metrics
 from leadline.core.settings import TYPES
+from leadline.core.tools import TOOLS
 from leadline.core.units import UNITS, factor
 from leadline.core.vocabulary import EntityKind
 from leadline.generators.fault import Fault
 
 IMPORTERS = load_units("importer")
 FAULTS = load_units("fault")
+BENCHMARKS = load_units("benchmark")
 
 
-def test_unit_names_are_unique_over_kinds() -> None:
-    names = [name for kind in KINDS for name in unit_modules(kind)]
-    assert len(names) == len(set(names))
+def test_only_tools_that_are_read_and_driven_share_a_name() -> None:
+    kinds: dict[str, set[str]] = {}
+    for kind in KINDS:
+        for name in unit_modules(kind):
+            kinds.setdefault(name, set()).add(kind)
+    shared = {name: held for name, held in kinds.items() if len(held) > 1}
+    assert all("importer" in held and held <= {"importer", "benchmark", "collector"} for held in shared.values())
+    assert explain("fio")["facts"]["see also"] == ["benchmark:fio"]
+    assert explain("benchmark:fio")["kind"] == "benchmark"
 
 
 def test_unknown_unit_says_what_is_near() -> None:
@@ -46,6 +56,22 @@ def test_importer_keeps_the_contract(name: str) -> None:
         factor(field.unit, metric(field.metric).unit)
     assert list(inspect.signature(importer.sniff).parameters) == ["source"]
     assert list(inspect.signature(importer.read).parameters) == ["source", "request"]
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_driver_keeps_the_contract(name: str) -> None:
+    module = BENCHMARKS[name]
+    assert [h for h in HEADINGS["benchmark"] if not sections(module.__doc__).get(h)] == []
+    meta = cast("Benchmark", module).META
+    assert meta.kind in {"io", "database", "network"}
+    assert meta.program in {tool.name for tool in TOOLS}
+    for function, words in (
+        ("plan", ["workload", "target"]),
+        ("prepare", ["plan", "folder", "say"]),
+        ("measure", ["plan", "step", "folder", "watch"]),
+        ("clean", ["plan"]),
+    ):
+        assert list(inspect.signature(getattr(module, function)).parameters) == words
 
 
 @pytest.mark.parametrize("name", FAULTS)

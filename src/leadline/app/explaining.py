@@ -19,15 +19,20 @@ PLURALS = {f"{kind}s": kind for kind in KINDS}
 
 
 def explain(name: str) -> dict[str, Any]:
-    """The page of a rule, importer, fault or metric as plain data: kind, name, title, sections, facts.
+    """The page of a unit or metric as plain data: kind, name, title, sections, facts.
+
+    A tool that is read and driven has two units of its name; ``benchmark:fio`` names one of them.
 
     Raises:
         UsageError: nothing has that name.
     """
-    wanted = name.replace("_", "-")
-    for kind in KINDS:
-        if wanted in unit_modules(kind):
-            return _unit_page(kind, wanted)
+    asked, _, plain = name.replace("_", "-").rpartition(":")
+    kinds = [kind for kind in KINDS if plain in unit_modules(kind) and asked in ("", kind)]
+    if kinds:
+        page = _unit_page(kinds[0], plain)
+        if len(kinds) > 1:
+            page.setdefault("facts", {})["see also"] = [f"{kind}:{plain}" for kind in kinds[1:]]
+        return page
     by_code = {cast("Rule", module).META.code: rule for rule, module in load_units("rule").items()}
     if name.upper() in by_code:
         return _unit_page("rule", by_code[name.upper()])

@@ -18,6 +18,7 @@ KINDS = {
     "fault": "leadline.generators.faults",
     "collector": "leadline.collectors",
     "target": "leadline.targets",
+    "benchmark": "leadline.benchmarks",
 }
 
 

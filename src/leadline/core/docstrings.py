@@ -10,9 +10,10 @@ HEADINGS = {
     "rule": ("Finds", "Why", "Do", "When it is wrong", "Sources"),
     "collector": ("Collects", "Cost", "Late or missing data", "Sources"),
     "target": ("Changes", "Undo", "Unsafe ranges", "Sources"),
+    "benchmark": ("Measures", "Does not", "Warm-up and stopping", "Misleads when", "Sources"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
-_HEADING = re.compile(r"^([A-Z][A-Za-z ]+):$")
+_HEADING = re.compile(r"^([A-Z][A-Za-z -]+):$")
 
 
 def sections(doc: str | None) -> dict[str, str]:

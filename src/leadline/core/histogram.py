@@ -66,6 +66,21 @@ class Histogram:
         np.add.at(total, where.ravel(), counts)
         return cls(bounds[:, 1].copy(), bounds[:, 0].copy(), total, parts[0].unit)
 
+    def minus(self, earlier: Histogram) -> Histogram:
+        """What was counted since an earlier state of the same histogram.
+
+        Raises:
+            ValueError: the earlier one counts what this one does not.
+        """
+        held = {(low, up): count for low, up, count in zip(earlier.lower, earlier.upper, earlier.counts, strict=True)}
+        counts = self.counts.copy()
+        for i, bounds in enumerate(zip(self.lower, self.upper, strict=True)):
+            counts[i] -= held.pop(bounds, 0)
+        if held or (counts < 0).any():
+            message = "not an earlier state of this histogram"
+            raise ValueError(message)
+        return Histogram.of(self.lower, self.upper, counts, self.unit)
+
     def quantile_bounds(self, share: float) -> tuple[float, float]:
         """The bucket that holds the sample at rank ceil(share * total): its (lower, upper) bound.
 

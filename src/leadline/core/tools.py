@@ -59,9 +59,14 @@ TOOLS: tuple[Tool, ...] = (
 )
 
 
+def find_program(name: str) -> str | None:
+    """Where a program is, or None."""
+    return shutil.which(name) or shutil.which(name, path=_EXTRA_FOLDERS)
+
+
 def examine(tool: Tool) -> ToolState:
     """Look for a tool and ask its version; never raises, never takes longer than a few seconds."""
-    path = shutil.which(tool.name) or shutil.which(tool.name, path=_EXTRA_FOLDERS)
+    path = find_program(tool.name)
     if path is None:
         return ToolState(tool, None, None)
     try:

@@ -88,7 +88,7 @@ def _show_finding(out: Console, number: int, finding: Finding, capture: Capture)
     wrapped(out, finding.remedy, "   Do: ", style="bold")
 
 
-def wrapped(out: Console, text: str, lead: str, *, style: str = "") -> None:
+def wrapped(out: Console, text: str, lead: str = "", *, style: str = "") -> None:
     """A text after a lead, its further lines indented under its first; only the lead is styled."""
     lines = wrap(text, out.width - len(lead), break_long_words=True, break_on_hyphens=False) or [""]
     out.print(Text.assemble((lead, style), lines[0]))

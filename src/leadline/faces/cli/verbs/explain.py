@@ -24,7 +24,7 @@ Examples:
 
 def command(
     name: Annotated[
-        str, typer.Argument(help="A rule (name or code), importer, fault, metric; or rules, importers, faults.")
+        str, typer.Argument(help="A rule (name or code), importer, fault, metric; or rules, benchmarks, ...")
     ],
     *,
     json: Json = False,

@@ -1,0 +1,196 @@
+"""Use case: load a target honestly: fill, warm up until steady, measure rounds, keep everything."""
+
+from __future__ import annotations
+
+import os
+import platform
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from leadline.app.importing import import_paths
+from leadline.core.benchmark import Benchmark, Measured, Plan, Step, Target, Tick
+from leadline.core.capture import Capture
+from leadline.core.discovery import load_units
+from leadline.core.errors import LeadlineError, ToolError, UsageError
+from leadline.core.importer import Request
+from leadline.core.run import Round, Run
+from leadline.core.steady import SteadyState, steady_state
+from leadline.core.workload import Workload
+from leadline.stores.runs import RunStore
+
+CACHES = Path("/proc/sys/vm/drop_caches")
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """How the run tells what it is doing: a phase begins (its name, its seconds), a second passed, a note."""
+
+    phase: Callable[[str, float], None]
+    tick: Callable[[Tick], None]
+    note: Callable[[str], None]
+
+
+SILENT = Talk(lambda _, __: None, lambda _: None, lambda _: None)
+
+
+def driver_of(workload: Workload) -> tuple[str, Benchmark]:
+    """The driver that takes a workload: for a database the tool it names, else the one of its kind.
+
+    Raises:
+        UsageError: there is none.
+    """
+    units = {name: cast("Benchmark", module) for name, module in load_units("benchmark").items()}
+    wanted = workload.database.tool if workload.database is not None else None
+    for name, unit in units.items():
+        if unit.META.kind == workload.kind and wanted in (None, unit.META.program):
+            return name, unit
+    raise UsageError(
+        f"workload {workload.name}",
+        found=f"no driver for {wanted or workload.kind}",
+        expected=f"one of {', '.join(units)}",
+        advice="`leadline explain` lists the drivers.",
+    )
+
+
+def plan(workload: Workload, target: Target) -> Plan:
+    """What a run will do; nothing is touched.
+
+    Raises:
+        UsageError: the target may not be used.
+        ToolError: there is not enough space.
+    """
+    return driver_of(workload)[1].plan(workload, target)
+
+
+def expected_s(workload: Workload) -> float:
+    """How long warm-up and rounds take at most; filling is not in it."""
+    return workload.timing.warm_up_s + workload.timing.rounds * workload.timing.measure_s
+
+
+def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
+    """Prepare, warm up, measure; the run is kept after every round and whatever ends it.
+
+    Raises:
+        ToolError: the tool fails; what was measured before is kept.
+        KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
+    """
+    name, driver = driver_of(made.workload)
+    began = datetime.now(UTC)
+    own = Run(
+        id=f"{began:%Y%m%d-%H%M%S}-{made.workload.name}-{secrets.token_hex(2)}",
+        name=made.workload.name,
+        state="running",
+        tool=name,
+        target=made.target.name,
+        started=began.isoformat(timespec="seconds"),
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+        workload=made.workload.plain(),
+        host=host_facts(),
+        notes=made.notes,
+    )
+    folder = store.files_of(own.id)
+    store.save(own, running=True)
+    state = "failed"
+    try:
+        talk.phase("preparing", 0.0)
+        driver.prepare(made, folder, talk.note)
+        own = replace(own, notes=(*own.notes, *_drop_caches(made)))
+        own = _warm_up(driver, made, own, folder, talk)
+        store.save(own, running=True)
+        for number in range(1, made.workload.timing.rounds + 1):
+            own = _round(driver, made, own, folder, number, talk)
+            store.save(own, running=True)
+        state = "done"
+    except KeyboardInterrupt:
+        state = "interrupted"
+        raise
+    finally:
+        own = replace(own, state=state)
+        driver.clean(made)
+        store.save(own)
+    return own
+
+
+def _warm_up(driver: Benchmark, made: Plan, own: Run, folder: Path, talk: Talk) -> Run:
+    timing, bounds = made.workload.timing, made.workload.steady
+    if timing.warm_up_s <= 0:
+        return replace(own, notes=(*own.notes, "no warm-up was asked for"))
+    talk.phase("warming up", timing.warm_up_s)
+    ticks: list[Tick] = []
+    has_bursts = any(stream.burst is not None for stream in made.workload.io)
+
+    def state() -> SteadyState:
+        return steady_state([t.elapsed_s for t in ticks], [t.per_s for t in ticks], bounds)
+
+    def watch(tick: Tick) -> bool:
+        ticks.append(tick)
+        talk.tick(tick)
+        return has_bursts or not state().steady
+
+    measured = driver.measure(made, Step("warm-up", timing.warm_up_s, own.seed), folder, watch)
+    found = state()
+    notes = own.notes
+    if not found.steady:
+        notes = (*notes, f"after {timing.warm_up_s:.0f} s of warm-up {found.sentence()}")
+    return _with(own, measured, warm_up=found, notes=notes)
+
+
+def _round(driver: Benchmark, made: Plan, own: Run, folder: Path, number: int, talk: Talk) -> Run:
+    timing = made.workload.timing
+    talk.phase(f"round {number} of {timing.rounds}", timing.measure_s)
+
+    def watch(tick: Tick) -> bool:
+        talk.tick(tick)
+        return True
+
+    step = Step(f"round-{number}", timing.measure_s, own.seed + number)
+    measured = driver.measure(made, step, folder, watch)
+    results = import_paths(list(measured.files), Request(metrics=frozenset())).capture.results
+    if not results:
+        raise ToolError(
+            str(measured.files[0]),
+            found="no result",
+            expected=f"the report of {own.tool}",
+            advice="Look at its output.",
+        )
+    part = Round(step.label, tuple(results), measured.ticks)
+    return _with(own, measured, rounds=(*own.rounds, part))
+
+
+def _with(own: Run, measured: Measured, **changes: object) -> Run:
+    commands = tuple(dict.fromkeys((*own.commands, *measured.commands)))
+    return replace(own, commands=commands, tool_version=measured.tool_version, **changes)  # type: ignore[arg-type]
+
+
+def _drop_caches(made: Plan) -> tuple[str, ...]:
+    """Empty the page cache where the kernel lets us, so that nothing is answered from the filling."""
+    if made.workload.kind != "io" or not made.workload.io_settings.buffered:
+        return ()
+    try:
+        CACHES.write_text("3\n")
+    except OSError:
+        return ("the page cache could not be dropped (root may): the first reads may come from it",)
+    return ()
+
+
+def host_facts() -> dict[str, str]:
+    """What the machine is: enough to tell whether two runs may be compared."""
+    return {
+        "host": platform.node(),
+        "kernel": platform.release(),
+        "machine": platform.machine(),
+        "cpu_count": str(len(os.sched_getaffinity(0))),
+    }
+
+
+def capture_of(run_id: str, store: RunStore) -> Capture:
+    """Everything the files of a run hold, as one capture."""
+    found = sorted(path for path in store.files_of(run_id).iterdir() if path.suffix in (".json", ".parquet"))
+    try:
+        return import_paths(found, Request()).capture
+    except LeadlineError:
+        return Capture()

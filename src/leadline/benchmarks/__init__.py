@@ -1,0 +1,1 @@
+"""Load drivers: one file per tool; the tool itself does the work."""

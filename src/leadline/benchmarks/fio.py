@@ -1,0 +1,324 @@
+"""I/O load by fio: every stream of a workload is a job, every latency is kept in fio's own buckets.
+
+Measures:
+    Operations, throughput and the latency of each request from submission to completion, per stream and direction, on
+    files, block devices, NBD exports and DAX devices. Rates are offered whatever the device does (``rate_iops`` with
+    Poisson arrivals), bursts pause between (``thinktime``).
+
+Does not:
+    Know what lies between fio and the medium: with ``buffered: true`` it is mostly the page cache. Latencies are those
+    of the completion queue being looked at, not of the device.
+
+Warm-up and stopping:
+    Files are filled with random data first, so that no layer can answer from holes. The warm-up is a run of its own,
+    ended when the operations per second are steady; every round is a run of its own with its own seed.
+
+Misleads when:
+    The working set fits a cache that production's does not. fio needs the CPU: at hundreds of thousands of operations
+    per second on few cores it measures itself. With ``oio`` above 1 and the engine psync, jobs are multiplied instead.
+
+Sources:
+    fio HOWTO: ioengine, iodepth, rwmixread, percentage_random, bssplit, rate_iops, rate_process, thinktime_iotime,
+    buffer_compress_percentage, dedupe_percentage, status-interval, JSON+ output.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from leadline.core.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.errors import ToolError, UsageError
+from leadline.core.histogram import Histogram
+from leadline.core.kernel import io_uring_usable
+from leadline.core.processes import POLL_S, running, wait
+from leadline.core.safety import refuse_mounted, require_named, require_space
+from leadline.core.tools import TOOLS, examine
+from leadline.core.workload import Stream, Workload
+from leadline.formats.fio import bins_histogram
+
+META = BenchmarkMeta(program="fio", kind="io")
+
+ALIGN = 1024**2
+LATE_S = 30.0  # Judgement: how long fio may take to end and write its report after its time is over
+_SPECIAL = {"nbd": "nbd", "rbd": "rbd", "dax": "dev-dax", "pmem": "libpmem"}
+_FAILED = "fio failed"
+
+
+def plan(workload: Workload, target: Target) -> Plan:
+    """Where each stream works; files are made in folders, other targets must be named to be overwritten.
+
+    Raises:
+        UsageError: the target holds data nobody named, is mounted, or does not exist.
+        ToolError: there is not enough space.
+    """
+    read_only = all(stream.read_pct == 100.0 for stream in workload.io) and not Path(target.name).is_dir()
+    places = {s.name: _place(workload, s, target, read_only=read_only) for s in workload.io}
+    notes = []
+    engine = "io_uring" if io_uring_usable() else "libaio"
+    if workload.io_settings.buffered and engine == "libaio":
+        engine = "psync"
+        notes.append("buffered I/O without io_uring: one request at a time per job, so jobs are multiplied by oio")
+    made: dict[str, int] = {}
+    for place in places.values():
+        if place.made:
+            made[place.path] = place.size_bytes
+    if made:
+        folder = str(Path(next(iter(made))).parent)
+        require_space(folder, sum(made.values()))
+    return Plan(workload, target, places, tuple(notes), engine, read_only)
+
+
+def _place(workload: Workload, stream: Stream, target: Target, *, read_only: bool) -> Place:
+    name = target.roles.get(stream.role or "", target.name)
+    size = -(-workload.working_set_bytes(stream) // ALIGN) * ALIGN
+    if "://" in name:
+        if not read_only:
+            require_named(name, target.destroy)
+        return Place(name, size, made=False)
+    path = Path(name)
+    if path.is_dir():
+        return Place(str(path / f"leadline-bench-{stream.name}.dat"), size, made=True)
+    if not path.exists():
+        if not path.parent.is_dir():
+            raise UsageError(name, found="no such folder", expected="a folder, file or device", advice="Make it first.")
+        return Place(name, size, made=True)
+    is_device = stat.S_ISBLK(path.stat().st_mode)
+    if not read_only:
+        if is_device:
+            refuse_mounted(name)
+        require_named(name, target.destroy)
+    if not os.access(path, os.R_OK if read_only else os.W_OK):
+        raise UsageError(
+            name, found="no right to use it", expected="a target this user may open", advice="Run as root."
+        )
+    with path.open("rb") as held:
+        there = held.seek(0, os.SEEK_END)
+    if there < ALIGN:
+        raise UsageError(name, found=f"{there} bytes", expected="at least 1 MiB", advice="Name a larger target.")
+    return Place(name, min(size, there // ALIGN * ALIGN), made=False, is_device=is_device)
+
+
+def prepare(plan: Plan, folder: Path, say: Said) -> None:
+    """Fill every place with random data, of the share that can be compressed or deduplicated as the workload says.
+
+    Raises:
+        ToolError: fio is missing or fails.
+    """
+    if plan.read_only:
+        return
+    own = plan.workload.io_settings
+    for place in {place.path: place for place in plan.places.values()}.values():
+        say(f"filling {place.path} with {place.size_bytes / 2**30:.2f} GiB of random data")
+        words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
+        words += [f"--ioengine={_engine(plan, place)}", "--direct=1", f"--size={place.size_bytes}"]
+        words += [_name_option(place), *_contents(own.compress_pct, own.dedupe_pct)]
+        output = folder / "fill.txt"
+        with running(words, output=output, folder=folder) as process:
+            wait(process, float("inf"))
+            if process.returncode:
+                raise _failed(output, place.path)
+
+
+def _contents(compress_pct: float, dedupe_pct: float) -> list[str]:
+    words = []
+    if compress_pct:
+        words.append(f"--buffer_compress_percentage={compress_pct:.0f}")
+    if dedupe_pct:
+        words.append(f"--dedupe_percentage={dedupe_pct:.0f}")
+    return words
+
+
+def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+    """One run of fio with a job per stream.
+
+    Raises:
+        ToolError: fio is missing or fails.
+    """
+    job, report, talk = (folder / f"{step.label}.{end}" for end in ("fio", "json", "txt"))
+    job.write_text(job_file(plan, step), encoding="utf-8")
+    words = ["fio", "--output-format=json+", "--status-interval=1", f"--output={report}", str(job)]
+    ticks: list[Tick] = []
+    ended_early = False
+    with running(words, output=talk, folder=folder) as process:
+        reader = _Reports(report)
+        deadline = time.monotonic() + step.duration_s + LATE_S
+        while process.poll() is None:
+            time.sleep(POLL_S)
+            for tick in reader.ticks():
+                ticks.append(tick)
+                if not watch(tick) and not ended_early:
+                    ended_early = True
+                    process.send_signal(signal.SIGINT)
+            if time.monotonic() > deadline:
+                raise _failed(talk, "it did not end in time")
+        ticks += reader.ticks()
+        if process.returncode and not ended_early:
+            raise _failed(talk, f"exit status {process.returncode}")
+    version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
+    return Measured((report,), tuple(ticks), (tuple(words),), version, ended_early)
+
+
+def clean(plan: Plan) -> None:
+    """Remove the files that were made."""
+    for place in plan.places.values():
+        if place.made:
+            Path(place.path).unlink(missing_ok=True)
+
+
+def job_file(plan: Plan, step: Step) -> str:
+    """The job file of a step, as fio reads it."""
+    own = plan.workload.io_settings
+    common = {
+        "direct": int(not own.buffered),
+        "time_based": 1,
+        "runtime": f"{max(round(step.duration_s * 1000), 1)}ms",
+        "group_reporting": 1,
+        "randrepeat": 0,
+        "randseed": step.seed,
+        "norandommap": 1,
+        "refill_buffers": 1,
+        "thread": 1,
+        "percentile_list": "50:90:95:99:99.9:99.99",
+    }
+    common |= dict(word.lstrip("-").split("=", 1) for word in _contents(own.compress_pct, own.dedupe_pct))
+    if own.verify:
+        common |= {"verify": "crc32c", "verify_fatal": 1, "norandommap": 0}
+    lines = ["[global]", *(f"{key}={value}" for key, value in common.items())]
+    for stream in plan.workload.io:
+        place = plan.places[stream.name]
+        options = _stream_options(stream, replace(place), _engine(plan, place))
+        lines += ["", f"[{stream.name}]", "new_group=1", _name_option(place).lstrip("-")]
+        lines += [f"{key}={value}" for key, value in options.items()]
+    return "\n".join([*lines, ""])
+
+
+def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]:
+    mixed, random = 0.0 < stream.read_pct < 100.0, stream.random_pct > 0.0
+    ways = "rw" if mixed else "read" if stream.read_pct == 100.0 else "write"
+    jobs, depth = stream.jobs, stream.oio
+    if engine == "psync":
+        jobs, depth = stream.jobs * stream.oio, 1
+    options: dict[str, Any] = {
+        "ioengine": engine,
+        "rw": f"rand{ways}" if random else ways,
+        "iodepth": depth,
+        "numjobs": jobs,
+        "size": place.size_bytes,
+    }
+    if mixed:
+        options["rwmixread"] = f"{stream.read_pct:.0f}"
+    if random and stream.random_pct < 100.0:
+        options["percentage_random"] = f"{stream.random_pct:.0f}"
+    if len(stream.block) == 1:
+        options["bs"] = next(iter(stream.block))
+    else:
+        options["bssplit"] = ":".join(f"{size}/{share:.0f}" for size, share in stream.block.items())
+    if stream.rate_iops is not None:
+        each = [
+            max(round(rate / jobs), 1) if rate > 0 else 0 for rate in (stream.rate_iops.read, stream.rate_iops.write)
+        ]
+        options |= {"rate_iops": ",".join(map(str, each)), "rate_process": "poisson"}
+    if stream.burst is not None:
+        options |= {"thinktime": f"{stream.burst.off_s}s", "thinktime_iotime": f"{stream.burst.on_s}s"}
+    elif stream.think_time_s:
+        options["thinktime"] = f"{round(stream.think_time_s * 1e6)}us"
+    if stream.sync_every:
+        options["fdatasync"] = stream.sync_every
+    return options
+
+
+def _engine(plan: Plan, place: Place) -> str:
+    scheme, mark, _ = place.path.partition("://")
+    if mark:
+        if scheme not in _SPECIAL:
+            raise UsageError(
+                place.path,
+                found=f"a target of kind {scheme}",
+                expected=f"one of {', '.join(_SPECIAL)}, or a path",
+                advice="For example nbd://127.0.0.1:10809/disk",
+            )
+        return _SPECIAL[scheme]
+    return plan.engine
+
+
+def _name_option(place: Place) -> str:
+    scheme, mark, rest = place.path.partition("://")
+    if scheme == "nbd":
+        return f"--uri={place.path}"
+    if scheme == "rbd":
+        return f"--rbdname={rest}"
+    return f"--filename={(rest if mark else place.path).replace(':', chr(92) + ':')}"
+
+
+def _failed(talk: Path, where: str) -> ToolError:
+    lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
+    said = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
+    return ToolError(
+        where, found=f"{_FAILED}: {said[:160]}", expected="a whole run", advice="Look at the target and at free space."
+    )
+
+
+class _Reports:
+    """The reports fio appends to its output about once a second, as what happened between them."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._text = ""
+        self._position = 0
+        self._decoder = json.JSONDecoder()
+        self._before: tuple[int, float, float, Histogram | None] | None = None
+        self._first_ms: int | None = None
+
+    def ticks(self) -> Iterator[Tick]:
+        """What was added since the last call."""
+        for document in self._documents():
+            stamp = int(document["timestamp_ms"])
+            count, size, parts = 0.0, 0.0, []
+            for job in document["jobs"]:
+                for way in ("read", "write"):
+                    own = job[way]
+                    count, size = count + own["total_ios"], size + own["io_bytes"]
+                    found = bins_histogram(own.get("clat_ns", {}).get("bins", {}), "ns")
+                    if found is not None:
+                        parts.append(found)
+            now = (stamp, count, size, Histogram.merged(parts) if parts else None)
+            tick = self._between(now)
+            self._before = now
+            if tick is not None:
+                yield tick
+
+    def _between(self, now: tuple[int, float, float, Histogram | None]) -> Tick | None:
+        before = self._before
+        if self._first_ms is None:
+            self._first_ms = now[0]
+        if before is None or now[0] - before[0] < 500:  # the report at the end covers what is left of a second
+            return None
+        passed = (now[0] - before[0]) / 1000.0
+        latency = now[3].minus(before[3]) if now[3] is not None and before[3] is not None else now[3]
+        p99 = latency.quantile(0.99) if latency is not None and latency.total else float("nan")
+        per_s, bytes_per_s = (now[1] - before[1]) / passed, (now[2] - before[2]) / passed
+        return Tick((now[0] - self._first_ms) / 1000.0, per_s, bytes_per_s, p99)
+
+    def _documents(self) -> Iterator[dict[str, Any]]:
+        if self._path.exists():
+            with self._path.open(encoding="utf-8", errors="replace") as stream:
+                stream.seek(self._position)
+                self._text += stream.read()
+                self._position = stream.tell()
+        while (begin := self._text.find("\n{" if self._text[:1] != "{" else "{")) >= 0:
+            begin = self._text.index("{", begin)
+            try:
+                value, end = self._decoder.raw_decode(self._text, begin)
+            except ValueError:
+                return  # not whole yet
+            self._text = self._text[end:]
+            if isinstance(value, dict) and "jobs" in value:
+                yield value

@@ -1,0 +1,126 @@
+"""The contract of load drivers: a file in ``benchmarks/`` with ``META``, ``plan``, ``prepare``, ``measure``, ``clean``.
+
+A driver's docstring carries the headings *Measures, Does not, Warm-up and stopping, Misleads when, Sources*. It turns a
+workload into runs of one real tool and does nothing of its own to the target:
+
+``plan(workload, target) -> Plan``
+    What will be written where, how large it is. Refuses what the tool cannot do with a UsageError; touches nothing.
+``prepare(plan, folder, progress)``
+    Makes what the plan names: files filled with random data, a database with its tables.
+``measure(plan, step, folder, watch) -> Measured``
+    One step, a warm-up or a round. ``watch`` is called about once a second with what came out of that second; when it
+    returns False the tool is ended gracefully and what it measured is kept.
+``clean(plan)``
+    Removes what prepare made, and nothing else; safe to call twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from leadline.core.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkMeta:
+    """What is known about a driver: its program, and the kind of workload it takes (io, database, network)."""
+
+    program: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is loaded.
+
+    Attributes:
+        name: as the user named it: a folder, file, device, ``nbd://…``, DSN or host.
+        destroy: the target the user named to be overwritten, or None.
+        roles: where streams of a role go instead, by role.
+    """
+
+    name: str
+    destroy: str | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One file, device or export a stream works on."""
+
+    path: str
+    size_bytes: int
+    made: bool  # made by prepare and removed by clean; False: it was there and is named to be overwritten
+    is_device: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run will do, before anything is touched; ``places`` by the name of the stream that works there."""
+
+    workload: Workload
+    target: Target
+    places: dict[str, Place]
+    notes: tuple[str, ...] = ()
+    engine: str = ""
+    read_only: bool = False
+
+    @property
+    def written_bytes(self) -> int:
+        """What preparing writes."""
+        return 0 if self.read_only else sum({p.path: p.size_bytes for p in self.places.values()}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of the tool: a warm-up or a measured round."""
+
+    label: str
+    duration_s: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What came out of about one second: operations and bytes per second, p99 latency in ms (NaN: not known)."""
+
+    elapsed_s: float
+    per_s: float
+    bytes_per_s: float = float("nan")
+    p99_ms: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one step measured: files an importer reads, seconds, commands, whether it was ended before its time."""
+
+    files: tuple[Path, ...]
+    ticks: tuple[Tick, ...]
+    commands: tuple[tuple[str, ...], ...]
+    tool_version: str | None
+    ended_early: bool = False
+
+
+Watch = Callable[[Tick], bool]
+Said = Callable[[str], None]
+
+
+class Benchmark(Protocol):
+    """The type of a driver module."""
+
+    META: BenchmarkMeta
+
+    def plan(self, workload: Workload, target: Target) -> Plan:
+        """What a run will do."""
+
+    def prepare(self, plan: Plan, folder: Path, say: Said) -> None:
+        """Make what the plan names."""
+
+    def measure(self, plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+        """One step."""
+
+    def clean(self, plan: Plan) -> None:
+        """Remove what prepare made."""

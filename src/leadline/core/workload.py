@@ -1,0 +1,281 @@
+"""Workloads: a description of load that drives a real tool, a replay or a simulator alike.
+
+A file holds either I/O streams (``io``) or one database load (``database``) or one network load (``network``).
+``docs/guides/workloads.md`` explains every key with examples.
+"""
+
+from __future__ import annotations
+
+import re
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from leadline.core.errors import UsageError
+from leadline.core.yaml_files import parse_model, read_model
+
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h)?")
+_SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
+WHAT, GUIDE = "a workload file", "docs/guides/workloads.md"
+
+
+def size_of(text: object) -> int:
+    """Bytes of ``8k``, ``64 KiB``, ``10g`` or a plain number; k is 1024, as fio counts.
+
+    Raises:
+        ValueError: it is no size.
+
+    >>> size_of("8k"), size_of(512)
+    (8192, 512)
+    """
+    match = _SIZE.fullmatch(str(text).strip())
+    if match is None:
+        message = f"{text!r} is no size such as 8k, 64k or 10g"
+        raise ValueError(message)
+    return int(float(match[1]) * 1024 ** _POWERS[match[2].lower()])
+
+
+def seconds_of(text: object) -> float:
+    """Seconds of ``500us``, ``2s``, ``10m`` or a plain number.
+
+    Raises:
+        ValueError: it is no duration.
+
+    >>> seconds_of("10m"), seconds_of(2)
+    (600.0, 2.0)
+    """
+    match = _TIME.fullmatch(str(text).strip())
+    if match is None:
+        message = f"{text!r} is no duration such as 500us, 30s or 10m"
+        raise ValueError(message)
+    return float(match[1]) * _SECONDS[match[2]]
+
+
+Size = Annotated[int, BeforeValidator(size_of)]
+Seconds = Annotated[float, BeforeValidator(seconds_of)]
+Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+
+
+class Rates(BaseModel):
+    """Operations per second offered in each direction, open arrivals."""
+
+    model_config = _STRICT
+
+    read: Annotated[float, Field(ge=0)] = 0.0
+    write: Annotated[float, Field(ge=0)] = 0.0
+
+
+class Burst(BaseModel):
+    """Load for ``on_s``, then none for ``off_s``, again and again."""
+
+    model_config = _STRICT
+
+    on_s: Annotated[Seconds, Field(gt=0)]
+    off_s: Annotated[Seconds, Field(gt=0)]
+
+
+class Stream(BaseModel):
+    """One stream of I/O: what one kind of process of the database does."""
+
+    model_config = _STRICT
+
+    name: str = "io"
+    role: Literal["data", "wal", "temp", "backup"] | None = None
+    block: dict[int, float] = Field(default_factory=lambda: {8192: 100.0})
+    read_pct: Percent = 100.0
+    random_pct: Percent = 100.0
+    oio: Annotated[int, Field(ge=1, le=65536)] = 1
+    jobs: Annotated[int, Field(ge=1, le=1024)] = 1
+    rate_iops: Rates | None = None
+    burst: Burst | None = None
+    think_time_s: Seconds = 0.0
+    working_set: Size | None = None
+    sync_every: Annotated[int, Field(ge=0)] = 0
+
+    @field_validator("block", mode="before")
+    @classmethod
+    def _blocks(cls, given: object) -> dict[int, float]:
+        if not isinstance(given, dict):
+            return {_block(given): 100.0}
+        shares = {_block(size): float(share) for size, share in given.items()}
+        if not shares or any(share <= 0 for share in shares.values()) or abs(sum(shares.values()) - 100.0) > 0.5:
+            message = "the shares of a block mix are percentages above 0 that add up to 100"
+            raise ValueError(message)
+        return shares
+
+    @field_validator("rate_iops", mode="before")
+    @classmethod
+    def _total(cls, given: object) -> object:
+        return {"total": given} if isinstance(given, int | float) and not isinstance(given, bool) else given
+
+    @model_validator(mode="before")
+    @classmethod
+    def _split(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        """A single rate is split by the read share."""
+        if isinstance(given, dict) and isinstance(given.get("rate_iops"), int | float):
+            share = float(given.get("read_pct", 100.0)) / 100.0
+            total = float(given["rate_iops"])
+            return {**given, "rate_iops": {"read": total * share, "write": total * (1.0 - share)}}
+        return given
+
+    @property
+    def mean_block_bytes(self) -> float:
+        """The average size of an operation."""
+        return sum(size * share for size, share in self.block.items()) / 100.0
+
+
+def _block(text: object) -> int:
+    size = size_of(text)
+    if size < 512 or size % 512:
+        message = f"block {text!r} is no multiple of 512 bytes"
+        raise ValueError(message)
+    return size
+
+
+class IoSettings(BaseModel):
+    """What holds for all streams of a workload."""
+
+    model_config = _STRICT
+
+    buffered: bool = False
+    verify: bool = False
+    compress_pct: Percent = 0.0
+    dedupe_pct: Percent = 0.0
+    working_set: Size = 1024**3
+
+
+class Database(BaseModel):
+    """A database load: pgbench or sysbench on PostgreSQL, sysbench on MySQL."""
+
+    model_config = _STRICT
+
+    tool: Literal["pgbench", "sysbench"] = "pgbench"
+    engine: Literal["postgresql", "mysql"] = "postgresql"
+    scale: Annotated[int, Field(ge=1)] = 10
+    clients: Annotated[int, Field(ge=1, le=10_000)] = 8
+    threads: Annotated[int, Field(ge=1, le=1024)] = 2
+    script: str = "tpcb-like"
+    rate_per_s: Annotated[float, Field(gt=0)] | None = None
+
+    @model_validator(mode="after")
+    def _known(self) -> Database:
+        if self.engine == "mysql" and self.tool != "sysbench":
+            message = "MySQL is driven by sysbench"
+            raise ValueError(message)
+        return self
+
+
+class Network(BaseModel):
+    """A network load: bandwidth by iperf3, latency by sockperf."""
+
+    model_config = _STRICT
+
+    streams: Annotated[int, Field(ge=1, le=128)] = 1
+    both_ways: bool = False
+    message_bytes: Size = 64
+    rate_mbit_per_s: Annotated[float, Field(gt=0)] | None = None
+
+
+class Steadiness(BaseModel):
+    """When the warm-up is over: ``window_count`` windows whose means spread and drift little.
+
+    Source: SNIA Solid State Storage Performance Test Specification, steady state: range within 20 % of the average,
+    slope of the best linear fit within 10 %.
+    """
+
+    model_config = _STRICT
+
+    window_s: Annotated[Seconds, Field(ge=1)] = 2.0
+    window_count: Annotated[int, Field(ge=3, le=100)] = 5
+    range_pct: Annotated[float, Field(gt=0)] = 20.0
+    slope_pct: Annotated[float, Field(gt=0)] = 10.0
+
+
+class Timing(BaseModel):
+    """How long: at most ``warm_up_s`` until steady, then ``rounds`` of ``measure_s``."""
+
+    model_config = _STRICT
+
+    warm_up_s: Annotated[Seconds, Field(ge=0)] = 30.0
+    measure_s: Annotated[Seconds, Field(ge=1)] = 30.0
+    rounds: Annotated[int, Field(ge=1, le=100)] = 3
+
+
+class Workload(BaseModel):
+    """A workload file."""
+
+    model_config = _STRICT
+
+    leadline_workload: Literal[1] = 1
+    name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,60}$")]
+    about: str = ""
+    source: str = ""
+    io: tuple[Stream, ...] = ()
+    io_settings: IoSettings = IoSettings()
+    database: Database | None = None
+    network: Network | None = None
+    timing: Timing = Timing()
+    steady: Steadiness = Steadiness()
+
+    @model_validator(mode="after")
+    def _one_kind(self) -> Workload:
+        if sum((bool(self.io), self.database is not None, self.network is not None)) != 1:
+            message = "a workload has exactly one of io, database and network"
+            raise ValueError(message)
+        if len({stream.name for stream in self.io}) != len(self.io):
+            message = "two streams have the same name"
+            raise ValueError(message)
+        return self
+
+    @property
+    def kind(self) -> str:
+        """``io``, ``database`` or ``network``."""
+        return "io" if self.io else "database" if self.database is not None else "network"
+
+    def working_set_bytes(self, stream: Stream) -> int:
+        """What a stream's jobs touch."""
+        return stream.working_set or self.io_settings.working_set
+
+    def plain(self) -> dict[str, Any]:
+        """Plain data that `parse_workload` reads back, without what is default."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+
+def parse_workload(text: str, name: str) -> Workload:
+    """The workload a YAML text describes.
+
+    Raises:
+        InputError: it is none; with line and column.
+    """
+    return parse_model(text, name, Workload, WHAT, GUIDE)
+
+
+def profiles() -> list[str]:
+    """Names of the shipped workloads."""
+    folder = resources.files("leadline.core").joinpath("workloads")
+    return sorted(file.name.removesuffix(".yaml") for file in folder.iterdir() if file.name.endswith(".yaml"))
+
+
+def find_workload(name: str) -> Workload:
+    """A shipped workload by name, or the one in a file.
+
+    Raises:
+        UsageError: neither a shipped workload nor a file has that name.
+        InputError: the file is no workload.
+    """
+    if name in profiles():
+        text = resources.files("leadline.core").joinpath("workloads", f"{name}.yaml").read_text(encoding="utf-8")
+        return parse_workload(text, name)
+    if not Path(name).is_file():
+        raise UsageError(
+            f"workload {name}",
+            found="no shipped workload and no file of that name",
+            expected="one of them",
+            advice=f"Shipped: {', '.join(profiles())}.",
+        )
+    return read_model(Path(name), Workload, WHAT, GUIDE)

@@ -1,0 +1,9 @@
+"""Load a machine honestly and keep what was measured."""
+
+EPILOG = """\
+Examples:
+
+  leadline bench workloads
+
+  LEADLINE_HOME=runs leadline bench run postgresql --on /srv/scratch --set-size 4g
+"""

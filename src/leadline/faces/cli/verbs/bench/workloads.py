@@ -1,0 +1,26 @@
+"""`leadline bench workloads`: what can be run."""
+
+from __future__ import annotations
+
+from leadline.faces.cli.options import Json
+
+EPILOG = """\
+Examples:
+
+  leadline bench workloads
+"""
+
+
+def command(*, json: Json = False) -> None:
+    """List the shipped workloads; any can be copied into a file of your own and changed."""
+    from leadline.core.workload import find_workload, profiles
+    from leadline.faces.cli.output import console, print_json
+    from leadline.faces.terminal import wrapped
+
+    found = [find_workload(name) for name in profiles()]
+    if json:
+        print_json("leadline.workloads/1", workloads=[workload.model_dump(mode="json") for workload in found])
+        return
+    out = console()
+    for workload in found:
+        wrapped(out, f"{workload.about} Source: {workload.source}.", f"{workload.name:<18}")

@@ -1,0 +1,1 @@
+"""Where runs, series and events are kept."""

@@ -1,0 +1,208 @@
+"""Runs on disk: a row of SQLite each, and a folder for the tool's own files.
+
+A run is written before its load starts and again after each round, so that what was measured survives whatever ends
+it. A run whose process is gone without having ended is *interrupted*.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from leadline.core.benchmark import Tick
+from leadline.core.errors import InputError, ToolError, UsageError
+from leadline.core.histogram import Histogram
+from leadline.core.result import Operation, Result
+from leadline.core.run import Round, Run
+from leadline.core.steady import SteadyState
+
+VERSION = 1
+_SCHEMA = """
+create table if not exists run (
+    id text primary key, name text not null, state text not null, tool text not null, target text not null,
+    started text not null, process integer, document text not null
+) without rowid;
+create table if not exists mark (name text primary key, run text not null) without rowid;
+"""
+
+
+def default_folder() -> Path:
+    """``LEADLINE_HOME``, else the user's data folder."""
+    own = os.environ.get("LEADLINE_HOME")
+    if own:
+        return Path(own)
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "leadline"
+
+
+class RunStore:
+    """The runs of one folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        self.folder = folder or default_folder()
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with closing(sqlite3.connect(self.folder / "runs.sqlite", timeout=30.0)) as base:
+                base.execute("pragma journal_mode = wal")
+                base.execute("pragma synchronous = full")
+                base.executescript(_SCHEMA)
+                with base:
+                    yield base
+        except (OSError, sqlite3.OperationalError) as error:
+            raise ToolError(
+                str(self.folder),
+                found=f"cannot be used ({error})",
+                expected="a folder runs can be kept in",
+                advice="Set LEADLINE_HOME to another folder.",
+            ) from error
+        except sqlite3.DatabaseError as error:
+            raise InputError(
+                str(self.folder / "runs.sqlite"),
+                found=f"damaged ({error})",
+                expected="runs kept by Leadline",
+                advice="Restore it from a backup, or set LEADLINE_HOME to another folder.",
+            ) from error
+
+    def files_of(self, run: str) -> Path:
+        """The folder of a run's own files, made where it is missing."""
+        path = self.folder / "runs" / run
+        path.mkdir(parents=True, exist_ok=True)
+        return path
+
+    def save(self, run: Run, *, running: bool = False) -> None:
+        """Write a run as it is now; ``running`` marks it as worked on by this process."""
+        row = (run.id, run.name, run.state, run.tool, run.target, run.started, os.getpid() if running else None)
+        with self._open() as base:
+            base.execute("insert or replace into run values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, json.dumps(_plain(run))))
+
+    def list(self) -> list[Run]:
+        """Every run, oldest first, without its rounds."""
+        with self._open() as base:
+            rows = base.execute("select document, process from run order by started, id").fetchall()
+        return [replace(_seen(_run(json.loads(text)), process), rounds=()) for text, process in rows]
+
+    def get(self, name: str) -> Run:
+        """The run with that id, its unique beginning, the name of a baseline, or ``last``.
+
+        Raises:
+            UsageError: there is none, or several begin so.
+        """
+        with self._open() as base:
+            marked = base.execute("select run from mark where name = ?", (name,)).fetchone()
+            wanted = marked[0] if marked else name
+            if name == "last":
+                rows = base.execute(
+                    "select document, process from run order by started desc, id desc limit 1"
+                ).fetchall()
+            else:
+                pattern = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+                query = "select document, process from run where id like ? escape '\\'"
+                rows = base.execute(query, (pattern,)).fetchall()
+        if len(rows) != 1:
+            raise UsageError(
+                f"run {name}",
+                found="no such run" if not rows else f"{len(rows)} runs begin so",
+                expected="a run's id, or enough of it",
+                advice="`leadline runs list` shows them.",
+            )
+        return _seen(_run(json.loads(rows[0][0])), rows[0][1])
+
+    def mark(self, name: str, run: str) -> None:
+        """Keep a run as the baseline of that name."""
+        with self._open() as base:
+            base.execute("insert or replace into mark values (?, ?)", (name, run))
+
+    def marks(self) -> dict[str, str]:
+        """Baselines: name -> id of the run."""
+        with self._open() as base:
+            return dict(base.execute("select name, run from mark order by name").fetchall())
+
+    def remove(self, run: str) -> None:
+        """Forget a run and its files."""
+        with self._open() as base:
+            base.execute("delete from run where id = ?", (run,))
+            base.execute("delete from mark where run = ?", (run,))
+        shutil.rmtree(self.folder / "runs" / run, ignore_errors=True)
+
+
+def _seen(run: Run, process: int | None) -> Run:
+    if run.state == "running" and (process is None or not Path(f"/proc/{process}").exists()):
+        return replace(run, state="interrupted")
+    return run
+
+
+def document(run: Run) -> dict[str, Any]:
+    """A run as plain data; histograms are lists of bounds and counts."""
+    return _plain(run)
+
+
+def _plain(run: Run) -> dict[str, Any]:
+    fields = {name: getattr(run, name) for name in Run.__dataclass_fields__}
+    return {
+        "version": VERSION,
+        **fields,
+        "warm_up": None if run.warm_up is None else asdict(run.warm_up),
+        "rounds": [
+            {
+                "label": part.label,
+                "results": [_plain_result(result) for result in part.results],
+                "ticks": [[t.elapsed_s, t.per_s, t.bytes_per_s, t.p99_ms] for t in part.ticks],
+            }
+            for part in run.rounds
+        ],
+    }
+
+
+def _plain_result(result: Result) -> dict[str, Any]:
+    plain = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "operations"}
+    return {**plain, "operations": [_plain_operation(operation) for operation in result.operations]}
+
+
+def _plain_operation(operation: Operation) -> dict[str, Any]:
+    plain = {name: getattr(operation, name) for name in Operation.__dataclass_fields__ if name != "histogram"}
+    own = operation.histogram
+    if own is not None:
+        held = {"lower": own.lower.tolist(), "upper": own.upper.tolist(), "counts": own.counts.tolist()}
+        plain["histogram"] = {**held, "unit": own.unit}
+    return plain
+
+
+def _run(plain: dict[str, Any]) -> Run:
+    fields = {name: plain[name] for name in Run.__dataclass_fields__}
+    fields["warm_up"] = None if plain["warm_up"] is None else SteadyState(**plain["warm_up"])
+    fields["commands"] = tuple(tuple(words) for words in plain["commands"])
+    fields["notes"] = tuple(plain["notes"])
+    fields["rounds"] = tuple(
+        Round(
+            part["label"],
+            tuple(_result(result) for result in part["results"]),
+            tuple(Tick(*values) for values in part["ticks"]),
+        )
+        for part in plain["rounds"]
+    )
+    return Run(**fields)
+
+
+def _result(plain: dict[str, Any]) -> Result:
+    return Result(**{**plain, "operations": tuple(_operation(operation) for operation in plain["operations"])})
+
+
+def _operation(plain: dict[str, Any]) -> Operation:
+    held = plain.get("histogram")
+    histogram = None
+    if held is not None:
+        lower, upper = (np.asarray(held[key], dtype=np.float64) for key in ("lower", "upper"))
+        histogram = Histogram(lower, upper, np.asarray(held["counts"], dtype=np.int64), held["unit"])
+    return Operation(**{**plain, "histogram": histogram})

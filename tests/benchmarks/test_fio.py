@@ -1,0 +1,162 @@
+"""The fio driver: the job file it writes, what it refuses, and real runs of fio on files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from leadline.benchmarks import fio
+from leadline.core.benchmark import Plan, Step, Target, Tick
+from leadline.core.errors import LeadlineError, ToolError, UsageError
+from leadline.core.workload import Workload, parse_workload
+from leadline.formats.json_documents import json_documents
+
+
+def workload(streams: str, settings: str = "{working_set: 8m}") -> Workload:
+    return parse_workload(f"name: t\nio_settings: {settings}\nio: {streams}\n", "t.yaml")
+
+
+def job(streams: str, folder: Path, settings: str = "{working_set: 8m}") -> dict[str, dict[str, str]]:
+    """The sections of the job file as mappings."""
+    made = fio.plan(workload(streams, settings), Target(str(folder)))
+    sections: dict[str, dict[str, str]] = {}
+    for line in fio.job_file(made, Step("round-1", 5.0, 7)).splitlines():
+        if line.startswith("["):
+            own = sections.setdefault(line.strip("[]"), {})
+        elif line:
+            key, _, value = line.partition("=")
+            own[key] = value
+    return sections
+
+
+def test_streams_become_jobs(tmp_path: Path) -> None:
+    found = job(
+        "[{name: data, block: {8k: 60, 64k: 40}, read_pct: 70, oio: 16, jobs: 2}, "
+        "{name: wal, block: 8k, read_pct: 0, random_pct: 0, sync_every: 1}]",
+        tmp_path,
+    )
+    data, wal = found["data"], found["wal"]
+    assert (data["rw"], data["rwmixread"], data["bssplit"]) == ("randrw", "70", "8192/60:65536/40")
+    assert (data["iodepth"], data["numjobs"], data["size"]) == ("16", "2", str(8 * 2**20))
+    assert (wal["rw"], wal["bs"], wal["fdatasync"]) == ("write", "8192", "1")
+    assert found["global"]["randseed"] == "7"
+    assert found["global"]["direct"] == "1"
+    assert data["filename"] == str(tmp_path / "leadline-bench-data.dat")
+
+
+def test_rates_are_per_job_and_bursts_pause(tmp_path: Path) -> None:
+    found = job("[{name: a, read_pct: 70, rate_iops: 100, jobs: 2}, {name: b, burst: {on_s: 2, off_s: 8}}]", tmp_path)
+    assert (found["a"]["rate_iops"], found["a"]["rate_process"]) == ("35,15", "poisson")
+    assert (found["b"]["thinktime"], found["b"]["thinktime_iotime"]) == ("8.0s", "2.0s")
+    compressed = job("[{}]", tmp_path, "{working_set: 8m, compress_pct: 50, dedupe_pct: 20}")["global"]
+    assert (compressed["buffer_compress_percentage"], compressed["dedupe_percentage"]) == ("50", "20")
+
+
+def test_data_is_not_overwritten_unless_the_very_same_target_is_named(tmp_path: Path) -> None:
+    held, other = tmp_path / "held.dat", tmp_path / "other.dat"
+    for path in (held, other):
+        path.write_bytes(b"x" * 2**21)
+    writes = workload("[{read_pct: 50}]")
+    with pytest.raises(UsageError, match="--destroy-data"):
+        fio.plan(writes, Target(str(held)))
+    with pytest.raises(UsageError, match="data that would be overwritten"):
+        fio.plan(writes, Target(str(held), destroy=str(other)))
+    made = fio.plan(writes, Target(str(held), destroy=str(held)))
+    assert not made.places["io"].made
+    fio.clean(made)
+    assert held.exists()
+    assert fio.plan(workload("[{}]"), Target(str(held))).read_only
+
+
+def test_targets_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="no such folder"):
+        fio.plan(workload("[{}]"), Target(str(tmp_path / "none" / "file")))
+    with pytest.raises(ToolError, match="GiB that may be used"):
+        fio.plan(workload("[{}]", "{working_set: 900t}"), Target(str(tmp_path)))
+    (tmp_path / "tiny").write_bytes(b"x")
+    with pytest.raises(UsageError, match="at least 1 MiB"):
+        fio.plan(workload("[{}]"), Target(str(tmp_path / "tiny")))
+    made = fio.plan(workload("[{}]"), Target("ftp://host/x"))
+    with pytest.raises(UsageError, match="a target of kind ftp"):
+        fio.job_file(made, Step("a", 1.0, 1))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can look at the root filesystem's device")
+def test_a_mounted_device_is_refused_even_when_named() -> None:
+    for line in Path("/proc/self/mountinfo").read_text().splitlines():
+        device = line.split(" - ")[1].split()[1]
+        if device.startswith("/dev/") and Path(device).is_block_device():
+            with pytest.raises(UsageError, match="never writes to a mounted device"):
+                fio.plan(workload("[{read_pct: 0}]"), Target(device, destroy=device))
+            return
+    pytest.skip("no mounted block device here")
+
+
+@pytest.mark.real
+def test_a_real_run_ends_when_it_is_told_to_and_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "files"
+    folder.mkdir()
+    made = fio.plan(workload("[{name: data, read_pct: 70, oio: 4}]"), Target(str(tmp_path)))
+    fio.prepare(made, folder, lambda _: None)
+    path = Path(made.places["data"].path)
+    assert path.stat().st_size == 8 * 2**20
+    assert len(set(path.read_bytes()[:4096])) > 200  # random, not holes
+    seen: list[Tick] = []
+
+    def watch(tick: Tick) -> bool:
+        seen.append(tick)
+        return len(seen) < 2
+
+    began = time.monotonic()
+    found = fio.measure(made, Step("warm-up", 60.0, 1), folder, watch)
+    assert time.monotonic() - began < 20.0
+    assert found.ended_early
+    assert all(tick.per_s > 0 and tick.p99_ms > 0 for tick in seen)
+    last = json_documents(found.files[0].read_text(), "x").documents[-1].value
+    counted = sum(last["jobs"][0][way]["total_ios"] for way in ("read", "write"))
+    assert counted > seen[0].per_s
+    fio.clean(made)
+    fio.clean(made)
+    assert not path.exists()
+
+
+@pytest.mark.real
+def test_a_known_number_of_requests_is_counted(tmp_path: Path) -> None:
+    """Measure the measurer: 9,973 requests of 8 KiB are asked of fio, and 9,973 are in its report."""
+    folder = tmp_path / "files"
+    folder.mkdir()
+    made = fio.plan(
+        workload("[{name: data, read_pct: 0, random_pct: 0, oio: 4}]", "{working_set: 80m}"), Target(str(tmp_path))
+    )
+    fio.prepare(made, folder, lambda _: None)
+    job_text = fio.job_file(made, Step("round-1", 60.0, 1))
+    known = folder / "known.fio"
+    known.write_text(job_text.replace("time_based=1\n", "").replace("[data]", "number_ios=9973\n\n[data]"))
+    subprocess.run(
+        ["fio", "--output-format=json+", f"--output={folder / 'known.json'}", str(known)], check=True, timeout=60
+    )
+    from leadline.app.importing import import_paths
+
+    results = import_paths([folder / "known.json"]).capture.results
+    operation = results[0].operation("write")
+    assert operation is not None
+    assert operation.count == 9973
+    assert operation.histogram is not None
+    assert operation.histogram.total == 9973
+    fio.clean(made)
+
+
+@pytest.mark.real
+def test_a_target_that_fails_is_one_error(tmp_path: Path) -> None:
+    made = fio.plan(workload("[{}]"), Target("nbd://127.0.0.1:1/none"))
+    with pytest.raises(LeadlineError, match="fio failed"):
+        fio.measure(made, Step("round-1", 2.0, 1), tmp_path, lambda _: True)
+
+
+def test_plans_know_what_they_write(tmp_path: Path) -> None:
+    made: Plan = fio.plan(workload("[{name: a}, {name: b, working_set: 16m}]"), Target(str(tmp_path)))
+    assert made.written_bytes == 24 * 2**20
