@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,32 +15,12 @@ from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors import vcenter
 from leadline.collectors._vcenter_estate import Estate
 from leadline.core.entities import Entity, Inventory
-from leadline.core.settings import settings as known_settings
 from leadline.core.vocabulary import EntityKind
+from tests.collectors.conftest import HOST, VM, facts
 
 vim: Any = pyVmomi.vim  # made at run time: no types to check against
 vmodl: Any = pyVmomi.vmodl
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-HOST = Entity(EntityKind.HOST, "esx01")
-VM = Entity(EntityKind.VM, "db01", HOST)
-
-
-@pytest.fixture
-def estate() -> Iterator[Estate]:
-    """Afterwards every setting that was filled must be one of the catalogue."""
-    made = Estate(Inventory(), "vc", hosts={"host-1": HOST})
-    yield made
-    unknown = {
-        (entity.kind, name)
-        for entity, facts in made.inventory.facts.items()
-        for name in facts
-        if name not in known_settings()[entity.kind]
-    }
-    assert unknown == set()
-
-
-def facts(estate: Estate, entity: Entity) -> dict[str, Any]:
-    return {name: fact.value for name, fact in estate.inventory.settings(entity).items()}
 
 
 def options(**values: object) -> list[Any]:
@@ -237,6 +216,44 @@ def test_a_target_of_the_log(estate: Estate) -> None:
         host(estate, config__option=options(Syslog__global__logHost="udp://log:514"))["syslog_target"]
         == "udp://log:514"
     )
+
+
+@pytest.mark.parametrize(
+    ("ecx", "aes"),
+    [
+        ("1001:0111:1011:1010:0010:0010:0010:1011", True),
+        ("1001:0101:1011:1010:0010:0010:0010:1011", False),
+        ("----:--H-:1011:1010:0010:0010:0010:1011", None),
+        ("", None),
+    ],
+)
+def test_aes_instructions_of_a_host(estate: Estate, ecx: str, aes: bool | None) -> None:
+    features = [vim.host.CpuIdInfo(level=0, ecx=""), vim.host.CpuIdInfo(level=1, ecx=ecx)]
+    assert host(estate, hardware__cpuFeature=features).get("aes_ni") is aes
+
+
+@pytest.mark.parametrize(("nested", "support"), [(True, 3), (False, None), (None, None)])
+def test_hardware_virtualisation_is_only_known_where_it_is_on(
+    estate: Estate, nested: bool | None, support: int | None
+) -> None:
+    assert host(estate, capability__nestedHVSupported=nested).get("hv_support") == support
+
+
+def test_devices_to_be_given_to_vms(estate: Estate) -> None:
+    plain = {"id": "0000:3b:00.0", "dependentDevice": "", "passthruEnabled": False, "passthruActive": False}
+    card = vim.host.PciPassthruInfo(**plain, passthruCapable=False)
+    sriov = vim.host.SriovInfo(**plain, passthruCapable=True, sriovEnabled=True)
+    assert "iommu" not in host(estate)
+    known = host(estate, config__pciPassthruInfo=[card])
+    assert ("iommu" in known, known["passthrough_planned"]) == (False, False)
+    other = Estate(Inventory(), "vc")
+    host(other, config__pciPassthruInfo=[card, sriov])
+    assert (facts(other, HOST)["iommu"], facts(other, HOST)["passthrough_planned"]) == (True, True)
+
+
+def test_boot_settings_of_the_scheduler(estate: Estate) -> None:
+    written = options(VMkernel__Boot__hyperthreadingMitigation=True, VMkernel__Boot__debugLogToSerial="1")
+    assert host(estate, config__option=written)["kernel_settings"] == {"hyperthreadingMitigation": "TRUE"}
 
 
 def test_hardware_and_state_of_a_host(estate: Estate) -> None:

@@ -27,6 +27,7 @@ def add_cluster(estate: Estate, own: dict[str, Any], levels: Mapping[str, int]) 
     return estate.add(
         Entity(EntityKind.CLUSTER, own["name"]),
         host_count=len(hosts),
+        uuid=of(settings, "vsanConfigInfo.defaultConfig.uuid") or None,
         drs_enabled=of(settings, "drsConfig.enabled"),
         drs_automation=word(of(settings, "drsConfig.defaultVmBehavior"), _AUTOMATION),
         ha_enabled=of(settings, "dasConfig.enabled"),

@@ -26,8 +26,12 @@ class Estate:
     hosts: dict[str, Entity] = field(default_factory=dict)  # by id
     vms: dict[str, Entity] = field(default_factory=dict)  # by id, without templates
     port_groups: dict[str, str] = field(default_factory=dict)  # names of distributed port groups by their key
+    # Distributed port groups of a switch (by its id) that do not grow, with their count of ports, by their key.
+    fixed_ports: dict[str, dict[str, tuple[Entity, int]]] = field(default_factory=dict)
     datastores: dict[str, Entity] = field(default_factory=dict)  # by id
     luns: dict[str, str] = field(default_factory=dict)  # the only LUN of a datastore, by the datastore's name
+    disks: dict[Entity, dict[int, Entity]] = field(default_factory=dict)  # virtual disks of a VM by their device key
+    left_out: list[str] = field(default_factory=list)  # what could not be asked for, in words for the user
 
     def add(self, entity: Entity, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
         """Record an entity with settings from vCenter; None is "not known"."""

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, Estate, id_of, kind, of, word
+from leadline.collectors import _vcenter_vsan as vsan
+from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, Estate, kind, of, word
 from leadline.core.entities import Entity
 from leadline.core.vocabulary import EntityKind
 
@@ -20,10 +21,16 @@ PROPERTIES = [
     *("config.storageDevice.scsiLun", "config.storageDevice.multipathInfo", "configManager.certificateManager"),
     *("alarmActionsEnabled", "config.network.pnic", "config.network.vnic", "config.network.vswitch"),
     *("config.network.portgroup", "config.network.proxySwitch", "config.virtualNicManagerInfo"),
+    *("hardware.cpuFeature", "capability.nestedHVSupported", "config.pciPassthruInfo", "config.vsanHostConfig"),
+    *("configManager.vsanSystem", "configManager.vsanInternalSystem"),
 ]
 # Of some thousand advanced options, the groups that bear on speed and that rules read.
 _KEPT_OPTIONS = ("Disk.", "Mem.", "LPage.", "NFS.", "Net.Tcpip", "Numa.", "Power.", "VSAN.", "DataMover.", "VMFS3.")
 _LOG_HOST = "Syslog.global.logHost"
+_KERNEL, _KEPT_KERNEL = "VMkernel.Boot.", "VMkernel.Boot.hyperthreading"
+_HV_ON = 3  # as esxcfg-info counts
+_CPUID_FEATURES = 1
+_AES_BIT = 25
 _POWER_POLICIES = {"static": "high-performance", "dynamic": "balanced", "low": "low-power", "custom": "custom"}
 _CONNECTION = {"notResponding": "not-responding"}
 _PATH_POLICIES = {
@@ -81,9 +88,12 @@ def add_host(estate: Estate, own: dict[str, Any], key: str) -> Entity:
         maintenance_mode=own.get("runtime.inMaintenanceMode"),
         alarm_actions_enabled=own.get("alarmActionsEnabled"),
         sensors=_sensors(own.get("runtime.healthSystemRuntime")),
+        **_processor(own),
+        **_passthrough(own.get("config.pciPassthruInfo")),
         **_time(own),
         **_options(own.get("config.option")),
     )
+    vsan.add_host(estate, host, own.get("config.vsanHostConfig"))
     for adapter in own.get("config.storageDevice.hostBusAdapter") or ():
         _add_adapter(estate, adapter, host)
     _add_devices(estate, own, host)
@@ -96,6 +106,36 @@ def add_certificate(estate: Estate, host: Entity, certificate: Any, now: datetim
     expires = of(certificate, "notAfter")
     days = None if expires is None else (expires - now).total_seconds() / S_PER_DAY
     estate.add(host, certificate_days_left=days)
+
+
+def _processor(own: dict[str, Any]) -> dict[str, Any]:
+    """What the processors show to be on; that something is off cannot be told from not being there.
+
+    Source: vSphere Web Services API reference, HostCpuIdInfo (registers as texts of bits, the highest first; "-" and
+    others are no bits), HostCapability. Intel 64 and IA-32 Architectures Software Developer's Manual, CPUID.01H:ECX.25.
+    """
+    features = next((f for f in own.get("hardware.cpuFeature") or () if f.level == _CPUID_FEATURES), None)
+    bits = (of(features, "ecx") or "").replace(":", "")
+    aes = bits[-1 - _AES_BIT] if len(bits) == 32 else None
+    return {
+        "aes_ni": {"1": True, "0": False}.get(str(aes)),
+        # Virtual machines can only be given hardware virtualisation where the host has it itself.
+        "hv_support": _HV_ON if own.get("capability.nestedHVSupported") else None,
+    }
+
+
+def _passthrough(devices: Any) -> dict[str, Any]:  # noqa: ANN401
+    """Whether devices may be given to VMs, which needs the IOMMU, and whether any is set aside for it.
+
+    Source: vSphere Web Services API reference, HostPciPassthruInfo, HostSriovInfo.
+    """
+    if not devices:
+        return {}
+    ways = ("passthruEnabled", "sriovEnabled")
+    return {
+        "iommu": True if any(of(device, "passthruCapable") for device in devices) else None,
+        "passthrough_planned": any(of(device, way) for device in devices for way in ways),
+    }
 
 
 def _time(own: dict[str, Any]) -> dict[str, Any]:
@@ -114,7 +154,12 @@ def _options(options: Any) -> dict[str, Any]:  # noqa: ANN401
     kept = {key: value for key, value in known.items() if key.startswith(_KEPT_OPTIONS)}
     log_host = known.get(_LOG_HOST)
     plain = {key: value if isinstance(value, int | float) else str(value) for key, value in kept.items()}
-    return {"advanced_options": plain or None, "syslog_target": None if log_host is None else str(log_host)}
+    boot = {key.removeprefix(_KERNEL): str(known[key]).upper() for key in known if key.startswith(_KEPT_KERNEL)}
+    return {
+        "advanced_options": plain or None,
+        "kernel_settings": boot or None,
+        "syslog_target": None if log_host is None else str(log_host),
+    }
 
 
 def _sensors(health: Any) -> dict[str, str] | None:  # noqa: ANN401
@@ -154,10 +199,15 @@ def _add_devices(estate: Estate, own: dict[str, Any], host: Entity) -> None:
         if kind(lun) != "ScsiDisk" and lun.lunType != "disk":
             continue
         ssd, local, states = of(lun, "ssd"), of(lun, "localDisk"), of(lun, "operationalState")
+        uuid = of(lun, "vsanDiskInfo.vsanUuid") or None
+        if uuid is not None:
+            _add_vsan_adapters(estate, paths.get(lun.key), own, host)
         estate.add(
             Entity(EntityKind.DEVICE, str(lun.canonicalName), host),
             vendor=(lun.vendor or "").strip() or None,
             model=(lun.model or "").strip() or None,
+            uuid=uuid,
+            size_gib=vsan.size_gib(lun),
             # An array's LUN is "not SSD" unless somebody marked it; of a local disk the host knows.
             medium="flash" if ssd else "hdd" if local and ssd is False else None,
             local=local,
@@ -165,6 +215,14 @@ def _add_devices(estate: Estate, own: dict[str, Any], host: Entity) -> None:
             state=str(states[0]).casefold() if states else None,
             **_multipath(paths.get(lun.key)),
         )
+
+
+def _add_vsan_adapters(estate: Estate, unit: Any, own: dict[str, Any], host: Entity) -> None:  # noqa: ANN401
+    """Mark the adapters a disk of vSAN hangs on; paths name them by their key."""
+    keys = {path.adapter for path in of(unit, "path") or ()}
+    for hba in own.get("config.storageDevice.hostBusAdapter") or ():
+        if hba.key in keys:
+            estate.add(Entity(EntityKind.ADAPTER, hba.device, host), serves_vsan=True)
 
 
 def _multipath(unit: Any) -> dict[str, Any]:  # noqa: ANN401
@@ -192,9 +250,3 @@ def _transports(paths: list[Any]) -> Iterator[str]:
         found = _TRANSPORTS.get(kind(path.transport))
         if found is not None:
             yield found
-
-
-def certificate_manager_of(own: dict[str, Any]) -> tuple[str, Any] | None:
-    """Id and reference of the manager to ask for a host's certificate, or None where there is none."""
-    manager = own.get("configManager.certificateManager")
-    return None if manager is None else (id_of(manager), manager)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
-from leadline.collectors._vcenter_estate import Estate, of
+from leadline.collectors._vcenter_estate import Estate, id_of, of
+from leadline.collectors._vcenter_services import asking
 from leadline.core.entities import Entity
 from leadline.core.vocabulary import EntityKind
 
 SWITCH_PROPERTIES = ["name", "config"]
 PORT_GROUP_PROPERTIES = ["name", "key", "config"]
 BIT_PER_MBIT = 1e6
+_FIXED = frozenset({"earlyBinding", "lateBinding"})  # a group with ephemeral ports makes them as they are needed
 # Services of VMkernel interfaces; fault tolerance and provisioning have no word of their own and bear on no rule.
 _TRAFFIC = {
     "management": "management",
@@ -49,10 +52,13 @@ def add_port_group(estate: Estate, own: dict[str, Any], switches: dict[str, Enti
     shaping = {way: of(port, f"{way}ShapingPolicy.enabled.value") for way in ("in", "out")}
     rates = [of(port, f"{way}ShapingPolicy.averageBandwidth.value") for way, on in shaping.items() if on]
     # Two switches may have groups of one name.
-    parent = None if switch is None else switches.get(str(switch._GetMoId()))
+    parent = None if switch is None else switches.get(id_of(switch))
     order = of(port, "uplinkTeamingPolicy.uplinkPortOrder")
+    group = Entity(EntityKind.PORT_GROUP, own["name"], parent)
+    if own.get("key") and switch is not None and of(config, "autoExpand") is False and of(config, "type") in _FIXED:
+        estate.fixed_ports.setdefault(id_of(switch), {})[str(own["key"])] = group, int(of(config, "numPorts") or 0)
     estate.add(
-        Entity(EntityKind.PORT_GROUP, own["name"], parent),
+        group,
         active_uplinks=None if order is None else list(order.activeUplinkPort or []),
         standby_uplinks=None if order is None else list(order.standbyUplinkPort or []),
         shaping_in=shaping["in"],
@@ -63,6 +69,24 @@ def add_port_group(estate: Estate, own: dict[str, Any], switches: dict[str, Enti
         mac_changes=_security(port, "macChanges"),
         ports_elastic=of(config, "autoExpand"),
     )
+
+
+def add_free_ports(estate: Estate, switch: Any) -> None:  # noqa: ANN401 - pyVmomi makes its types at run time
+    """Free ports of a switch's port groups that do not grow: one question, and none where all of them do.
+
+    Source: vSphere Web Services API reference, DistributedVirtualSwitch.FetchDVPorts ("connected" is in use, whether
+    the machine is on or not).
+    """
+    from pyVmomi import vim  # noqa: PLC0415 - 0.5 s that only this collector needs
+
+    groups = estate.fixed_ports.get(id_of(switch), {})
+    if not groups:
+        return
+    criteria = vim.dvs.PortCriteria(connected=True, inside=True, portgroupKey=list(groups))
+    with asking(estate, "ports in use of distributed switches", needs="it needs the Read-only role on the switch"):
+        used = Counter(str(port.portgroupKey) for port in switch.FetchDVPorts(criteria) or ())
+        for key, (group, count) in groups.items():
+            estate.add(group, ports_free_count=max(count - used[key], 0))
 
 
 def add_host_network(estate: Estate, own: dict[str, Any], host: Entity) -> None:
@@ -85,6 +109,8 @@ def add_host_network(estate: Estate, own: dict[str, Any], host: Entity) -> None:
         estate.add(
             Entity(EntityKind.NIC, str(card.device), host),
             driver=card.driver or None,
+            driver_version=of(card, "driverVersion") or None,
+            firmware=of(card, "firmwareVersion") or None,
             connected=link is not None,
             speed_mbit_per_s=0 if link is None else link.speedMb,  # no link speed is told where there is no link
             duplex=None if link is None else "full" if link.duplex else "half",

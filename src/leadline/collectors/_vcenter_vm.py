@@ -18,7 +18,7 @@ PROPERTIES = [
     *("config.guestFullName", "config.cpuHotAddEnabled", "config.memoryHotAddEnabled", "config.latencySensitivity"),
     *("config.cpuAllocation", "config.memoryAllocation", "config.memoryReservationLockedToMax", "config.cpuAffinity"),
     *("config.extraConfig", "config.numaInfo", "config.flags", "config.firmware", "config.tools.syncTimeWithHost"),
-    *("config.changeTrackingEnabled", "config.swapPlacement", "config.files.vmPathName"),
+    *("config.changeTrackingEnabled", "config.swapPlacement", "config.files.vmPathName", "config.instanceUuid"),
     *("guest.hostName", "guest.guestFullName", "guest.toolsVersion", "guest.toolsRunningStatus"),
     *("guest.toolsVersionStatus", "guest.toolsVersionStatus2"),
 ]
@@ -120,6 +120,7 @@ def _own_settings(own: dict[str, Any], hardware: Any) -> dict[str, Any]:  # noqa
         "memory_reservation_locked": own.get("config.memoryReservationLockedToMax"),
         "cpu_affinity": ",".join(str(cpu) for cpu in pinned) if pinned else None,
         "firmware": own.get("config.firmware"),
+        "uuid": own.get("config.instanceUuid") or None,
         "changed_block_tracking": own.get("config.changeTrackingEnabled"),
         "swap_placement": word(own.get("config.swapPlacement"), _SWAP),
         "config_datastore": place[1] if place else None,
@@ -233,8 +234,9 @@ def _add_disk(estate: Estate, disk: Any, adapter: str | None, vm: Entity) -> Non
     thin, eager = of(disk, "backing.thinProvisioned"), of(disk, "backing.eagerlyScrub")
     provisioning = "thin" if thin else "thick-eager" if eager else None if thin is None else "thick-lazy"
     raw = "RawDiskMapping" in kind(disk.backing)
-    estate.add(
-        Entity(EntityKind.VIRTUAL_DISK, f"{adapter}:{disk.unitNumber}" if adapter else f"disk{disk.key}", vm),
+    name = f"{adapter}:{disk.unitNumber}" if adapter else f"disk{disk.key}"
+    estate.disks.setdefault(vm, {})[disk.key] = estate.add(
+        Entity(EntityKind.VIRTUAL_DISK, name, vm),
         adapter=adapter,
         label=of(disk, "deviceInfo.label"),
         size_gib=None if disk.capacityInKB is None else disk.capacityInKB / KIB_PER_GIB,

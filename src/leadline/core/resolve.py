@@ -17,14 +17,18 @@ _ROLE_WORDS: tuple[tuple[Role, tuple[str, ...]], ...] = (
     (Role.BACKUP, ("backup", "bkp", "dump", "archive")),
     (Role.DATA, ("data", "pgdata", "dbf", "mdf")),
 )
+# Settings that hold what recordings may call an entity instead of by its name.
+_IDENTITIES = ("uuid", "vrops_id")
+_IDENTIFIED_KINDS = (EntityKind.CLUSTER, EntityKind.HOST, EntityKind.VM, EntityKind.DISK_GROUP, EntityKind.DEVICE)
 _DISK_KINDS = (EntityKind.BLOCK_DEVICE, EntityKind.VIRTUAL_DISK, EntityKind.DEVICE, EntityKind.DATASTORE)
 
 
 def resolve(capture: Capture) -> Capture:
-    """The capture with unnamed guests and VMs of unknown host joined to what they must be, and roles guessed.
+    """The capture with unnamed guests, VMs of unknown host and bare ids joined to what they must be, and roles guessed.
 
     A recording without a host name is of the only named guest, if there is only one. A VM without a host is the only
-    VM of its name. Both are facts of the set of recordings, so the order of files does not matter.
+    VM of its name. What is called by an id is the only entity of its kind that has this id as a setting. All are facts
+    of the set of recordings, so the order of files does not matter.
     """
     mapping = _renames(capture)
     if mapping:
@@ -60,7 +64,28 @@ def _renames(capture: Capture) -> dict[Entity, Entity]:
         homes = [vm for vm in vms if vm.parent is not None and vm.name == orphan.name]
         if len(homes) == 1:
             mapping[orphan] = homes[0]
-    return mapping
+    return mapping | _identified(capture.inventory, mapping)
+
+
+def _identified(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Entity, Entity]:
+    """For each entity that is named by an id the one that has it; none where two have it or nobody does.
+
+    Only what stands alone is named so: a recording that knows the parent of a thing knows its name.
+    """
+    found: dict[Entity, Entity] = {}
+    for kind in _IDENTIFIED_KINDS:
+        entities = inventory.of_kind(kind)
+        owners: dict[str, set[Entity]] = {}
+        for entity in entities:
+            for key in _IDENTITIES:
+                identity = inventory.get(entity, key)
+                if identity:
+                    owners.setdefault(str(identity).casefold(), set()).add(mapping.get(entity, entity))
+        for entity in entities if owners else ():
+            same = owners.get(entity.name.casefold(), set()) - {entity} if entity.parent is None else set()
+            if len(same) == 1:
+                found[entity] = same.pop()
+    return found
 
 
 def _renamer(mapping: dict[Entity, Entity]) -> Callable[[Entity], Entity]:

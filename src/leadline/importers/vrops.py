@@ -12,9 +12,10 @@ Sample:
            "statKey": {"key": "virtualDisk:scsi0:1|totalReadLatency_average"}, "data": [0.6, 14.8]}]}}]}
 
 Lost:
-    Names: statistics know a resource by its id only, and whether it is a VM or a host is told from its counters; a
-    resource of another kind is left out. ``Aggregate of all instances`` and counters without a canonical metric are
-    kept as ``raw.vrops.KEY`` when everything is asked for. Sums per 20 s, which vROps averages over its interval.
+    Names: statistics know a resource by its id only. The properties of the same resource, or ``vrops_id`` in an
+    inventory, tell its name. Whether it is a VM or a host is told from its counters; a resource of another kind is left
+    out. ``Aggregate of all instances`` and counters without a canonical metric are kept as ``raw.vrops.KEY`` when
+    everything is asked for. Sums per 20 s, which vROps averages over its interval.
 
 Units:
     Percentages are per cent. ``cpu|readyPct`` and ``costopPct`` are averages of the vCPUs. Sizes are KiB, throughputs
@@ -209,7 +210,9 @@ def _add_properties(held: dict[str, Any], builder: CaptureBuilder) -> None:
         facts[setting] = {"true": True, "false": False}.get(values.get(name, "").casefold())
     version = _HARDWARE.fullmatch(values.get("config|version", ""))
     facts["hardware_version"] = None if version is None else int(version[1])
-    vm = Entity(EntityKind.VM, values.get("config|name") or str(held.get("resourceId")))
+    resource_id = held.get("resourceId")
+    facts["vrops_id"] = resource_id if isinstance(resource_id, str) and resource_id else None
+    vm = Entity(EntityKind.VM, values.get("config|name") or str(resource_id))
     builder.inventory.add(vm, builder.info.name, **facts)
     guest = values.get("summary|guest|hostName")
     if guest:

@@ -12,10 +12,11 @@ Sample:
          "value": [{"metricId": {"label": "latencyAvgRead"}, "values": "512,48211"}]}
 
 Lost:
-    Names: the service knows hosts, disks and VMs by their UUID. Which disk group a capacity disk belongs to. Labels
-    without a canonical metric are kept as ``raw.vsan.TYPE.LABEL`` when everything is asked for. Where several labels
-    make one metric (reads and writes, received and sent, worlds of a host) rates are added, and of latencies, losses
-    and congestions the highest counts.
+    Names: the service knows hosts, disks and VMs by their UUID. An inventory with these UUIDs (vCenter's, or ``uuid``
+    in an inventory file) tells them. Which disk group a capacity disk belongs to. Labels without a canonical metric are
+    kept as ``raw.vsan.TYPE.LABEL`` when everything is asked for. Where several labels make one metric (reads and
+    writes, received and sent, worlds of a host) rates are added, and of latencies, losses and congestions the highest
+    counts.
 
 Units:
     Latencies are microseconds, throughputs bytes per second, losses and retransmissions per mille, congestion 0 to 255,
