@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -20,6 +21,8 @@ _ROLE_WORDS: tuple[tuple[Role, tuple[str, ...]], ...] = (
 # Settings that hold what recordings may call an entity instead of by its name.
 _IDENTITIES = ("uuid", "vrops_id")
 _IDENTIFIED_KINDS = (EntityKind.CLUSTER, EntityKind.HOST, EntityKind.VM, EntityKind.DISK_GROUP, EntityKind.DEVICE)
+_POSTGRESQL = "postgresql"
+_CLUSTER_NAME = re.compile(r"\d{1,2}-[\w.-]+")  # as Debian names clusters: 15-main
 _DISK_KINDS = (EntityKind.BLOCK_DEVICE, EntityKind.VIRTUAL_DISK, EntityKind.DEVICE, EntityKind.DATASTORE)
 
 
@@ -64,7 +67,28 @@ def _renames(capture: Capture) -> dict[Entity, Entity]:
         homes = [vm for vm in vms if vm.parent is not None and vm.name == orphan.name]
         if len(homes) == 1:
             mapping[orphan] = homes[0]
-    return mapping | _identified(capture.inventory, mapping)
+    return mapping | _identified(capture.inventory, mapping) | _servers(capture.inventory, mapping)
+
+
+def _servers(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Entity, Entity]:
+    """A PostgreSQL server a recording does not name is the only server of the guest that has a cluster's name."""
+    servers: dict[Entity | None, list[Entity]] = {}
+    nameless: list[Entity] = []
+    for entity in inventory.of_kind(EntityKind.DATABASE):
+        if inventory.get(entity, "engine") != _POSTGRESQL:
+            continue
+        if entity.name == _POSTGRESQL:
+            nameless.append(entity)
+        elif _CLUSTER_NAME.fullmatch(entity.name) and entity.parent is not None:
+            guest = mapping.get(entity.parent, entity.parent)
+            servers.setdefault(guest, []).append(Entity(entity.kind, entity.name, guest))
+    found: dict[Entity, Entity] = {}
+    for entity in nameless:
+        guest = None if entity.parent is None else mapping.get(entity.parent, entity.parent)
+        own = list(dict.fromkeys(servers.get(guest, [])))
+        if len(own) == 1:
+            found[entity] = own[0]
+    return found
 
 
 def _identified(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Entity, Entity]:

@@ -1,4 +1,4 @@
-"""`leadline collect`: the inventory of a live source."""
+"""`leadline collect vcenter`: the inventory of a vCenter or ESXi host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,6 @@ Examples:
 
 
 def command(
-    source: Annotated[str, typer.Argument(help="What to ask: vcenter.")],
     host: Annotated[str, typer.Argument(help="Its name or address.")],
     *,
     user: Annotated[str, typer.Option("--user", "-u", help="A user that may only read.")],
@@ -31,22 +30,22 @@ def command(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Read a live source, without changing anything, into a file every verb reads.
+    """Read the inventory of a vCenter or ESXi host, without changing anything, into a file every verb reads.
 
     Then `leadline audit FILE`, or name it beside recordings in `leadline diagnose`. The password is read from
     LEADLINE_PASSWORD or asked for; it is stored nowhere.
     """
     from leadline.app.collecting import collect
     from leadline.core.collector import Access
-    from leadline.core.discovery import load_unit
     from leadline.core.parquet import save
     from leadline.faces.cli.output import print_json, work_progress
 
-    load_unit("collector", source)  # a wrong name is told before a password is asked for
     access = Access(host, user, _password(user), port, not insecure)
     with work_progress("reading", quiet=quiet) as progress:
-        capture = collect(source, access, progress)
+        capture = collect("vcenter", access, progress)
     save(capture, output)
+    for warning in capture.sources[0].warnings if not quiet else ():
+        typer.echo(f"vcenter: {warning.message}", err=True)
     kinds: dict[str, int] = {}
     for entity in capture.inventory.facts:
         kinds[entity.kind.value] = kinds.get(entity.kind.value, 0) + 1

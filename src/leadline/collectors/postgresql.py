@@ -1,0 +1,162 @@
+"""PostgreSQL's cumulative statistics, sampled over time, and its settings.
+
+Collects:
+    ``pg_stat_database``, ``pg_stat_bgwriter``, ``pg_stat_wal`` (14 and newer), ``pg_stat_io`` (16), ``pg_stat_checkpointer``
+    (17) again and again, each as CSV snapshots with a time, and ``pg_settings`` once. Transactions, checkpoints, read
+    and log write latency follow from them (see the importer pg-stat).
+
+Cost:
+    One connection that stays open; a few milliseconds of one backend per sample. Transactions are read-only, statements
+    end after five seconds.
+
+Late or missing data:
+    The server publishes what a backend did when its transaction ends, at the latest after a second. Latencies are there
+    only with track_io_timing and track_wal_io_timing. Views of newer versions and those without privilege (grant
+    pg_monitor) are left out and named. When the connection is lost the recording ends, with what was sampled kept.
+
+Sources:
+    PostgreSQL 13 to 17 documentation, chapter "The Cumulative Statistics System"; psycopg 3, COPY.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.core.collector import CollectorMeta
+from leadline.core.errors import ToolError
+from leadline.core.vocabulary import Layer
+
+if TYPE_CHECKING:
+    import psycopg
+
+META = CollectorMeta(tool="PostgreSQL", layers=(Layer.DATABASE,), privilege="pg_monitor, or any user with less to see")
+
+# View -> the first version that has it.
+VIEWS = {
+    "pg_stat_database": 90000,
+    "pg_stat_bgwriter": 90000,
+    "pg_stat_wal": 140000,
+    "pg_stat_io": 160000,
+    "pg_stat_checkpointer": 170000,
+}
+# Settings that may hold a password or a command with one.
+SECRET_SETTINGS = ("primary_conninfo", "ssl_passphrase_command", "archive_command", "restore_command")
+_SESSION = (
+    "set session characteristics as transaction read only",
+    "set statement_timeout = '5s'",
+    "set timezone = 'UTC'",
+    "set datestyle = 'ISO'",
+)
+CONNECT_TIMEOUT_S = 10
+
+
+def record(target: str, folder: Path) -> PostgresqlRecorder:
+    """A recorder of the server a connection string names.
+
+    Raises:
+        ToolError: it cannot be reached or refuses the login.
+    """
+    import psycopg  # noqa: PLC0415 - 0.2 s that only this collector needs
+
+    try:
+        connection = psycopg.connect(
+            target, autocommit=True, application_name="leadline", connect_timeout=CONNECT_TIMEOUT_S
+        )
+    except (psycopg.Error, ValueError) as error:
+        raise _unreachable(target, error) from None  # the error of libpq may repeat the password
+    return PostgresqlRecorder(connection, folder)
+
+
+def _unreachable(target: str, error: Exception) -> ToolError:
+    first = str(error).strip().splitlines()
+    return ToolError(
+        masked(target),
+        found=f"no connection ({_without_secrets(first[0][:160] if first else type(error).__name__, target)})",
+        expected="a PostgreSQL server that lets this user in",
+        advice="Try the same words with psql; the password may come from PGPASSFILE or PGPASSWORD.",
+    )
+
+
+def masked(target: str) -> str:
+    """A connection string without its password: host, port, user and database.
+
+    >>> masked("postgresql://me:secret@db1:5433/shop")
+    'host=db1 port=5433 user=me dbname=shop'
+    >>> masked("not a connection string")
+    'PostgreSQL'
+    """
+    parts = _parts(target)
+    return " ".join(f"{key}={parts[key]}" for key in ("host", "port", "user", "dbname") if key in parts) or "PostgreSQL"
+
+
+def _parts(target: str) -> dict[str, Any]:
+    import psycopg  # noqa: PLC0415
+    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
+
+    try:
+        return dict(conninfo_to_dict(target))
+    except psycopg.Error:
+        return {}
+
+
+def _without_secrets(text: str, target: str) -> str:
+    secret = str(_parts(target).get("password") or "")
+    if not _parts(target) and target:
+        return "not a connection string"
+    return text.replace(secret, "***") if secret else text
+
+
+class PostgresqlRecorder:
+    """Appends a snapshot of each view to a CSV file of its name."""
+
+    def __init__(self, connection: psycopg.Connection[Any], folder: Path) -> None:
+        self.notes: list[str] = []
+        self._connection = connection
+        self._folder = folder
+        self._headers: set[str] = set()
+        for statement in _SESSION:
+            connection.execute(statement.encode())
+        version = connection.info.server_version
+        self._views = [view for view, since in VIEWS.items() if version >= since]
+        secret = ", ".join(f"'{name}'" for name in SECRET_SETTINGS)
+        self._copy("pg_settings", f"select * from pg_settings where name not in ({secret})", header=True)
+
+    def sample(self) -> None:
+        """Append a snapshot of every view.
+
+        Raises:
+            ToolError: the connection is lost.
+        """
+        for view in list(self._views):
+            header = view not in self._headers
+            if self._copy(view, f"select clock_timestamp() as now, * from {view}", header=header):  # noqa: S608 - our names
+                self._headers.add(view)
+            else:
+                self._views.remove(view)
+
+    def _copy(self, name: str, query: str, *, header: bool) -> bool:
+        """Append what a query gives, whole or not at all; False when this user may not ask it."""
+        import psycopg  # noqa: PLC0415
+
+        command = f"copy ({query}) to stdout (format csv, header {str(header).lower()})"
+        try:
+            with self._connection.cursor() as cursor, cursor.copy(command.encode()) as rows:
+                data = b"".join(bytes(part) for part in rows)
+        except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable) as error:
+            self.notes.append(f"{name} left out: {str(error).splitlines()[0]}")
+            return False
+        except psycopg.Error as error:
+            raise ToolError(
+                "PostgreSQL",
+                found=f"the connection broke off ({str(error).splitlines()[0][:120] if str(error) else 'no reason'})",
+                expected="a server that goes on answering",
+                advice="What was sampled until then is kept.",
+            ) from error
+        with (self._folder / f"{name}.csv").open("ab" if name != "pg_settings" else "wb") as stream:
+            stream.write(data)
+        return True
+
+    def close(self) -> None:
+        """Give up the connection."""
+        self._connection.close()
