@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -70,7 +72,7 @@ def test_a_given_role_stays() -> None:
 NODE = "5b1f7d1c-0000-1111-2222-0c42a1a1a1a1"
 
 
-def known(entity: Entity, **settings: object) -> Capture:
+def known(entity: Entity, **settings: Any) -> Capture:
     """An inventory that holds settings of one entity."""
     builder = CaptureBuilder("inv", "inventory", "inventory")
     for part in entity.lineage():
