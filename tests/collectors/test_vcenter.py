@@ -197,7 +197,7 @@ def test_the_vsan_service_is_asked_and_what_it_lacks_left_out(access: Access) ->
     estate = Estate(Inventory(), "vc")
     with opened(access) as (session, context):
         content = session.RetrieveContent()
-        found = list(vcenter._objects(content, vim.ClusterComputeResource, ["name"]))
+        found = list(vcenter._objects(content, vim.ClusterComputeResource, ["name"], refused=estate.refused))
         asked = [(thing, Entity(EntityKind.CLUSTER, own["name"])) for thing, own in found]
         vsan.read_services(estate, Services(access, context, session._stub), asked)
     ids = {estate.inventory.get(cluster, "uuid") for _, cluster in asked}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -555,12 +556,24 @@ class Content:
 def test_what_an_older_vcenter_does_not_have_is_left_out() -> None:
     collector = OldCenter("config.numaInfo", "vm-2")
     asked = [vim.VirtualMachine("vm-1"), vim.VirtualMachine("vm-2")]
-    found = list(vcenter._objects(Content(collector), vim.VirtualMachine, ["name", "config.numaInfo"], asked))
+    found = list(
+        vcenter._objects(Content(collector), vim.VirtualMachine, ["name", "config.numaInfo"], asked, refused=Counter())
+    )
     assert [(one._GetMoId(), own) for one, own in found] == [("vm-1", {"name": "x"})]
     assert collector.calls == 3
 
 
+def test_objects_with_refused_properties_are_counted() -> None:
+    refused, fault = Counter[str](), vim.fault.NoPermission(privilegeId="System.Read")
+    whole, part = vim.VirtualMachine("vm-1"), vim.VirtualMachine("vm-2")
+    missing = [vmodl.query.PropertyCollector.MissingProperty(path="config.hardware", fault=fault)]
+    told = [_content(whole, ["name"]), _content(part, ["name"])]
+    told[1].missingSet = missing
+    assert list(vcenter._told(iter(told), refused)) == [(whole, {"name": "x"}), (part, {"name": "x"})]
+    assert refused == {"VirtualMachine": 1}
+
+
 def test_nothing_named_asks_nothing() -> None:
     collector = OldCenter("none", "none")
-    assert list(vcenter._objects(Content(collector), vim.VirtualMachine, ["name"], [])) == []
+    assert list(vcenter._objects(Content(collector), vim.VirtualMachine, ["name"], [], refused=Counter())) == []
     assert collector.calls == 0

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.entities import Entity
@@ -64,3 +67,70 @@ def test_a_given_role_stays() -> None:
     fact = resolve(capture).inventory.fact(disk, "role")
     assert fact is not None
     assert (fact.value, fact.guessed) == ("data", False)
+
+
+NODE = "5b1f7d1c-0000-1111-2222-0c42a1a1a1a1"
+
+
+def known(entity: Entity, **settings: Any) -> Capture:
+    """An inventory that holds settings of one entity."""
+    builder = CaptureBuilder("inv", "inventory", "inventory")
+    for part in entity.lineage():
+        builder.inventory.add(part, "inv")
+    builder.inventory.add(entity, "inv", **settings)
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("named", "setting"),
+    [
+        (Entity(EntityKind.CLUSTER, "prod"), "uuid"),
+        (HOST, "uuid"),
+        (HOST, "vrops_id"),
+        (Entity(EntityKind.DISK_GROUP, "naa.cache", HOST), "uuid"),
+        (Entity(EntityKind.DEVICE, "naa.1", HOST), "uuid"),
+        (Entity(EntityKind.VM, "db01", HOST), "uuid"),
+    ],
+)
+def test_what_is_called_by_its_id_is_the_entity_that_has_it(named: Entity, setting: str) -> None:
+    captures = [recording(Entity(named.kind, NODE)), known(named, **{setting: NODE.upper()})]
+    for order in (captures, captures[::-1]):
+        merged = resolve(Capture.merged(order))
+        assert entities_of(merged) == {str(named)}
+        assert Entity(named.kind, NODE) not in merged.inventory.facts
+
+
+def test_parts_follow_what_is_called_by_its_id() -> None:
+    vm = Entity(EntityKind.VM, "db01", HOST)
+    disk = Entity(EntityKind.VIRTUAL_DISK, "scsi0:1", Entity(EntityKind.VM, NODE))
+    merged = resolve(Capture.merged([recording(disk), known(vm, uuid=NODE)]))
+    assert entities_of(merged) == {"host:esx01/vm:db01/virtual-disk:scsi0:1"}
+
+
+def test_an_id_of_a_vm_without_host_leads_to_the_vm_with_one() -> None:
+    vm = Entity(EntityKind.VM, "db01", HOST)
+    merged = resolve(
+        Capture.merged(
+            [
+                recording(Entity(EntityKind.VM, NODE)),
+                known(Entity(EntityKind.VM, "db01"), uuid=NODE),
+                known(vm, uuid=NODE),
+            ]
+        )
+    )
+    assert entities_of(merged) == {str(vm)}
+    assert merged.inventory.of_kind(EntityKind.VM) == [vm]
+
+
+def test_an_id_that_two_have_or_another_kind_has_stays() -> None:
+    called = Entity(EntityKind.HOST, NODE)
+    twins = [known(Entity(EntityKind.HOST, name), uuid=NODE) for name in ("esx01", "esx02")]
+    assert str(called) in entities_of(resolve(Capture.merged([recording(called), *twins])))
+    device = known(Entity(EntityKind.DEVICE, "naa.1", HOST), uuid=NODE)
+    assert str(called) in entities_of(resolve(Capture.merged([recording(called), device])))
+
+
+def test_what_stands_under_a_parent_keeps_its_name() -> None:
+    device = Entity(EntityKind.DEVICE, NODE, Entity(EntityKind.HOST, "esx02"))
+    merged = resolve(Capture.merged([recording(device), known(Entity(EntityKind.DEVICE, "naa.1", HOST), uuid=NODE)]))
+    assert entities_of(merged) == {str(device)}

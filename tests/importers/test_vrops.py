@@ -111,6 +111,7 @@ def test_real_properties_of_a_vm(samples: Path) -> None:
         "cpu_hot_add": False,
         "template": False,
         "hardware_version": 11,
+        "vrops_id": "60508ea6-287b-42be-953c-1554e506cdc1",
     }
     assert set(held) <= set(known_settings()[Entity.parse("vm:x").kind])
     assert capture.inventory.vm_of(Entity.parse("guest:vrops-02.pontus.lab")) == Entity.parse("vm:vrops-02")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ class Estate:
     luns: dict[str, str] = field(default_factory=dict)  # the only LUN of a datastore, by the datastore's name
     disks: dict[Entity, dict[int, Entity]] = field(default_factory=dict)  # virtual disks of a VM by their device key
     left_out: list[str] = field(default_factory=list)  # what could not be asked for, in words for the user
+    refused: Counter[str] = field(default_factory=Counter)  # objects with properties that may not be read, by type
 
     def add(self, entity: Entity, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
         """Record an entity with settings from vCenter; None is "not known"."""

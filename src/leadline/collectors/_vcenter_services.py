@@ -13,7 +13,7 @@ from xml.parsers.expat import ExpatError
 from leadline.collectors._vcenter_estate import Estate, kind
 from leadline.core.collector import Access
 
-_REFUSED = "NoPermission"
+REFUSED = "NoPermission"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +55,4 @@ def asking(estate: Estate, what: str, *, needs: str) -> Iterator[None]:
         yield
     except (vmodl.MethodFault, HTTPException, OSError, ExpatError) as error:
         answer = str(error) if isinstance(error, HTTPException) else kind(error)
-        estate.left_out.append(f"{what} ({needs if answer == _REFUSED else f'vCenter answered {answer}'})")
+        estate.left_out.append(f"{what} ({needs if answer == REFUSED else f'vCenter answered {answer}'})")

@@ -15,10 +15,10 @@ Cost:
     of processor time per VM here, less on vCenter.
 
 Late or missing data:
-    The answer is of the moment of the query; events are of the last day. A service that refuses or is not there is
-    left out with a warning. Objects the account may not see, and what an older vCenter does not have, are missing and
-    not told by vCenter. The side-channel aware scheduler is as set for the next boot. Compatibility lists and settings
-    of the BIOS are not in these interfaces.
+    The answer is of the moment of the query; events are of the last day. What is refused, and a service that is not
+    there, is left out with a warning. Objects the account may not see at all, and what an older vCenter does not have,
+    are missing and not told by vCenter. The side-channel aware scheduler is as set for the next boot. Compatibility
+    lists and settings of the BIOS are not in these interfaces.
 
 Sources:
     vSphere Web Services API reference: PropertyCollector, VirtualMachine, HostSystem, Datastore, StoragePod,
@@ -29,8 +29,10 @@ Sources:
 from __future__ import annotations
 
 import ssl
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from leadline.collectors import _vcenter_cluster as clusters
@@ -40,8 +42,8 @@ from leadline.collectors import _vcenter_network as networks
 from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors._vcenter_estate import Estate, id_of, of
-from leadline.collectors._vcenter_services import Services, asking
+from leadline.collectors._vcenter_estate import Estate, id_of, kind, of
+from leadline.collectors._vcenter_services import REFUSED, Services, asking
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.collector import Access, CollectorMeta
 from leadline.core.entities import Entity
@@ -55,6 +57,7 @@ META = CollectorMeta(
 )
 
 PAGE_SIZE = 500
+_Ask = Callable[..., Iterator[tuple[Any, dict[str, Any]]]]  # `_objects` of one vCenter
 _VSAN_ON = "vsanConfigInfo.enabled"
 _VCENTER = "VirtualCenter"  # apiType; an ESXi host answers HostAgent
 
@@ -76,6 +79,8 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
         _fill(content, estate, Services(access, context, session._stub), progress)
         for what in estate.left_out:
             builder.warn("left-out", f"left out: {what}")
+        for name, count in estate.refused.items():
+            builder.warn("left-out", f"left out: properties of {name} that the account may not read", count)
         return builder.build(host=access.host, tool_version=content.about.version)
     except (vmodl.MethodFault, OSError, KeyError) as error:
         raise ToolError(
@@ -148,21 +153,21 @@ def _fill(
 ) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
-    now = machines.now_utc()
+    ask, now = partial(_objects, content, refused=estate.refused), machines.now_utc()
     has_clusters = content.about.apiType == _VCENTER
-    found = list(_objects(content, vim.ClusterComputeResource, clusters.PROPERTIES)) if has_clusters else []
+    found = list(ask(vim.ClusterComputeResource, clusters.PROPERTIES)) if has_clusters else []
     levels = _statistics_levels(content) if found else {}
     added = [(thing, own, clusters.add_cluster(estate, own, levels)) for thing, own in found]
     if has_clusters:
-        _add_distributed_switches(content, estate)
-    members = _add_hosts(content, estate, now)
+        _add_distributed_switches(ask, estate)
+    members = _add_hosts(ask, estate, now)
     events.read(estate, content.eventManager, now)
-    for thing, own in _objects(content, vim.Datastore, clusters.DATASTORE_PROPERTIES):
+    for thing, own in ask(vim.Datastore, clusters.DATASTORE_PROPERTIES):
         clusters.add_datastore(estate, own, id_of(thing))
     if has_clusters:
-        for _, own in _objects(content, vim.StoragePod, clusters.POD_PROPERTIES):
+        for _, own in ask(vim.StoragePod, clusters.POD_PROPERTIES):
             clusters.add_pod(estate, own)
-    _add_vms(content, estate, now, progress)
+    _add_vms(ask, estate, now, progress)
     for _, own, cluster in added:
         clusters.add_rules(estate, cluster, own.get("configurationEx"))
     if has_clusters:
@@ -170,28 +175,28 @@ def _fill(
     _add_vsan(estate, services, [(t, c) for t, o, c in added if of(o.get("configurationEx"), _VSAN_ON)], members)
 
 
-def _add_distributed_switches(content: Any, estate: Estate) -> None:  # noqa: ANN401
+def _add_distributed_switches(ask: _Ask, estate: Estate) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
     switches, references = {}, []
-    for thing, own in _objects(content, vim.DistributedVirtualSwitch, networks.SWITCH_PROPERTIES):
+    for thing, own in ask(vim.DistributedVirtualSwitch, networks.SWITCH_PROPERTIES):
         switches[id_of(thing)] = networks.add_switch(estate, own)
         references.append(thing)
     if switches:
-        for _, own in _objects(content, vim.dvs.DistributedVirtualPortgroup, networks.PORT_GROUP_PROPERTIES):
+        for _, own in ask(vim.dvs.DistributedVirtualPortgroup, networks.PORT_GROUP_PROPERTIES):
             networks.add_port_group(estate, own, switches)
     for thing in references:
         networks.add_free_ports(estate, thing)
 
 
-def _add_hosts(content: Any, estate: Estate, now: datetime) -> dict[str, Any]:  # noqa: ANN401
+def _add_hosts(ask: _Ask, estate: Estate, now: datetime) -> dict[str, Any]:
     """Hosts with all their parts; returned is, for each vSAN host that answers, the manager that knows its disks."""
     from pyVmomi import vim  # noqa: PLC0415
 
     certified: dict[str, tuple[Any, Entity]] = {}
     systems: dict[str, tuple[Any, Entity]] = {}
     members: dict[str, Any] = {}
-    for thing, own in _objects(content, vim.HostSystem, hosts.PROPERTIES):
+    for thing, own in ask(vim.HostSystem, hosts.PROPERTIES):
         host = hosts.add_host(estate, own, id_of(thing))
         networks.add_host_network(estate, own, host)
         _note(certified, own.get("configManager.certificateManager"), host)
@@ -199,9 +204,9 @@ def _add_hosts(content: Any, estate: Estate, now: datetime) -> dict[str, Any]:  
             _note(systems, own.get("configManager.vsanSystem"), host)
             if own.get("runtime.connectionState") == "connected":
                 members[id_of(thing)] = own.get("configManager.vsanInternalSystem")
-    for manager, own in _objects(content, vim.host.CertificateManager, ["certificateInfo"], _asked(certified)):
+    for manager, own in ask(vim.host.CertificateManager, ["certificateInfo"], _asked(certified)):
         hosts.add_certificate(estate, certified[id_of(manager)][1], own.get("certificateInfo"), now)
-    for system, own in _objects(content, vim.host.VsanSystem, ["config"], _asked(systems)):
+    for system, own in ask(vim.host.VsanSystem, ["config"], _asked(systems)):
         vsan.add_host(estate, systems[id_of(system)][1], own.get("config"))
     return members
 
@@ -227,10 +232,10 @@ def _add_vsan(estate: Estate, services: Services, added: list[tuple[Any, Entity]
     vsan.read_services(estate, services, added)
 
 
-def _add_vms(content: Any, estate: Estate, now: datetime, progress: Callable[[int, int], None] | None) -> None:  # noqa: ANN401
+def _add_vms(ask: _Ask, estate: Estate, now: datetime, progress: Callable[[int, int], None] | None) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
-    found = list(_objects(content, vim.VirtualMachine, machines.PROPERTIES))
+    found = list(ask(vim.VirtualMachine, machines.PROPERTIES))
     with_snapshots = []
     for done, (thing, own) in enumerate(found, start=1):
         if not own.get("config.template"):
@@ -240,7 +245,7 @@ def _add_vms(content: Any, estate: Estate, now: datetime, progress: Callable[[in
         if progress is not None and done % 100 == 0:
             progress(done, len(found))
     # The list of files is long; only of VMs with snapshots is it asked for.
-    for thing, own in _objects(content, vim.VirtualMachine, ["layoutEx.file"], with_snapshots):
+    for thing, own in ask(vim.VirtualMachine, ["layoutEx.file"], with_snapshots):
         machines.add_snapshot_size(estate, estate.vms[id_of(thing)], own.get("layoutEx.file"))
 
 
@@ -257,31 +262,43 @@ def _statistics_levels(content: Any) -> dict[str, int]:  # noqa: ANN401
 
 def _objects(
     content: Any,  # noqa: ANN401
-    kind: Any,  # noqa: ANN401
+    type_of: Any,  # noqa: ANN401
     properties: list[str],
     only: list[Any] | None = None,
+    *,
+    refused: Counter[str],
 ) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Reference and properties of every object of a kind, or of those named, in pages."""
+    """Reference and properties of every object of a kind, or of those named, in pages; the refused are counted."""
     from pyVmomi import vmodl  # noqa: PLC0415
 
     query = vmodl.query.PropertyCollector
     if only is not None:
-        yield from _pages(content, kind, properties, [query.ObjectSpec(obj=one, skip=False) for one in only])
+        named = [query.ObjectSpec(obj=one, skip=False) for one in only]
+        yield from _told(_pages(content, type_of, properties, named), refused)
         return
-    view = content.viewManager.CreateContainerView(content.rootFolder, [kind], recursive=True)
+    view = content.viewManager.CreateContainerView(content.rootFolder, [type_of], recursive=True)
     try:
         walk = query.TraversalSpec(name="view", path="view", skip=False, type=type(view))
-        yield from _pages(content, kind, properties, [query.ObjectSpec(obj=view, skip=True, selectSet=[walk])])
+        every = [query.ObjectSpec(obj=view, skip=True, selectSet=[walk])]
+        yield from _told(_pages(content, type_of, properties, every), refused)
     finally:
         view.Destroy()
 
 
+def _told(found: Iterator[Any], refused: Counter[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Reference and properties of what was found; objects of which the account may not read all are counted by type."""
+    for one in found:
+        if any(kind(missing.fault) == REFUSED for missing in one.missingSet or ()):
+            refused[kind(one.obj)] += 1
+        yield one.obj, {own.name: own.val for own in one.propSet}
+
+
 def _pages(
     content: Any,  # noqa: ANN401
-    kind: Any,  # noqa: ANN401
+    type_of: Any,  # noqa: ANN401
     properties: list[str],
     objects: list[Any],
-) -> Iterator[tuple[Any, dict[str, Any]]]:
+) -> Iterator[Any]:
     """Answers page by page; what this vCenter does not have, or no longer, is left out and the rest asked for again."""
     from pyVmomi import vmodl  # noqa: PLC0415
 
@@ -290,7 +307,7 @@ def _pages(
     page: Any = None
     options = query.PropertyCollector.RetrieveOptions(maxObjects=PAGE_SIZE)
     while asked and objects:
-        wanted = query.PropertyCollector.PropertySpec(type=kind, pathSet=asked, all=False)
+        wanted = query.PropertyCollector.PropertySpec(type=type_of, pathSet=asked, all=False)
         spec = query.PropertyCollector.FilterSpec(objectSet=objects, propSet=[wanted])
         try:
             page = collector.RetrievePropertiesEx([spec], options)
@@ -305,6 +322,5 @@ def _pages(
                 raise  # the view itself is gone
             objects = left
     while page is not None:
-        for found in page.objects:
-            yield found.obj, {p.name: p.val for p in found.propSet}
+        yield from page.objects
         page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None
