@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ import pytest
 
 from leadline.app.facts import kernel_clock, record_facts
 from leadline.app.facts_disks import free_share_pct
+from leadline.app.facts_nics import NicAnswers, ask_driver
 from leadline.app.facts_tree import SIZE_BYTES_MAX, Tree
 from leadline.core.errors import InputError
 from leadline.core.inventory_file import parse_inventory
@@ -26,8 +31,13 @@ FILES = {
         "data_directory = '/pgdata/16/main'   # use data in another directory\n"
         "shared_buffers = 16GB\n#work_mem = 4MB\nwal_compression on\nshared_buffers = 24GB\n"
         f"primary_conninfo = 'host=10.0.0.1 password={SECRET}'\narchive_command = 'copy %p'\narchive_mode = on\n"
+        "include_dir = 'conf.d'\n"
     ),
     "etc/postgresql/16/main/conf.d/tuned.conf": "max_wal_size = '64GB'\n",
+    "etc/corosync/corosync.conf": (
+        "# token: 1\ntotem {\n  version: 2\n  token: 5000\n  interface {\n    token: 9\n  }\n}\n"
+        "nodelist {\n" + "  node {\n    ring0_addr: 10.0.0.1\n  }\n" * 3 + "}\n"
+    ),
     "proc/sys/kernel/hostname": "db01\n",
     "proc/sys/kernel/osrelease": "6.1.0-18-amd64\n",
     "proc/sys/vm/swappiness": "60\n",
@@ -121,7 +131,10 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def guest(root: Path) -> dict[str, Any]:
-    recorded = record_facts(root, NOW, free_share={"/pgdata": 12.5}.get, clock=lambda: True)
+    answers = {"ens192": NicAnswers("1.7.0.0-k-NAPI", 512)}
+    recorded = record_facts(
+        root, NOW, free_share={"/pgdata": 12.5}.get, clock=lambda: True, ask_nic=answers.__getitem__
+    )
     found: dict[str, Any] = recorded["guests"][0]
     return found
 
@@ -184,7 +197,17 @@ def test_partitions_that_share_a_disk_stand_alone(guest: dict[str, Any]) -> None
 
 
 def test_interfaces_with_a_driver(guest: dict[str, Any]) -> None:
-    assert guest["nics"] == [{"name": "ens192", "type": "vmxnet3", "connected": True}]
+    told = {"driver_version": "1.7.0.0-k-NAPI", "rx_ring_count": 512}
+    assert guest["nics"] == [{"name": "ens192", "type": "vmxnet3", "connected": True, **told}]
+
+
+def test_the_token_timeout_grows_with_the_nodes(guest: dict[str, Any], root: Path) -> None:
+    assert guest["cluster_token_timeout_s"] == 5.65  # three nodes: 650 ms for the third
+    conf = root / "etc/corosync/corosync.conf"
+    conf.write_text("totem {\n  token: 3000\n  token_coefficient: 0\n}\n" + conf.read_text().partition("}\n}\n")[2])
+    assert record_facts(root, NOW)["guests"][0]["cluster_token_timeout_s"] == 3.0
+    conf.write_text("totem {\n  version: 2\n}\n")
+    assert "cluster_token_timeout_s" not in record_facts(root, NOW)["guests"][0]
 
 
 def test_postgresql(guest: dict[str, Any]) -> None:
@@ -304,3 +327,37 @@ def test_the_running_system_can_be_asked() -> None:
     assert kernel_clock() in {True, False, None}
     recorded = record_facts(Path("/"), NOW)
     assert recorded["guests"][0]["kernel_version"]
+
+
+@pytest.mark.real
+def test_drivers_answer_an_ordinary_user() -> None:
+    """Asked as nobody where this runs as root; virtio, vmxnet3 and e1000 all have rings and a version."""
+    names = [nic["name"] for nic in record_facts(Path("/"), NOW)["guests"][0]["nics"]]
+    if not names:
+        pytest.skip("no interface here has a driver")
+    asking = "import sys; from leadline.app.facts_nics import ask_driver; print(ask_driver(sys.argv[1]))"
+    nobody: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
+    for name in names:
+        command = [sys.executable, "-c", asking, name]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60.0, **nobody)
+        except PermissionError:
+            pytest.skip("this interpreter lies in a folder that is closed to other users")
+        answers = ask_driver(name)
+        assert done.stdout.strip() == str(answers)
+        assert answers.driver_version
+        assert answers.rx_ring_count is None or answers.rx_ring_count > 0
+    assert ask_driver("lo") == ask_driver("no-such-interface") == NicAnswers()
+
+
+@pytest.mark.real
+def test_ethtool_says_the_same() -> None:
+    ethtool = shutil.which("ethtool") or shutil.which("ethtool", path="/usr/sbin:/sbin")
+    nics = record_facts(Path("/"), NOW)["guests"][0]["nics"]
+    if ethtool is None or not nics:
+        pytest.skip("ethtool is not installed" if ethtool is None else "no interface here has a driver")
+    for nic in nics:
+        told = subprocess.run([ethtool, "-g", nic["name"]], capture_output=True, text=True, check=False, timeout=60.0)
+        now = told.stdout.partition("Current hardware settings:")[2]
+        rings = [line.split()[1] for line in now.splitlines() if line.startswith("RX:")]
+        assert rings == ([str(nic["rx_ring_count"])] if "rx_ring_count" in nic else [])

@@ -16,6 +16,7 @@ from typing import Any
 
 from leadline.app.facts_databases import databases
 from leadline.app.facts_disks import FreeShare, block_devices, free_share_pct, mounts
+from leadline.app.facts_nics import AskNic, ask_driver, nics
 from leadline.app.facts_tree import Tree, count_of, whole_number
 from leadline.core.errors import InputError
 
@@ -61,6 +62,7 @@ _MAKERS = (
     ("parallels", "other"),
 )
 _UNIT = re.compile(r"[A-Za-z0-9:_.@\\-]{1,128}\.(?:service|timer)")
+_TOKEN_COEFFICIENT_MS = 650
 _TIME_ERROR = 5  # what adjtimex returns while the clock is not disciplined
 _TIMEX_BYTES = 512  # more than struct timex has on any machine
 
@@ -71,6 +73,7 @@ def record_facts(
     *,
     free_share: FreeShare | None = None,
     clock: Callable[[], bool | None] | None = None,
+    ask_nic: AskNic | None = None,
 ) -> dict[str, Any]:
     """The facts of the machine whose files lie under a folder.
 
@@ -79,6 +82,7 @@ def record_facts(
         now: when it is recorded; aware of its zone.
         free_share: how full a mounted filesystem is; asked of the running system unless given.
         clock: whether the kernel's clock is disciplined; asked of the running system unless given.
+        ask_nic: what an interface's driver says; asked of the running system unless given.
 
     Returns:
         The document: ``leadline_facts``, ``recorded``, ``guests`` as in an inventory file, and ``unreadable``, what
@@ -97,11 +101,13 @@ def record_facts(
         )
     if tree.is_running:
         free_share, clock = free_share or free_share_pct, clock or kernel_clock
+        ask_nic = ask_nic or ask_driver
     mounted = mounts(tree)
     guest: dict[str, Any] = {"name": _hostname(tree), **_known(_machine(tree)), **_known(_memory(tree))}
     guest |= _known({"sysctl": _sysctl(tree), "module_parameters": _modules(tree)})
     guest |= _known(_time(tree, clock)) | _known(_software(tree))
-    guest |= {"devices": block_devices(tree, mounted, free_share), "nics": _nics(tree)}
+    guest |= _known({"cluster_token_timeout_s": _cluster_token_s(tree)})
+    guest |= {"devices": block_devices(tree, mounted, free_share), "nics": nics(tree, ask_nic)}
     guest["databases"] = databases(tree, mounted)
     return {
         "leadline_facts": FACTS_VERSION,
@@ -240,15 +246,26 @@ def _package_version(tree: Tree, package: str) -> str | None:
     return None
 
 
-def _nics(tree: Tree) -> list[dict[str, Any]]:
-    """Interfaces that have a driver (bridges, tunnels and loopback have none): driver, link, packet size."""
-    found = []
-    for name in tree.names("/sys/class/net"):
-        driver = tree.target(f"/sys/class/net/{name}/device/driver")
-        if driver is not None:
-            state = tree.text(f"/sys/class/net/{name}/operstate")
-            connected = None if state in {None, "unknown"} else state == "up"
-            kind = Path(driver).name.replace("_", "-")
-            mtu = tree.number(f"/sys/class/net/{name}/mtu")
-            found.append(_known({"name": name, "type": kind, "connected": connected, "mtu_bytes": mtu}))
-    return found
+def _cluster_token_s(tree: Tree) -> float | None:
+    """How long corosync waits for a silent node, where its configuration says so; its default is not guessed.
+
+    Source: corosync.conf(5): token in ms; with a list of at least three nodes token_coefficient (650) is added for
+    every node beyond two.
+    """
+    section: list[str] = []
+    told: dict[str, int] = {}
+    node_count = 0
+    for line in tree.lines("/etc/corosync/corosync.conf"):
+        text = line.strip()
+        name, colon, value = (part.strip() for part in text.partition(":"))
+        if text.endswith("{"):
+            section.append(text[:-1].strip())
+            node_count += section == ["nodelist", "node"]
+        elif text == "}" and section:
+            section.pop()
+        elif colon and section == ["totem"] and (number := whole_number(value)) is not None:
+            told[name] = number
+    if "token" not in told:
+        return None
+    beyond = max(node_count - 2, 0)
+    return (told["token"] + beyond * told.get("token_coefficient", _TOKEN_COEFFICIENT_MS)) / 1000.0

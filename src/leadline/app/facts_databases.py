@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from leadline.app.facts_disks import Mount, device_of
+from leadline.app.facts_postgresql import configuration
 from leadline.app.facts_tree import Tree, whole_number
 
 _MIB_BYTES = 1024**2
@@ -25,7 +26,6 @@ _SETTINGS = frozenset(
     wal_writer_delay wal_writer_flush_after work_mem
     """.split()
 )
-_LINE = re.compile(r"^\s*([A-Za-z_]+)\s*(?:=|\s)\s*('(?:[^']|'')*'|[^\s#']+)\s*(?:#.*)?$")
 _VALUE = re.compile(r"[A-Za-z0-9_.+-]{1,40}(?: ?[A-Za-z]{1,3})?")
 _VERSION = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _LIMIT = re.compile(r"^(Max open files|Max locked memory)\s+(\d+|unlimited)\s", re.MULTILINE)
@@ -55,35 +55,20 @@ def databases(tree: Tree, mounted: list[Mount]) -> list[dict[str, Any]]:
 
 
 def _cluster(tree: Tree, mounted: list[Mount], folder: str, name: str, version: str) -> dict[str, Any] | None:
-    text = tree.text(f"{folder}/postgresql.conf")
-    if text is None:
+    found = configuration(tree, folder)
+    if found is None:
         return None
-    given = _assignments(text)
-    for part in tree.names(f"{folder}/conf.d"):
-        if part.endswith(".conf") and not part.startswith("."):
-            given |= _assignments(tree.text(f"{folder}/conf.d/{part}") or "")
-    data = given.get("data_directory", folder)
-    given |= _assignments(tree.text(f"{data}/postgresql.auto.conf") or "")
-    parameters = {key: value for key, value in given.items() if key in _SETTINGS and _VALUE.fullmatch(value)}
+    parameters = {key: value for key, value in found.given.items() if key in _SETTINGS and _VALUE.fullmatch(value)}
     cluster: dict[str, Any] = {"name": name, "engine": "postgresql"}
     if version:
         cluster["version"] = version
-    if parameters:
+    if parameters or found.defaults:
         cluster["parameters"] = parameters
-    wal = tree.target(f"{data}/pg_wal")
-    devices = {"data_device": device_of(tree, mounted, data), "wal_device": wal and device_of(tree, mounted, wal)}
+    if found.defaults:
+        cluster["parameter_defaults"] = found.defaults
+    wal = tree.target(f"{found.data}/pg_wal")
+    devices = {"data_device": device_of(tree, mounted, found.data), "wal_device": wal and device_of(tree, mounted, wal)}
     return cluster | {key: device for key, device in devices.items() if device}
-
-
-def _assignments(text: str) -> dict[str, str]:
-    """Names and values of a postgresql.conf; the last of several counts. Included files are not followed."""
-    found = {}
-    for line in text.splitlines():
-        match = _LINE.match(line)
-        if match is not None:
-            value = match[2]
-            found[match[1].lower()] = value[1:-1].replace("''", "'") if value.startswith("'") else value
-    return found
 
 
 def _servers(tree: Tree) -> list[str]:

@@ -2,7 +2,8 @@
 
 An engine's parameters are one map, ``parameters``, by the engine's own names. Values come from what the engine prints
 or from what a person wrote, so one setting may be the text ``8GB``, the number 1048576 (of 8 KiB pages), or a YAML
-``on``, which arrives as 1.
+``on``, which arrives as 1. What nobody has set may be known too, as a default of the engine's version
+(``parameter_defaults``); what any source says is set wins over it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from leadline.core.disks import Use, behind, whole_disk
 from leadline.core.entities import Entity, Fact, Inventory
@@ -25,6 +26,7 @@ KIB, MIB, GIB = 1024.0, 1024.0**2, 1024.0**3
 
 Judge = Callable[[Entity, str | float], tuple[str, Severity] | None]
 
+_TITLES = {"postgresql": "PostgreSQL"}
 _ON = frozenset({"on", "true", "yes", "y", "t", "1"})
 _OFF = frozenset({"off", "false", "no", "n", "f", "0"})
 _NUMBER = re.compile(r"[+-]?\d{1,18}(?:\.\d{1,18})?")
@@ -44,13 +46,32 @@ def of_engine(inventory: Inventory, *engines: str) -> Iterator[Entity]:
 
 def parameter(inventory: Inventory, database: Entity, name: str) -> str | float | None:
     """The value of an engine's parameter, whatever the case of its name; None when it is not known."""
-    held = inventory.get(database, "parameters")
-    if held is None:
-        return None
+    fact = parameter_fact(inventory, database, name)
+    return None if fact is None else fact.value
+
+
+def parameter_fact(inventory: Inventory, database: Entity, name: str) -> Fact | None:
+    """A parameter with where it was read; that of one nobody has set says that it is a default, and of what version."""
+    for setting in ("parameters", "parameter_defaults"):
+        fact = inventory.fact(database, setting)
+        value = None if fact is None else _entry(fact.value, name)
+        if fact is not None and value is not None:
+            known = value if isinstance(value, (str, int, float)) else str(value)
+            source = fact.source if setting == "parameters" else f"{fact.source}: {_default_of(inventory, database)}"
+            return replace(fact, value=known, source=source)
+    return None
+
+
+def _entry(held: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever a source holds
     found = held.get(name)
-    if found is None:
-        found = next((value for key, value in held.items() if str(key).casefold() == name.casefold()), None)
-    return None if found is None else found if isinstance(found, (str, int, float)) else str(found)
+    return (
+        found if found is not None else next((v for k, v in held.items() if str(k).casefold() == name.casefold()), None)
+    )
+
+
+def _default_of(inventory: Inventory, database: Entity) -> str:
+    engine = str(inventory.get(database, "engine") or database.name)
+    return f"default of {_TITLES.get(engine.casefold(), engine)} {inventory.get(database, 'version') or ''}".rstrip()
 
 
 def by_parameter(context: RuleContext, engine: str, name: str, judge: Judge) -> Iterator[Finding]:
@@ -70,16 +91,17 @@ def finding_of_parameters(
     context: RuleContext, database: Entity, verdict: tuple[str, Severity], values: dict[str, str | float]
 ) -> Finding:
     """A finding of a database whose evidence is some of its parameters, by name."""
-    fact = context.inventory.fact(database, "parameters")
+    facts = {name: parameter_fact(context.inventory, database, name) for name in values}
     evidence = [
         Evidence(
             f"{name} of {database.label()} is {shown(value)}",
             entity=database,
-            source=None if fact is None else fact.source,
+            source=None if (fact := facts[name]) is None else fact.source,
         )
         for name, value in values.items()
     ]
-    guessed = (f"parameters of {database.label()}",) if fact is not None and fact.guessed else ()
+    uncertain = any(fact is not None and fact.guessed for fact in facts.values())
+    guessed = (f"parameters of {database.label()}",) if uncertain else ()
     return context.finding(database, verdict[0], evidence, severity=verdict[1], guessed=guessed)
 
 

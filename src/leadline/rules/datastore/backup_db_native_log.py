@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_settings import flag_of, parameter, shown
+from leadline.core.database_settings import flag_of, parameter_fact, shown
 from leadline.core.entities import Entity
 from leadline.core.finding import Evidence, Finding
 from leadline.core.guest_settings import engine
@@ -59,13 +59,14 @@ def _by_parameters(context: RuleContext, database: Entity) -> Iterator[Finding]:
     """A setting of the engine that rules a log backup out."""
     kind = engine(context.inventory, database)
     name = {"postgresql": "archive_mode", "sqlserver": "recovery_model"}.get(kind, "")
-    value = parameter(context.inventory, database, name)
-    without = flag_of(value) is False if kind == "postgresql" else str(value).casefold() == "simple"
-    if value is not None and without:
-        source = context.inventory.settings(database)["parameters"].source
+    fact = parameter_fact(context.inventory, database, name)
+    if fact is None:
+        return
+    value = fact.value
+    if flag_of(value) is False if kind == "postgresql" else str(value).casefold() == "simple":
         yield context.finding(
             database,
             f"{database.label()} cannot have a log backup: {name} is {shown(value)}",
-            [Evidence(f"{name} of {database.label()} is {shown(value)}", entity=database, source=source)],
+            [Evidence(f"{name} of {database.label()} is {shown(value)}", entity=database, source=fact.source)],
             severity=META.severity.lowered(),
         )
