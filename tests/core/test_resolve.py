@@ -134,3 +134,21 @@ def test_what_stands_under_a_parent_keeps_its_name() -> None:
     device = Entity(EntityKind.DEVICE, NODE, Entity(EntityKind.HOST, "esx02"))
     merged = resolve(Capture.merged([recording(device), known(Entity(EntityKind.DEVICE, "naa.1", HOST), uuid=NODE)]))
     assert entities_of(merged) == {str(device)}
+
+
+def test_a_server_without_a_name_is_the_only_one_with_a_clusters_name() -> None:
+    guest = Entity(EntityKind.GUEST, "db01")
+    named, other = (Entity(EntityKind.DATABASE, name, guest) for name in ("15-main", "15-second"))
+    nameless = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
+    shop = Entity(EntityKind.DATABASE, "shop", UNNAMED_GUEST)
+
+    def known(*entities: Entity) -> Capture:
+        capture = recording(*entities)
+        for entity in entities:
+            capture.inventory.add(entity, "a", engine="postgresql")
+        return capture
+
+    for order in ([known(named), known(nameless, shop)], [known(nameless, shop), known(named)]):
+        assert entities_of(resolve(Capture.merged(order))) == {str(named), "guest:db01/database:shop"}
+    two = resolve(Capture.merged([known(named, other), known(nameless)]))
+    assert "guest:db01/database:postgresql" in entities_of(two)

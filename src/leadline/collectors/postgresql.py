@@ -1,9 +1,9 @@
 """PostgreSQL's cumulative statistics, sampled over time, and its settings.
 
 Collects:
-    ``pg_stat_database``, ``pg_stat_bgwriter``, ``pg_stat_wal`` (14 and newer), ``pg_stat_io`` (16), ``pg_stat_checkpointer``
-    (17) again and again, each as CSV snapshots with a time, and ``pg_settings`` once. Transactions, checkpoints, read
-    and log write latency follow from them (see the importer pg-stat).
+    ``pg_stat_database``, ``pg_stat_bgwriter``, ``pg_stat_wal`` (14 and newer), ``pg_stat_io`` (16) and
+    ``pg_stat_checkpointer`` (17) again and again, each as CSV snapshots with a time, and ``pg_settings`` once.
+    Transactions, checkpoints, read and log write latency follow from them (see the importer pg-stat).
 
 Cost:
     One connection that stays open; a few milliseconds of one backend per sample. Transactions are read-only, statements
@@ -130,7 +130,7 @@ class PostgresqlRecorder:
         """
         for view in list(self._views):
             header = view not in self._headers
-            if self._copy(view, f"select clock_timestamp() as now, * from {view}", header=header):  # noqa: S608 - our names
+            if self._copy(view, f"select clock_timestamp() as now, * from {view}", header=header):
                 self._headers.add(view)
             else:
                 self._views.remove(view)

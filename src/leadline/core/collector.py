@@ -3,9 +3,9 @@
 A collector's docstring carries the headings *Collects, Cost, Late or missing data, Sources*. It only reads; it never
 keeps a secret; what it cannot see for lack of a privilege it leaves out and says.
 
-``collect(access, progress) -> Capture`` asks once, for what there is. ``record(target, folder) -> Recorder`` samples over
-time: each sample is appended to files in a format an importer reads, so that what was recorded is there whatever ends
-the recording.
+``collect(access, progress) -> Capture`` asks once, for what there is. ``record(target, folder) -> Recorder`` samples
+over time: each sample is appended to files in a format an importer reads, so that what was recorded is there whatever
+ends the recording.
 """
 
 from __future__ import annotations

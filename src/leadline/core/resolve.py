@@ -84,8 +84,8 @@ def _servers(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Entity
             servers.setdefault(guest, []).append(Entity(entity.kind, entity.name, guest))
     found: dict[Entity, Entity] = {}
     for entity in nameless:
-        guest = None if entity.parent is None else mapping.get(entity.parent, entity.parent)
-        own = list(dict.fromkeys(servers.get(guest, [])))
+        home = None if entity.parent is None else mapping.get(entity.parent, entity.parent)
+        own = list(dict.fromkeys(servers.get(home, [])))
         if len(own) == 1:
             found[entity] = own[0]
     return found

@@ -29,8 +29,8 @@ def command(
 ) -> None:
     """Record a server's statistics views again and again, without changing anything.
 
-    Every sample is appended to CSV files that `leadline diagnose FOLDER` reads, also while they grow and after Ctrl-C or
-    a crash. A password comes from PGPASSFILE, PGPASSWORD or the DSN and is written nowhere.
+    Every sample is appended to CSV files that `leadline diagnose FOLDER` reads, also while they grow and after Ctrl-C
+    or a crash. A password comes from PGPASSFILE, PGPASSWORD or the DSN and is written nowhere.
     """
     from leadline.app.recording import record
     from leadline.faces.cli.output import print_json, work_progress

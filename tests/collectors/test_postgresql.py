@@ -1,0 +1,141 @@
+"""The PostgreSQL recorder against a real server, made for the test and removed after it."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from leadline.app.importing import import_paths
+from leadline.app.recording import record, recording
+from leadline.collectors.postgresql import masked
+from leadline.core.errors import ToolError, UsageError
+from leadline.core.importer import Request
+from leadline.core.tools import find_program
+from leadline.core.vocabulary import EntityKind
+from leadline.faces.cli.main import build_app
+
+SECRET = "not-to-be-seen-anywhere"
+INITDB, PG_CTL, PGBENCH = (find_program(name) for name in ("initdb", "pg_ctl", "pgbench"))
+pytestmark = [
+    pytest.mark.real,
+    pytest.mark.skipif(INITDB is None or PG_CTL is None or PGBENCH is None, reason="PostgreSQL is not installed"),
+]
+
+
+@dataclass(frozen=True)
+class Server:
+    url: str
+    words: str
+
+
+def _as_postgres(*command: str) -> None:
+    """Run as an ordinary user: PostgreSQL refuses root."""
+    user = {"user": "postgres"} if os.geteuid() == 0 else {}
+    subprocess.run(command, check=True, capture_output=True, timeout=60, cwd="/", **user)  # type: ignore[call-overload]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    base = Path(tmp_path_factory.mktemp("pg"))
+    if os.geteuid() == 0:
+        owner = pwd.getpwnam("postgres")
+        for part in (base, *base.parents[:2]):
+            os.chmod(part, 0o755)  # noqa: PTH101 - pytest keeps its folders to itself
+        os.chown(base, owner.pw_uid, owner.pw_gid)
+    (base / "password").write_text(SECRET)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    data = str(base / "data")
+    _as_postgres(str(INITDB), "-D", data, "-A", "scram-sha-256", f"--pwfile={base / 'password'}", "-U", "postgres")
+    options = f"-p {port} -k {base} -c listen_addresses=127.0.0.1 -c track_io_timing=on -c fsync=off"
+    _as_postgres(str(PG_CTL), "-D", data, "-o", options, "-l", str(base / "log"), "-w", "start")
+    try:
+        yield Server(
+            f"postgresql://postgres:{SECRET}@127.0.0.1:{port}/postgres",
+            f"host=127.0.0.1 port={port} user=postgres password={SECRET} dbname=postgres",
+        )
+    finally:
+        _as_postgres(str(PG_CTL), "-D", data, "-m", "immediate", "stop")
+        shutil.rmtree(base, ignore_errors=True)
+
+
+def pgbench(server: Server, *words: str) -> None:
+    subprocess.run([str(PGBENCH), *words, server.url], check=True, capture_output=True, timeout=60)
+
+
+def test_what_was_recorded_is_what_pgbench_did(server: Server, tmp_path: Path) -> None:
+    pgbench(server, "-i", "-s", "1", "-q")
+    with recording({"postgresql": server.words}, tmp_path, every_s=0.5) as notes:
+        time.sleep(1.0)
+        pgbench(server, "-t", "200", "-c", "2", "-n")
+        time.sleep(1.5)
+    assert notes == []
+    capture = import_paths([tmp_path], Request()).capture
+    (rates,) = [g for g in capture.of("db_tps", EntityKind.DATABASE) if g.entities[0].name == "postgres"]
+    steps = [0.0, *rates.times_ns.astype(float) / 1e9]
+    done = sum(rate * (b - a) for rate, a, b in zip(rates.values[0][1:], steps[1:], steps[2:], strict=False))
+    assert 400 <= done <= 500  # two clients' 200 transactions, and the recorder's own few
+    settings = capture.inventory.of_kind(EntityKind.DATABASE)
+    assert any(capture.inventory.get(entity, "engine") == "postgresql" for entity in settings)
+
+
+@pytest.mark.parametrize("form", ["url", "words"])
+def test_a_password_is_seen_nowhere(server: Server, form: str, tmp_path: Path) -> None:
+    target: str = getattr(server, form)
+    done = CliRunner().invoke(
+        build_app(), ["collect", "postgresql", target, "-o", str(tmp_path / "out"), "--seconds", "1", "--every", "0.5"]
+    )
+    assert done.exit_code == 0, done.output
+    assert "3 samples" in done.output
+    written = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+    assert SECRET not in done.output
+    assert SECRET.encode() not in written
+    assert b"primary_conninfo" not in written
+    with pytest.raises(ToolError) as caught:
+        record("postgresql", target.replace("127.0.0.1", "127.0.0.2"), tmp_path, every_s=1.0, seconds=1.0)
+    assert SECRET not in str(caught.value)
+    assert "host=127.0.0.2" in caught.value.where
+    with pytest.raises(ToolError, match="password authentication failed") as caught:
+        record("postgresql", target.replace(SECRET, "wrong-secret"), tmp_path, every_s=1.0, seconds=1.0)
+    assert "wrong-secret" not in str(caught.value)
+
+
+def test_an_ordinary_user_sees_what_it_may(server: Server, tmp_path: Path) -> None:
+    import psycopg
+
+    with psycopg.connect(server.url, autocommit=True) as connection:
+        connection.execute("create role watcher login password 'w'")
+        connection.execute("revoke select on pg_stat_wal from public")
+    target = server.url.replace(f"postgres:{SECRET}", "watcher:w")
+    done = record("postgresql", target, tmp_path, every_s=0.2, seconds=0.4)
+    assert done.sample_count == 3
+    assert done.notes == ("pg_stat_wal left out: permission denied for view pg_stat_wal",)
+    assert not (tmp_path / "pg_stat_wal.csv").exists()
+    assert (tmp_path / "pg_stat_database.csv").stat().st_size > 0
+
+
+def test_a_source_that_fails_does_not_end_what_runs_beside_it(tmp_path: Path) -> None:
+    with recording({"postgresql": "host=127.0.0.1 port=1"}, tmp_path) as notes:
+        pass
+    assert len(notes) == 1
+    assert notes[0].startswith("postgresql was not recorded: host=127.0.0.1 port=1")
+
+
+def test_mistakes(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="at least one interval"):
+        record("postgresql", "", tmp_path, every_s=5.0, seconds=1.0)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match="a folder to write to"):
+        record("postgresql", "", tmp_path / "file" / "x", every_s=1.0, seconds=1.0)
+    assert masked("host=a hostaddr=1.2.3.4 password=x") == "host=a"
