@@ -7,6 +7,7 @@ import pwd
 import shutil
 import socket
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -45,12 +46,11 @@ def _as_postgres(*command: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    base = Path(tmp_path_factory.mktemp("pg"))
+def server() -> Iterator[Server]:
+    base = Path(tempfile.mkdtemp(prefix="leadline-pg-"))  # pytest keeps its own folders from other users
+    base.chmod(0o755)
     if os.geteuid() == 0:
         owner = pwd.getpwnam("postgres")
-        for part in (base, *base.parents[:2]):
-            os.chmod(part, 0o755)  # noqa: PTH101 - pytest keeps its folders to itself
         os.chown(base, owner.pw_uid, owner.pw_gid)
     (base / "password").write_text(SECRET)
     with socket.socket() as probe:
