@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import cast
 
 from leadline.app.importing import import_paths
+from leadline.app.recording import recording
 from leadline.core.benchmark import Benchmark, Measured, Plan, Step, Target, Tick
 from leadline.core.capture import Capture
 from leadline.core.discovery import load_units
-from leadline.core.errors import LeadlineError, ToolError, UsageError
+from leadline.core.errors import ToolError, UsageError
 from leadline.core.importer import Request
 from leadline.core.run import Round, Run
 from leadline.core.steady import SteadyState, steady_state
@@ -99,11 +100,13 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         talk.phase("preparing", 0.0)
         driver.prepare(made, folder, talk.note)
         own = replace(own, notes=(*own.notes, *_drop_caches(made)))
-        own = _warm_up(driver, made, own, folder, talk)
-        store.save(own, running=True)
-        for number in range(1, made.workload.timing.rounds + 1):
-            own = _round(driver, made, own, folder, number, talk)
+        with recording({"linux": ""}, folder) as notes:
+            own = _warm_up(driver, made, own, folder, talk)
             store.save(own, running=True)
+            for number in range(1, made.workload.timing.rounds + 1):
+                own = _round(driver, made, own, folder, number, talk)
+                store.save(own, running=True)
+        own = replace(own, notes=(*own.notes, *notes))
         state = "done"
     except KeyboardInterrupt:
         state = "interrupted"
@@ -188,9 +191,8 @@ def host_facts() -> dict[str, str]:
 
 
 def capture_of(run_id: str, store: RunStore) -> Capture:
-    """Everything the files of a run hold, as one capture."""
-    found = sorted(path for path in store.files_of(run_id).iterdir() if path.suffix in (".json", ".parquet"))
-    try:
-        return import_paths(found, Request()).capture
-    except LeadlineError:
-        return Capture()
+    """What was recorded during a run: the machine's counters, and the driver's own series and results."""
+    folder = store.files_of(run_id)
+    # A driver's other files (job files, what the tool said) are no recordings.
+    found = [folder / "linux.txt", *sorted(folder.glob("round-*.json"))]
+    return import_paths([path for path in found if path.is_file() and path.stat().st_size], Request()).capture

@@ -2,8 +2,9 @@
 
 Reads:
     A recording of blocks: a line ``# TIME`` (ISO, with zone), then for each file ``## PATH`` and its contents, with
-    ``/proc/pressure/cpu``, ``io``, ``memory``, ``/proc/loadavg`` and ``/proc/meminfo``. Also a copy of one such file
-    alone, and a line of ``uptime``: one sample, at the time the file was last written.
+    ``/proc/pressure/cpu``, ``io``, ``memory``, ``/proc/loadavg``, ``/proc/meminfo``, ``/proc/diskstats``, ``/proc/stat``,
+    ``/proc/vmstat``, ``/proc/net/dev``; ``leadline collect linux`` writes it. Also a copy of one of the first five alone,
+    and a line of ``uptime``: one sample, at the time the file was last written.
 
 Sample:
     .. code-block:: text
@@ -16,13 +17,16 @@ Sample:
 
 Lost:
     Nothing of a recording; the averages over 60 and 300 s and the totals are kept as raw counters. A pressure file
-    alone does not say of which resource it is: the file's name must.
+    alone does not say of which resource it is: the file's name must. Partitions, which are counted with their disk, the
+    loopback interface, and intervals in which a counter fell.
 
 Units:
-    Percent of time over the last 10 s, microseconds since boot (``total``), KiB.
+    Percent of time over the last 10 s, microseconds since boot (``total``), KiB. Counters become rates between two
+    blocks as sysstat computes them; sectors are 512 bytes, pages 4 KiB.
 
 Sources:
-    Linux kernel documentation, accounting/psi; proc_loadavg(5), proc_meminfo(5); uptime(1).
+    Linux kernel documentation, accounting/psi, admin-guide/iostats; proc_loadavg(5), proc_meminfo(5), proc_stat(5);
+    uptime(1); sysstat, iostat.c.
 """
 
 from __future__ import annotations
@@ -38,10 +42,11 @@ import numpy as np
 
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.clock import to_ns
+from leadline.core.entities import Entity
 from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
+from leadline.core.vocabulary import EntityKind, Layer
 from leadline.formats.procfs import (
     LOAD_FIELDS,
     MEMORY_FIELDS,
@@ -50,15 +55,17 @@ from leadline.formats.procfs import (
     parse_memory,
     parse_pressure,
 )
+from leadline.formats.procfs_counters import FIELDS, PATHS, CounterTables, entity_in
+from leadline.formats.sysstat import add_cpu_busy
 from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="Linux pressure and load files",
     layers=(Layer.GUEST,),
-    fields={**PRESSURE_FIELDS, **LOAD_FIELDS, **MEMORY_FIELDS},
+    fields={**PRESSURE_FIELDS, **LOAD_FIELDS, **MEMORY_FIELDS, **FIELDS},
     record=(
-        'while sleep 1; do echo "# $(date --iso-8601=ns)"; for f in /proc/loadavg /proc/pressure/*; '
-        'do echo "## $f"; cat $f; done; done > psi.txt'
+        'while sleep 1; do echo "# $(date --iso-8601=ns)"; '
+        'for f in /proc/loadavg /proc/pressure/* /proc/diskstats /proc/stat /proc/net/dev; do echo "## $f"; cat $f; done; done > psi.txt'
     ),
 )
 
@@ -66,6 +73,8 @@ _TIME = re.compile(r"# ((?:19|20)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:
 _UPTIME = re.compile(
     r"\s*(?:\d\d:\d\d:\d\d )?.*\bup .*load averages?: (\d+[.,]\d+),? (\d+[.,]\d+),? (\d+[.,]\d+)\s*", re.ASCII
 )
+HOSTNAME, RELEASE = "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
+_COPIED = frozenset((*PATHS, HOSTNAME, RELEASE))
 _PRESSURE_LINE = "some avg10="
 _RESOURCES = ("cpu", "io", "memory")
 _READERS: dict[str, Callable[[list[str]], dict[str, float]]] = {
@@ -120,8 +129,33 @@ def read(source: Source, request: Request) -> Capture:
     for sample in samples:
         table.add(sample.time_ns, "", [sample.values.get(name, float("nan")) for name in names])
     times = np.array(table.moments, dtype=np.int64)
-    emit(table, times, Scheme("psi", META.fields, lambda group, item: UNNAMED_GUEST), builder, request)
-    return builder.build(clock_known=zoned)
+    guest = _guest(samples, builder)
+    emit(table, times, Scheme("psi", META.fields, lambda group, item: guest, guest=guest), builder, request)
+    _emit_counters(samples, guest, builder, request)
+    return builder.build(clock_known=zoned, host=None if guest is UNNAMED_GUEST else guest.name)
+
+
+def _guest(samples: list[_Sample], builder: CaptureBuilder) -> Entity:
+    """The guest the recording names, with its kernel."""
+    named = next((sample.copies for sample in samples if HOSTNAME in sample.copies), {})
+    lines = named.get(HOSTNAME)
+    if not lines:
+        return UNNAMED_GUEST
+    guest = Entity(EntityKind.GUEST, lines[0].strip())
+    release = named.get(RELEASE, [""])[0].strip()
+    builder.inventory.add(guest, builder.info.name, os_release=f"Linux {release}" if release else None)
+    return guest
+
+
+def _emit_counters(samples: list[_Sample], guest: Entity, builder: CaptureBuilder, request: Request) -> None:
+    counters = CounterTables()
+    for sample in samples:
+        for path, lines in sample.copies.items():
+            if path in PATHS:
+                counters.add(sample.time_ns, path, lines)
+    for table in counters.tables():
+        scheme = Scheme("procfs", FIELDS, partial(entity_in, guest), derive=add_cpu_busy, guest=guest)
+        emit(table, np.array(table.moments, dtype=np.int64), scheme, builder, request)
 
 
 @dataclass(slots=True)
@@ -130,6 +164,7 @@ class _Sample:
 
     time_ns: int
     values: dict[str, float] = field(default_factory=dict)
+    copies: dict[str, list[str]] = field(default_factory=dict)
 
 
 def _blocks(source: Source, request: Request, builder: CaptureBuilder) -> tuple[list[_Sample], bool]:
@@ -142,10 +177,10 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder) -> tuple[
     for low, high in zip(starts, [*starts[1:], len(lines)], strict=True):
         final = high == len(lines)
         match = _TIME.fullmatch(lines[low])
-        moment, sections = None, dict[str, float]()
+        moment, values, copies = None, dict[str, float](), dict[str, list[str]]()
         try:
             if match is not None:
-                sections = _sections(lines[low + 1 : high])
+                values, copies = _sections(lines[low + 1 : high])
                 moment = datetime.fromisoformat(match[1].replace(",", "."))
         except ValueError:
             moment = None
@@ -155,17 +190,18 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder) -> tuple[
             builder.warn("cut", "the last block is cut and was left out")
             continue
         zoned = zoned and moment.tzinfo is not None
-        samples.append(_Sample(to_ns(moment, request), sections))
-    if not any(sample.values for sample in samples):
+        samples.append(_Sample(to_ns(moment, request), values, copies))
+    if not any(sample.values or sample.copies for sample in samples):
         raise _refused(source, source.name, "no block with values")
     if not zoned and request.timezone is None:
         builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
     return samples, zoned or request.timezone is not None
 
 
-def _sections(lines: list[str]) -> dict[str, float]:
-    """The values of a block; ValueError when a file's contents are not of its form."""
+def _sections(lines: list[str]) -> tuple[dict[str, float], dict[str, list[str]]]:
+    """The values of a block, and copies of counters; ValueError when a file's contents are not of its form."""
     values: dict[str, float] = {}
+    copies: dict[str, list[str]] = {}
     path, contents = "", list[str]()
     for line in [*lines, "## "]:
         if not line.startswith("## "):
@@ -174,8 +210,12 @@ def _sections(lines: list[str]) -> dict[str, float]:
         kept = [each for each in contents if each.strip()]
         if path in _READERS and kept:  # a file the kernel would not let us read leaves no contents
             values |= _READERS[path](kept)
+        elif path in _COPIED and kept:
+            if path in PATHS:
+                CounterTables().add(0, path, kept)  # damage is found here, where a cut block can still be left out
+            copies[path] = kept
         path, contents = line[3:].strip(), []
-    return values
+    return values, copies
 
 
 def _copy(source: Source) -> dict[str, float]:

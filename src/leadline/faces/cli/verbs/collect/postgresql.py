@@ -32,14 +32,6 @@ def command(
     Every sample is appended to CSV files that `leadline diagnose FOLDER` reads, also while they grow and after Ctrl-C
     or a crash. A password comes from PGPASSFILE, PGPASSWORD or the DSN and is written nowhere.
     """
-    from leadline.app.recording import record
-    from leadline.faces.cli.output import print_json, work_progress
+    from leadline.faces.cli.verbs.collect._sampling import sample
 
-    with work_progress("recording", quiet=quiet) as progress:
-        done = record("postgresql", dsn, output, every_s=every, seconds=seconds, progress=progress)
-    for note in done.notes if not quiet else ():
-        typer.echo(f"postgresql: {note}", err=True)
-    if json:
-        print_json("leadline.recording/1", output=str(output), samples=done.sample_count, notes=list(done.notes))
-    else:
-        typer.echo(f"{output}: {done.sample_count} samples; next: leadline diagnose {output}")
+    sample("postgresql", dsn, output, every, seconds, json=json, quiet=quiet)
