@@ -40,13 +40,15 @@ def command(
     from leadline.core.collector import Access
     from leadline.core.discovery import load_unit
     from leadline.core.parquet import save
-    from leadline.faces.cli.output import print_json, work_progress
+    from leadline.faces.cli.output import print_json, say_warnings, work_progress
 
     load_unit("collector", source)  # a wrong name is told before a password is asked for
     access = Access(host, user, _password(user), port, not insecure)
     with work_progress("reading", quiet=quiet) as progress:
         capture = collect(source, access, progress)
     save(capture, output)
+    if not quiet:
+        say_warnings(capture)
     kinds: dict[str, int] = {}
     for entity in capture.inventory.facts:
         kinds[entity.kind.value] = kinds.get(entity.kind.value, 0) + 1
