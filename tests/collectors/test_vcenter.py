@@ -9,6 +9,7 @@ import shutil
 import socket
 import ssl
 import subprocess
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -147,6 +148,20 @@ def test_what_the_simulator_cannot_tell_is_left_out_with_a_warning(capture: Capt
     assert [(own.code, own.message) for own in source.warnings] == [
         ("left-out", "left out: storage policies (vCenter answered MethodNotFound)")
     ]
+
+
+def test_the_verb_says_what_was_left_out(access: Access, tmp_path: Path) -> None:
+    words = ["collect", "vcenter", access.host, "--port", str(access.port), "--insecure", "-u", access.user]
+    done = subprocess.run(
+        [Path(sys.executable).parent / "leadline", *words, "-o", str(tmp_path / "vc.parquet")],
+        env=os.environ | {"LEADLINE_PASSWORD": SECRET},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert f"vcenter:{access.host}: left out: storage policies" in done.stderr
+    assert "virtual-disk" in done.stdout
+    assert SECRET not in done.stdout + done.stderr
 
 
 def test_ids_and_processors_are_told(capture: Capture) -> None:

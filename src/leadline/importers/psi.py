@@ -2,9 +2,9 @@
 
 Reads:
     A recording of blocks: a line ``# TIME`` (ISO, with zone), then for each file ``## PATH`` and its contents, with
-    ``/proc/pressure/cpu``, ``io``, ``memory``, ``/proc/loadavg``, ``/proc/meminfo``, ``/proc/diskstats``, ``/proc/stat``,
-    ``/proc/vmstat``, ``/proc/net/dev``; ``leadline collect linux`` writes it. Also a copy of one of the first five alone,
-    and a line of ``uptime``: one sample, at the time the file was last written.
+    ``/proc/pressure/cpu``, ``io``, ``memory``, ``/proc/loadavg``, ``/proc/meminfo``, ``/proc/diskstats``,
+    ``/proc/stat``, ``/proc/vmstat``, ``/proc/net/dev``; ``leadline collect linux`` writes it. Also a copy of one of the
+    first five alone, and a line of ``uptime``: one sample, at the time the file was last written.
 
 Sample:
     .. code-block:: text
@@ -65,7 +65,8 @@ META = ImporterMeta(
     fields={**PRESSURE_FIELDS, **LOAD_FIELDS, **MEMORY_FIELDS, **FIELDS},
     record=(
         'while sleep 1; do echo "# $(date --iso-8601=ns)"; '
-        'for f in /proc/loadavg /proc/pressure/* /proc/diskstats /proc/stat /proc/net/dev; do echo "## $f"; cat $f; done; done > psi.txt'
+        'for f in /proc/loadavg /proc/pressure/* /proc/diskstats /proc/stat /proc/net/dev; '
+        'do echo "## $f"; cat $f; done; done > psi.txt'
     ),
 )
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.app.importing import Imported, Progress
+    from leadline.core.capture import Capture
 
 WIDTH_MAX = 80
 
@@ -85,13 +86,18 @@ def say_sources(imported: Imported, *, quiet: bool = False) -> None:
     for error in imported.left_out:
         sys.stderr.write(f"left out: {error}\n")
     unrecognised = imported.unrecognised
-    for source in imported.capture.sources:
-        for warning in source.warnings:
-            times = f" ({warning.count}x)" if warning.count > 1 else ""
-            sys.stderr.write(f"{source.name}: {warning.message}{times}\n")
+    say_warnings(imported.capture)
     if unrecognised:
         names = ", ".join(unrecognised[:5]) + (", ..." if len(unrecognised) > 5 else "")
         sys.stderr.write(f"not recognised, left out: {len(unrecognised)} file(s): {names}\n")
+
+
+def say_warnings(capture: Capture) -> None:
+    """On stderr: what was repaired, assumed or left out in each source."""
+    for source in capture.sources:
+        for warning in source.warnings:
+            times = f" ({warning.count}x)" if warning.count > 1 else ""
+            sys.stderr.write(f"{source.name}: {warning.message}{times}\n")
 
 
 @contextmanager

@@ -38,14 +38,14 @@ def command(
     from leadline.app.collecting import collect
     from leadline.core.collector import Access
     from leadline.core.parquet import save
-    from leadline.faces.cli.output import print_json, work_progress
+    from leadline.faces.cli.output import print_json, say_warnings, work_progress
 
     access = Access(host, user, _password(user), port, not insecure)
     with work_progress("reading", quiet=quiet) as progress:
         capture = collect("vcenter", access, progress)
     save(capture, output)
-    for warning in capture.sources[0].warnings if not quiet else ():
-        typer.echo(f"vcenter: {warning.message}", err=True)
+    if not quiet:
+        say_warnings(capture)
     kinds: dict[str, int] = {}
     for entity in capture.inventory.facts:
         kinds[entity.kind.value] = kinds.get(entity.kind.value, 0) + 1
