@@ -52,7 +52,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("postgres", ("--version",), "postgresql", "recording the example incidents"),
     Tool("sysbench", ("--version",), "sysbench", "tests against real sysbench output"),
     Tool("iperf3", ("--version",), "iperf3", "tests against real iperf3 output"),
-    Tool("qemu-storage-daemon", ("--version",), "qemu-system-common", "recording the throttled-disk incident"),
+    Tool("qemu-storage-daemon", ("--version",), "qemu-system-common", "bench protect --nbd; an incident"),
     Tool("nbdfuse", ("--version",), "libnbd-bin", "recording the throttled-disk incident"),
     Tool("debootstrap", ("--version",), "debootstrap", "testing guest optimisation on a real tree"),
     Tool("stress-ng", ("--version",), "stress-ng", "recording the starved-CPU incident"),
