@@ -11,12 +11,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from leadline.app.diagnosing import diagnose
 from leadline.app.importing import import_paths
 from leadline.app.recording import recording
 from leadline.core.benchmark import Benchmark, Measured, Plan, Step, Target, Tick
 from leadline.core.capture import Capture
 from leadline.core.discovery import load_units
-from leadline.core.errors import ToolError, UsageError
+from leadline.core.errors import LeadlineError, ToolError, UsageError
+from leadline.core.finding import Diagnosis
 from leadline.core.importer import Request
 from leadline.core.run import Round, Run
 from leadline.core.steady import SteadyState, steady_state
@@ -196,3 +198,11 @@ def capture_of(run_id: str, store: RunStore) -> Capture:
     # A driver's other files (job files, what the tool said) are no recordings.
     found = [folder / "linux.txt", *sorted(folder.glob("round-*.json"))]
     return import_paths([path for path in found if path.is_file() and path.stat().st_size], Request()).capture
+
+
+def diagnosis_of(run_id: str, store: RunStore) -> Diagnosis | None:
+    """What the rules find in the recording of a run; None when nothing of it can be read."""
+    try:
+        return diagnose(capture_of(run_id, store))
+    except LeadlineError:
+        return None

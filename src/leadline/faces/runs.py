@@ -8,17 +8,22 @@ import numpy as np
 
 from leadline.core.run import PERCENTILES
 from leadline.core.statistics import sparkline
+from leadline.core.vocabulary import Severity
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
     from leadline.app.comparing_runs import RunComparison
+    from leadline.core.finding import Diagnosis
     from leadline.core.run import Pooled, Run
 
 
-def show_run(run: Run) -> None:
-    """A run: what came out, how sure it is, and what to beware of."""
+FINDINGS_SHOWN = 5
+
+
+def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
+    """A run: what came out, how sure it is, what to beware of, and what the machine's counters say of it."""
     out = console()
     wrapped(out, f"{run.name} on {run.target}, {run.tool} {run.tool_version or ''}, {run.started}", f"{run.id}  ")
     if run.state != "done":
@@ -41,6 +46,9 @@ def show_run(run: Run) -> None:
         wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
     for note in run.notes:
         wrapped(out, f"note: {note}", style="yellow")
+    shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
+    for finding in shown[:FINDINGS_SHOWN]:
+        wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ", style="yellow")
 
 
 def _row(part: Pooled) -> list[str]:

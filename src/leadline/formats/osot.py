@@ -21,6 +21,7 @@ from leadline.core.source import decode
 
 BYTES_MAX = 16 * 1024**2  # Judgement: the largest known templates have half a megabyte
 DEPTH_MAX = 64
+_CONDITIONS = ("condition", "conditions", "osreleaseid", "messageonly", "customoptimization")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Step:
         command: the action's command, upper case (ADD, DELETEVALUE, ...); "" when it has none.
         params: parameter -> value, names in lower case.
         selected: whether the template selects it; None when it does not say.
+        conditions: what the template makes it depend on: names of conditions, releases, further actions.
     """
 
     groups: tuple[str, ...]
@@ -43,6 +45,7 @@ class Step:
     command: str
     params: dict[str, str]
     selected: bool | None
+    conditions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,9 @@ def _step(element: ET.Element, groups: tuple[str, ...]) -> Step:
     params = {key.lower(): value for key, value in parts.attrib.items()}
     params |= {_tag(child): (child.text or "").strip() for child in parts if not len(child)}
     selected = _field(element, "defaultselected").lower()
+    conditions = [name for name in _CONDITIONS if _has(element, name) or _has(action, name)]
+    if sum(_tag(child) == "action" for child in element) > 1:
+        conditions.append("a second action")
     return Step(
         groups=groups,
         name=_field(element, "name") or "unnamed",
@@ -127,11 +133,18 @@ def _step(element: ET.Element, groups: tuple[str, ...]) -> Step:
         command=_field(action, "command").upper(),
         params=params,
         selected={"true": True, "1": True, "false": False, "0": False}.get(selected),
+        conditions=tuple(conditions),
     )
 
 
 def _tag(element: ET.Element) -> str:
     return str(element.tag).rpartition("}")[2].lower()
+
+
+def _has(element: ET.Element, name: str) -> bool:
+    """Whether it says something under a name, as an attribute or a child element that is not empty."""
+    held = any(_tag(child) == name and (len(child) or (child.text or "").strip()) for child in element)
+    return held or any(key.lower() == name and value.strip() for key, value in element.attrib.items())
 
 
 def _field(element: ET.Element, name: str) -> str:

@@ -65,7 +65,7 @@ META = ImporterMeta(
     fields={**PRESSURE_FIELDS, **LOAD_FIELDS, **MEMORY_FIELDS, **FIELDS},
     record=(
         'while sleep 1; do echo "# $(date --iso-8601=ns)"; '
-        'for f in /proc/loadavg /proc/pressure/* /proc/diskstats /proc/stat /proc/net/dev; '
+        "for f in /proc/loadavg /proc/pressure/* /proc/diskstats /proc/stat /proc/net/dev; "
         'do echo "## $f"; cat $f; done; done > psi.txt'
     ),
 )

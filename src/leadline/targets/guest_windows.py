@@ -6,8 +6,9 @@ Changes:
     and receive side scaling of vmxnet3 adapters; no command line of a template is ever taken over.
 
 Undo:
-    Before the first change the script writes what each place held to a journal in ``%ProgramData%\Leadline``; run with
-    ``-Revert`` it puts that back and removes values and keys that were not there.
+    Before the first change the script writes what each place held to a journal beside itself; run with ``-Revert`` it
+    puts that back and removes values and keys that were not there. A delayed automatic start comes back as automatic;
+    empty parent keys that were made stay.
 
 Unsafe ranges:
     Not tested on Windows: only the script's syntax is checked. Try it on a copy of the guest. Steps of a foreign
@@ -22,6 +23,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from importlib import resources
+from itertools import groupby
 from typing import Any
 
 import yaml
@@ -30,13 +32,8 @@ from leadline.core.errors import UsageError
 from leadline.formats.osot import Step, Template
 
 KINDS = ("registry", "remove-value", "service", "task", "power-plan", "rss")
-_QUOTES = re.compile("(['\u2018\u2019\u201a\u201b])")  # all of these end a single-quoted string of PowerShell
-_HIVES = {
-    "HKLM": "HKLM:",
-    "HKEY_LOCAL_MACHINE": "HKLM:",
-    "HKCU": "HKCU:",
-    "HKEY_CURRENT_USER": "HKCU:",
-}
+_WILDCARDS = frozenset("*?[]`")
+_HIVES = {"HKLM": "HKLM:", "HKEY_LOCAL_MACHINE": "HKLM:"}
 _TYPES = {
     "REG_SZ": "String",
     "REG_EXPAND_SZ": "ExpandString",
@@ -115,7 +112,7 @@ def items_of(template: Template) -> tuple[list[WindowsItem], list[Untaken]]:
     items: list[WindowsItem] = []
     left: list[Untaken] = []
     for number, step in enumerate(template.steps, start=1):
-        made = _translated(step)
+        made = _refusal(step) or _translated(step)
         if isinstance(made, str):
             left.append(Untaken(step, made))
             continue
@@ -131,6 +128,16 @@ def items_of(template: Template) -> tuple[list[WindowsItem], list[Untaken]]:
             )
         )
     return items, left
+
+
+def _refusal(step: Step) -> str | None:
+    """Why a step is left whatever it does."""
+    if step.conditions:
+        return f"it depends on {', '.join(step.conditions)}"
+    named = (step.params.get(key, "") for key in ("keyname", "valuename", "servicename", "taskname"))
+    if any(_WILDCARDS & set(name) for name in named):
+        return "a name with a wildcard, which could mean more than the journal holds"
+    return None
 
 
 def _translated(step: Step) -> dict[str, Any] | str:
@@ -159,7 +166,7 @@ def _registry(step: Step) -> dict[str, Any] | str:
     hive, _, key = step.params.get("keyname", "").partition("\\")
     root = _HIVES.get(hive.upper())
     if root is None or not key:
-        return f"a key under {hive or 'nothing'}: only HKLM and HKCU are taken"
+        return f"a key under {hive or 'nothing'}: only HKLM is taken, which is the same for every user"
     name = step.params.get("valuename", "")
     name = "(default)" if name.lower() in ("", "(default)") else name
     place = {"path": f"{root}\\{key}", "name": name}
@@ -213,12 +220,27 @@ def chosen(items: list[WindowsItem], take: list[str], leave: list[str]) -> list[
 
 
 def quoted(text: str) -> str:
-    """Text as a single-quoted string of PowerShell, in which nothing is expanded.
+    """Text as an expression of PowerShell: single-quoted ASCII, in which nothing is expanded, and numbers for the rest.
+
+    Some quotation marks beyond ASCII end a single-quoted string, and which bytes are one depends on the code page the
+    script is read in; numbers mean the same everywhere.
 
     >>> quoted("it's")
     "'it''s'"
+    >>> quoted("a\u2019")
+    "('a' + [char]0x2019)"
     """
-    return "'" + _QUOTES.sub(r"\1\1", text) + "'"
+    written = []
+    for plain, run in groupby(text, lambda character: " " <= character <= "~"):
+        part = "".join(run)
+        if plain:
+            written.append(f"""'{part.replace("'", "''")}'""")
+        else:
+            units = part.encode("utf-16-be", "surrogatepass")
+            written += [f"[char]0x{units[at : at + 2].hex()}" for at in range(0, len(units), 2)]
+    if not written or written[0].startswith("["):
+        written.insert(0, "''")  # a sum that begins with a string is a string
+    return written[0] if len(written) == 1 else f"({' + '.join(written)})"
 
 
 def script(name: str, items: list[WindowsItem]) -> str:

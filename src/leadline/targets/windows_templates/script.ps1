@@ -10,7 +10,7 @@
 param(
     [switch]$Apply,
     [switch]$Revert,
-    [string]$Journal = (Join-Path (Join-Path $env:ProgramData 'Leadline') @@JOURNAL@@)
+    [string]$Journal = (Join-Path $PSScriptRoot @@JOURNAL@@)
 )
 Set-StrictMode -Version 3.0
 $ErrorActionPreference = 'Stop'
@@ -88,7 +88,7 @@ function Test-Wanted($Item, $Held) {
 
 function Set-Start([string]$Name, [string]$Start) {
     Set-Service -Name $Name -StartupType $Start
-    if ($Start -eq 'Disabled') { Stop-Service -Name $Name -Force -ErrorAction SilentlyContinue }
+    if ($Start -eq 'Disabled') { Stop-Service -Name $Name -ErrorAction SilentlyContinue }
 }
 
 function Set-TaskState([string]$Name, [string]$State) {
@@ -154,7 +154,7 @@ if ($Apply -and $Revert) { throw 'Choose -Apply or -Revert, not both.' }
 
 if ($Revert) {
     if (-not (Test-Path -LiteralPath $Journal)) { throw "No journal: $Journal" }
-    $entries = @(Get-Content -LiteralPath $Journal -Raw -Encoding UTF8 | ConvertFrom-Json)
+    $entries = @((Get-Content -LiteralPath $Journal -Raw -Encoding UTF8 | ConvertFrom-Json).Entries)
     [array]::Reverse($entries)
     foreach ($entry in $entries) {
         Restore-Held $entry
@@ -177,8 +177,7 @@ if ($changes.Count -eq 0) { Write-Output 'Nothing to change.'; return }
 if (-not $Apply) { Write-Output 'Nothing was changed; run with -Apply to do so.'; return }
 if (Test-Path -LiteralPath $Journal) { throw "There is a journal already; run with -Revert first: $Journal" }
 
-New-Item -ItemType Directory -Force -Path (Split-Path -Parent $Journal) | Out-Null
-ConvertTo-Json -InputObject @($changes) -Depth 8 | Set-Content -LiteralPath $Journal -Encoding UTF8
+ConvertTo-Json -InputObject @{ Entries = @($changes) } -Depth 8 | Set-Content -LiteralPath $Journal -Encoding UTF8
 foreach ($change in $changes) {
     $item = $Items | Where-Object { $_.Id -eq $change.Id }
     Set-Wanted $item

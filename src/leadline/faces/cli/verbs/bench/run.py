@@ -49,7 +49,7 @@ def command(
     The plan is printed first. What is made is removed again, also after Ctrl-C; what was measured until then is kept:
     see `leadline runs`.
     """
-    from leadline.app.benching import plan, run
+    from leadline.app.benching import diagnosis_of, plan, run
     from leadline.core.benchmark import Target
     from leadline.core.errors import UsageError
     from leadline.core.workload import find_workload
@@ -74,7 +74,7 @@ def command(
     if json:
         print_json("leadline.run/1", run=document(done), files=str(store.files_of(done.id)))
     else:
-        show_run(done)
+        show_run(done, diagnosis_of(done.id, store))
 
 
 def _changed(

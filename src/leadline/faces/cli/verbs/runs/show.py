@@ -19,6 +19,7 @@ def command(
     run: Annotated[str, typer.Argument(help="Its id, enough of it, a baseline's name, or last.")], *, json: Json = False
 ) -> None:
     """Show what a run measured, how sure that is, and what to beware of."""
+    from leadline.app.benching import diagnosis_of
     from leadline.faces.cli.output import print_json
     from leadline.faces.runs import show_run
     from leadline.stores.runs import RunStore, document
@@ -28,4 +29,4 @@ def command(
     if json:
         print_json("leadline.run/1", run=document(found), files=str(store.files_of(found.id)))
     else:
-        show_run(found)
+        show_run(found, diagnosis_of(found.id, store))
