@@ -48,7 +48,8 @@ META = BenchmarkMeta(program="fio", kind="io")
 
 ALIGN = 1024**2
 LATE_S = 30.0  # Judgement: how long fio may take to end and write its report after its time is over
-_SPECIAL = {"nbd": "nbd", "rbd": "rbd", "dax": "dev-dax", "pmem": "libpmem"}
+_SPECIAL = {"nbd": "nbd", "nbd+unix": "nbd", "rbd": "rbd", "dax": "dev-dax", "pmem": "libpmem"}
+_ARRIVALS = {"poisson": "poisson", "even": "linear"}
 _FAILED = "fio failed"
 
 
@@ -225,7 +226,7 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
         each = [
             max(round(rate / jobs), 1) if rate > 0 else 0 for rate in (stream.rate_iops.read, stream.rate_iops.write)
         ]
-        options |= {"rate_iops": ",".join(map(str, each)), "rate_process": "poisson"}
+        options |= {"rate_iops": ",".join(map(str, each)), "rate_process": _ARRIVALS[stream.arrivals]}
     if stream.burst is not None:
         options |= {"thinktime": f"{stream.burst.off_s}s", "thinktime_iotime": f"{stream.burst.on_s}s"}
     elif stream.think_time_s:
@@ -251,7 +252,7 @@ def _engine(plan: Plan, place: Place) -> str:
 
 def _name_option(place: Place) -> str:
     scheme, mark, rest = place.path.partition("://")
-    if scheme == "nbd":
+    if scheme.startswith("nbd"):
         return f"--uri={place.path}"
     if scheme == "rbd":
         return f"--rbdname={rest}"

@@ -46,7 +46,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("sadf", ("-V",), "sysstat", "reading binary sar files (sa*)"),
     Tool("iostat", ("-V",), "sysstat", "recording the example incidents"),
     Tool("vmstat", ("-V",), "procps", "recording the example incidents"),
-    Tool("fio", ("--version",), "fio", "tests against real fio output"),
+    Tool("fio", ("--version",), "fio", "loading disks (leadline bench, leadline probe)"),
     Tool("ioping", ("-v",), "ioping", "tests against real ioping output"),
     Tool("pgbench", ("--version",), "postgresql-contrib", "recording the example incidents"),
     Tool("postgres", ("--version",), "postgresql", "recording the example incidents"),

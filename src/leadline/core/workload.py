@@ -92,6 +92,7 @@ class Stream(BaseModel):
     oio: Annotated[int, Field(ge=1, le=65536)] = 1
     jobs: Annotated[int, Field(ge=1, le=1024)] = 1
     rate_iops: Rates | None = None
+    arrivals: Literal["poisson", "even"] = "poisson"
     burst: Burst | None = None
     think_time_s: Seconds = 0.0
     working_set: Size | None = None

@@ -14,7 +14,7 @@ Examples:
 
   leadline collect linux -o guest --seconds 2 --every 1
 
-  leadline collect linux -o guest --seconds 600 && leadline diagnose guest
+  leadline diagnose guest
 """
 
 

@@ -1,0 +1,258 @@
+"""Use case: is it the disk? Watch the real workload, then pulse the disk with known load, and judge both together."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.app.benching import Talk, driver_of
+from leadline.app.diagnosing import diagnose
+from leadline.app.importing import import_paths
+from leadline.app.recording import recording
+from leadline.core.benchmark import Benchmark, Plan, Step, Target, Tick
+from leadline.core.capture import Capture
+from leadline.core.errors import InputError, LeadlineError, ToolError
+from leadline.core.finding import Diagnosis
+from leadline.core.importer import Request
+from leadline.core.probe import TRUE_LOAD_SHARE, Observed, ProbeVerdict, Pulse, judge
+from leadline.core.run import pool
+from leadline.core.vocabulary import EntityKind
+from leadline.core.workload import Workload
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+READ_PCT_UNKNOWN = 70.0
+PAUSE_S = 2.0  # so that pulses show as humps on the time line
+OUTSTANDING = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePlan:
+    """What a probe will do, before anything is touched."""
+
+    target: str
+    folder: Path
+    observe_s: float
+    pulse_s: float
+    limit: float | None
+    outstanding: int
+    load: Plan | None  # None: only observe
+
+
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What a probe found; ``verdict`` is None when it only observed."""
+
+    observed: Observed | None
+    pulses: tuple[Pulse, ...]
+    verdict: ProbeVerdict | None
+    diagnosis: Diagnosis | None
+    read_pct: float
+    notes: tuple[str, ...]
+
+
+def plan(
+    target: Target, folder: Path, *, seconds: tuple[float, float], limit: float | None, size: str, outstanding: int
+) -> ProbePlan:
+    """What a probe of a target will do; ``seconds`` are of the observation and of one pulse; a pulse of 0 s is none.
+
+    Raises:
+        UsageError: the target may not be used.
+        ToolError: there is not enough space.
+    """
+    load = None
+    if seconds[1] > 0:
+        workload = _workload(outstanding, READ_PCT_UNKNOWN, None, size)
+        load = driver_of(workload)[1].plan(workload, target)
+    return ProbePlan(target.name, folder, seconds[0], seconds[1], limit, outstanding, load)
+
+
+def _workload(outstanding: int, read_pct: float, rate: float | None, size: str) -> Workload:
+    stream: dict[str, object] = {"name": "probe", "block": "8k", "read_pct": read_pct, "oio": outstanding}
+    if rate is not None:
+        stream |= {"rate_iops": rate, "arrivals": "even"}
+    return Workload.model_validate({"name": "probe", "io": [stream], "io_settings": {"working_set": size}})
+
+
+def probe(made: ProbePlan, talk: Talk, ready: Callable[[], None]) -> Probed:
+    """Observe, wait until the workload is off (``ready`` returns), pulse, judge.
+
+    Raises:
+        ToolError: the load tool fails.
+        KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
+    """
+    made.folder.mkdir(parents=True, exist_ok=True)
+    rounds = [made.folder / name for name in ("round-1", "round-2")]
+    observed, notes = None, []
+    read_pct = READ_PCT_UNKNOWN
+    if made.observe_s > 0:
+        talk.phase("round 1: watching the workload", made.observe_s)
+        rounds[0].mkdir(exist_ok=True)
+        with recording({"linux": ""}, rounds[0]) as said:
+            time.sleep(made.observe_s)
+        notes += said
+        capture = import_paths([rounds[0]], Request()).capture
+        observed = observe(capture, made.target)
+        read_pct = _read_pct(capture, observed.disk) if observed is not None else read_pct
+    verdict, pulses = None, []
+    if made.load is not None:
+        ready()
+        rounds[1].mkdir(exist_ok=True)
+        with recording({"linux": ""}, rounds[1]) as said:
+            pulses = _pulses(made, made.load, read_pct, rounds[1], talk)
+        notes += said
+        hard, gentle, *rest = pulses
+        verdict = judge(observed, gentle, rest[0] if rest else None, hard, made.limit)
+    return Probed(observed, tuple(pulses), verdict, diagnosis_of(made.folder), read_pct, tuple(notes))
+
+
+def diagnosis_of(folder: Path) -> Diagnosis | None:
+    """What the rules say of everything a probe recorded, both rounds on one time line."""
+    try:
+        return diagnose(import_paths(_recordings(folder), Request()).capture)
+    except LeadlineError:
+        return None
+
+
+def _recordings(folder: Path) -> list[Path]:
+    return sorted([*folder.glob("round-*/linux.txt"), *folder.glob("round-2/*.json")])
+
+
+def _pulses(made: ProbePlan, load: Plan, read_pct: float, folder: Path, talk: Talk) -> list[Pulse]:
+    """As hard as possible, then at a share of the ceiling, then at the provisioned limit."""
+    driver = driver_of(load.workload)[1]
+    size = str(load.workload.io_settings.working_set)
+    try:
+        talk.phase("preparing", 0.0)
+        driver.prepare(load, folder, talk.note)
+        found = [_pulse(driver, load, (made, read_pct, None, size), folder, talk)]
+        ceiling = found[0].per_s if made.limit is None else min(found[0].per_s, made.limit)
+        for rate in (TRUE_LOAD_SHARE * ceiling, made.limit):
+            if rate is not None:
+                time.sleep(PAUSE_S)
+                found.append(_pulse(driver, load, (made, read_pct, rate, size), folder, talk))
+        return found
+    finally:
+        driver.clean(load)
+
+
+def _pulse(
+    driver: Benchmark, load: Plan, how: tuple[ProbePlan, float, float | None, str], folder: Path, talk: Talk
+) -> Pulse:
+    made, read_pct, rate, size = how
+    name = "as hard as possible" if rate is None else f"{rate:,.0f} per second"
+    talk.phase(f"round 2: {name}", made.pulse_s)
+    workload = _workload(made.outstanding, read_pct, rate, size)
+    label = "hard" if rate is None else f"rate-{rate:.0f}"
+
+    def watch(tick: Tick) -> bool:
+        talk.tick(tick)
+        return True
+
+    measured = driver.measure(replace(load, workload=workload), Step(label, made.pulse_s, 1), folder, watch)
+    results = import_paths(list(measured.files), Request(metrics=frozenset())).capture.results
+    operations = [o for result in results for o in result.operations if o.name in ("read", "write")]
+    if not operations or not measured.ticks:
+        raise ToolError(
+            str(measured.files[0]), found="no result", expected="a pulse of some seconds", advice="Try longer pulses."
+        )
+    whole = pool("probe", operations)
+    per_s = sum(o.per_s for o in operations)
+    seconds = np.array([tick.per_s for tick in measured.ticks])
+    p99 = float("nan") if whole.histogram is None else whole.histogram.quantile(0.99)
+    cv = 100.0 * float(seconds.std()) / float(seconds.mean()) if seconds.mean() > 0 else float("nan")
+    return Pulse(rate, per_s, whole.mean_ms, p99, cv, made.outstanding)
+
+
+def observe(capture: Capture, target: str | None) -> Observed | None:
+    """What a recording says of the disk behind a target, or of the busiest one; None when no disk was recorded."""
+    wanted = None if target is None else block_device_of(target)
+    best: tuple[float, str] | None = None
+    for group in capture.of("disk_reads_per_s", EntityKind.BLOCK_DEVICE):
+        for row, entity in enumerate(group.entities):
+            total = float(
+                np.nanmean(group.values[row] + _row(capture, "disk_writes_per_s", entity.name, len(group.times_ns)))
+            )
+            if np.isfinite(total) and (entity.name == wanted or (wanted is None and (best is None or total > best[0]))):
+                best = (total, entity.name)
+    if best is None:
+        return None if wanted is None else observe(capture, None)
+    return _observed(capture, best[1])
+
+
+def _observed(capture: Capture, disk: str) -> Observed:
+    reads, writes = (_row(capture, f"disk_{way}_per_s", disk) for way in ("reads", "writes"))
+    waits = [_row(capture, f"guest_disk_await_ms_{way}", disk) for way in ("read", "write")]
+    rate = np.nan_to_num(reads) + np.nan_to_num(writes)
+    # Requests of both directions together: an await without requests is not measured and weighs nothing.
+    spent = sum(np.nan_to_num(wait) * np.nan_to_num(part) for wait, part in zip(waits, (reads, writes), strict=True))
+    busy = rate > 0
+    waited = np.divide(spent, rate, out=np.full(len(rate), np.nan), where=busy)
+    mean = float(np.sum(spent) / np.sum(rate)) if busy.any() else float("nan")
+    p95 = float(np.nanquantile(waited, 0.95)) if busy.any() else float("nan")
+    return Observed(disk, float(np.quantile(rate, 0.95)), float(rate.max()), mean, p95)
+
+
+def _row(capture: Capture, metric: str, disk: str, length: int | None = None) -> Floats:
+    """The samples of a metric of a disk by name."""
+    for group in capture.of(metric, EntityKind.BLOCK_DEVICE):
+        for row, entity in enumerate(group.entities):
+            if entity.name == disk and (length is None or len(group.times_ns) == length):
+                found: Floats = group.values[row].astype(np.float64)
+                return found
+    return np.full(length or 1, np.nan)
+
+
+def _read_pct(capture: Capture, disk: str) -> float:
+    reads, writes = (float(np.nansum(_row(capture, f"disk_{way}_per_s", disk))) for way in ("reads", "writes"))
+    return READ_PCT_UNKNOWN if reads + writes <= 0 else round(100.0 * reads / (reads + writes))
+
+
+def block_device_of(target: str) -> str | None:
+    """The kernel's name of the whole disk a path lies on; None when it lies on none that is known."""
+    try:
+        held = Path(target).stat()
+    except OSError:
+        return None
+    number = held.st_rdev if Path(target).is_block_device() else held.st_dev
+    link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
+    if not link.exists():
+        return None
+    path = link.resolve()
+    return path.parent.name if (path / "partition").exists() else path.name
+
+
+def judge_recordings(quiet: Path, pulsed: Path, limit: float | None) -> tuple[Observed, Observed, str]:
+    """Offline: the workload's recording beside one made while pulses ran; what of the ceiling was used.
+
+    Raises:
+        InputError: a recording has no disk.
+    """
+    found = []
+    for path in (quiet, pulsed):
+        observed = observe(import_paths([path], Request()).capture, None)
+        if observed is None:
+            raise InputError(
+                str(path),
+                found="no disk",
+                expected="a recording of iostat -x",
+                advice="Record it: iostat -x -t -o JSON 1",
+            )
+        found.append(observed)
+    used, most = found
+    ceiling = most.iops_max if limit is None else max(limit, most.iops_max)
+    share = used.iops_p95 / ceiling if ceiling > 0 else float("nan")
+    sentence = (
+        f"The workload used {used.iops_p95:,.0f} (p95) of {ceiling:,.0f} IOPS the disk is known to do ({share:.0%}) at "
+        f"{used.await_ms:.3g} ms; under the pulses it did {most.iops_max:,.0f} IOPS at {most.await_ms:.3g} ms."
+    )
+    return used, most, sentence
