@@ -39,6 +39,12 @@ impl Dispersion {
         self.window_ns
     }
 
+    /// How many whole windows have passed.
+    #[must_use]
+    pub fn windows(&self) -> u64 {
+        self.index
+    }
+
     /// Counts an event.
     #[inline]
     pub fn record(&mut self, time_ns: u64) {
