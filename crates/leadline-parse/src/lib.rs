@@ -3,3 +3,4 @@
 pub mod error;
 pub mod iostat;
 pub mod pdh;
+pub mod trace;

@@ -3,6 +3,7 @@
 mod errors;
 mod iostat;
 mod pdh;
+mod trace;
 
 use pyo3::prelude::*;
 
@@ -12,5 +13,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     iostat::register(module)?;
     pdh::register(module)?;
+    trace::register(module)?;
     Ok(())
 }

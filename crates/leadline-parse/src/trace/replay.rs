@@ -1,0 +1,170 @@
+//! What fio replays: iologs of version 3, one per lane.
+//!
+//! fio issues an iolog's requests one after another in one thread, and waits between them by sleeping, so a request
+//! that takes longer than the gap to the next delays it. The trace is dealt out to lanes in turn, each a job of its own
+//! with one request at a time: a lane's gap is as many times longer as there are lanes, and delays vanish unless the
+//! target is slower than that. Offsets beyond the target's size are folded back into it, aligned to 4 KiB.
+//! Source: `iolog_delay` and `delay_since_ttime` of fio's iolog.c; a time of 0 means "no time yet" there, so ours
+//! begin at 1.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use super::profile::DiskProfile;
+use super::run::{Progress, drive};
+use super::{Kind, Note, Record};
+use crate::error::ParseError;
+
+const SECTOR_BYTES: u64 = 512;
+const ALIGN: u64 = 4096;
+
+/// What to write and where.
+#[derive(Clone, Debug)]
+pub struct Lanes {
+    /// Files to write, one per lane; at least one.
+    pub paths: Vec<PathBuf>,
+    /// Index of the disk.
+    pub disk: u16,
+    /// The name of the target in the iologs.
+    pub target: String,
+    /// Size of the target.
+    pub target_bytes: u64,
+    /// Smallest unit the target takes.
+    pub unit_bytes: u64,
+    /// Requests issued this long after the first and later are left out; all are taken when None.
+    pub duration_ns: Option<u64>,
+}
+
+/// What was written.
+pub struct Replay {
+    /// The requests as written, characterised; times are cut to milliseconds when asked for.
+    pub profile: DiskProfile,
+    /// Requests that were moved, since the target is smaller than the disk.
+    pub folded: u64,
+    /// Requests whose offset or length was made a multiple of the unit.
+    pub aligned: u64,
+    /// What was repaired or left out while reading.
+    pub notes: Vec<Note>,
+}
+
+/// Writes the lanes; None when `progress` said stop.
+///
+/// # Errors
+/// The trace cannot be read, or a lane cannot be written.
+pub fn write_lanes(
+    files: &[(PathBuf, String)],
+    lanes: &Lanes,
+    sample_keys: usize,
+    progress: &mut Progress<'_>,
+) -> Result<Option<Replay>, ParseError> {
+    let mut writers = Vec::with_capacity(lanes.paths.len());
+    for path in &lanes.paths {
+        let file = File::create(path).map_err(|error| failed(path, &error))?;
+        let mut writer = BufWriter::new(file);
+        let target = &lanes.target;
+        write!(
+            writer,
+            "fio version 3 iolog\n1 {target} add\n1 {target} open\n"
+        )
+        .map_err(|error| failed(path, &error))?;
+        writers.push(writer);
+    }
+    let mut made = Replay {
+        profile: DiskProfile::new(sample_keys),
+        folded: 0,
+        aligned: 0,
+        notes: Vec::new(),
+    };
+    let mut dealer = Dealer {
+        first_ns: None,
+        next: 0,
+        line: String::new(),
+    };
+    let mut sink = |records: &[Record]| {
+        for record in records.iter().filter(|record| record.disk == lanes.disk) {
+            dealer.deal(record, lanes, &mut writers, &mut made)?;
+        }
+        Ok(())
+    };
+    let Some(ending) = drive(files, progress, &mut sink)? else {
+        return Ok(None);
+    };
+    for (writer, path) in writers.iter_mut().zip(&lanes.paths) {
+        writer.flush().map_err(|error| failed(path, &error))?;
+    }
+    made.notes = ending.notes;
+    made.profile.finish();
+    Ok(Some(made))
+}
+
+fn failed(path: &std::path::Path, error: &std::io::Error) -> ParseError {
+    ParseError::from_io(&path.display().to_string(), "write", error)
+}
+
+struct Dealer {
+    first_ns: Option<u64>,
+    next: usize,
+    line: String,
+}
+
+impl Dealer {
+    fn deal(
+        &mut self,
+        record: &Record,
+        lanes: &Lanes,
+        writers: &mut [BufWriter<File>],
+        made: &mut Replay,
+    ) -> Result<(), ParseError> {
+        let first = *self.first_ns.get_or_insert(record.time_ns);
+        let since = record.time_ns - first;
+        if lanes.duration_ns.is_some_and(|longest| since >= longest) {
+            return Ok(());
+        }
+        let Some((offset, bytes)) = fit(record, lanes, made) else {
+            return Ok(());
+        };
+        let action = if record.kind == Kind::Read {
+            "read"
+        } else {
+            "write"
+        };
+        self.line.clear();
+        let _ = writeln!(
+            self.line,
+            "{} {} {action} {offset} {bytes}",
+            since / 1000 + 1,
+            lanes.target
+        );
+        if let Some(writer) = writers.get_mut(self.next) {
+            writer
+                .write_all(self.line.as_bytes())
+                .map_err(|error| failed(&lanes.paths[self.next], &error))?;
+        }
+        self.next = (self.next + 1) % lanes.paths.len().max(1);
+        // fio's log tells times to a millisecond; what it is compared with is told no finer.
+        let time_ns = since / 1_000_000 * 1_000_000;
+        made.profile.take(&Record {
+            time_ns,
+            offset,
+            bytes,
+            ..*record
+        });
+        Ok(())
+    }
+}
+
+/// Offset and length on the target.
+fn fit(record: &Record, lanes: &Lanes, made: &mut Replay) -> Option<(u64, u32)> {
+    let unit = lanes.unit_bytes.max(SECTOR_BYTES);
+    let bytes = u64::from(record.bytes).div_ceil(unit) * unit;
+    let mut offset = record.offset / unit * unit;
+    made.aligned += u64::from(offset != record.offset || bytes != u64::from(record.bytes));
+    let room = lanes.target_bytes.checked_sub(bytes)?;
+    if offset > room {
+        made.folded += 1;
+        offset = (offset % (room + 1)) / ALIGN.max(unit) * ALIGN.max(unit);
+    }
+    Some((offset, u32::try_from(bytes).ok()?))
+}
