@@ -41,3 +41,27 @@ def test_progress_names_every_file(tmp_path: Path) -> None:
     told: list[tuple[int, int, str]] = []
     import_paths([tmp_path], progress=lambda *step: told.append(step))
     assert told == [(0, 2, f"{tmp_path}/a.tsv"), (1, 2, f"{tmp_path}/b.tsv"), (2, 2, "")]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (b"", "is empty"),
+        (b" \n\n", "holds nothing but blanks"),
+        (b"\nhello there\nsecond line\n", "begins with 'hello there'"),
+        ("привет\n".encode("cp1251"), "begins with 'привет'"),
+        ("привет\n".encode("utf-16"), "begins with 'привет'"),
+        (b"\x1b[1mbold\x1b[0m", r"begins with '\x1b[1mbold\x1b[0m'"),
+        (
+            b"\x7fELF\x02\x01\x01" + bytes(9) + "Рa".encode(),
+            "begins with the bytes 7f 45 4c 46 02 01 01 00 00 00 00 00 00 00 00 00, which are no text",
+        ),
+        (b"\x89PNG\r\n\x1a\n", "begins with the bytes 89 50 4e 47 0d 0a 1a 0a, which are no text"),
+    ],
+)
+def test_what_a_file_that_is_not_recognised_begins_with(tmp_path: Path, content: bytes, found: str) -> None:
+    path = tmp_path / "thing"
+    path.write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        import_paths([path])
+    assert caught.value.found == found

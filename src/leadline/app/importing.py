@@ -101,11 +101,9 @@ def import_paths(
 
 def not_recognised(source: Source, importers: dict[str, ModuleType]) -> InputError:
     """The error for a file nobody can read, saying what it looks like."""
-    shown = source.head_text.strip().splitlines()[:1]
-    found = f"begins with {shown[0][:40]!r}" if shown else "is empty"
     return InputError(
         source.name,
-        found=found,
+        found=source.beginning(),
         expected=f"a recording of one of {len(importers)} kinds",
         advice="`leadline explain importers` lists them and the commands that record them.",
     )

@@ -22,6 +22,8 @@ from typing import IO, cast
 from leadline.core.errors import InputError, LimitError
 
 HEAD_BYTES = 64 * 1024
+SHOWN_BYTES = 16  # of a binary file's beginning: its magic number is in them
+SHOWN_CHARACTERS = 40
 MEMBER_COUNT_MAX = 20_000  # Judgement: a support bundle has thousands of files, an archive bomb millions
 UNPACKED_BYTES_MAX = 64 * 1024**3  # Judgement: ten times the largest esxtop recording we know of
 DEPTH_MAX = 3  # a .csv.gz in a .tar in a .zip
@@ -60,10 +62,34 @@ class Source:
         """The lines of the whole file, whatever its line ends."""
         return self.text().splitlines()
 
+    def beginning(self) -> str:
+        """What the file begins with, for messages: its first line, or bytes in hexadecimal where these are no text."""
+        if not self.head:
+            return "is empty"
+        if not is_text(self.head):
+            return f"begins with the bytes {self.head[:SHOWN_BYTES].hex(' ')}, which are no text"
+        shown = self.head_text.strip().splitlines()[:1]
+        return f"begins with {shown[0][:SHOWN_CHARACTERS]!r}" if shown else "holds nothing but blanks"
+
     @property
     def mtime_ns(self) -> int:
         """When the file was last written, UTC nanoseconds; the best guess for a recording without a date."""
         return self.path.stat().st_mtime_ns
+
+
+# Every control character but those that texts hold: backspace to carriage return, and the escape of terminals.
+_NEVER_IN_TEXT = bytes([*range(0x08), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
+
+
+def is_text(head: bytes) -> bool:
+    """Whether the beginning of a file may be text: UTF-16 by its mark, or bytes without control characters.
+
+    >>> is_text("Физический диск".encode("cp1251")), is_text(bytes.fromhex("7f454c46 02010100"))
+    (True, False)
+    """
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return True
+    return len(head.translate(None, _NEVER_IN_TEXT)) == len(head)
 
 
 def decode(data: bytes) -> str:

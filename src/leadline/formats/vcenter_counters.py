@@ -198,12 +198,14 @@ class CounterSamples:
         request: what is wanted.
         percent_scale: of percentages whose export names no unit: 0.01 where it passes the API's values on.
         vcpu_counts: vCPUs of VMs as far as the export tells.
+        all_parts: the export holds every vCPU of a VM, so that those of VMs it does not tell of can be counted.
     """
 
     tool: str
     request: Request
     percent_scale: float = 1.0
     vcpu_counts: dict[Entity, int] = field(default_factory=dict)
+    all_parts: bool = True
     _runs: dict[tuple[Entity, str, str], _Run] = field(default_factory=dict)
 
     def put(self, owner: Entity, counter: str, instance: str, time_ns: int, value: float) -> _Run:
@@ -244,6 +246,8 @@ class CounterSamples:
 
     def _vcpus(self) -> dict[Entity, int]:
         """How many vCPUs VMs have: as told, else how many have counters."""
+        if not self.all_parts:
+            return self.vcpu_counts
         seen: dict[Entity, set[str]] = {}
         for owner, name, instance in self._runs:
             if owner.kind is _VM and name.casefold().startswith("cpu.") and instance.isdigit():
