@@ -59,7 +59,8 @@ def rate_without_flushes(context: RuleContext, group: SeriesGroup, row: int, pla
     """The rate at the ceiling less flushes, per second; None where flushes were not measured or are few.
 
     Linux counts a flush that carries no data as a write, and a limiter may let flushes pass: a log disk capped at 30
-    writes per second shows 60. Flushes that carry data are counted once, so the truth lies between the two rates.
+    writes per second shows 60. It is right for one writer that waits for each flush: flushes of several are merged, so
+    that more were empty, and a flush may carry data, so that none was (decision 0008).
     """
     flushes = context.aligned(group, "guest_disk_flushes_per_s")
     if flushes is None:

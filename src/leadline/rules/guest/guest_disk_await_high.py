@@ -20,13 +20,16 @@ When it is wrong:
     A deep queue of asynchronous writes (a checkpoint, a bulk load) makes await long without anyone waiting for single
     requests. Stacked devices (LVM, md) repeat the await of the disk below. Utilisation near 100 % says nothing on
     devices that serve many requests at once.
+    Linux counts an empty flush (fdatasync of a log that is overwritten) as a write of its own: the await of writes is
+    then the mean of writes and flushes, half of what a write takes where flushes cost nothing. How many flushes were
+    empty no counter tells, so nothing is taken off (decision 0008).
 
 Sources:
     Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): log 2 to 5 ms, data 10 ms.
     Cloud4Y, disk subsystem diagnosis with iostat, fio and ioping: 0.55 ms on average on a healthy 1000-IOPS disk.
     EsxtopDrill c_map.csv: 20 ms. Yellow-Bricks esxtop thresholds: 25 ms.
     InterSystems PerfTools RanRead guide: 2 ms average of random reads on flash.
-    iostat(1): await, r_await, w_await.
+    iostat(1): await, r_await, w_await. Linux block/blk-flush.c, blk_flush_restore_request: accounting of flushes.
     Judgement: 5 ms critical on flash, ten times what a healthy device takes; 15 s stands for "sustained".
 """
 
