@@ -157,6 +157,16 @@ def test_a_target_that_fails_is_one_error(tmp_path: Path) -> None:
         fio.measure(made, Step("round-1", 2.0, 1), tmp_path, lambda _: True)
 
 
+def test_a_relative_target_is_where_the_user_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "on").mkdir()
+    (tmp_path / "held").write_bytes(b"x" * 2**21)
+    monkeypatch.chdir(tmp_path)
+    for name, path in (("on", "on/leadline-bench-io.dat"), ("new", "new"), ("held", "held")):
+        made = fio.plan(workload("[{}]"), Target(name))
+        assert made.places["io"].path == str(tmp_path / path)
+        assert made.read_only == (name == "held")
+
+
 def test_plans_know_what_they_write(tmp_path: Path) -> None:
     made: Plan = fio.plan(workload("[{name: a}, {name: b, working_set: 16m}]"), Target(str(tmp_path)))
     assert made.written_bytes == 24 * 2**20

@@ -97,7 +97,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     run("guest", "apply", "--root", "image", "--yes", cwd=folder)  # examples run in any order: one reverts
     (folder / "scratch").mkdir()
     load = ("--set-size", "8m", "--seconds", "2", "--rounds", "1", "--warm-up", "0", "--yes")
-    run("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, cwd=folder)
+    done = run("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, cwd=folder)
+    assert done.returncode == 0, done.stderr
     (folder / "examples").symlink_to(ROOT / "examples")
     return folder
 

@@ -73,7 +73,7 @@ def plan(
     if seconds[1] > 0:
         workload = _workload(outstanding, READ_PCT_UNKNOWN, None, size)
         load = driver_of(workload)[1].plan(workload, target)
-    return ProbePlan(target.name, folder, seconds[0], seconds[1], limit, outstanding, load)
+    return ProbePlan(target.name, folder.absolute(), seconds[0], seconds[1], limit, outstanding, load)
 
 
 def _workload(outstanding: int, read_pct: float, rate: float | None, size: str) -> Workload:

@@ -60,7 +60,9 @@ def plan(workload: Workload, target: Target) -> Plan:
         UsageError: the target holds data nobody named, is mounted, or does not exist.
         ToolError: there is not enough space.
     """
-    read_only = all(stream.read_pct == 100.0 for stream in workload.io) and not Path(target.name).is_dir()
+    # Only what is there can be read without being filled; a folder or a new file holds nothing yet.
+    there = "://" in target.name or (Path(target.name).exists() and not Path(target.name).is_dir())
+    read_only = there and all(stream.read_pct == 100.0 for stream in workload.io)
     places = {s.name: _place(workload, s, target, read_only=read_only) for s in workload.io}
     notes = []
     engine = "io_uring" if io_uring_usable() else "libaio"
@@ -84,13 +86,13 @@ def _place(workload: Workload, stream: Stream, target: Target, *, read_only: boo
         if not read_only:
             require_named(name, target.destroy)
         return Place(name, size, made=False)
-    path = Path(name)
+    path = Path(name).absolute()  # fio runs in a folder of its own
     if path.is_dir():
         return Place(str(path / f"leadline-bench-{stream.name}.dat"), size, made=True)
     if not path.exists():
         if not path.parent.is_dir():
             raise UsageError(name, found="no such folder", expected="a folder, file or device", advice="Make it first.")
-        return Place(name, size, made=True)
+        return Place(str(path), size, made=True)
     is_device = stat.S_ISBLK(path.stat().st_mode)
     if not read_only:
         if is_device:
@@ -104,7 +106,7 @@ def _place(workload: Workload, stream: Stream, target: Target, *, read_only: boo
         there = held.seek(0, os.SEEK_END)
     if there < ALIGN:
         raise UsageError(name, found=f"{there} bytes", expected="at least 1 MiB", advice="Name a larger target.")
-    return Place(name, min(size, there // ALIGN * ALIGN), made=False, is_device=is_device)
+    return Place(str(path), min(size, there // ALIGN * ALIGN), made=False, is_device=is_device)
 
 
 def prepare(plan: Plan, folder: Path, say: Said) -> None:

@@ -48,7 +48,7 @@ class RunStore:
     """The runs of one folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder or default_folder()
+        self.folder = (folder or default_folder()).absolute()  # tools run in folders of their own
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -13,8 +13,6 @@ EPILOG = """\
 Examples:
 
   leadline collect linux -o guest --seconds 2 --every 1
-
-  leadline diagnose guest
 """
 
 

@@ -11,5 +11,5 @@ Examples:
 
   leadline guest apply --template postgresql --take overcommit --root image --yes
 
-  leadline guest revert --root image
+  leadline guest history --root image
 """
