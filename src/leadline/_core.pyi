@@ -2,12 +2,26 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["IostatRecording", "ParseError", "PdhFile", "PdhTable", "__version__", "pdh_write_header", "pdh_write_rows"]
+__all__ = [
+    "IostatRecording",
+    "ParseError",
+    "PdhFile",
+    "PdhTable",
+    "Trace",
+    "TraceProfile",
+    "__version__",
+    "pdh_write_header",
+    "pdh_write_rows",
+    "trace_characterise",
+    "trace_format",
+    "trace_synthesise",
+    "trace_write_lanes",
+]
 
 __version__: str
 
@@ -92,3 +106,58 @@ def pdh_write_header(path: str | os.PathLike[str], zone: str, cells: list[str]) 
 def pdh_write_rows(
     path: str | os.PathLike[str], times_ns: NDArray[np.int64], values: NDArray[np.float64], decimals: int
 ) -> None: ...
+
+_Files: TypeAlias = Sequence[tuple[str | os.PathLike[str], str]]
+_Stream: TypeAlias = tuple[
+    Sequence[tuple[int, float]], float, float, int, int, float, tuple[float, float] | None, int
+]
+
+@final
+class TraceProfile:
+    """What one disk's requests are like."""
+
+    @property
+    def name(self) -> str: ...
+    def tables(self) -> list[tuple[str, str, list[int], list[int], tuple[int, int, float] | None]]: ...
+    def buckets(
+        self, kind: str, way: str
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
+    def quantile(self, kind: str, way: str, share: float) -> float | None: ...
+    def facts(self) -> dict[str, Any]: ...
+    def dispersion(self) -> list[tuple[int, float | None, float | None, float | None]]: ...
+    def curve(self) -> list[tuple[int, float]]: ...
+    def distances(self, other: TraceProfile) -> list[tuple[str, float | None]]: ...
+
+@final
+class Trace:
+    """What a trace holds."""
+
+    @property
+    def format(self) -> str: ...
+    @property
+    def profiles(self) -> list[TraceProfile]: ...
+    @property
+    def notes(self) -> list[tuple[str, str, int]]: ...
+
+def trace_format(path: str | os.PathLike[str], name: str) -> str: ...
+def trace_characterise(
+    files: _Files,
+    sample_keys: int,
+    classes_of: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Trace: ...
+def trace_write_lanes(
+    files: _Files,
+    paths: Sequence[str | os.PathLike[str]],
+    disk: int,
+    target: str,
+    target_bytes: int,
+    unit_bytes: int,
+    speed_pct: int,
+    duration_ns: int | None,
+    sample_keys: int,
+    progress: Callable[[int], object] | None = None,
+) -> tuple[TraceProfile, int, int, list[tuple[str, str, int]]]: ...
+def trace_synthesise(
+    streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
+) -> TraceProfile: ...
