@@ -108,9 +108,7 @@ def pdh_write_rows(
 ) -> None: ...
 
 _Files: TypeAlias = Sequence[tuple[str | os.PathLike[str], str]]
-_Stream: TypeAlias = tuple[
-    Sequence[tuple[int, float]], float, float, int, int, float, tuple[float, float] | None, int
-]
+_Stream: TypeAlias = tuple[Sequence[tuple[int, float]], float, float, int, int, float, tuple[float, float] | None, int]
 
 @final
 class TraceProfile:

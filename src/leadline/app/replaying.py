@@ -1,8 +1,8 @@
 """Use case: a trace replayed by fio, and how like the original the replay was.
 
-fio replays an iolog in one thread: it issues a request, waits for it, sleeps until the next. So the trace is dealt out to
-lanes in turn, each a job with an iolog of its own, and the more lanes there are, the less a slow request delays the next.
-fio's log tells the time of a request to a millisecond; the original is compared no finer.
+fio replays an iolog in one thread: it issues a request, waits for it, sleeps until the next. So the trace is dealt out
+to lanes in turn, each a job with an iolog of its own, and the more lanes there are, the less a slow request delays the
+next. fio's log tells the time of a request to a millisecond; the original is compared no finer.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from leadline._core import ParseError, TraceProfile, trace_write_lanes
 from leadline.app.tracing import DiskTrace
@@ -179,7 +181,7 @@ def _check(ask: ReplayAsk) -> None:
 
 def _place(ask: ReplayAsk, end_bytes: int, *, read_only: bool) -> tuple[str, int, bool]:
     """The path that is loaded, its size, and whether it is made for the purpose."""
-    path = Path(ask.target)
+    path = Path(ask.target).absolute()  # fio runs in a folder of its own
     wanted = -(-min(ask.size_bytes or SIZE_DEFAULT, max(end_bytes, ALIGN)) // ALIGN) * ALIGN
     if path.is_dir():
         path = path / f"leadline-replay-{os.getpid()}.dat"
@@ -205,10 +207,8 @@ def _place(ask: ReplayAsk, end_bytes: int, *, read_only: bool) -> tuple[str, int
     with path.open("rb") as held:
         there = held.seek(0, os.SEEK_END)
     if there < ALIGN:
-        raise UsageError(
-            ask.target, found=f"{there} bytes", expected="at least 1 MiB", advice="Name a larger target."
-        )
-    return ask.target, min(there, ask.size_bytes or there) // ALIGN * ALIGN, False
+        raise UsageError(ask.target, found=f"{there} bytes", expected="at least 1 MiB", advice="Name a larger target.")
+    return str(path), min(there, ask.size_bytes or there) // ALIGN * ALIGN, False
 
 
 def _takes_direct(path: Path) -> bool:
@@ -299,7 +299,7 @@ def _write(made: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[Trac
             made.files.native,
             lanes,
             made.disk_index,
-            str(Path(made.path).absolute()),
+            made.path,
             made.size_bytes,
             made.unit_bytes if made.direct else 1,
             ask.speed_pct,
@@ -325,8 +325,8 @@ def job_file(made: ReplayPlan, lanes: list[Path]) -> str:
         "ioengine": "psync",
         "direct": int(made.direct),
         "thread": 1,
-        "filename": str(Path(made.path).absolute()),
-        "replay_redirect": str(Path(made.path).absolute()),
+        "filename": made.path,
+        "replay_redirect": made.path,
         "replay_no_stall": int(made.ask.flat_out),
         "replay_time_scale": made.ask.speed_pct,
         "write_lat_log": "replay",
@@ -347,7 +347,7 @@ def _run(made: ReplayPlan, folder: Path, lanes: list[Path]) -> None:
     words = ["fio", "--output=fio.json", "--output-format=json", *(["--readonly"] if made.read_only else [])]
     talk = folder / "fio.txt"
     expected = made.expected_s
-    late = time.monotonic() + 10 * expected + LATE_S if expected == expected else float("inf")
+    late = time.monotonic() + (10 * expected + LATE_S if np.isfinite(expected) else float("inf"))
     with running([*words, "replay.fio"], output=talk, folder=folder) as process:
         while process.poll() is None:
             time.sleep(POLL_S)
@@ -359,7 +359,7 @@ def _run(made: ReplayPlan, folder: Path, lanes: list[Path]) -> None:
                     advice="Replay slower with --speed, or on a faster target.",
                 )
         if process.returncode:
-            raise _failed(talk, made.path)
+            raise _failed(folder / "fio.json", made.path)  # where fio's complaints go, too
 
 
 def _holds_requests(lane: Path) -> bool:
@@ -372,7 +372,10 @@ def _failed(talk: Path, where: str) -> ToolError:
     lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
     said = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
     return ToolError(
-        where, found=f"fio failed: {said[:160]}", expected="a whole replay", advice="Look at the target and its size."
+        where,
+        found=f"fio failed: {said.strip()[:160]}",
+        expected="a whole replay",
+        advice="Look at the target and its size.",
     )
 
 

@@ -156,7 +156,7 @@ def show_replay(done: Replayed) -> None:
     kinds = {"size": "io_size_bytes", "interarrival": "interarrival_us", "latency": "latency_us"}
     kinds["outstanding"] = "outstanding_count"
     for part in done.likeness:
-        distance = "-" if part.distance != part.distance else f"{part.distance:.3f}"  # noqa: PLR0124
+        distance = "-" if part.distance != part.distance else f"{part.distance:.3f}"
         word = part.word if part.is_load else "the target's answer"
         cells = [_two(disk, kinds[part.name]) if part.name in kinds else "" for disk in (first, second)]
         table.add_row(part.name, distance, word, *cells)
