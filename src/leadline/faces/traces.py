@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from leadline.app.modelling import Model
     from leadline.app.replaying import Replayed
     from leadline.app.tracing import DiskTrace, LimitTable, TraceReport
 
@@ -173,3 +174,19 @@ def _two(disk: DiskTrace, kind: str) -> str:
     if found["p50"] != found["p50"]:
         return "not measured"
     return f"{found['p50'] * scale:.3g} / {found['p99'] * scale:.3g}{unit}"
+
+
+def show_model(model: Model) -> None:
+    """Distances per characteristic and number of streams, on stderr: stdout is the workload file."""
+    out = console(stderr=True)
+    heads = [str(len(candidate.workload.io)) for candidate in model.candidates]
+    table = plain_table("distance with streams:", *heads, right=tuple(heads))
+    for name in model.candidates[0].distances:
+        values = [candidate.distances[name] for candidate in model.candidates]
+        table.add_row(name, *("-" if value != value else f"{value:.3f}" for value in values))  # noqa: PLR0124
+    table.add_row("mean", *(f"{candidate.distance:.3f}" for candidate in model.candidates))
+    out.print(table)
+    for candidate in model.candidates:
+        wrapped(out, candidate.shape, f"{len(candidate.workload.io)}: ")
+    for note in model.notes:
+        wrapped(out, note, "note: ", style="yellow")
