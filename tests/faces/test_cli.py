@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.traces import write_vscsi
 
 
 def _verbs(package: str, words: tuple[str, ...] = ()) -> dict[tuple[str, ...], str]:
@@ -98,6 +99,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     (folder / "scratch").mkdir()
     load = ("--set-size", "8m", "--seconds", "2", "--rounds", "1", "--warm-up", "0", "--yes")
     run("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, cwd=folder)
+    write_vscsi(folder / "db01.vscsi", count=300, mean_gap_us=3000)
+    (folder / "traces").mkdir()
+    write_vscsi(folder / "traces" / "db02.vscsi", count=300)
     (folder / "examples").symlink_to(ROOT / "examples")
     return folder
 

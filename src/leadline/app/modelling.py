@@ -33,12 +33,14 @@ OIO_MAX = 256
 OIO_UNKNOWN = 32
 MIB = 1024**2
 COMPARED = (
-    "size",
+    "read size",
+    "write size",
     "seek distance",
     "interarrival",
     "outstanding",
     "read share",
-    "sequential share",
+    "sequential reads",
+    "sequential writes",
     "burstiness",
     "working set",
     "miss ratio",

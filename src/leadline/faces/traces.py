@@ -153,12 +153,12 @@ def show_replay(done: Replayed) -> None:
     out = console()
     first, second = done.original, done.replay
     wrapped(out, f"{second.request_count:,} requests replayed on {done.plan.path}", "", style="bold")
-    table = plain_table("fidelity", "distance", "", "original p50 / p99", "replay p50 / p99", right=("distance",))
+    table = plain_table("p50 / p99", "distance", "", "original", "replay", right=("distance",))
     kinds = {"size": "io_size_bytes", "interarrival": "interarrival_us", "latency": "latency_us"}
     kinds["outstanding"] = "outstanding_count"
     for part in done.likeness:
         distance = "-" if part.distance != part.distance else f"{part.distance:.3f}"
-        word = part.word if part.is_load else "the target's answer"
+        word = part.word if part.is_load else "(the target's)"
         cells = [_two(disk, kinds[part.name]) if part.name in kinds else "" for disk in (first, second)]
         table.add_row(part.name, distance, word, *cells)
     out.print(table)

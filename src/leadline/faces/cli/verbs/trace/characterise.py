@@ -14,7 +14,7 @@ Examples:
 
   leadline trace characterise db01.vscsi
 
-  leadline trace characterise sdb.blktrace.* --no-histograms
+  leadline trace characterise traces --no-histograms
 
   leadline trace characterise db01.vscsi --json
 """

@@ -37,13 +37,22 @@ def command(
     its distance from the trace per characteristic in its comments.
     """
     from leadline.app.modelling import fit
+    from leadline.core.errors import UsageError
     from leadline.faces.cli.output import print_json, reading_progress, write_bytes
     from leadline.faces.traces import show_model
 
     with reading_progress(quiet=quiet) as step:
         model = fit(paths, disk=disk, within=within, seed=seed, step=step)
     if output is not None:
-        write_bytes(output, model.text().encode())
+        try:
+            write_bytes(output, model.text().encode())
+        except OSError as error:
+            raise UsageError(
+                str(output),
+                found=f"cannot be written ({error.strerror})",
+                expected="a folder that takes a new file",
+                advice="Name another with -o.",
+            ) from error
     if json:
         print_json("leadline.model/1", **model.to_dict())
         return

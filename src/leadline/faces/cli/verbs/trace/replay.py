@@ -17,7 +17,7 @@ Examples:
 
   leadline trace replay db01.vscsi --on scratch --set-size 32m --yes
 
-  LEADLINE_HOME=runs leadline trace replay db01.vscsi --on /dev/sdx --destroy-data /dev/sdx
+  sudo leadline trace replay db01.vscsi --on /dev/sdx --destroy-data /dev/sdx
 """
 
 
