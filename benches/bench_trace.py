@@ -42,7 +42,8 @@ _POLARS = (
     "import polars as pl",
     """
 frame = pl.read_csv({path!r}, has_header=False, new_columns=["t", "host", "disk", "kind", "offset", "size", "rt"])
-frame.group_by("disk", "kind", "size").agg(pl.len(), pl.col("rt").quantile(0.5), pl.col("rt").quantile(0.99))
+rt = pl.col("rt")
+frame.group_by("disk", "kind", "size").agg(pl.len(), rt.quantile(0.5).alias("p50"), rt.quantile(0.99).alias("p99"))
 """,
 )
 

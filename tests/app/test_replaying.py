@@ -141,7 +141,7 @@ def test_ctrl_c_ends_fio_within_a_second_and_leaves_nothing(tmp_path: Path) -> N
     folder = tmp_path / "scratch"
     folder.mkdir()
     write_vscsi(tmp_path / "long.vscsi", 3000, mean_gap_us=10_000)
-    words = [Path(sys.executable).parent / "leadline", "trace", "replay", str(tmp_path / "long.vscsi")]
+    words = [str(Path(sys.executable).parent / "leadline"), "trace", "replay", str(tmp_path / "long.vscsi")]
     words += ["--on", str(folder), "--yes"]
     process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
