@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat corpus fuzz docs new lock clean
+.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat bench-trace corpus fuzz docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -34,13 +34,16 @@ fmt: $(READY)
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-bench: bench-import bench-iostat bench-faults bench-audit bench-report
+bench: bench-import bench-iostat bench-trace bench-faults bench-audit bench-report
 
 bench-import: $(READY)
 	$(PY) -m benches.bench_import
 
 bench-iostat: $(READY)
 	$(PY) -m benches.bench_iostat
+
+bench-trace: $(READY)
+	$(PY) -m benches.bench_trace
 
 bench-report: $(READY)
 	$(PY) -m benches.bench_report

@@ -14,6 +14,7 @@ RUNS = {
     "bench_faults": ["--sizes", "small", "--seeds", "1", "--faults", "cpu-limit"],
     "bench_report": ["--series", "400", "--samples", "20", "--repeat", "1"],
     "bench_iostat": ["--reports", "20", "--disks", "3", "--repeat", "1"],
+    "bench_trace": ["--records", "20000", "--repeat", "1"],
     "bench_audit": ["--workbook-vms", "50", "--vcenter-vms", "8", "--repeat", "1"],
 }
 

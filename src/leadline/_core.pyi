@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, final
+from typing import Any, Literal, TypeAlias, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,6 +107,9 @@ def pdh_write_rows(
     path: str | os.PathLike[str], times_ns: NDArray[np.int64], values: NDArray[np.float64], decimals: int
 ) -> None: ...
 
+_Files: TypeAlias = Sequence[tuple[str | os.PathLike[str], str]]
+_Stream: TypeAlias = tuple[Sequence[tuple[int, float]], float, float, int, int, float, tuple[float, float] | None, int]
+
 @final
 class TraceProfile:
     """What one disk's requests are like."""
@@ -136,29 +139,23 @@ class Trace:
 
 def trace_format(path: str | os.PathLike[str], name: str) -> str: ...
 def trace_characterise(
-    files: Sequence[tuple[str | os.PathLike[str], str]],
+    files: _Files,
     sample_keys: int,
     classes_of: int | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> Trace: ...
 def trace_write_lanes(
-    files: Sequence[tuple[str | os.PathLike[str], str]],
+    files: _Files,
     paths: Sequence[str | os.PathLike[str]],
     disk: int,
     target: str,
     target_bytes: int,
     unit_bytes: int,
+    speed_pct: int,
     duration_ns: int | None,
     sample_keys: int,
     progress: Callable[[int], object] | None = None,
 ) -> tuple[TraceProfile, int, int, list[tuple[str, str, int]]]: ...
 def trace_synthesise(
-    streams: Sequence[
-        tuple[Sequence[tuple[int, float]], float, float, int, int, float, tuple[float, float] | None, int]
-    ],
-    duration_s: float,
-    requests_max: int,
-    seed: int,
-    like: TraceProfile,
-    sample_keys: int,
+    streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...

@@ -282,7 +282,7 @@ fn wrapped(py: Python<'_>, name: String, inner: DiskProfile) -> PyResult<Py<Trac
 ///
 /// Raises `ParseError` when the trace cannot be read or a lane cannot be written.
 #[pyfunction]
-#[pyo3(signature = (files, paths, disk, target, target_bytes, unit_bytes, duration_ns, sample_keys, progress=None))]
+#[pyo3(signature = (files, paths, disk, target, target_bytes, unit_bytes, speed_pct, duration_ns, sample_keys, progress=None))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
 fn trace_write_lanes(
     py: Python<'_>,
@@ -292,6 +292,7 @@ fn trace_write_lanes(
     target: String,
     target_bytes: u64,
     unit_bytes: u64,
+    speed_pct: u32,
     duration_ns: Option<u64>,
     sample_keys: usize,
     progress: Option<Py<PyAny>>,
@@ -302,6 +303,7 @@ fn trace_write_lanes(
         target,
         target_bytes,
         unit_bytes,
+        speed_pct,
         duration_ns,
     };
     let made = working(py, progress.as_ref(), |step| {

@@ -5,7 +5,8 @@
 
 use leadline_stats::histogram::distance_of_counts;
 
-use super::profile::{DiskProfile, PAGE_BITS};
+use super::profile::{DiskProfile, PAGE_BITS, Way};
+use super::streams::Streams;
 
 /// A characteristic and its distance; None where either profile does not have it.
 pub type Distance = (&'static str, Option<f64>);
@@ -14,6 +15,10 @@ pub type Distance = (&'static str, Option<f64>);
 #[must_use]
 pub fn distances(first: &DiskProfile, second: &DiskProfile) -> Vec<Distance> {
     let (a, b) = (&first.all, &second.all);
+    let sizes = |of: fn(&DiskProfile) -> &Way| of(first).size.fine.distance(&of(second).size.fine);
+    let runs = |of: fn(&DiskProfile) -> (&Way, &Streams)| {
+        apart(continued(of(first)), continued(of(second)))
+    };
     vec![
         ("size", a.size.fine.distance(&b.size.fine)),
         (
@@ -31,6 +36,16 @@ pub fn distances(first: &DiskProfile, second: &DiskProfile) -> Vec<Distance> {
             "sequential share",
             apart(first.sequential_share(), second.sequential_share()),
         ),
+        ("read size", sizes(|profile| &profile.read)),
+        ("write size", sizes(|profile| &profile.write)),
+        (
+            "sequential reads",
+            runs(|profile| (&profile.read, &profile.reads_streams)),
+        ),
+        (
+            "sequential writes",
+            runs(|profile| (&profile.write, &profile.writes_streams)),
+        ),
         ("burstiness", burstiness(first, second)),
         (
             "working set",
@@ -38,6 +53,12 @@ pub fn distances(first: &DiskProfile, second: &DiskProfile) -> Vec<Distance> {
         ),
         ("miss ratio", curves(first, second)),
     ]
+}
+
+/// The share of a kind's requests that went on where one ended.
+fn continued((way, streams): (&Way, &Streams)) -> Option<f64> {
+    let total = way.size.fine.total();
+    (total > 0).then(|| streams.continued as f64 / total as f64)
 }
 
 fn apart(first: Option<f64>, second: Option<f64>) -> Option<f64> {

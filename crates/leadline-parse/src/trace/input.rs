@@ -60,6 +60,7 @@ impl Input {
                 got => held += got,
             }
         }
+        done.fetch_add(held as u64, Ordering::Relaxed);
         let rest = Counted {
             inner: file,
             done: Arc::clone(done),

@@ -11,9 +11,19 @@ pub struct Order {
     floor_ns: u64,
     unsorted: u64,
     late: u64,
+    /// Times are too coarse to tell an order: requests of one time are taken in the order of their offsets.
+    coarse: bool,
 }
 
 impl Order {
+    /// For times that are `coarse`, requests of one time are taken in the order of their offsets.
+    pub fn new(coarse: bool) -> Self {
+        Self {
+            coarse,
+            ..Self::default()
+        }
+    }
+
     /// Takes a batch, which is emptied; adds what is in order to `out`. At the end everything is.
     pub fn pass(&mut self, batch: &mut Vec<Record>, end: bool, out: &mut Vec<Record>) {
         self.unsorted += disorder(self.held.last().copied(), batch);
@@ -21,8 +31,10 @@ impl Order {
         if self.held.len() < 2 * WINDOW && !end {
             return;
         }
-        if !self.held.is_sorted_by_key(|record| record.time_ns) {
-            self.held.sort_by_key(|record| record.time_ns);
+        let coarse = self.coarse;
+        let key = |record: &Record| (record.time_ns, if coarse { record.offset } else { 0 });
+        if !self.held.is_sorted_by_key(key) {
+            self.held.sort_by_key(key);
         }
         let kept = if end { 0 } else { WINDOW };
         let gone = self.held.len() - kept;

@@ -19,6 +19,7 @@ use crate::error::ParseError;
 
 const SECTOR_BYTES: u64 = 512;
 const ALIGN: u64 = 4096;
+const NS_PER_MS: u64 = 1_000_000;
 
 /// What to write and where.
 #[derive(Clone, Debug)]
@@ -33,6 +34,8 @@ pub struct Lanes {
     pub target_bytes: u64,
     /// Smallest unit the target takes.
     pub unit_bytes: u64,
+    /// Percentage of the trace's speed at which fio replays; the profile's times are scaled alike.
+    pub speed_pct: u32,
     /// Requests issued this long after the first and later are left out; all are taken when None.
     pub duration_ns: Option<u64>,
 }
@@ -81,6 +84,7 @@ pub fn write_lanes(
         first_ns: None,
         next: 0,
         line: String::new(),
+        pending: Vec::new(),
     };
     let mut sink = |records: &[Record]| {
         for record in records.iter().filter(|record| record.disk == lanes.disk) {
@@ -94,6 +98,7 @@ pub fn write_lanes(
     for (writer, path) in writers.iter_mut().zip(&lanes.paths) {
         writer.flush().map_err(|error| failed(path, &error))?;
     }
+    dealer.profile(&mut made);
     made.notes = ending.notes;
     made.profile.finish();
     Ok(Some(made))
@@ -107,9 +112,18 @@ struct Dealer {
     first_ns: Option<u64>,
     next: usize,
     line: String,
+    /// Requests of the current millisecond.
+    pending: Vec<Record>,
 }
 
 impl Dealer {
+    fn profile(&mut self, made: &mut Replay) {
+        self.pending.sort_by_key(|record| record.offset);
+        for record in self.pending.drain(..) {
+            made.profile.take(&record);
+        }
+    }
+
     fn deal(
         &mut self,
         record: &Record,
@@ -143,9 +157,16 @@ impl Dealer {
                 .map_err(|error| failed(&lanes.paths[self.next], &error))?;
         }
         self.next = (self.next + 1) % lanes.paths.len().max(1);
-        // fio's log tells times to a millisecond; what it is compared with is told no finer.
-        let time_ns = since / 1_000_000 * 1_000_000;
-        made.profile.take(&Record {
+        // fio's log tells times to a millisecond, without order in it; what it is compared with is told no finer.
+        let time_ns = since / u64::from(lanes.speed_pct.max(1)) * 100 / NS_PER_MS * NS_PER_MS;
+        if self
+            .pending
+            .last()
+            .is_some_and(|last| last.time_ns != time_ns)
+        {
+            self.profile(made);
+        }
+        self.pending.push(Record {
             time_ns,
             offset,
             bytes,

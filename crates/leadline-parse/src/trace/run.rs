@@ -105,7 +105,7 @@ fn read(
     spare: &Receiver<Vec<Record>>,
 ) -> Result<Ending, ParseError> {
     let (mut reader, format) = sniff::open(files, done)?;
-    let mut order = Order::default();
+    let mut order = Order::new(format == "fio-lat-log");
     let (mut batch, mut ready) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
     let mut more = true;
     while more {
