@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections import OrderedDict
 from pathlib import Path
 
@@ -173,3 +174,19 @@ def test_a_real_iolog(samples: Path) -> None:
     assert (disk.name, disk.request_count) == ("/dev/null", 10)
     assert disk.histogram("latency_us") is None
     assert np.isnan(disk.quantiles("latency_us")["p50"])
+
+
+@pytest.mark.real
+def test_a_known_number_of_requests_of_a_real_fio(tmp_path: Path) -> None:
+    """Measure the measurer: 9,973 requests are asked of fio, and its iolog has 9,973, three quarters of them reads."""
+    words = ["fio", "--name=known", "--rw=randrw", "--rwmixread=75", "--bs=8k", "--size=16m", "--number_ios=9973"]
+    words += ["--io_size=1g", "--filename=known.dat", "--write_iolog=known.iolog", "--randrepeat=1", "--norandommap"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    report = characterise([tmp_path / "known.iolog"])[0][0]
+    disk = report.disks[0]
+    assert report.files.format == "fio-iolog"
+    assert disk.request_count == 9973
+    assert disk.facts["read_share"] == pytest.approx(0.75, abs=0.02)
+    assert disk.facts["end_bytes"] <= 16 * 2**20
+    assert disk.quantiles("io_size_bytes")["p50"] == 8192
+    assert disk.duration_s > 0.0

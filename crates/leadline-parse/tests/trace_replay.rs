@@ -112,9 +112,8 @@ fn a_lane_that_cannot_be_written_ends_the_work() {
     let files = folder.trace(&lines);
     let mut lanes = folder.lanes(1, 1 << 20);
     lanes.paths = vec![PathBuf::from("/dev/full")];
-    let error = match write_lanes(&files, &lanes, 64, &mut |_| true) {
-        Ok(_) => panic!("/dev/full took it"),
-        Err(error) => error,
+    let Err(error) = write_lanes(&files, &lanes, 64, &mut |_| true) else {
+        panic!("/dev/full took it");
     };
     assert!(error.found.contains("cannot write"), "{error}");
     lanes.paths = vec![folder.0.join("none").join("lane")];

@@ -11,7 +11,10 @@ use memchr::memchr;
 
 use crate::error::ParseError;
 
-const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes held of a file that is read alone.
+pub const BLOCK_BYTES: usize = 1 << 20;
+/// Bytes held of each of many files that are read together: those of hundreds of CPUs must not add up.
+pub const BLOCK_BYTES_OF_MANY: usize = 1 << 16;
 const LINE_BYTES_MAX: usize = 1 << 16;
 
 /// Counts what was read from a file, for progress.
@@ -42,11 +45,16 @@ pub struct Input {
 }
 
 impl Input {
-    /// Opens a file, gzip or not; `name` is used in messages, `done` counts bytes of the file.
+    /// Opens a file, gzip or not; `name` is used in messages, `block` bytes are held, `done` counts bytes of the file.
     ///
     /// # Errors
     /// The file cannot be opened or read.
-    pub fn open(path: &Path, name: &str, done: &Arc<AtomicU64>) -> Result<Self, ParseError> {
+    pub fn open(
+        path: &Path,
+        name: &str,
+        block: usize,
+        done: &Arc<AtomicU64>,
+    ) -> Result<Self, ParseError> {
         let fail = |error: &std::io::Error| ParseError::from_io(name, "open", error);
         let mut magic = [0u8; 2];
         let mut file = File::open(path).map_err(|error| fail(&error))?;
@@ -71,16 +79,16 @@ impl Input {
         } else {
             Box::new(whole)
         };
-        Ok(Self::new(stream, name))
+        Ok(Self::new(stream, name, block))
     }
 
-    /// Reads from a stream.
+    /// Reads from a stream, of which `block` bytes are held.
     #[must_use]
-    pub fn new(stream: Box<dyn Read + Send>, name: &str) -> Self {
+    pub fn new(stream: Box<dyn Read + Send>, name: &str, block: usize) -> Self {
         Self {
             stream,
             place: name.to_owned(),
-            buffer: vec![0; BLOCK_BYTES],
+            buffer: vec![0; block],
             start: 0,
             end: 0,
             passed: 0,

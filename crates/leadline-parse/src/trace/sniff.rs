@@ -8,7 +8,7 @@ use super::Reader;
 use super::blkparse::{Blkparse, is_event};
 use super::blktrace::{self, Blktrace};
 use super::csv::{self, Columns, Csv};
-use super::input::Input;
+use super::input::{BLOCK_BYTES, BLOCK_BYTES_OF_MANY, Input};
 use super::iolog::{self, Iolog};
 use super::latlog::{self, LatLog};
 use super::vscsi::{self, Vscsi};
@@ -96,7 +96,7 @@ fn unknown(place: &str, is_empty: bool) -> ParseError {
 /// # Errors
 /// The file cannot be read or is no trace.
 pub fn format_name(path: &Path, name: &str) -> Result<&'static str, ParseError> {
-    let mut input = Input::open(path, name, &Arc::default())?;
+    let mut input = Input::open(path, name, BLOCK_BYTES, &Arc::default())?;
     let head = input.peek(HEAD_BYTES)?;
     let format = format_of(&head[..head.len().min(HEAD_BYTES)]);
     format
@@ -112,9 +112,14 @@ pub fn open(
     files: &[(PathBuf, String)],
     done: &Arc<AtomicU64>,
 ) -> Result<(Box<dyn Reader>, &'static str), ParseError> {
+    let block = if files.len() > 1 {
+        BLOCK_BYTES_OF_MANY
+    } else {
+        BLOCK_BYTES
+    };
     let mut inputs = Vec::with_capacity(files.len());
     for (path, name) in files {
-        let mut input = Input::open(path, name, done)?;
+        let mut input = Input::open(path, name, block, done)?;
         let head = input.peek(HEAD_BYTES)?;
         let is_empty = head.is_empty();
         match format_of(&head[..head.len().min(HEAD_BYTES)]) {
