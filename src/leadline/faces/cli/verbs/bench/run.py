@@ -19,13 +19,20 @@ Examples:
   leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
+
+  leadline bench run oltp.yaml --on new
 """
 
 
 def command(
     workload: Annotated[str, typer.Argument(help="A shipped workload, or a file.")],
     *,
-    on: Annotated[str, typer.Option("--on", help="Folder, file, device or nbd://HOST:PORT/EXPORT to load.")],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN."
+        ),
+    ],
     wal: Annotated[
         str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
     ] = None,
