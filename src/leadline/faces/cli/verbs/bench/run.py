@@ -19,8 +19,6 @@ Examples:
   leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
-
-  leadline bench run oltp.yaml --on new
 """
 
 
