@@ -154,6 +154,7 @@ def test_ctrl_c_ends_fio_within_a_second_and_leaves_nothing(tmp_path: Path) -> N
     _, talk = process.communicate(timeout=20)
     assert time.monotonic() - began < 4.0
     assert process.returncode == 130, talk
+    assert "interrupted; nothing was left behind" in talk
     assert not list(folder.iterdir())
     running = subprocess.run(["pgrep", "-f", str(folder)], capture_output=True, text=True, check=False)
     assert running.stdout == ""

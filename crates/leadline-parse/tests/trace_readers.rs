@@ -185,6 +185,19 @@ fn records_out_of_order_are_sorted_and_counted() {
 }
 
 #[test]
+fn a_record_that_comes_far_too_late_takes_its_neighbours_time() {
+    let folder = Folder::new("late");
+    let mut raw: Vec<u8> = (0..300_000u64)
+        .flat_map(|n| vscsi(1, false, 0x28, n, 512, 1_000_000 + n))
+        .collect();
+    raw.extend(vscsi(1, false, 0x28, 0, 512, 5));
+    let found = good(folder.read("a.vscsi", &raw));
+    assert_eq!(notes(&found), [("unsorted", 1), ("late", 1)]);
+    assert_eq!(found.profiles[0].1.requests(), 300_001);
+    assert_eq!(found.profiles[0].1.duration_ns(), 299_999_000);
+}
+
+#[test]
 fn msr_is_read_with_and_without_header_and_compressed() {
     let folder = Folder::new("msr");
     let body = "128166372003061629,hm,0,Read,383496192,32768,1130\n\

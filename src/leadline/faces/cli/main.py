@@ -82,6 +82,8 @@ def run() -> NoReturn:
         sys.exit(0)
     except Exception as error:
         _usage_or_raise(error)
+    if code == INTERRUPTED:  # Typer turns Ctrl-C into this status and says nothing
+        sys.stderr.write("interrupted; nothing was left behind\n")
     sys.exit(code if isinstance(code, int) else 0)
 
 
