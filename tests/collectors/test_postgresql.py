@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 from leadline.app.importing import import_paths
 from leadline.app.recording import record, recording
-from leadline.collectors.postgresql import masked
+from leadline.core.dsn import masked
 from leadline.core.errors import ToolError, UsageError
 from leadline.core.importer import Request
 from leadline.core.tools import find_program

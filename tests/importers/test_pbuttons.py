@@ -77,8 +77,7 @@ def test_facts_and_warnings(tmp_path: Path) -> None:
     assert capture.inventory.get(guest, "cpu_count") == 8
     assert capture.inventory.get(Entity(EntityKind.DATABASE, "SHOP", guest), "engine") == "iris"
     assert str(capture.inventory.get(Entity(EntityKind.DATABASE, "SHOP", guest), "version")).startswith("IRIS for UNIX")
-    assert codes(capture) == ["section", "no-zone"]
-    assert "iostat" in capture.sources[0].warnings[0].message
+    assert codes(capture) == ["no-zone", "no-times"]
     assert not capture.sources[0].clock_known
     assert read_text(tmp_path, REPORT, Request(timezone="UTC")).sources[0].clock_known
 
@@ -103,6 +102,12 @@ def test_mgstat_alone(tmp_path: Path) -> None:
     capture = pbuttons.read(source_of(tmp_path, MGSTAT, "db01.mgst"), Request(date="2026-11-12"))
     assert values_of(capture, "db_iris_glorefs_per_s", IRIS)[:2].tolist() == [412000, 413000]
     assert seconds(group_of(capture, "db_iris_glorefs_per_s", IRIS))[0] == START_S
+
+
+def test_iostat_without_times_and_interval_is_left_out_and_said(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, REPORT)
+    assert "disk_reads_per_s" not in capture.metrics()
+    assert "it was left out" in capture.sources[0].warnings[1].message
 
 
 def test_vmstat_of_another_system_is_left_out(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         talk.phase("preparing", 0.0)
         driver.prepare(made, folder, talk.note)
         own = replace(own, notes=(*own.notes, *_drop_caches(made)))
-        with recording({"linux": ""}, folder) as notes:
+        with recording({"linux": "", **_sources(driver, made)}, folder) as notes:
             own = _warm_up(driver, made, own, folder, talk)
             store.save(own, running=True)
             for number in range(1, made.workload.timing.rounds + 1):
@@ -115,9 +115,17 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         raise
     finally:
         own = replace(own, state=state)
-        driver.clean(made)
-        store.save(own)
+        try:
+            driver.clean(made)
+        finally:
+            store.save(own)
     return own
+
+
+def _sources(driver: Benchmark, made: Plan) -> dict[str, str]:
+    """What a driver offers to be recorded besides the machine."""
+    offered = getattr(driver, "sources", None)
+    return {} if offered is None else cast("dict[str, str]", offered(made))
 
 
 def _warm_up(driver: Benchmark, made: Plan, own: Run, folder: Path, talk: Talk) -> Run:
@@ -196,7 +204,8 @@ def capture_of(run_id: str, store: RunStore) -> Capture:
     """What was recorded during a run: the machine's counters, and the driver's own series and results."""
     folder = store.files_of(run_id)
     # A driver's other files (job files, what the tool said) are no recordings.
-    found = [folder / "linux.txt", *sorted(folder.glob("round-*.json"))]
+    patterns = ("linux.txt", "pg_*.csv", "round-*.json", "round-*/*")
+    found = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
     return import_paths([path for path in found if path.is_file() and path.stat().st_size], Request()).capture
 
 

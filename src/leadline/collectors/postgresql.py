@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.collector import CollectorMeta
+from leadline.core.dsn import masked, without_secrets
 from leadline.core.errors import ToolError
 from leadline.core.vocabulary import Layer
 
@@ -72,39 +73,10 @@ def _unreachable(target: str, error: Exception) -> ToolError:
     first = str(error).strip().splitlines()
     return ToolError(
         masked(target),
-        found=f"no connection ({_without_secrets(first[0][:160] if first else type(error).__name__, target)})",
+        found=f"no connection ({without_secrets(first[0][:160] if first else type(error).__name__, target)})",
         expected="a PostgreSQL server that lets this user in",
         advice="Try the same words with psql; the password may come from PGPASSFILE or PGPASSWORD.",
     )
-
-
-def masked(target: str) -> str:
-    """A connection string without its password: host, port, user and database.
-
-    >>> masked("postgresql://me:secret@db1:5433/shop")
-    'host=db1 port=5433 user=me dbname=shop'
-    >>> masked("not a connection string")
-    'PostgreSQL'
-    """
-    parts = _parts(target)
-    return " ".join(f"{key}={parts[key]}" for key in ("host", "port", "user", "dbname") if key in parts) or "PostgreSQL"
-
-
-def _parts(target: str) -> dict[str, Any]:
-    import psycopg  # noqa: PLC0415
-    from psycopg.conninfo import conninfo_to_dict  # noqa: PLC0415
-
-    try:
-        return dict(conninfo_to_dict(target))
-    except psycopg.Error:
-        return {}
-
-
-def _without_secrets(text: str, target: str) -> str:
-    secret = str(_parts(target).get("password") or "")
-    if not _parts(target) and target:
-        return "not a connection string"
-    return text.replace(secret, "***") if secret else text
 
 
 class PostgresqlRecorder:

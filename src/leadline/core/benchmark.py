@@ -12,6 +12,8 @@ workload into runs of one real tool and does nothing of its own to the target:
     returns False the tool is ended gracefully and what it measured is kept.
 ``clean(plan)``
     Removes what prepare made, and nothing else; safe to call twice.
+``sources(plan) -> dict[str, str]`` (optional)
+    What to record while it is loaded besides the machine: collectors with their targets, as a server's DSN.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will do, before anything is touched; ``places`` by the name of the stream that works there."""
+    """What a run will do, before anything is touched; ``places`` by the name of the stream that works there.
+
+    ``secret`` is the password of the target: it is nowhere else, and is neither shown nor stored.
+    """
 
     workload: Workload
     target: Target
@@ -67,6 +72,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     engine: str = ""
     read_only: bool = False
+    secret: str = field(default="", repr=False, compare=False)
 
     @property
     def written_bytes(self) -> int:

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -21,11 +21,17 @@ POLL_S = 0.05
 
 @contextlib.contextmanager
 def running(
-    command: Sequence[str], *, output: Path, folder: Path, stop_signal: int = signal.SIGINT
+    command: Sequence[str],
+    *,
+    output: Path,
+    folder: Path,
+    stop_signal: int = signal.SIGINT,
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A tool in a process group of its own, both its streams in a file; ended with its children on the way out.
 
-    ``setpriv --pdeathsig`` makes the kernel end it when Leadline is killed.
+    ``setpriv --pdeathsig`` makes the kernel end it when Leadline is killed. ``variables`` are added to its environment:
+    the way for a password, which a command line would show to everybody.
 
     Raises:
         ToolError: it is not installed or cannot be started.
@@ -43,17 +49,17 @@ def running(
     if setpriv is not None:
         words = [setpriv, "--pdeathsig", "KILL", "--", *words]
     with output.open("ab") as stream:
-        process = _start(words, stream, folder)
+        process = _start(words, stream, folder, {**os.environ, **(variables or {})})
     try:
         yield process
     finally:
         end(process, stop_signal)
 
 
-def _start(words: list[str], stream: IO[bytes], folder: Path) -> subprocess.Popen[bytes]:
+def _start(words: list[str], stream: IO[bytes], folder: Path, env: dict[str, str]) -> subprocess.Popen[bytes]:
     try:
         return subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd=folder, start_new_session=True
+            words, stdin=subprocess.DEVNULL, stdout=stream, stderr=stream, cwd=folder, env=env, start_new_session=True
         )
     except OSError as error:
         raise ToolError(

@@ -13,6 +13,7 @@ from leadline.core.histogram import Histogram
 from leadline.core.resampling import Interval, mean_interval
 from leadline.core.result import Operation, Result
 from leadline.core.steady import SteadyState
+from leadline.core.units import factor
 
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99.9": 0.999, "p99.99": 0.9999}
 BEHIND_MIN = 10  # Judgement: samples above a percentile, without which it is one unlucky request
@@ -101,10 +102,10 @@ def pool(name: str, operations: Iterable[Operation]) -> Pooled:
 
 def percentiles(histogram: Histogram) -> dict[str, tuple[float, int]]:
     """Percentile -> (ms, samples above it), for those with enough samples above."""
-    total = histogram.total
+    total, to_ms = histogram.total, factor(histogram.unit, "ms")
     above = {name: int(total * (1.0 - share) + 1e-9) for name, share in PERCENTILES.items()}
     return {
-        name: (histogram.quantile(share), above[name])
+        name: (histogram.quantile(share) * to_ms, above[name])
         for name, share in PERCENTILES.items()
         if above[name] >= BEHIND_MIN
     }

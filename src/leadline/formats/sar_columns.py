@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from leadline.core.capture import CaptureBuilder
 from leadline.core.entities import Entity
@@ -125,13 +127,22 @@ def layout_of(words: list[str]) -> Layout | None:
     return column_layout(words, GROUPS, FIELDS)
 
 
-def emit_tables(recording: Recording, guest: Entity, builder: CaptureBuilder, request: Request) -> None:
-    """Add every table of a recording: the guest's series, its CPUs', disks' and network interfaces'."""
+def emit_tables(
+    recording: Recording,
+    guest: Entity,
+    builder: CaptureBuilder,
+    request: Request,
+    names: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Add every table of a recording: the guest's series, its CPUs', disks' and network interfaces'.
+
+    ``names`` are those of items the recording calls otherwise.
+    """
 
     def entity(group: str, item: str) -> Entity | None:
         kind = _KINDS.get(group)
         if kind is not None and not (kind is EntityKind.CPU and item == "all"):
-            return Entity(kind, item, guest)
+            return Entity(kind, names.get(item, item), guest)
         whole = not item or kind is EntityKind.CPU or (group in _INTERRUPT_GROUPS and item in _SUMS_OF_INTERRUPTS)
         return guest if whole else None
 

@@ -34,6 +34,7 @@ from leadline.core.errors import InputError
 from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
 from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.cpf import parse_cpf
 
 META = ImporterMeta(
     tool="InterSystems CPF",
@@ -41,10 +42,7 @@ META = ImporterMeta(
     record="copy iris.cpf from the installation folder",
 )
 
-KEPT_SECTIONS = frozenset({"config", "startup", "journal"})
 _SECTION = re.compile(r"^\[([^\]\r\n]+)\]\s*$", re.MULTILINE)
-_LINE = re.compile(r"([A-Za-z][\w. ]*)=(.*)")
-_SECRET = re.compile(r"password|passwd|secret|token|key|licen|user|credential", re.IGNORECASE)
 _OWN = frozenset({"ConfigFile", "config", "Startup", "Databases", "Namespaces", "Journal"})
 
 
@@ -64,39 +62,20 @@ def read(source: Source, request: Request) -> Capture:
     """
     del request
     builder = CaptureBuilder(source.name, "iris-cpf", META.tool)
-    parameters: dict[str, str | float] = {}
-    version, section, seen = None, "", set[str]()
-    for number, line in enumerate(source.lines(), start=1):
-        text = line.strip()
-        heading = _SECTION.fullmatch(text)
-        if heading is not None:
-            section = heading[1].casefold()
-            seen.add(section)
-        elif text and not text.startswith((";", "#")):
-            match = _LINE.fullmatch(text)
-            if match is None:
-                raise InputError(
-                    f"{source.name}:{number}",
-                    found=f"{text[:40]!r}",
-                    expected="[Section] or name=value",
-                    advice="Copy the file again from the installation folder.",
-                )
-            if section == "configfile" and match[1].casefold() == "version":
-                version = match[2].strip()
-            elif section in KEPT_SECTIONS and not _SECRET.search(match[1]):
-                parameters[match[1].strip()] = _value(match[2].strip())
-    if "config" not in seen:
+    cpf = parse_cpf(enumerate(source.lines(), start=1))
+    if cpf.unread:
+        number, text = cpf.unread[0]
+        raise InputError(
+            f"{source.name}:{number}",
+            found=f"{text[:40]!r}",
+            expected="[Section] or name=value",
+            advice="Copy the file again from the installation folder.",
+        )
+    if not cpf.has_config:
         raise InputError(
             source.name, found="no [config] section", expected="a whole .cpf file", advice="Copy the file again."
         )
     entity = Entity(EntityKind.DATABASE, "iris", UNNAMED_GUEST)
     builder.inventory.add(UNNAMED_GUEST, source.name)
-    builder.inventory.add(entity, source.name, engine="iris", version=version, parameters=parameters)
-    return builder.build(tool_version=version)
-
-
-def _value(text: str) -> str | float:
-    try:
-        return float(text) if text and text.isascii() and "," not in text and "_" not in text else text
-    except ValueError:
-        return text
+    builder.inventory.add(entity, source.name, engine="iris", version=cpf.version, parameters=cpf.parameters)
+    return builder.build(tool_version=cpf.version)

@@ -1,48 +1,60 @@
 """What an InterSystems IRIS or Caché instance and its guest did, as SystemPerformance (pButtons) reports it.
 
 Reads:
-    The HTML report of ``^SystemPerformance`` or ``^pButtons``: its mgstat and vmstat (Linux) sections. An ``.mgst``
-    file of ``^mgstat`` alone.
+    The HTML report of ``^SystemPerformance`` or ``^pButtons``: mgstat; on Linux vmstat, iostat, ``sar -u``, ``sar -d``
+    and free; on Windows perfmon. What it says of the machine and the instance: CPF file, cpu, Linux info,
+    ``sysctl -a``, mount and ``df -m``. An ``.mgst`` file of ``^mgstat`` alone.
 
 Sample:
     .. code-block:: text
 
-        <!-- beg_mgstat --><pre>
+        <div id=mgstat></div>mgstat<br><!-- beg_mgstat --><pre>
         Date,       Time,    Glorefs, RemGrefs, GRratio,  PhyRds, Rdratio, ..., WDphase, ...
         11/20/2026, 22:57:05,  412034,        0,       0,    1820,   226.4, ...,       0, ...
+        </pre>
+        <div id=iostat></div>iostat<br><pre>
+        Linux 5.14.0 (db01)     11/20/2026      _x86_64_        (8 CPU)
 
 Lost:
-    The sections iostat, sar, perfmon and whatever else the report holds: each is named in a warning. Cut iostat's
-    text into a file of its own and read that. The first line of vmstat is the average since boot.
+    Sections of AIX, HP-UX and macOS, nfsiostat, and perfmon that was processed (a setting of SystemPerformance): each
+    is named in a warning. ``%SS``, irisstat, ipcs and ps. What an earlier section shows is not read from a later one
+    again: CPU shares of vmstat come before those of iostat and sar, and ``sar -d`` is read where there is no iostat.
+    The first line of vmstat is the average since boot. Reports of iostat without times are placed by the run's start
+    and interval.
 
 Units:
     mgstat prints rates per second, shares in percent; the queue and phase of the write daemon are as of the moment.
     A write daemon cycle lasts from the last phase 0 before it to the first after it, so it is too long by up to one
     sample; where WDpass says that more than one cycle lies between, it is not measured. A ratio of no reads and a
-    share of no seizes are not measured. vmstat prints KiB.
+    share of no seizes are not measured. vmstat prints KiB, free MiB. The others are as their own importers say.
 
 Sources:
-    InterSystems documentation, "Monitoring Performance Using ^mgstat"; vmstat(8); the sections' markers as the public
-    extractors yape and yaspe of M. Oldfield find them.
+    InterSystems documentation, "Monitoring Performance Using ^mgstat" and "... ^SystemPerformance" (contents of the
+    report by platform); vmstat(8), free(1). The sections' marks and headings as public readers of reports find them:
+    yape, yaspe (extract_sections.py, sp_check.py and its tests) and pButtons-unpack of M. Oldfield, pButtonsExtract
+    (linux.sh, win.sh), pbuttons-parser (section table).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import tempfile
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
 from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.importer import Field, ImporterMeta, Request
 from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.vocabulary import Layer
+from leadline.formats import iostat_columns, perfmon_counters, sar_columns
+from leadline.formats.pbuttons_facts import Machine, Run, note_facts
+from leadline.formats.pbuttons_texts import TEXTS, TextReader
+from leadline.formats.report_sections import Folded, Sections, cut_into_sections
 from leadline.formats.stamps import StampReader, parse_stamp
 from leadline.formats.tables import Columns, SampleTable, Scheme, emit, spread
 
@@ -72,6 +84,14 @@ _VMSTAT = {
     "wa": Field("guest_cpu_iowait_pct", "pct"),
     "st": Field("guest_cpu_steal_pct", "pct"),
 }
+_FREE = {
+    "free": Field("guest_memory_free_mib", "mib"),
+    "available": Field("guest_memory_available_mib", "mib"),
+    "buffers": Field("guest_memory_buffers_mib", "mib"),
+    "cached": Field("guest_memory_cached_mib", "mib"),
+    "swap_used": Field("guest_swap_used_mib", "mib"),
+    "swapused": Field("guest_swap_used_mib", "mib"),
+}
 _AS_OF_NOW = {_VMSTAT[name].metric for name in ("r", "b", "swpd", "free", "buff", "cache")}
 _BUSY = "guest_cpu_busy_pct"
 
@@ -82,20 +102,18 @@ META = ImporterMeta(
         **{f"mgstat.{name}": known for name, known in _MGSTAT.items()},
         **{f"vmstat.{name}": known for name, known in _VMSTAT.items()},
         "vmstat.busy": Field(_BUSY, "pct"),
+        **{f"free.{name}": known for name, known in _FREE.items()},
+        **{f"iostat.{name}": known for name, known in iostat_columns.FIELDS.items()},
+        **{f"sar.{name}": known for name, known in sar_columns.FIELDS.items()},
+        **{f"perfmon.{name}\\{counter}": known for (name, counter), known in perfmon_counters.FIELDS.items()},
     },
     record='%SYS> set id = $$run^SystemPerformance("24hours")',
 )
 
 _HEADING = re.compile(r"^\s*Date\s*,\s*Time\s*,\s*Glorefs\s*,", re.MULTILINE)
 _REPORT = re.compile(r'<!-- beg_mgstat -->|<a href="?#mgstat"?>|^Profile run ".*" started', re.MULTILINE)
-_BEGIN = re.compile(r"<!--\s*beg_(\w+)\s*-->|<div id=\"?([\w -]{1,30}?)\"?>(?:</div>)?", re.IGNORECASE)
-_END = re.compile(r"<!--\s*end_\w+\s*-->|</pre>", re.IGNORECASE)
-_TAG = re.compile(r"<[^<>]*>")
-_INSTANCE = re.compile(r"^\s*(?:<[^<>]*>)*([\w.-]{1,64}) on machine ([\w.-]{1,253})", re.MULTILINE)
-_PRODUCT = re.compile(r"Version String: ?([^\r\n<]{1,200})")
-_RUN = re.compile(r"^Profile run .* on ([A-Z][a-z]{2} \d{1,2},? \d{4})\.?", re.MULTILINE)
-_CPUS = re.compile(r"numberofcpus=(\d{1,5})\b")
-_LEFT_OUT = {"iostat", "nfsiostat", "sar-d", "sar-u", "sar_u", "sar_d", "perfmon", "win_perfmon", "monitor"}
+_ROWS = ("mgstat", "vmstat", "free")
+_LEFT_OUT = ("nfsiostat", "monitor")
 
 
 def sniff(source: Source) -> int:
@@ -104,56 +122,63 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source, request: Request) -> Capture:
-    """The capture of a report."""
+    """The capture of a report.
+
+    Raises:
+        InputError: it holds no sample of mgstat, or a section is damaged.
+    """
     builder = CaptureBuilder(source.name, "pbuttons", META.tool)
     text = source.text()
     sections = _sections(text, source, builder)
-    if not sections["mgstat"].stamps:
+    rows = {name: _rows_of(name, sections, source) for name in _ROWS}
+    if not rows["mgstat"].stamps:
         raise _refused(source, "", "no sample of mgstat")
-    run = _day(text)
-    dated = request if request.date is not None or run is None else replace(request, date=run.isoformat())
-    facts = _facts(text, builder)
-    stamps = [stamp for section in sections.values() for stamp in section.stamps]
-    clock = StampReader.of(stamps, [], source, dated, builder)
-    for kind, section in sections.items():
-        if section.stamps:
-            times = clock.times_ns(section.stamps, None)
-            _emit(kind, section, times, (builder, request, facts))
-    return builder.build(host=facts.host, tool_version=facts.version, clock_known=clock.known)
+    if rows["vmstat"].skipped_count and not rows["vmstat"].columns:
+        builder.warn("vmstat", "vmstat is not that of Linux and was left out")
+    run = Run.of(text)
+    dated = request if request.date is not None or run.day is None else replace(request, date=run.day.isoformat())
+    machine = note_facts(text, sections, builder)
+    clock = StampReader.of([stamp for each in rows.values() for stamp in each.stamps], [], source, dated, builder)
+    folded = Folded(builder)
+    for name in ("mgstat", "vmstat"):
+        _emit(rows[name], clock, folded, (request, machine))
+    with tempfile.TemporaryDirectory(prefix="leadline-report-") as folder:
+        known = TextReader(source, sections, dated, machine, run, Path(folder)).read(folded)
+    _emit(rows["free"], clock, folded, (request, machine))
+    return builder.build(host=machine.host, tool_version=machine.version, clock_known=clock.known and known)
 
 
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    guest: Entity
-    database: Entity
-    host: str | None
-    version: str | None
+def _sections(text: str, source: Source, builder: CaptureBuilder) -> Sections:
+    """The report in pieces; a last line without an end is dropped and said."""
+    report = _REPORT.search(source.head_text) is not None
+    lines = text.splitlines()
+    if lines and not text.endswith(("\n", "\r")) and not lines[-1].rstrip().endswith(">"):
+        builder.warn("cut", "the last line has no end and was left out")
+        lines.pop()
+    found = cut_into_sections(lines, "" if report or "<html" in source.head_text.lower() else "mgstat")
+    for name in _LEFT_OUT:
+        if name in found.lines:
+            builder.warn("section", f"the section {name} was left out: no importer reads it")
+    if report and found.last in {*_ROWS, *TEXTS}:
+        builder.warn("cut-section", f"the file ends within {found.last}: the report is not complete")
+    return found
 
 
-def _facts(text: str, builder: CaptureBuilder) -> _Facts:
-    """What the report says of the instance and its machine, noted in the inventory."""
-    named, product, cpus = _INSTANCE.search(text), _PRODUCT.search(text), _CPUS.search(text)
-    guest = UNNAMED_GUEST if named is None else Entity(EntityKind.GUEST, named[2])
-    database = Entity(EntityKind.DATABASE, "iris" if named is None else named[1], guest)
-    version = None if product is None else product[1].strip() or None
-    builder.inventory.add(guest, builder.info.name, cpu_count=int(cpus[1]) if cpus and int(cpus[1]) else None)
-    builder.inventory.add(database, builder.info.name, engine="iris", version=version)
-    return _Facts(guest, database, None if named is None else named[2], version)
+def _rows_of(name: str, sections: Sections, source: Source) -> _Rows:
+    """The rows of a section.
 
-
-def _day(text: str) -> date | None:
-    """The day the run started, which tells month and day in the samples apart; None when it is not said."""
-    match = _RUN.search(text)
-    if match is None:
-        return None
-    try:
-        return datetime.strptime(match[1].replace(",", ""), "%b %d %Y").date()  # noqa: DTZ007 - a day has no zone
-    except ValueError:
-        return None
+    Raises:
+        InputError: a line is no row of it.
+    """
+    rows = _Rows(name)
+    for number, line in sections.of(name):
+        if not rows.line(line):
+            raise _refused(source, f":{number}", repr(line.strip()[:60]))
+    return rows
 
 
 @dataclass(slots=True)
-class _Section:
+class _Rows:
     """The rows of one section in the order they were printed."""
 
     kind: str
@@ -164,7 +189,7 @@ class _Section:
 
     def line(self, text: str) -> bool:
         """Take in a line; False when it is neither heading nor row. What stands before the heading is no row."""
-        words = [word.strip() for word in text.split(",")] if self.kind == "mgstat" else text.split()
+        words = text.split() if self.kind == "vmstat" else [word.strip() for word in text.split(",")]
         while words and not words[-1]:
             words.pop()
         if self._heading(words) or "----" in text:
@@ -188,6 +213,8 @@ class _Section:
     def _heading(self, words: list[str]) -> bool:
         if self.kind == "mgstat":
             names = words[2:] if words[:3] == ["Date", "Time", "Glorefs"] else []
+        elif self.kind == "free":
+            names = [word.casefold() for word in words[2:]] if words[:2] == ["Date", "Time"] else []
         else:
             names = words[words.index("r") :] if {"r", "b", "us", "id"} <= set(words) else []
         if not names or len(set(names)) != len(names):
@@ -198,77 +225,28 @@ class _Section:
         return True
 
 
-def _sections(text: str, source: Source, builder: CaptureBuilder) -> dict[str, _Section]:
-    """The sections that are read.
-
-    Raises:
-        InputError: a line of one is no row of it.
-    """
-    found = {kind: _Section(kind) for kind in ("mgstat", "vmstat")}
-    lines = text.splitlines()
-    cut = bool(lines) and not text.endswith(("\n", "\r")) and not lines[-1].rstrip().endswith(">")
-    if cut:
-        builder.warn("cut", "the last line has no end and was left out")
-        lines.pop()
-    inside, left_out = "", set()
-    for number, kind, line in _marked(lines, source.head_text):
-        inside = kind
-        if kind in found:
-            if line.strip() and not found[kind].line(line):
-                raise _refused(source, f":{number}", repr(line.strip()[:60]))
-        elif kind in _LEFT_OUT:
-            left_out.add(kind)
-    if found["vmstat"].skipped_count and not found["vmstat"].columns:
-        builder.warn("vmstat", "vmstat is not that of Linux and was left out")
-    for kind in sorted(left_out):
-        builder.warn("section", f"the section {kind} was left out; cut its text into a file of its own to read it")
-    if inside in found and _REPORT.search(source.head_text):
-        builder.warn("cut-section", f"the file ends within {inside}: the report is not complete")
-    return found
-
-
-def _marked(lines: list[str], head: str) -> Iterator[tuple[int, str, str]]:
-    """Lines with their number and the section they lie in ("" outside), without tags.
-
-    A file of mgstat alone is one section. The mark of an end closes after its line.
-    """
-    kind = "" if _REPORT.search(head) or "<html" in head.lower() else "mgstat"
-    for number, line in enumerate(lines, 1):
-        if "<" not in line:
-            yield number, kind, line
-            continue
-        begins = list(_BEGIN.finditer(line))
-        if begins:
-            kind = (begins[-1][1] or begins[-1][2]).lower()
-            yield number, kind, ""
-            line = line[begins[-1].end() :]  # noqa: PLW2901 - a heading may follow its mark on the line
-        end = _END.search(line)
-        rest = _TAG.sub("", line if end is None else line[: end.start()])
-        # The name of the section stands between its mark and <pre>.
-        yield number, kind, "" if rest.strip().lower() == kind else rest
-        if end is not None:
-            kind = ""
-            yield number, kind, ""
-
-
-def _emit(kind: str, section: _Section, times: NDArray[np.int64], into: tuple[CaptureBuilder, Request, _Facts]) -> None:
+def _emit(rows: _Rows, clock: StampReader, folded: Folded, of: tuple[Request, Machine]) -> None:
     """Add the series of a section."""
-    builder, request, facts = into
-    table = SampleTable("", section.columns)
-    fields, entity = (_MGSTAT, facts.database) if kind == "mgstat" else (_VMSTAT, facts.guest)
-    values = np.array(section.rows, dtype=np.float64)
-    columns = dict(zip(section.columns, values.T, strict=True))
-    if kind == "mgstat":
+    if not rows.stamps:
+        return
+    request, machine = of
+    times = clock.times_ns(rows.stamps, None)
+    fields = {"mgstat": _MGSTAT, "vmstat": _VMSTAT, "free": _FREE}[rows.kind]
+    entity = machine.database if rows.kind == "mgstat" else machine.guest
+    columns = dict(zip(rows.columns, np.array(rows.rows, dtype=np.float64).T, strict=True))
+    if rows.kind == "mgstat":
         _without_nothing(columns)
         phases = columns.get("WDphase")
         if phases is not None and np.all(np.diff(times) >= 0):
             columns["WDcycle"] = cycles_s(spread(times), phases, columns.get("WDpass"))
-        table = SampleTable("", tuple(columns))
+    table = SampleTable("", tuple(columns))
     for index, row in enumerate(np.column_stack(list(columns.values())).tolist()):
         table.add(index, "", row)
-    scheme = Scheme(f"pbuttons.{kind}", fields, lambda _group, _item: entity, derive=_add_busy)
-    averaged = {known.metric for known in _VMSTAT.values()} - _AS_OF_NOW | {_BUSY} if kind == "vmstat" else set()
-    emit(table, times, scheme, builder, request, since_boot=frozenset(averaged))
+    scheme = Scheme(f"pbuttons.{rows.kind}", fields, lambda _group, _item: entity, derive=_add_busy)
+    vmstat = {known.metric for known in _VMSTAT.values()} - _AS_OF_NOW | {_BUSY}
+    averaged = frozenset(vmstat) if rows.kind == "vmstat" else frozenset[str]()
+    with folded.part() as builder:
+        emit(table, times, scheme, builder, request, since_boot=averaged)
 
 
 def _add_busy(columns: Columns) -> None:

@@ -25,7 +25,12 @@ Examples:
 def command(
     workload: Annotated[str, typer.Argument(help="A shipped workload, or a file.")],
     *,
-    on: Annotated[str, typer.Option("--on", help="Folder, file, device or nbd://HOST:PORT/EXPORT to load.")],
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on", help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN."
+        ),
+    ],
     wal: Annotated[
         str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
     ] = None,

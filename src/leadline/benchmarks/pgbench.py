@@ -1,0 +1,187 @@
+"""Database load by pgbench: transactions on PostgreSQL, the latency of each one kept.
+
+Measures:
+    Transactions per second and the latency of every transaction as the client sees it, by pgbench's own log
+    (``--log``, one line per transaction, of all threads together). With ``rate_per_s`` arrivals are Poisson, and
+    waiting for a late client counts as latency.
+
+Does not:
+    Tell the server's work from the client's: pgbench runs on this machine. Aborted transactions are counted as errors,
+    and have no latency. Vacuum, checkpoints and what else the server does later are only in it when they fall into a
+    round.
+
+Warm-up and stopping:
+    ``pgbench -i`` fills the tables at the workload's scale. The warm-up is a run of its own, ended when the
+    transactions per second are steady, the way pgbench ends itself (by its alarm), so that nothing is cut. Every round
+    has its own seed; before one that writes, pgbench vacuums the small tables and empties pgbench_history.
+
+Misleads when:
+    The scale is below the number of clients: tpcb-like then waits for rows of pgbench_branches, not for the disk. The
+    tables (16 MB per scale) fit the server's memory and production's do not. Rounds are shorter than checkpoint_timeout
+    (five minutes): they miss the checkpoint.
+
+Sources:
+    PostgreSQL documentation, pgbench; pgbench.c ``handle_sig_alarm``, ``doLog``, ``printProgressReport``.
+"""
+
+from __future__ import annotations
+
+import heapq
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from leadline.core import dsn
+from leadline.core.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.database_load import (
+    Load,
+    Tables,
+    ask,
+    failed,
+    finish,
+    follow,
+    plan_of,
+    reached,
+    settings_of,
+    sources_of,
+    start,
+    stop,
+)
+from leadline.core.errors import UsageError
+from leadline.core.tools import TOOLS, examine
+from leadline.core.workload import Database, Workload
+
+META = BenchmarkMeta(program="pgbench", kind="database")
+
+SCALE_BYTES = 16 * 1024**2  # 100,000 accounts of 128 bytes and their index, measured
+TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
+SELECT_ONLY = "select-only"
+BUILT_IN = ("tpcb-like", "simple-update", SELECT_ONLY)
+_PROGRESS = re.compile(r"progress: (\d+\.\d+) s, (\d+\.\d+) tps")
+
+
+def plan(workload: Workload, target: Target) -> Plan:
+    """A server of its own for ``new`` or a folder, else the database a DSN names.
+
+    Raises:
+        UsageError: the target or the script cannot be.
+        ToolError: there is not enough space, or the server cannot be reached.
+    """
+    own = settings_of(workload)
+    if own.script not in BUILT_IN and not Path(own.script).is_file():
+        raise UsageError(
+            f"script {own.script}",
+            found="neither built in nor a file",
+            expected=f"one of {', '.join(BUILT_IN)}, or a file",
+            advice="Name the path of the script.",
+        )
+    return plan_of(workload, target, Tables(TABLES, own.scale * SCALE_BYTES, own.script == SELECT_ONLY))
+
+
+def prepare(plan: Plan, folder: Path, say: Said) -> None:
+    """Start the server, where it is ours, and fill the tables.
+
+    Raises:
+        ToolError: PostgreSQL or pgbench is missing or fails.
+    """
+    start(plan, folder)
+    if plan.read_only:
+        return
+    scale = settings_of(plan.workload).scale
+    say(f"filling pgbench's tables at scale {scale}")
+    finish(plan, Load(["pgbench", "-i", "-q", "-s", str(scale), dsn.together(reached(plan))], folder / "fill.txt"))
+
+
+def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+    """One run of pgbench.
+
+    Raises:
+        ToolError: pgbench is missing or fails, or completes no transaction.
+    """
+    own = folder / step.label
+    own.mkdir(exist_ok=True)
+    duration = ("-T", str(max(round(step.duration_s), 1)))
+    words = command(plan, step, own, duration)
+    load = Load(words, own / "pgbench.txt", signal.SIGALRM)
+    ticks, ended_early = follow(plan, load, step, _ticks(), watch)
+    log = own / _script_name(settings_of(plan.workload))  # the importer takes its name as the job's
+    if not merge_logs(own, log) and not ended_early:
+        raise failed(plan, load)
+    version = examine(next(tool for tool in TOOLS if tool.name == "pgbench")).version
+    return Measured((log,), tuple(ticks), (tuple(words),), version, ended_early)
+
+
+def clean(plan: Plan) -> None:
+    """Remove the server that was made, or the tables that were.
+
+    Raises:
+        ToolError: the server is not reached any more.
+    """
+    if not stop(plan) and not plan.read_only:
+        ask(dsn.together(reached(plan)), plan.secret, f"drop table if exists {', '.join(TABLES)}")
+
+
+def sources(plan: Plan) -> dict[str, str]:
+    """The server, to be recorded while it is loaded."""
+    return sources_of(plan)
+
+
+def command(plan: Plan, step: Step, folder: Path, length: tuple[str, str]) -> list[str]:
+    """The words of one run; ``length`` is -T SECONDS or -t TRANSACTIONS. The password is not among them."""
+    own = settings_of(plan.workload)
+    words = ["pgbench", "-c", str(own.clients), "-j", str(min(own.threads, own.clients)), *length]
+    words += ["-P", "1", "--progress-timestamp", "--log", f"--log-prefix={folder / 'pgbench_log'}"]
+    words.append(f"--random-seed={step.seed}")
+    if own.script in BUILT_IN:
+        words.append(f"--builtin={own.script}")
+    else:
+        words += [f"--file={Path(own.script).resolve()}", f"--scale={own.scale}"]
+    if own.script not in BUILT_IN or own.script == SELECT_ONLY:
+        words.append("--no-vacuum")
+    if own.rate_per_s is not None:
+        words.append(f"--rate={own.rate_per_s:g}")
+    return [*words, dsn.together(reached(plan))]
+
+
+def merge_logs(folder: Path, merged: Path) -> int:
+    """The logs of all threads as one, by time of completion; how many lines. The parts are removed."""
+    parts = sorted(folder.glob("pgbench_log.*"))
+    streams = [part.open("rb") for part in parts]
+    count = 0
+    try:
+        with merged.open("wb") as out:
+            for line in heapq.merge(*streams, key=_completed):
+                if line.endswith(b"\n"):  # the last of a killed run is cut
+                    out.write(line)
+                    count += 1
+    finally:
+        for stream in streams:
+            stream.close()
+    for part in parts:
+        part.unlink()
+    return count
+
+
+def _completed(line: bytes) -> tuple[int, int]:
+    fields = line.split()
+    return (int(fields[4]), int(fields[5])) if len(fields) > 5 else (0, 0)
+
+
+def _script_name(own: Database) -> str:
+    return own.script if own.script in BUILT_IN else Path(own.script).stem
+
+
+def _ticks() -> Callable[[str], Tick | None]:
+    """Progress lines as seconds since the first began."""
+    began: list[float] = []
+
+    def tick_of(line: str) -> Tick | None:
+        match = _PROGRESS.match(line)
+        if match is None:
+            return None
+        now = float(match[1])
+        began[:] = began or [now - 1.0]
+        return Tick(now - began[0], float(match[2]))
+
+    return tick_of

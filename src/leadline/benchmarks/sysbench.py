@@ -1,0 +1,164 @@
+"""Database load by sysbench: its OLTP transactions on PostgreSQL, latencies in its own logarithmic buckets.
+
+Measures:
+    Transactions and queries per second, and the latency of whole transactions as the client sees it, in 1024 buckets
+    1.8 % wide. ``script`` names one of sysbench's own (oltp_read_write, oltp_point_select, …) or a Lua file.
+
+Does not:
+    Drive MySQL from here. Tell the server's work from the client's: sysbench runs on this machine, one thread for each
+    client. Queries inside a transaction are counted, not timed.
+
+Warm-up and stopping:
+    ``prepare`` makes as many tables of 100,000 rows as the workload's scale. The warm-up is a run of its own, ended
+    when the transactions per second are steady; sysbench then ends without a summary, and its seconds are kept. Every
+    round is a run of its own with its own seed.
+
+Misleads when:
+    The tables (25 MB each) fit the server's memory and production's do not. With ``rate_per_s`` what waits longer than
+    sysbench's queue is refused. Rows are chosen by the special distribution: most of the load is on a few rows.
+
+Sources:
+    sysbench 1.0 README; ``sysbench --help``; ``oltp_common.lua``; ``sb_histogram.c``.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from leadline.core import dsn
+from leadline.core.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.database_load import (
+    PLACE,
+    Load,
+    Tables,
+    ask,
+    finish,
+    follow,
+    plan_of,
+    reached,
+    settings_of,
+    sources_of,
+    start,
+    stop,
+)
+from leadline.core.errors import UsageError
+from leadline.core.tools import TOOLS, examine
+from leadline.core.workload import Workload
+
+META = BenchmarkMeta(program="sysbench", kind="database")
+
+ROWS = 100_000  # of each table; Judgement: a unit of scale as large as pgbench's
+TABLE_BYTES = 25 * 1024**2  # measured, with both indexes
+ONLY_READ = ("oltp_read_only", "oltp_point_select", "select_random_points", "select_random_ranges")
+SCRIPTS = (
+    "oltp_read_write",
+    "oltp_write_only",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_insert",
+    "oltp_delete",
+    *ONLY_READ,
+)
+_INTERVAL = re.compile(r"\[ (\d+)s \] thds: \d+ tps: (\d+\.\d+) .*?lat \(ms,99%\): (\d+\.\d+)")
+_SERVER = {"host": "pgsql-host", "port": "pgsql-port", "user": "pgsql-user", "dbname": "pgsql-db"}
+
+
+def plan(workload: Workload, target: Target) -> Plan:
+    """A server of its own for ``new`` or a folder, else the database a DSN names.
+
+    Raises:
+        UsageError: the target, the engine or the script cannot be.
+        ToolError: there is not enough space, or the server cannot be reached.
+    """
+    own = settings_of(workload)
+    if own.engine != "postgresql":
+        raise UsageError(
+            f"workload {workload.name}",
+            found=f"engine {own.engine}",
+            expected="engine postgresql, the one this driver loads",
+            advice="Run sysbench yourself; `leadline` reads its output.",
+        )
+    if own.script not in SCRIPTS and not Path(own.script).is_file():
+        raise UsageError(
+            f"script {own.script}",
+            found="neither one of sysbench's nor a file",
+            expected=f"one of {', '.join(SCRIPTS)}, or a file",
+            advice="Set database.script in the workload.",
+        )
+    return plan_of(workload, target, Tables(_tables(workload), own.scale * TABLE_BYTES, own.script in ONLY_READ))
+
+
+def prepare(plan: Plan, folder: Path, say: Said) -> None:
+    """Start the server, where it is ours, and fill the tables.
+
+    Raises:
+        ToolError: PostgreSQL or sysbench is missing or fails.
+    """
+    start(plan, folder)
+    if plan.read_only:
+        return
+    if not plan.places[PLACE].made:
+        _drop(plan)
+    say(f"filling {settings_of(plan.workload).scale} x {ROWS:,} rows")
+    finish(plan, Load([*command(plan), "prepare"], folder / "fill.txt"))
+
+
+def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+    """One run of sysbench.
+
+    Raises:
+        ToolError: sysbench is missing or fails.
+    """
+    own = folder / step.label
+    own.mkdir(exist_ok=True)
+    words = [*command(plan), f"--time={max(round(step.duration_s), 1)}", "--events=0"]
+    words += ["--report-interval=1", "--histogram=on", "--percentile=99", f"--rand-seed={step.seed}"]
+    rate = settings_of(plan.workload).rate_per_s
+    if rate is not None:
+        words.append(f"--rate={max(round(rate), 1)}")
+    words.append("run")
+    load = Load(words, own / "sysbench.txt")
+    ticks, ended_early = follow(plan, load, step, _tick_of, watch)
+    version = examine(next(tool for tool in TOOLS if tool.name == "sysbench")).version
+    return Measured((load.output,), tuple(ticks), (tuple(words),), version, ended_early)
+
+
+def clean(plan: Plan) -> None:
+    """Remove the server that was made, or the tables that were.
+
+    Raises:
+        ToolError: the server is not reached any more.
+    """
+    if not stop(plan) and not plan.read_only:
+        _drop(plan)
+
+
+def _drop(plan: Plan) -> None:
+    ask(dsn.together(reached(plan)), plan.secret, f"drop table if exists {', '.join(_tables(plan.workload))}")
+
+
+def sources(plan: Plan) -> dict[str, str]:
+    """The server, to be recorded while it is loaded."""
+    return sources_of(plan)
+
+
+def command(plan: Plan) -> list[str]:
+    """The words all runs begin with. The password is not among them: libpq takes it from its environment."""
+    own, server = settings_of(plan.workload), reached(plan)
+    script = own.script if own.script in SCRIPTS else str(Path(own.script).resolve())
+    words = ["sysbench", script, "--db-driver=pgsql", f"--threads={own.clients}"]
+    words += [f"--{option}={server[key]}" for key, option in _SERVER.items() if key in server]
+    return [*words, f"--tables={own.scale}", f"--table_size={ROWS}"]
+
+
+def _tables(workload: Workload) -> tuple[str, ...]:
+    return tuple(f"sbtest{number}" for number in range(1, settings_of(workload).scale + 1))
+
+
+def _tick_of(line: str) -> Tick | None:
+    match = _INTERVAL.match(line)
+    if match is None:
+        return None
+    per_s = float(match[2])
+    return Tick(float(match[1]), per_s, p99_ms=float(match[3]) if per_s > 0 else float("nan"))

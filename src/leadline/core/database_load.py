@@ -1,0 +1,231 @@
+"""What drivers of databases share: where a load goes, how the tool is run, watched and ended."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.core import dsn, throwaway_postgresql
+from leadline.core.benchmark import Place, Plan, Step, Target, Tick, Watch
+from leadline.core.errors import ToolError, UsageError
+from leadline.core.processes import POLL_S, running, wait
+from leadline.core.safety import require_space
+from leadline.core.workload import Database, Workload
+
+PLACE = "database"
+LATE_S = 30.0  # Judgement: how long a tool may take to end and write its summary after its time is over
+FILL_S = 86_400.0
+CONNECT_TIMEOUT_S = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The tables a tool makes: their names, how large they will be, whether the load only reads them."""
+
+    names: tuple[str, ...]
+    size_bytes: int
+    only_read: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A command of a tool: its words, where it talks to, and the signal that ends it with its summary."""
+
+    words: Sequence[str]
+    output: Path
+    stop_signal: int = signal.SIGINT
+
+
+def settings_of(workload: Workload) -> Database:
+    """The database section, which a driver of databases needs.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if workload.database is None:
+        raise UsageError(
+            f"workload {workload.name}", found="no database", expected="a database section", advice="See the guide."
+        )
+    return workload.database
+
+
+def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
+    """A throw-away server for ``new`` or a folder, else the database of a DSN.
+
+    Raises:
+        UsageError: the target is neither, names no database, or holds data nobody named.
+        ToolError: there is not enough space, or the server cannot be reached.
+    """
+    if target.name == throwaway_postgresql.NEW or Path(target.name).is_dir():
+        base = throwaway_postgresql.base_of(target.name)
+        needed = throwaway_postgresql.expected_bytes(tables.size_bytes)
+        require_space(str(base.parent), needed)
+        note = "a PostgreSQL of its own with default settings (shared_buffers 128 MB): compare it with itself alone"
+        return Plan(workload, target, {PLACE: Place(str(base), needed, made=True)}, (note,))
+    plain, secret = _server(target.name)
+    if target.destroy is not None and dsn.parts(target.destroy) == dsn.parts(target.name):
+        note = f"{', '.join(tables.names)} in that database are dropped, made and filled, and dropped in the end"
+        place = Place(plain, tables.size_bytes, made=False)
+        return Plan(workload, Target(plain, plain), {PLACE: place}, (note,), secret=secret)
+    if not tables.only_read or target.destroy is not None or not _has_tables(plain, secret, tables.names):
+        raise UsageError(
+            dsn.masked(target.name),
+            found=f"a database in which tables would be dropped ({', '.join(tables.names)})",
+            expected="--destroy-data with the very same DSN",
+            advice="Name `new` for a server of its own; what only reads may use tables that are there.",
+        )
+    return Plan(workload, Target(plain), {PLACE: Place(plain, 0, made=False)}, read_only=True, secret=secret)
+
+
+def _server(name: str) -> tuple[str, str]:
+    """A connection string without its password, and that."""
+    found = dsn.parts(name)
+    if not found:
+        raise UsageError(
+            "--on",
+            found="neither `new`, nor a folder that is there, nor a DSN",
+            expected="one of them",
+            advice="For example --on new, or --on 'host=db1 dbname=bench'.",
+        )
+    if not found.get("dbname"):
+        raise UsageError(
+            dsn.masked(name), found="no database named", expected="dbname=NAME", advice="Name the database to load."
+        )
+    return dsn.apart(name)
+
+
+def _has_tables(plain: str, secret: str, names: Sequence[str]) -> bool:
+    rows = ask(plain, secret, "select count(*) from unnest(%s::text[]) n where to_regclass(n) is not null", list(names))
+    return bool(rows and rows[0][0] == len(names))
+
+
+def ask(plain: str, secret: str, statement: str, *values: object) -> list[Any]:
+    """What one statement answers; nothing when it has no rows.
+
+    Raises:
+        ToolError: the server cannot be reached or refuses.
+    """
+    import psycopg  # noqa: PLC0415 - 0.2 s that only databases need
+
+    try:
+        with psycopg.connect(plain, password=secret or None, connect_timeout=CONNECT_TIMEOUT_S) as connection:
+            cursor = connection.execute(statement.encode(), values or None)
+            return [] if cursor.description is None else cursor.fetchall()
+    except psycopg.Error as error:
+        said = (str(error).strip().splitlines() or ["no reason"])[0][:240]
+        raise ToolError(
+            dsn.masked(plain),
+            found=said.replace(secret, "***") if secret else said,
+            expected="a PostgreSQL server that lets this user in",
+            advice="Try the same words with psql.",
+        ) from None
+
+
+def reached(plan: Plan) -> dict[str, str]:
+    """The parameters of the server a plan loads, without the password."""
+    place = plan.places[PLACE]
+    found = throwaway_postgresql.dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
+    return {key: str(value) for key, value in found.items()}
+
+
+def sources_of(plan: Plan) -> dict[str, str]:
+    """The server, to be recorded while it is loaded."""
+    return {"postgresql": dsn.together(reached(plan) | ({"password": plan.secret} if plan.secret else {}))}
+
+
+def start(plan: Plan, folder: Path) -> None:
+    """Start the throw-away server, where the plan has one.
+
+    Raises:
+        ToolError: PostgreSQL is not installed, or does not start.
+    """
+    place = plan.places[PLACE]
+    if place.made:
+        clients = settings_of(plan.workload).clients
+        throwaway_postgresql.start(Path(place.path), folder / "postgresql.txt", clients)
+
+
+def stop(plan: Plan) -> bool:
+    """End and remove the throw-away server; False when the plan has none."""
+    place = plan.places[PLACE]
+    if place.made:
+        throwaway_postgresql.stop(Path(place.path))
+    return place.made
+
+
+def finish(plan: Plan, load: Load) -> None:
+    """Run a command to its end.
+
+    Raises:
+        ToolError: it fails.
+    """
+    with running(load.words, output=load.output, folder=load.output.parent, variables=_variables(plan)) as process:
+        if not wait(process, FILL_S) or process.returncode:
+            raise failed(plan, load)
+
+
+def follow(
+    plan: Plan, load: Load, step: Step, tick_of: Callable[[str], Tick | None], watch: Watch
+) -> tuple[list[Tick], bool]:
+    """Run a load to its end, or until ``watch`` has seen enough; its seconds, and whether it was ended early.
+
+    Raises:
+        ToolError: it fails or does not end.
+    """
+    ticks: list[Tick] = []
+    ended_early = False
+    with running(load.words, output=load.output, folder=load.output.parent, variables=_variables(plan)) as process:
+        lines = _Lines(load.output)
+        deadline = time.monotonic() + step.duration_s + LATE_S
+        while process.poll() is None:
+            time.sleep(POLL_S)
+            for tick in filter(None, map(tick_of, lines.added())):
+                ticks.append(tick)
+                if not watch(tick) and not ended_early:
+                    ended_early = True
+                    process.send_signal(load.stop_signal)
+            if time.monotonic() > deadline:
+                raise failed(plan, load)
+        ticks += filter(None, map(tick_of, lines.added()))
+        if process.returncode and not ended_early:
+            raise failed(plan, load)
+    return ticks, ended_early
+
+
+def _variables(plan: Plan) -> dict[str, str]:
+    """The password where no process list shows it; numbers with decimal points."""
+    return {"LC_ALL": "C"} | ({"PGPASSWORD": plan.secret} if plan.secret else {})
+
+
+def failed(plan: Plan, load: Load) -> ToolError:
+    """The error of a tool that failed, with what it said."""
+    lines = [line for line in load.output.read_text(errors="replace").splitlines() if line.strip()]
+    marks = ("error", "fatal", "aborted", "could not")
+    said = next((line for line in lines if any(mark in line.lower() for mark in marks)), (lines or ["nothing"])[-1])
+    said = said.replace(plan.secret, "***") if plan.secret else said
+    return ToolError(
+        dsn.masked(dsn.together(reached(plan))),
+        found=f"{load.words[0]} failed: {said[:200]}",
+        expected="a whole run",
+        advice="Look at the server's log, its limit of connections and free space.",
+    )
+
+
+class _Lines:
+    """The whole lines that were appended to a file."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._position = 0
+
+    def added(self) -> Iterator[str]:
+        """Those since the last call."""
+        with self._path.open("rb") as stream:
+            stream.seek(self._position)
+            whole, end, _ = stream.read().rpartition(b"\n")
+        self._position += len(whole) + len(end)
+        yield from whole.decode(errors="replace").splitlines()

@@ -1,0 +1,161 @@
+"""A PostgreSQL server for one run: its own cluster and socket in one folder, no TCP, gone with the folder.
+
+It is ended when Leadline is killed (the folder stays then). Root makes it as the user postgres, because PostgreSQL
+refuses root. The settings are PostgreSQL's own defaults but for what is needed to be reached and watched; ``fsync``
+stays on, because the disk is what is measured.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+from leadline.core.errors import ToolError, UsageError
+from leadline.core.processes import POLL_S, running, wait
+from leadline.core.tools import find_program
+
+NEW = "new"
+OWNER = "postgres"
+EMPTY_BYTES = 48 * 1024**2  # Judgement: what initdb writes, with room
+WAL_BYTES_MAX = 1024**3  # PostgreSQL's default max_wal_size
+START_S = 60.0  # Judgement: starting takes a second; a busy disk may need more
+_SOCKET_BYTES_MAX = 107  # Source: unix(7), sun_path without its final zero
+_SOCKET = ".s.PGSQL.5432"
+_SPARE_CONNECTIONS = 20
+
+_made: dict[str, contextlib.ExitStack] = {}
+
+
+def base_of(target: str) -> Path:
+    """Where a throw-away cluster of a target will be: in the folder named, or in a new temporary one.
+
+    Raises:
+        UsageError: there is one already, or its socket could not have such a long name.
+    """
+    if target == NEW:
+        base = Path(tempfile.gettempdir()) / f"leadline-bench-{secrets.token_hex(4)}"
+    else:
+        base = Path(target).resolve() / "leadline-bench-postgresql"
+    if base.exists():
+        raise UsageError(
+            str(base), found="it is there already", expected="a name that is free", advice="Remove it or name another."
+        )
+    if len(os.fsencode(base / _SOCKET)) > _SOCKET_BYTES_MAX or "," in str(base):
+        raise UsageError(
+            str(base),
+            found="a path no socket can have",
+            expected=f"no comma, at most {_SOCKET_BYTES_MAX - len(_SOCKET) - 1} bytes",
+            advice="Name another folder.",
+        )
+    return base
+
+
+def expected_bytes(data_bytes: int) -> int:
+    """What a cluster with that much data takes, with its log."""
+    return EMPTY_BYTES + data_bytes + min(2 * data_bytes, WAL_BYTES_MAX)
+
+
+def dsn_of(base: Path) -> dict[str, str]:
+    """How the server of a cluster is reached; there is no password."""
+    return {"host": str(base), "port": "5432", "user": OWNER, "dbname": "postgres"}
+
+
+def start(base: Path, output: Path, client_count: int) -> None:
+    """Make a cluster and start its server; `stop` must follow, whatever happens.
+
+    Raises:
+        ToolError: PostgreSQL is not installed, or does not start.
+    """
+    data = base / "data"
+    make = _as_owner("initdb", "-D", str(data), "-A", "trust", "-U", OWNER, "-E", "UTF8", "--locale=C", "--no-sync")
+    _make_folder(base)
+    with running(make, output=output, folder=base) as process:
+        wait(process, START_S)
+        if process.returncode != 0:
+            raise _failed("initdb", output)
+    settings = {
+        "listen_addresses": "",
+        "port": "5432",
+        "unix_socket_directories": str(base),
+        "max_connections": str(client_count + _SPARE_CONNECTIONS),
+        "track_io_timing": "on",
+    }
+    words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    command = _as_owner("postgres", "-D", str(data), *words)
+    server = _made[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGQUIT))
+    _wait_until_ready(server, data / "postmaster.pid", output)
+
+
+def stop(base: Path) -> None:
+    """End the server and remove its cluster; only what `start` made in this process."""
+    held = _made.pop(str(base), None)
+    if held is not None:
+        held.close()
+        shutil.rmtree(base)
+
+
+def _make_folder(base: Path) -> None:
+    try:
+        base.mkdir(mode=0o700)
+    except OSError as error:
+        raise ToolError(
+            str(base), found=str(error.strerror), expected="a folder that can be made", advice="Name another one."
+        ) from error
+    _made[str(base)] = contextlib.ExitStack()
+    if os.geteuid() == 0:
+        owner = pwd.getpwnam(OWNER)
+        os.chown(base, owner.pw_uid, owner.pw_gid)
+
+
+def _as_owner(program: str, *words: str) -> list[str]:
+    """A command, by the user postgres when we are root; the kernel forgets who ends with whom when the user changes."""
+    path = find_program(program)
+    if path is None:
+        raise ToolError(
+            program, found="not installed", expected="PostgreSQL's server programs", advice="apt-get install postgresql"
+        )
+    if os.geteuid() != 0:
+        return [path, *words]
+    try:
+        owner = pwd.getpwnam(OWNER)
+    except KeyError:
+        raise ToolError(
+            program,
+            found="no user postgres, and PostgreSQL refuses root",
+            expected="that user",
+            advice="Make it, or run as an ordinary user.",
+        ) from None
+    ids = (f"--reuid={owner.pw_uid}", f"--regid={owner.pw_gid}", "--init-groups", "--pdeathsig=QUIT")
+    return ["setpriv", *ids, "--", path, *words]
+
+
+def _wait_until_ready(server: subprocess.Popen[bytes], lock: Path, output: Path) -> None:
+    """Until the last line of postmaster.pid says ready, as pg_ctl does."""
+    deadline = time.monotonic() + START_S
+    while time.monotonic() < deadline and server.poll() is None:
+        with contextlib.suppress(OSError):
+            if lock.read_text().splitlines()[-1:] and lock.read_text().rstrip().endswith("ready"):
+                return
+        time.sleep(POLL_S)
+    raise _failed("postgres", output)
+
+
+def _failed(program: str, output: Path) -> ToolError:
+    lines = [line for line in output.read_text(errors="replace").splitlines() if line.strip()]
+    said = next(
+        (line for line in lines if "error" in line.lower() or "fatal" in line.lower()), (lines or ["nothing"])[-1]
+    )
+    return ToolError(
+        program,
+        found=f"a throw-away server could not be made: {said[:160]}",
+        expected="a server of its own",
+        advice="The user postgres must be able to enter the folder; see also `leadline doctor`.",
+    )

@@ -1,0 +1,213 @@
+"""The pgbench driver: what it refuses, and real runs on a throw-away server."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from leadline.app.benching import Talk, capture_of, driver_of, plan, run
+from leadline.app.importing import import_paths
+from leadline.benchmarks import pgbench
+from leadline.core import dsn
+from leadline.core.benchmark import Plan, Step, Target, Tick
+from leadline.core.database_load import PLACE, ask, reached
+from leadline.core.errors import LeadlineError, ToolError, UsageError
+from leadline.core.tools import find_program
+from leadline.core.vocabulary import EntityKind
+from leadline.core.workload import Workload, parse_workload
+from leadline.stores.runs import RunStore
+from tests.benchmarks.throwaway import open_folder, server_processes
+
+SECRET = "not-to-be-seen-anywhere"
+needs_postgresql = pytest.mark.skipif(
+    any(find_program(name) is None for name in ("initdb", "postgres", "pgbench")), reason="PostgreSQL is not installed"
+)
+
+
+def workload(settings: str = "scale: 1, clients: 2", timing: str = "warm_up_s: 0, measure_s: 3, rounds: 1") -> Workload:
+    return parse_workload(f"name: t\ndatabase: {{{settings}}}\ntiming: {{{timing}}}\n", "t.yaml")
+
+
+@pytest.fixture(scope="module")
+def filled() -> Iterator[Plan]:
+    """A server with pgbench's tables, whose user asks for a password."""
+    with open_folder() as folder:
+        made = pgbench.plan(workload(), Target(str(folder)))
+        try:
+            pgbench.prepare(made, folder, lambda _: None)
+            ask(_plain(made), "", f"create role guest login superuser password '{SECRET}'")
+            hba = Path(made.places[PLACE].path) / "data" / "pg_hba.conf"
+            hba.write_text("local all guest scram-sha-256\nlocal all all trust\n")
+            ask(_plain(made), "", "select pg_reload_conf()")
+            yield made
+        finally:
+            pgbench.clean(made)
+
+
+def _plain(made: Plan) -> str:
+    return dsn.together(reached(made))
+
+
+def _guest(made: Plan) -> str:
+    return dsn.together({**reached(made), "user": "guest", "password": SECRET})
+
+
+def test_the_driver_is_the_tool_that_is_named() -> None:
+    assert driver_of(workload())[0] == "pgbench"
+
+
+def test_targets_that_cannot_be(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="neither `new`, nor a folder"):
+        pgbench.plan(workload(), Target("postgres"))
+    with pytest.raises(UsageError, match="no database named"):
+        pgbench.plan(workload(), Target("host=db1"))
+    with pytest.raises(UsageError, match="neither built in nor a file"):
+        pgbench.plan(workload("script: none.sql"), Target("new"))
+    deep = tmp_path / ("x" * 120)
+    deep.mkdir()
+    with pytest.raises(UsageError, match="a path no socket can have"):
+        pgbench.plan(workload(), Target(str(deep)))
+    with pytest.raises(ToolError, match="GiB that may be used"):
+        pgbench.plan(workload("scale: 90000000"), Target("new"))
+
+
+def test_tables_are_not_dropped_unless_the_very_same_database_is_named() -> None:
+    target = f"postgresql://me:{SECRET}@db1/shop"
+    for destroy in (None, "postgresql://me@db1/other", "postgresql://me@db2/shop"):
+        with pytest.raises(UsageError, match="tables would be dropped") as caught:
+            pgbench.plan(workload(), Target(target, destroy))
+        assert SECRET not in str(caught.value)
+    made = pgbench.plan(workload(), Target(target, target))
+    assert SECRET not in repr(made)
+    assert made.secret == SECRET
+    words = pgbench.command(made, Step("round-1", 3.0, 7), Path("x"), ("-T", "3"))
+    assert SECRET not in " ".join(words)
+    assert words[-1] == "user=me dbname=shop host=db1"
+
+
+def test_a_workload_becomes_words(tmp_path: Path) -> None:
+    script = tmp_path / "own.sql"
+    script.write_text("select 1;\n")
+    settings = f"script: '{script}', scale: 3, clients: 4, threads: 8, rate_per_s: 50.5"
+    made = pgbench.plan(workload(settings), Target("new"))
+    words = pgbench.command(made, Step("round-1", 3.0, 7), tmp_path, ("-T", "3"))
+    assert words[1:7] == ["-c", "4", "-j", "4", "-T", "3"]
+    assert {"--random-seed=7", "--rate=50.5", f"--file={script}", "--scale=3", "--no-vacuum"} <= set(words)
+
+
+@pytest.mark.real
+@needs_postgresql
+def test_a_run_has_every_transaction_and_leaves_nothing(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    with open_folder() as folder:
+        made = plan(workload("scale: 1, clients: 2, threads: 2, script: simple-update"), Target(str(folder)))
+        done = run(made, store, seed=7)
+        assert list(folder.iterdir()) == []
+    assert server_processes(made) == []
+    (pooled,) = done.pooled()
+    assert pooled.name == "simple-update transaction"
+    assert pooled.histogram is not None
+    assert pooled.histogram.total == pooled.count > 100
+    assert pooled.percentiles_ms["p50"][0] == pytest.approx(pooled.mean_ms, rel=0.9)  # milliseconds both
+    ticks = done.rounds[0].ticks
+    assert len(ticks) >= 2
+    assert sum(tick.per_s for tick in ticks) / len(ticks) == pytest.approx(pooled.per_s, rel=0.25)
+    said = (store.files_of(done.id) / "round-1" / "pgbench.txt").read_text()
+    assert f"number of transactions actually processed: {pooled.count:.0f}\n" in said
+    capture = capture_of(done.id, store)
+    assert any(g.entities[0].name == "postgres" for g in capture.of("db_tps", EntityKind.DATABASE))
+
+
+@pytest.mark.real
+@needs_postgresql
+def test_a_known_number_of_transactions_is_counted(filled: Plan, tmp_path: Path) -> None:
+    """Measure the measurer: two clients do 311 transactions each, and 622 are in the result."""
+    words = pgbench.command(filled, Step("round-1", 1.0, 7), tmp_path, ("-t", "311"))
+    subprocess.run([str(find_program("pgbench")), *words[1:]], check=True, capture_output=True, timeout=60)
+    assert len(list(tmp_path.glob("pgbench_log.*"))) == 2  # one of each thread
+    assert pgbench.merge_logs(tmp_path, tmp_path / "tpcb-like") == 622
+    assert [path.name for path in tmp_path.iterdir()] == ["tpcb-like"]
+    (result,) = import_paths([tmp_path / "tpcb-like"]).capture.results
+    operation = result.operation("transaction")
+    assert operation is not None
+    assert operation.count == 622
+    assert operation.histogram is not None
+    assert operation.histogram.total == 622
+
+
+@pytest.mark.real
+@needs_postgresql
+def test_a_warm_up_ends_when_it_is_told_to(filled: Plan, tmp_path: Path) -> None:
+    seen: list[Tick] = []
+
+    def watch(tick: Tick) -> bool:
+        seen.append(tick)
+        return len(seen) < 2
+
+    found = pgbench.measure(filled, Step("warm-up", 60.0, 1), tmp_path, watch)
+    assert found.ended_early
+    assert 2 <= len(found.ticks) <= 4
+    said = (tmp_path / "warm-up" / "pgbench.txt").read_text()
+    lines = found.files[0].read_text().splitlines()
+    assert f"number of transactions actually processed: {len(lines)}\n" in said  # its summary, nothing cut
+
+
+@pytest.mark.real
+@needs_postgresql
+def test_a_password_is_stored_nowhere(filled: Plan, tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    reads = workload("script: select-only, clients: 1", "warm_up_s: 0, measure_s: 1, rounds: 1")
+    made = plan(reads, Target(_guest(filled)))
+    assert made.read_only
+    done = run(made, store)
+    assert done.pooled()[0].count > 100
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert SECRET.encode() not in kept
+    assert ask(_plain(filled), "", "select count(*) from pgbench_branches")[0][0] == 1  # nothing was dropped
+    with pytest.raises(LeadlineError, match="password authentication failed") as caught:
+        plan(reads, Target(_guest(filled).replace(SECRET, "wrong-secret")))
+    assert "wrong-secret" not in str(caught.value)
+
+
+@pytest.mark.real
+@needs_postgresql
+def test_tables_in_a_database_that_is_named_are_made_and_dropped(filled: Plan, tmp_path: Path) -> None:
+    import psycopg
+
+    with psycopg.connect(_plain(filled), autocommit=True) as connection:
+        connection.execute("create database spare")
+    target = _guest(filled).replace("dbname=postgres", "dbname=spare")
+    with pytest.raises(UsageError, match="--destroy-data"):
+        pgbench.plan(workload("script: select-only"), Target(target))  # the tables are not there
+    made = pgbench.plan(workload(), Target(target, target))
+    pgbench.prepare(made, tmp_path, lambda _: None)
+    count = "select count(*) from pg_tables where tablename like 'pgbench%%'"
+    assert ask(made.places[PLACE].path, SECRET, count)[0][0] == 4
+    pgbench.clean(made)
+    pgbench.clean(made)
+    assert ask(made.places[PLACE].path, SECRET, count)[0][0] == 0
+
+
+@pytest.mark.real
+@needs_postgresql
+def test_ctrl_c_leaves_no_server_and_a_failure_is_one_error(tmp_path: Path) -> None:
+    def tick(_: Tick) -> None:
+        raise KeyboardInterrupt
+
+    store = RunStore(tmp_path)
+    with open_folder() as folder:
+        made = plan(workload(), Target(str(folder)))
+        with pytest.raises(KeyboardInterrupt):
+            run(made, store, talk=Talk(lambda _, __: None, tick, lambda _: None))
+        assert server_processes(made) == []
+        assert list(folder.iterdir()) == []
+        assert [own.state for own in store.list()] == ["interrupted"]
+        script = tmp_path / "bad.sql"
+        script.write_text("select no_such_function();\n")
+        broken = plan(workload(f"script: '{script}', clients: 1"), Target(str(folder)))
+        with pytest.raises(ToolError, match=r"pgbench failed: .*no_such_function"):
+            run(broken, store)
+        assert list(folder.iterdir()) == []
