@@ -16,7 +16,7 @@ $(READY): requirements.lock pyproject.toml scripts/setup.sh $(RUST_SOURCES)
 	@scripts/setup.sh
 
 test: $(READY)
-	cargo test --workspace --quiet
+	PROPTEST_RNG_SEED=1 cargo test --workspace --quiet
 	$(BIN)/pytest -q -n auto --dist loadfile
 
 lint: $(READY)
@@ -58,7 +58,7 @@ corpus: $(READY)
 	$(PY) -m scripts.corpus
 
 fuzz: $(READY)
-	LEADLINE_FUZZ_EXAMPLES=2000 $(BIN)/pytest -q -n auto tests/importers/test_fuzz.py
+	LEADLINE_FUZZ_EXAMPLES=2000 $(BIN)/pytest -q -n auto --hypothesis-profile explore tests
 	PROPTEST_CASES=20000 cargo test --workspace --release --quiet
 
 docs: $(READY)

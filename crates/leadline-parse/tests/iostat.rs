@@ -29,9 +29,10 @@ fn column(columns: &[Column], field: &str, row: usize, reports: usize) -> Vec<f6
     let column = columns.iter().find(|c| c.field == field).unwrap();
     let range = row * column.stride..row * column.stride + reports;
     match &column.cells {
+        // As iostat prints them: the fewest digits are not these, 32 bits hold 2541818.25 and 2541818.2 names it too.
         Cells::Narrow(cells) => cells[range]
             .iter()
-            .map(|v| v.to_string().parse().unwrap())
+            .map(|v| format!("{v:.2}").parse().unwrap())
             .collect(),
         Cells::Wide(cells) => cells[range].to_vec(),
     }
@@ -240,6 +241,21 @@ fn sound(recording: &Recording) {
             Cells::Wide(cells) => cells.len(),
         };
         assert!(column.stride >= recording.report_count && cells % column.stride == 0);
+    }
+}
+
+#[test]
+fn numbers_whose_fewest_digits_are_not_the_printed_ones_come_back() {
+    for values in [
+        &[2_541_818.25][..],
+        &[2_541_818.25, 167_772.17],
+        &[85_495_848.0, 0.1],
+    ] {
+        let text: String = values
+            .iter()
+            .map(|v| format!("Device r/s\nsda {v:.2}\n\n"))
+            .collect();
+        assert_eq!(disk(&parse(text.as_bytes()).unwrap(), "sda", "r/s"), values);
     }
 }
 

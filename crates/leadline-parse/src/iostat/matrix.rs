@@ -43,6 +43,7 @@ impl Matrix {
     }
 
     /// Sets one value. `narrow` says that 32 bits keep it apart; `columns` is how many reports to expect in all.
+    /// A value of more digits stays narrow only when widening leads back to it.
     #[inline]
     pub fn set(&mut self, (row, column): (usize, usize), value: f64, narrow: bool, columns: usize) {
         if row >= self.filled.len() || column >= self.stride {
@@ -54,7 +55,7 @@ impl Matrix {
             #[allow(clippy::cast_possible_truncation)]
             let short = value as f32;
             #[allow(clippy::float_cmp)]
-            if narrow || f64::from(short) == value {
+            if narrow || (f64::from(short) == value && shortest(short) == value) {
                 if from < to {
                     cells[from..to].fill(f32::NAN);
                 }
