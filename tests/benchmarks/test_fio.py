@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,13 @@ def test_streams_become_jobs(tmp_path: Path) -> None:
     assert found["global"]["randseed"] == "7"
     assert found["global"]["direct"] == "1"
     assert data["filename"] == str(tmp_path / "leadline-bench-data.dat")
+
+
+def test_a_depth_the_ring_would_round_up_is_kept_by_another_engine(tmp_path: Path) -> None:
+    made = fio.plan(workload("[{name: a, oio: 64}, {name: b, oio: 116}]"), Target(str(tmp_path)))
+    text = fio.job_file(replace(made, engine="io_uring"), Step("round-1", 5.0, 7))
+    engines = [line for line in text.splitlines() if line.startswith("ioengine=")]
+    assert engines == ["ioengine=io_uring", "ioengine=libaio"]
 
 
 def test_rates_are_per_job_and_bursts_pause(tmp_path: Path) -> None:

@@ -197,10 +197,21 @@ def job_file(plan: Plan, step: Step) -> str:
     lines = ["[global]", *(f"{key}={value}" for key, value in common.items())]
     for stream in plan.workload.io:
         place = plan.places[stream.name]
-        options = _stream_options(stream, replace(place), _engine(plan, place))
+        engine = _keeps_depth(_engine(plan, place), stream, buffered=own.buffered)
+        options = _stream_options(stream, replace(place), engine)
         lines += ["", f"[{stream.name}]", "new_group=1", _name_option(place).lstrip("-")]
         lines += [f"{key}={value}" for key, value in options.items()]
     return "\n".join([*lines, ""])
+
+
+def _keeps_depth(engine: str, stream: Stream, *, buffered: bool) -> str:
+    """The engine that keeps as many requests in flight as asked.
+
+    fio 3.33 makes an io_uring as long as the next power of two and keeps 114 in flight at ``iodepth=100``, 122 at 116
+    (rate times mean latency on a disk held at 200/s); libaio keeps 99.9 and 115.9.
+    """
+    exact = stream.oio & (stream.oio - 1) == 0
+    return "libaio" if engine == "io_uring" and not exact and not buffered else engine
 
 
 def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]:
