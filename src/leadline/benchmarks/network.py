@@ -44,7 +44,6 @@ from leadline.core.network_servers import (
     PORTS,
     Peer,
     answers,
-    ask_to_start,
     peer_named,
     require_login,
     server_words,
@@ -63,7 +62,7 @@ FIXED_S = 6.0  # of each round: the start of sockperf (2.2 s, measured), twice, 
 EDGE_S = 2.0  # load before and after the messages that are measured under it
 OMIT_S = 1
 LATE_S = 30.0  # Judgement: how long a tool may take to end and write its report after its time is over
-IDLE, LOADED = "idle", "under-load"
+IDLE, LOADED = "idle", "loaded"
 RDMA, RDMA_PORT = "rdma", 18515
 RDMA_DEVICES = Path("/sys/class/infiniband")
 RDMA_S, RDMA_START_S = 4, 10.0
@@ -149,7 +148,8 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
     """Nothing is made: servers that are started run as long as a step."""
     started = [name for name, place in plan.places.items() if place.made]
     if started:
-        say(f"servers to start {'here' if plan.engine != _SSH else f'on {plan.target.name} by ssh'}: {', '.join(started)}")
+        where = f"on {plan.target.name} by ssh" if plan.engine == _SSH else "here"
+        say(f"servers to start {where}: {', '.join(started)}")
 
 
 def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:

@@ -72,7 +72,8 @@ class NetworkPath:
             whole = f"packets of {self.path_mtu} bytes pass from end to end"
             return f"{whole}, as {self.device} is set" if self.device_mtu == self.path_mtu else whole
         said = "larger ones are lost without a word" if self.is_silent else "the path says so to the sender"
-        return f"{self.device} is set to packets of {self.device_mtu} bytes, {self.path_mtu} pass from end to end: {said}"
+        set_to = f"{self.device} is set to packets of {self.device_mtu} bytes"
+        return f"{set_to}, but only {self.path_mtu} bytes pass from end to end: {said}"
 
 
 def examine_path(address: str) -> NetworkPath:

@@ -1,8 +1,8 @@
 """The other end of a network load: servers that answer there, or that are started there and ended again.
 
 They are started on this machine (loopback, for a trial) or over SSH by the ``ssh`` program, with the user's own keys
-and settings and without asking anything. A server over SSH hangs on the connection: when that ends, however it ends, the
-server does.
+and settings and without asking anything. A server over SSH hangs on the connection: when that ends, however it ends,
+the server does.
 """
 
 from __future__ import annotations
@@ -119,17 +119,16 @@ def require_login(peer: Peer, tools: Sequence[str]) -> set[str]:
         ToolError: SSH does not let us in, or a tool is not installed there; with the commands for the user.
     """
     names = " ".join(map(shlex.quote, tools))
-    script = f"for t in {names}; do command -v $t >/dev/null && echo $t; done; ls -A /sys/class/infiniband 2>/dev/null | sed 's/.*/rdma/'"
-    done = _ssh(peer, script)
+    programs = f"for t in {names}; do command -v $t >/dev/null && echo $t; done"
+    done = _ssh(peer, f"{programs}; ls -A /sys/class/infiniband 2>/dev/null | sed 's/.*/rdma/'")
     found = set(done.stdout.split())
     missing = [tool for tool in tools if tool not in found]
     if missing:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        why = f"SSH: {said[-1] if said else 'failed'}" if done.returncode else f"{' and '.join(missing)} not there"
         error = ask_to_start(peer, tools)
-        said = [line for line in done.stderr.splitlines() if line.strip()]
-        why = f"{' and '.join(missing)} not installed there" if done.returncode == 0 else f"SSH: {(said or ['failed'])[-1]}"
-        raise ToolError(
-            peer.address, found=f"{error.found} ({why[:160]})", expected=error.expected, advice=error.advice
-        )
+        found_text = f"{error.found} ({why[:160]})"
+        raise ToolError(peer.address, found=found_text, expected=error.expected, advice=error.advice)
     return found
 
 

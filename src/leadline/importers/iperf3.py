@@ -11,12 +11,13 @@ Sample:
          "intervals": [], "end": {}, "error": "unable to connect to server: Connection refused"}
 
 Lost:
-    User and system shares of the CPU, sizes of socket buffers. Intervals iperf3 marks as omitted (``-O``, TCP slow start).
+    User and system shares of the CPU, sizes of socket buffers. Intervals iperf3 marks as omitted (``-O``, TCP slow
+    start).
 
 Units:
     Bits per second become 10^6 bits per second; round-trip times are microseconds, jitter is milliseconds. Round-trip
-    times and windows of 0 are those of an end that does not send: "not measured". ``cpu_pct`` and ``remote_cpu_pct`` of a
-    result are iperf3's own use at the two ends, in percent of one processor.
+    times and windows of 0 are those of an end that does not send: "not measured". ``cpu_pct`` and ``remote_cpu_pct`` of
+    a result are iperf3's own use at the two ends, in percent of one processor.
 
 Sources:
     iperf3 manual page; ``iperf_api.c`` ``iperf_print_intermediate`` and ``iperf_print_results``.

@@ -47,7 +47,7 @@ from leadline.core.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import ELAPSED_S_MAX, NAN, add_columns, bad_line, sample_histogram
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
 META = ImporterMeta(
     tool="sockperf",
@@ -312,7 +312,7 @@ def _add_seconds(
     rates[-1] = NAN  # the last second is not whole
     last_ns = int(received.max() * 1e9) - int(sent.min() * 1e9)
     times = end_ns - last_ns + np.minimum((seconds + 1) * 1_000_000_000, last_ns)
-    columns = {
+    columns: dict[str, ArrayLike] = {
         "net_half_trip_us": [float(part.mean()) for part in parts],
         "net_half_trip_us_p99": [float(np.quantile(part, 0.99)) for part in parts],
         "net_messages_per_s": rates,
