@@ -19,7 +19,8 @@ Warm-up and stopping:
 Misleads when:
     A processor is the limit and not the network: look at iperf3's own use of it, and add streams. sockperf waits
     for its next message with a whole processor: with fewer than three on this machine, latency under load is too high.
-    A middle box treats messages and bulk differently. Both ends are on one machine.
+    A middle box treats messages and bulk differently. Both ends are on one machine. TCP's congestion control differs:
+    BBR keeps queues short where CUBIC and Reno fill them (it is kept with the run).
 
 Sources:
     iperf3 manual page; sockperf README; RFC 8033 and RFC 9097 on latency under load; linux-rdma/perftest README;
@@ -68,6 +69,7 @@ RDMA_DEVICES = Path("/sys/class/infiniband")
 RDMA_S, RDMA_START_S = 4, 10.0
 RDMA_TOOLS = {"ib_send_lat": ("-n", "5000"), "ib_write_bw": ("-D", str(RDMA_S))}
 _COUNTERS = Path("/proc/self/net/dev")
+_CONGESTION = Path("/proc/sys/net/ipv4/tcp_congestion_control")
 _SSH = "ssh"
 
 
@@ -117,6 +119,7 @@ def plan(workload: Workload, target: Target) -> Plan:
     path = examine_path(peer.address)
     facts = {"network peer": peer.address, "device": path.device, RDMA: device or f"not measured: {why}"}
     facts |= {"device MTU": str(path.device_mtu), "path MTU": str(path.path_mtu or "not measured")}
+    facts["congestion control"] = _CONGESTION.read_text().strip() if _CONGESTION.exists() else "not told"
     speed = link_mbit_per_s(path.device)
     facts["link"] = "not told" if speed is None else f"{speed} Mbit/s"
     notes = [path.sentence()]

@@ -18,10 +18,10 @@ from leadline.core.tools import find_program
 HEADERS_BYTES = 28  # IPv4 header without options and ICMP header: Source: RFC 791, RFC 792
 PACKET_BYTES_MAX = 65_535  # of IPv4
 SMALL_BYTES = 84  # a packet of ping as it is by default
-# Packet sizes that networks are set to, the likely ones first, so that few probes are needed: Ethernet, overlays,
-# jumbo frames, jumbo frames in an overlay or a cloud, PPPoE, tunnels, IPv6's least.
-COMMON = (1500, 1450, 9000, 8950, 8500, 1492, 1476, 1420, 1400, 1280, 576)
-TRIES = 3  # Judgement: so often must a packet be lost without a word until it is taken to be too large
+# Packet sizes that networks are set to, the likely ones first, so that few probes are needed: Ethernet (with a tag),
+# overlays, jumbo frames, those in an overlay or a cloud, PPPoE, tunnels, IPv6's least.
+COMMON = (1500, 1504, 1450, 9000, 8950, 8500, 1492, 1476, 1420, 1400, 1280, 576)
+TRIES = 2  # Judgement: so often must a packet be lost without a word until it is taken to be too large
 WAIT_S_MIN, WAIT_S_MAX = 0.5, 2.0  # Judgement: for an answer, at five round trips
 TIMEOUT_S = 10.0
 _TOO_LONG = re.compile(r"mtu ?= ?(\d{2,6})")
