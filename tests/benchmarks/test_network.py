@@ -239,10 +239,10 @@ class Net:
         command = [str(find_program("ip")), "netns", "exec", where, *words]
         return subprocess.run(command, capture_output=True, text=True, timeout=120, check=check)
 
-    def bench(self, home: Path, *options: str) -> subprocess.CompletedProcess[str]:
-        timing = "--seconds 11 --rounds 1 --warm-up 0 --yes --json".split()
-        words = [str(Path(sys.executable).with_name("leadline")), "bench", "run", "network", "--on", self.address, *timing, *options]
-        return self.inside(self.client, "env", f"LEADLINE_HOME={home}", *words, check=False)
+    def bench(self, home: Path) -> subprocess.CompletedProcess[str]:
+        program = str(Path(sys.executable).with_name("leadline"))
+        words = f"bench run network --on {self.address} --seconds 11 --rounds 1 --warm-up 0 --yes --json".split()
+        return self.inside(self.client, "env", f"LEADLINE_HOME={home}", program, *words, check=False)
 
 
 def _ip(*words: str) -> None:

@@ -62,14 +62,14 @@ def _show_network(run: Run) -> None:
     table = plain_table("ms", *columns, right=columns)
     parts = run.pooled()
     for part in parts:
-        if part.mean_ms == part.mean_ms:  # noqa: PLR0124 - NaN is not measured
+        if part.mean_ms == part.mean_ms:
             name, rate, _, *latency = _row(part)
             table.add_row(name, rate, *latency)
     out.print(table)
     for part in parts:
-        if part.histogram is None and part.bytes_per_s == part.bytes_per_s:  # noqa: PLR0124
+        if part.histogram is None and part.bytes_per_s == part.bytes_per_s:
             wrapped(out, f"{part.bytes_per_s * 8.0 / 1e6:,.0f} Mbit/s", f"{part.name}  ")
-        elif part.histogram is None and part.count == part.count:  # noqa: PLR0124
+        elif part.histogram is None and part.count == part.count:
             wrapped(out, f"{part.count:,.0f}", f"{part.name}  ")
 
 
