@@ -119,7 +119,8 @@ def _show_plan(made: Plan) -> None:
     typer.echo(f"Plan: {made.workload.name} on {made.target.name}", err=True)
     for name, place in made.places.items():
         if made.workload.kind == "network":
-            typer.echo(f"  {name}: {'start and end a server' if place.made else 'the server'} at {place.path}", err=True)
+            server = "start and end a server" if place.made else "the server"
+            typer.echo(f"  {name}: {server} at {place.path}", err=True)
             continue
         what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
         typer.echo(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)", err=True)
