@@ -19,6 +19,8 @@ Examples:
   leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
+
+  LEADLINE_HOME=runs leadline bench run network --on db2
 """
 
 
@@ -28,7 +30,9 @@ def command(
     on: Annotated[
         str,
         typer.Option(
-            "--on", help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN."
+            "--on",
+            help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN; "
+            "for a network `new` or HOST.",
         ),
     ],
     wal: Annotated[
@@ -114,13 +118,18 @@ def _show_plan(made: Plan) -> None:
 
     typer.echo(f"Plan: {made.workload.name} on {made.target.name}", err=True)
     for name, place in made.places.items():
+        if made.workload.kind == "network":
+            server = "start and end a server" if place.made else "the server"
+            typer.echo(f"  {name}: {server} at {place.path}", err=True)
+            continue
         what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
         typer.echo(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)", err=True)
     for note in made.notes:
         typer.echo(f"  note: {note}", err=True)
     timing = made.workload.timing
+    filling = f"filling {made.written_bytes / 2**30:.2f} GiB, then " if made.workload.kind != "network" else ""
     typer.echo(
-        f"  time: filling {made.written_bytes / 2**30:.2f} GiB, then at most {expected_s(made.workload):.0f} s "
+        f"  time: {filling}at most {expected_s(made.workload):.0f} s "
         f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)",
         err=True,
     )
