@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from leadline.core.errors import InputError
 from leadline.core.source import decode
-from leadline.core.workload import GUIDE, Workload
+from leadline.core.workload import Workload
 
+GUIDE = "docs/guides/job-files.md"
 BYTES_MAX = 4 * 1024**2
 SECTOR = 512
 BLOCKS_MAX = 16  # Judgement: sizes of a range that are listed one by one; of more, as many are taken at equal distances

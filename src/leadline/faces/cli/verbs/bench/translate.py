@@ -11,13 +11,13 @@ from leadline.faces.cli.options import Json
 EPILOG = """\
 Examples:
 
-  leadline bench translate job.fio > mine.yaml
+  leadline bench translate job.fio
 
   leadline bench translate job.fio --json
 
   leadline bench translate 'runs.vdbench#rd2'
 
-  leadline bench translate hci-8k-50-50 --to fio --on /mnt/scratch > there.fio
+  leadline bench translate hci-8k-50-50 --to fio --on /mnt/scratch
 """
 
 
