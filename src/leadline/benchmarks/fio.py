@@ -236,9 +236,10 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     else:
         options["bssplit"] = ":".join(f"{size}/{share}" for size, share in _whole_percents(stream.block).items())
     if stream.rate_iops is not None:
-        each = [
-            max(round(rate / jobs), 1) if rate > 0 else 0 for rate in (stream.rate_iops.read, stream.rate_iops.write)
-        ]
+        # fio keeps a rate in bytes of the smallest size; but for Poisson arrivals it waits for the bytes really done.
+        size = stream.mean_block_bytes / min(stream.block) if stream.arrivals == "even" else 1.0
+        rates = (stream.rate_iops.read, stream.rate_iops.write)
+        each = [max(round(rate / jobs * size), 1) if rate > 0 else 0 for rate in rates]
         options |= {"rate_iops": ",".join(map(str, each)), "rate_process": _ARRIVALS[stream.arrivals]}
     if stream.burst is not None:
         options |= {"thinktime": f"{stream.burst.off_s}s", "thinktime_iotime": f"{stream.burst.on_s}s"}
