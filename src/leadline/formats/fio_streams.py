@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from leadline.core.workload import Stream
 from leadline.formats.fio_jobs import Job, Option
 from leadline.formats.fio_numbers import NotANumberError, per_direction, percent_of, plain_number, seconds, span
 from leadline.formats.fio_options import ASYNCHRONOUS, NO_DISK, OTHERS, SYNCHRONOUS, UNKNOWN
@@ -78,6 +77,17 @@ def _largest(text: str, kb_base: int) -> int:
     return span(text, kb_base)[1] if re.search(r"[^-:][-:]", text) else plain_number(text, kb_base)
 
 
+def _per_s(mix: dict[int, float], *, by_count: bool, poisson: bool) -> float:
+    """Requests per second that a rate of one offers, in requests or in bytes.
+
+    Source: fio 3.33, measured, and thread_options: rates are kept in bytes per second of the smallest size; a Poisson
+    process divides by that size, a linear one waits for the bytes that were really done.
+    """
+    least, mean = min(mix), sum(size * share for size, share in mix.items()) / sum(mix.values())
+    done = least if poisson else mean
+    return least / done if by_count else 1.0 / done
+
+
 class _JobReader:
     """Reads the options of one job; each leaves a note of what became of it."""
 
@@ -87,16 +97,20 @@ class _JobReader:
         self.kb_base = 1024
         self.made = Made()
         self.done: set[str] = set()
+        self.sizes: Option | None = None
+        self.mixes: list[dict[int, float]] = [{BLOCK: 100.0}, {BLOCK: 100.0}]  # of reads and of writes
+        self.is_listed = True
 
     def read(self) -> Made:
         """The job as a stream."""
         self.kb_base = self._int("kb_base", 1024, quiet=True)
         self._dropped()
         self._directions()
-        self._blocks()
+        self._sizes_asked()
         self._depth()
         self._working_set()
         self._rates()
+        self._blocks()
         self._pauses()
         self._flushes()
         self._settings()
@@ -209,38 +223,38 @@ class _JobReader:
             uniform = spread.value == "random"
             self._note(spread, Fate.KEPT if uniform else Fate.LOST, "uniform" if uniform else text)
 
-    def _blocks(self) -> None:
+    def _sizes_asked(self) -> None:
         given = [self._take(name) for name in ("bs", "bsrange", "bssplit")]
         option = next((own for own in reversed(given) if own is not None), None)
         for other in given:
             if other is not None and other is not option and option is not None:
                 self._note(other, Fate.KEPT, f"no effect: {option.written} is given too")
-        if option is None:
-            self.made.stream["block"] = {BLOCK: 100.0}
-            return
-        share = self.made.stream["read_pct"] / 100.0
-        ways = per_direction(option.value)
-        mixes = []
-        exact = True
-        for text in ways:
-            mix, listed = self._sizes(option, text)
-            exact = exact and listed
-            mixes.append(mix)
+        if option is not None:
+            self.sizes = option
+            found = [self._sizes(option, text) for text in per_direction(option.value)]
+            self.mixes = [mix for mix, _ in found]
+            self.is_listed = all(listed for _, listed in found)
+
+    def _blocks(self) -> None:
+        """One mix of sizes of both directions, weighted by the share of each."""
+        share, mixes, option = self.made.stream["read_pct"] / 100.0, self.mixes, self.sizes
         both: dict[int, float] = {}
         for mix, weight in zip(mixes, (share, 1.0 - share), strict=True):
             for size, part in mix.items():
                 both[size] = both.get(size, 0.0) + part * weight
         mix, whole = block_mix(both)
         self.made.stream["block"] = mix
+        if option is None:
+            return
         text = "block: " + ", ".join(f"{size} {part:g}%" for size, part in list(mix.items())[:6])
         text += ", …" if len(mix) > 6 else ""
         if mixes[0] != mixes[1] and 0.0 < share < 1.0:
             text += "; the same mix for reads and writes"
-        elif exact and whole:
+        elif self.is_listed and whole:
             self._note(option, Fate.KEPT, text)
             return
         text += "" if whole else "; rounded up to 512 bytes"
-        self._note(option, Fate.NEAR, text if exact else f"{text}; {len(mix)} sizes of the range")
+        self._note(option, Fate.NEAR, text if self.is_listed else f"{text}; {len(mix)} sizes of the range")
 
     def _sizes(self, option: Option, text: str) -> tuple[dict[int, float], bool]:
         """Shares by size of one direction, and whether all sizes are in them."""
@@ -319,18 +333,30 @@ class _JobReader:
             return
         if option is not by_bytes and by_bytes is not None:
             self._note(by_bytes, Fate.LOST, f"{option.written} is given too")
-        block = self.made.stream["block"]
-        scale = self.made.stream["jobs"] / (1.0 if option is by_count else Stream(block=block).mean_block_bytes)
-        share = self.made.stream["read_pct"]
         parts = self._parsed(option, self._each_direction, "rates, as 200 or 1m,500k")
-        read, write = (part * scale if on else 0.0 for part, on in zip(parts, (share > 0, share < 100), strict=True))
+        is_poisson = process is not None and process.value == "poisson"
+        share, jobs = self.made.stream["read_pct"], self.made.stream["jobs"]
+        read, write = (
+            jobs * part * _per_s(mix, by_count=option is by_count, poisson=is_poisson) if on else 0.0
+            for part, mix, on in zip(parts, self.mixes, (share > 0, share < 100), strict=True)
+        )
         if read or write:
-            is_poisson = process is not None and process.value == "poisson"
             arrivals = "poisson" if is_poisson else "even"
             self.made.stream |= {"rate_iops": {"read": read, "write": write}, "arrivals": arrivals}
         text = f"rate_iops: read {read:g}, write {write:g} of all jobs"
-        exact = option is by_count or len(block) == 1
-        self._note(option, Fate.KEPT if exact else Fate.NEAR, text if exact else f"{text}, by the mean size")
+        single = all(len(mix) == 1 for mix in self.mixes)
+        exact = single or (option is by_count and is_poisson)
+        self._note(option, Fate.KEPT if exact else Fate.NEAR, text if exact else f"{text}, as fio counts mixed sizes")
+        if read and write:
+            self._shared_by_rates(100.0 * read / (read + write))
+
+    def _shared_by_rates(self, share: float) -> None:
+        """Where each direction has its rate, the rates are the read share, whatever rwmixread says."""
+        self.made.stream["read_pct"] = share
+        for name in ("rwmixread", "rwmixwrite"):
+            mix = self.job.options.get(name)
+            if mix is not None:
+                self._note(mix, Fate.KEPT, f"the rates decide: {share:g}")
 
     def _each_direction(self, text: str) -> tuple[int, int]:
         read, write = (max(plain_number(part, self.kb_base), 0) if part else 0 for part in per_direction(text))
