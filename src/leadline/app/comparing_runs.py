@@ -133,7 +133,7 @@ def _error(histogram: Histogram, share: float) -> float:
 def _unlike(before: Run, after: Run) -> list[str]:
     """Conditions that differ, because of which the runs may not be comparable."""
     found = []
-    keys = sorted({*before.workload, *after.workload} - {"name", "about", "source", "timing", "steady"})
+    keys = sorted({*before.workload, *after.workload} - {"name", "about", "source", "notes", "timing", "steady"})
     found += [f"workload: {key} differs" for key in keys if before.workload.get(key) != after.workload.get(key)]
     for key in sorted({*before.host, *after.host}):
         if before.host.get(key) != after.host.get(key):

@@ -222,6 +222,7 @@ class Workload(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,60}$")]
     about: str = ""
     source: str = ""
+    notes: tuple[str, ...] = ()  # what the file it was translated from asks for and this does not give; kept with runs
     io: tuple[Stream, ...] = ()
     io_settings: IoSettings = IoSettings()
     database: Database | None = None
@@ -269,7 +270,7 @@ def profiles() -> list[str]:
 
 
 def find_workload(name: str) -> Workload:
-    """A shipped workload by name, or the one in a file.
+    """A shipped workload by name, or the one in a YAML file; `app.workloads.workload_of` takes job files too.
 
     Raises:
         UsageError: neither a shipped workload nor a file has that name.

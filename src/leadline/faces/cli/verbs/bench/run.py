@@ -25,7 +25,7 @@ Examples:
 
 
 def command(
-    workload: Annotated[str, typer.Argument(help="A shipped workload, or a file.")],
+    workload: Annotated[str, typer.Argument(help="A shipped workload, a file, or a fio or vdbench job file.")],
     *,
     on: Annotated[
         str,
@@ -59,15 +59,15 @@ def command(
     see `leadline runs`.
     """
     from leadline.app.benching import diagnosis_of, plan, run
+    from leadline.app.workloads import workload_of
     from leadline.core.benchmark import Target
     from leadline.core.errors import UsageError
-    from leadline.core.workload import find_workload
     from leadline.faces.cli.output import print_json
     from leadline.faces.cli.running import talking
     from leadline.faces.runs import show_run
     from leadline.stores.runs import RunStore, document
 
-    wanted = _changed(find_workload(workload), size, seconds, rounds, warm_up)
+    wanted = _changed(workload_of(workload), size, seconds, rounds, warm_up)
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
     if not quiet:
         _show_plan(made)
@@ -115,6 +115,7 @@ def _changed(
 
 def _show_plan(made: Plan) -> None:
     from leadline.app.benching import expected_s
+    from leadline.app.workloads import notes_in_short
 
     typer.echo(f"Plan: {made.workload.name} on {made.target.name}", err=True)
     for name, place in made.places.items():
@@ -124,7 +125,7 @@ def _show_plan(made: Plan) -> None:
             continue
         what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
         typer.echo(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)", err=True)
-    for note in made.notes:
+    for note in (*made.notes, *notes_in_short(made.workload)):
         typer.echo(f"  note: {note}", err=True)
     timing = made.workload.timing
     filling = f"filling {made.written_bytes / 2**30:.2f} GiB, then " if made.workload.kind != "network" else ""
