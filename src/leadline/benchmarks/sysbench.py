@@ -30,7 +30,6 @@ from leadline.core import dsn
 from leadline.core.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
 from leadline.core.database_load import (
     PLACE,
-    Load,
     Tables,
     ask,
     finish,
@@ -43,6 +42,7 @@ from leadline.core.database_load import (
     stop,
 )
 from leadline.core.errors import UsageError
+from leadline.core.following import Load
 from leadline.core.tools import TOOLS, examine
 from leadline.core.workload import Workload
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leadline.core import dsn, throwaway_postgresql
+from leadline.core import dsn, following, throwaway_postgresql
 from leadline.core.benchmark import Place, Plan, Step, Target, Tick, Watch
 from leadline.core.errors import ToolError, UsageError
-from leadline.core.processes import POLL_S, running, wait
+from leadline.core.following import Load
+from leadline.core.processes import running, wait
 from leadline.core.safety import require_space
 from leadline.core.workload import Database, Workload
 
 PLACE = "database"
-LATE_S = 30.0  # Judgement: how long a tool may take to end and write its summary after its time is over
 FILL_S = 86_400.0
 CONNECT_TIMEOUT_S = 10
 
@@ -29,15 +27,6 @@ class Tables:
     names: tuple[str, ...]
     size_bytes: int
     only_read: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """A command of a tool: its words, where it talks to, and the signal that ends it with its summary."""
-
-    words: Sequence[str]
-    output: Path
-    stop_signal: int = signal.SIGINT
 
 
 def settings_of(workload: Workload) -> Database:
@@ -176,24 +165,8 @@ def follow(
     Raises:
         ToolError: it fails or does not end.
     """
-    ticks: list[Tick] = []
-    ended_early = False
-    with running(load.words, output=load.output, folder=load.output.parent, variables=_variables(plan)) as process:
-        lines = _Lines(load.output)
-        deadline = time.monotonic() + step.duration_s + LATE_S
-        while process.poll() is None:
-            time.sleep(POLL_S)
-            for tick in filter(None, map(tick_of, lines.added())):
-                ticks.append(tick)
-                if not watch(tick) and not ended_early:
-                    ended_early = True
-                    process.send_signal(load.stop_signal)
-            if time.monotonic() > deadline:
-                raise failed(plan, load)
-        ticks += filter(None, map(tick_of, lines.added()))
-        if process.returncode and not ended_early:
-            raise failed(plan, load)
-    return ticks, ended_early
+    own = replace(load, variables=_variables(plan))
+    return following.follow(own, step.duration_s, tick_of, watch, lambda: failed(plan, load))
 
 
 def _variables(plan: Plan) -> dict[str, str]:
@@ -213,19 +186,3 @@ def failed(plan: Plan, load: Load) -> ToolError:
         expected="a whole run",
         advice="Look at the server's log, its limit of connections and free space.",
     )
-
-
-class _Lines:
-    """The whole lines that were appended to a file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._position = 0
-
-    def added(self) -> Iterator[str]:
-        """Those since the last call."""
-        with self._path.open("rb") as stream:
-            stream.seek(self._position)
-            whole, end, _ = stream.read().rpartition(b"\n")
-        self._position += len(whole) + len(end)
-        yield from whole.decode(errors="replace").splitlines()

@@ -47,7 +47,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("iostat", ("-V",), "sysstat", "recording the example incidents"),
     Tool("vmstat", ("-V",), "procps", "recording the example incidents"),
     Tool("fio", ("--version",), "fio", "loading disks (leadline bench, leadline probe)"),
-    Tool("ioping", ("-v",), "ioping", "tests against real ioping output"),
+    Tool("ioping", ("-v",), "ioping", "measuring the latency of single requests (bench run ioping)"),
     Tool("pgbench", ("--version",), "postgresql-contrib", "loading PostgreSQL; recording the example incidents"),
     Tool("postgres", ("--version",), "postgresql", "bench run --on new; recording the example incidents"),
     Tool("sysbench", ("--version",), "sysbench", "loading PostgreSQL with sysbench"),
