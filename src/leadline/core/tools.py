@@ -50,6 +50,7 @@ TOOLS: tuple[Tool, ...] = (
     Tool("ioping", ("-v",), "ioping", "measuring the latency of single requests (bench run ioping)"),
     Tool("pgbench", ("--version",), "postgresql-contrib", "loading PostgreSQL; recording the example incidents"),
     Tool("postgres", ("--version",), "postgresql", "bench run --on new; recording the example incidents"),
+    Tool("pg_test_fsync", ("--version",), "postgresql", "measuring what flushing costs (bench run pg-test-fsync)"),
     Tool("sysbench", ("--version",), "sysbench", "loading PostgreSQL with sysbench"),
     Tool("iperf3", ("--version",), "iperf3", "tests against real iperf3 output"),
     Tool("qemu-storage-daemon", ("--version",), "qemu-system-common", "bench protect --nbd; an incident"),

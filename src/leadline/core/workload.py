@@ -21,7 +21,6 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 _TIME = re.compile(r"(\d+(?:\.\d+)?)\s*(us|ms|s|m|h)?")
 _SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, None: 1.0, "m": 60.0, "h": 3600.0}
-KINDS = ("io", "database", "network", "latency", "flush")  # the sections, of which a file has exactly one
 WHAT, GUIDE = "a workload file", "docs/guides/workloads.md"
 
 
@@ -60,6 +59,13 @@ def seconds_of(text: object) -> float:
 Size = Annotated[int, BeforeValidator(size_of)]
 Seconds = Annotated[float, BeforeValidator(seconds_of)]
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+
+
+class _Section:
+    """Marks the fields of a workload of which a file has exactly one."""
+
+
+_SECTION = _Section()
 
 
 class Rates(BaseModel):
@@ -249,12 +255,12 @@ class Workload(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,60}$")]
     about: str = ""
     source: str = ""
-    io: tuple[Stream, ...] = ()
+    io: Annotated[tuple[Stream, ...], _SECTION] = ()
     io_settings: IoSettings = IoSettings()
-    database: Database | None = None
-    network: Network | None = None
-    latency: Latency | None = None
-    flush: Flush | None = None
+    database: Annotated[Database | None, _SECTION] = None
+    network: Annotated[Network | None, _SECTION] = None
+    latency: Annotated[Latency | None, _SECTION] = None
+    flush: Annotated[Flush | None, _SECTION] = None
     timing: Timing = Timing()
     steady: Steadiness = Steadiness()
 
@@ -288,6 +294,9 @@ class Workload(BaseModel):
     def plain(self) -> dict[str, Any]:
         """Plain data that `parse_workload` reads back, without what is default."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+KINDS = tuple(name for name, field in Workload.model_fields.items() if _SECTION in field.metadata)
 
 
 def parse_workload(text: str, name: str) -> Workload:

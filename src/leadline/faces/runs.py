@@ -14,6 +14,8 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from leadline.app.comparing_runs import RunComparison
     from leadline.core.finding import Diagnosis
     from leadline.core.run import Pooled, Run
@@ -38,11 +40,13 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
             between = f"95 % between {interval.low:,.0f} and {interval.high:,.0f}"
         wrapped(out, f"{interval.mean:,.0f} operations/s ({between}; spread over seconds {interval.cv_pct:.1f} %)")
         out.print(f"per second  {sparkline(seconds, 60)}", markup=False)
-    table = plain_table("ms", "per s", "MiB/s", "mean", *PERCENTILES, right=("per s", "MiB/s", "mean", *PERCENTILES))
-    for part in run.pooled():
-        table.add_row(*_row(part))
+    pooled = run.pooled()
+    names = tuple(PERCENTILES) if any(part.histogram is not None for part in pooled) else ()
+    table = plain_table("ms", "per s", "MiB/s", "mean", *names, right=("per s", "MiB/s", "mean", *names))
+    for part in pooled:
+        table.add_row(*_row(part, names))
     out.print(table)
-    if any(len(part.percentiles_ms) < len(PERCENTILES) for part in run.pooled() if part.histogram is not None):
+    if any(len(part.percentiles_ms) < len(PERCENTILES) for part in pooled if part.histogram is not None):
         wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
     for note in run.notes:
         wrapped(out, f"note: {note}", style="yellow")
@@ -51,8 +55,8 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ", style="yellow")
 
 
-def _row(part: Pooled) -> list[str]:
-    shown = [_number(part.percentiles_ms.get(name, (float("nan"), 0))[0]) for name in PERCENTILES]
+def _row(part: Pooled, names: Sequence[str]) -> list[str]:
+    shown = [_number(part.percentiles_ms.get(name, (float("nan"), 0))[0]) for name in names]
     throughput = "-" if part.bytes_per_s != part.bytes_per_s else f"{part.bytes_per_s / 2**20:,.1f}"
     rate = "-" if part.per_s != part.per_s else f"{part.per_s:,.0f}"
     return [part.name, rate, throughput, _number(part.mean_ms), *shown]
