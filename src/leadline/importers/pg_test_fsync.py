@@ -98,7 +98,8 @@ def read(source: Source, request: Request) -> Capture:
     runs = _runs(source, request, builder)
     if not any(run.tests for run in runs):
         raise bad_line(source.name, 0, "no test", "the output of pg_test_fsync")
-    ends = [Elapsed(np.arange(1, len(run.tests) + 1, dtype=np.float64) * run.test_s, run.test_s * len(run.tests)) for run in runs]
+    counts = [len(run.tests) for run in runs]
+    ends = [Elapsed(np.arange(1.0, n + 1) * run.test_s, n * run.test_s) for run, n in zip(runs, counts, strict=True)]
     for run, times in zip(runs, placed(ends, source.mtime_ns), strict=True):
         for test, time_ns in zip(run.tests, times, strict=True):
             job = Entity(EntityKind.JOB, f"{test.part} {test.method}", UNNAMED_GUEST)
