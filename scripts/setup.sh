@@ -6,8 +6,9 @@ cd "$(dirname "$0")/.."
 
 # Packages, and the program each is there for.
 PACKAGES="sysstat:sadf procps:vmstat fio:fio ioping:ioping postgresql:postgres postgresql-contrib:pgbench \
-sysbench:sysbench iperf3:iperf3 sockperf:sockperf iputils-ping:ping iproute2:ip chromium:chromium debootstrap:debootstrap \
-qemu-system-common:qemu-storage-daemon libnbd-bin:nbdinfo"
+sysbench:sysbench mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 sockperf:sockperf \
+iputils-ping:ping iproute2:ip chromium:chromium debootstrap:debootstrap qemu-system-common:qemu-storage-daemon \
+libnbd-bin:nbdinfo"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 4; }

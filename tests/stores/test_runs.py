@@ -112,3 +112,10 @@ def test_percentiles_are_of_the_merged_samples_and_need_samples_above() -> None:
     assert found.percentiles_ms["p90"][0] < 2.0
     assert found.percentiles_ms["p99"] == (100.5, 100)  # the average of both p99 would be 50
     assert "p99.99" not in found.percentiles_ms
+
+
+def test_a_mean_without_counts_is_weighed_by_the_rates_of_rounds_that_are_equally_long() -> None:
+    parts = [Operation("fsync", rate, latency_ms={"mean": 1000.0 / rate}) for rate in (100.0, 300.0)]
+    found = pool("x", parts)
+    assert (found.per_s, found.mean_ms) == (200.0, pytest.approx(5.0))  # 400 operations in two seconds
+    assert math.isnan(found.count)

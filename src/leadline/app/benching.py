@@ -41,19 +41,18 @@ SILENT = Talk(lambda _, __: None, lambda _: None, lambda _: None)
 
 
 def driver_of(workload: Workload) -> tuple[str, Benchmark]:
-    """The driver that takes a workload: for a database the tool it names, else the one of its kind.
+    """The driver that takes a workload: the tool it names, else the one of its kind.
 
     Raises:
         UsageError: there is none.
     """
     units = {name: cast("Benchmark", module) for name, module in load_units("benchmark").items()}
-    wanted = workload.database.tool if workload.database is not None else None
     for name, unit in units.items():
-        if unit.META.kind == workload.kind and wanted in (None, unit.META.program):
+        if unit.META.kind == workload.kind and workload.tool in (None, unit.META.program):
             return name, unit
     raise UsageError(
         f"workload {workload.name}",
-        found=f"no driver for {wanted or workload.kind}",
+        found=f"no driver for {workload.tool or workload.kind}",
         expected=f"one of {', '.join(units)}",
         advice="`leadline explain` lists the drivers.",
     )

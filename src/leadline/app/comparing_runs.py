@@ -98,7 +98,16 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
         new = later.get(old.name)
         if new is not None and old.histogram is not None and new.histogram is not None:
             metrics += _percentile_changes(old, new)
+        elif new is not None and not any(map(any, sides[0])):  # the tool gives no seconds, only a rate per round
+            metrics.append(_rate_change(old, new))
     return RunComparison(before, after, tuple(metrics), tuple(_unlike(before, after)))
+
+
+def _rate_change(old: Pooled, new: Pooled) -> MetricChange:
+    """The rate of one kind of operation; a rate per round is too little for an interval."""
+    nan = float("nan")
+    change = new.per_s / old.per_s - 1.0 if old.per_s > 0 else nan
+    return MetricChange(old.name, "per_s", old.per_s, new.per_s, change, nan, nan, False)
 
 
 def _percentile_changes(old: Pooled, new: Pooled) -> list[MetricChange]:

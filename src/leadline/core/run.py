@@ -95,7 +95,10 @@ def pool(name: str, operations: Iterable[Operation]) -> Pooled:
     parts = list(operations)
     histograms = [part.histogram for part in parts if part.histogram is not None and part.histogram.total]
     merged = Histogram.merged(histograms) if histograms else None
-    weights = np.array([part.count for part in parts], dtype=np.float64)
+    counts = np.array([part.count for part in parts], dtype=np.float64)
+    weights = counts
+    if not np.isfinite(counts).any():  # rounds are equally long, so that rates stand for counts
+        weights = np.array([part.per_s for part in parts], dtype=np.float64)
     means = np.array([part.latency_ms.get("mean", float("nan")) for part in parts])
     known = np.isfinite(weights) & np.isfinite(means) & (weights > 0)
     mean = float(np.average(means[known], weights=weights[known])) if known.any() else float("nan")
@@ -103,7 +106,7 @@ def pool(name: str, operations: Iterable[Operation]) -> Pooled:
         name,
         _mean(part.per_s for part in parts),
         _mean(part.bytes_per_s for part in parts),
-        float(np.nansum(weights)) if np.isfinite(weights).any() else float("nan"),
+        float(np.nansum(counts)) if np.isfinite(counts).any() else float("nan"),
         mean,
         {} if merged is None else percentiles(merged),
         merged,

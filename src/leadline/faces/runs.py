@@ -14,6 +14,8 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from leadline.app.comparing_runs import RunComparison
     from leadline.core.finding import Diagnosis
     from leadline.core.run import Pooled, Run
@@ -38,15 +40,17 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
             between = f"95 % between {interval.low:,.0f} and {interval.high:,.0f}"
         wrapped(out, f"{interval.mean:,.0f} {unit} ({between}; spread over seconds {interval.cv_pct:.1f} %)")
         out.print(f"per second  {sparkline(seconds, 60)}", markup=False)
+    pooled = run.pooled()
+    names = tuple(PERCENTILES) if any(part.histogram is not None for part in pooled) else ()
     if run.is_network:
-        _show_network(run)
+        _show_network(pooled)
     else:
-        columns = ("per s", "MiB/s", "mean", *PERCENTILES)
+        columns = ("per s", "MiB/s", "mean", *names)
         table = plain_table("ms", *columns, right=columns)
-        for part in run.pooled():
-            table.add_row(*_row(part))
+        for part in pooled:
+            table.add_row(*_row(part, names))
         out.print(table)
-    if any(len(part.percentiles_ms) < len(PERCENTILES) for part in run.pooled() if part.histogram is not None):
+    if any(len(part.percentiles_ms) < len(PERCENTILES) for part in pooled if part.histogram is not None):
         wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
     for note in run.notes:
         wrapped(out, f"note: {note}", style="yellow")
@@ -55,15 +59,14 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ", style="yellow")
 
 
-def _show_network(run: Run) -> None:
+def _show_network(parts: Sequence[Pooled]) -> None:
     """Latency idle and under load side by side; what else was counted, a line each."""
     out = console()
     columns = ("per s", "mean", *PERCENTILES)
     table = plain_table("ms", *columns, right=columns)
-    parts = run.pooled()
     for part in parts:
         if part.mean_ms == part.mean_ms:
-            name, rate, _, *latency = _row(part)
+            name, rate, _, *latency = _row(part, tuple(PERCENTILES))
             table.add_row(name, rate, *latency)
     out.print(table)
     for part in parts:
@@ -73,8 +76,8 @@ def _show_network(run: Run) -> None:
             wrapped(out, f"{part.count:,.0f}", f"{part.name}  ")
 
 
-def _row(part: Pooled) -> list[str]:
-    shown = [_number(part.percentiles_ms.get(name, (float("nan"), 0))[0]) for name in PERCENTILES]
+def _row(part: Pooled, names: Sequence[str]) -> list[str]:
+    shown = [_number(part.percentiles_ms.get(name, (float("nan"), 0))[0]) for name in names]
     throughput = "-" if part.bytes_per_s != part.bytes_per_s else f"{part.bytes_per_s / 2**20:,.1f}"
     rate = "-" if part.per_s != part.per_s else f"{part.per_s:,.0f}"
     return [part.name, rate, throughput, _number(part.mean_ms), *shown]

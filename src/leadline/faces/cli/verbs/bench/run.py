@@ -96,7 +96,9 @@ def _changed(
     from leadline.core.workload import Workload
 
     plain = workload.plain()
-    if size is not None:
+    if size is not None and hasattr(getattr(workload, workload.kind), "working_set"):
+        plain[workload.kind] = {**plain[workload.kind], "working_set": size}
+    elif size is not None:
         plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
         plain["io"] = [{k: v for k, v in stream.items() if k != "working_set"} for stream in plain.get("io", [])]
     timing = {"measure_s": seconds, "rounds": rounds, "warm_up_s": warm_up}
