@@ -270,9 +270,12 @@ def test_repeat_keep_judge_and_forget(tmp_path: Path, monkeypatch: pytest.Monkey
     assert listed["baselines"] == {"before": sorted(ids)}
     compared = call("runs", "compare", "before", "--json")
     assert compared["certain"] is True
-    assert call("runs", "keep", "--forget", "before", "--json")["runs"] == []
+    held = call("runs", "baseline", "list", "--json")["baselines"]
+    assert [run["id"] for run in held["before"]] == sorted(ids)
+    assert held["before"][0]["per_s"] > 0
+    assert call("runs", "baseline", "forget", "before", "--json")["runs"] == []
     with pytest.raises(UsageError, match="no such baseline"):
-        call("runs", "keep", "--forget", "before")
+        call("runs", "baseline", "forget", "before")
 
 
 @pytest.mark.real

@@ -14,6 +14,7 @@ from leadline.stores.runs import RunStore
 
 _NAME = re.compile(r"[A-Za-z][\w.-]*")  # runs' ids begin with a digit
 _LAST = re.compile(r"last(?::(\d+))?")
+FEW_RUNS = "fewer than three runs: what changes from run to run is hardly known; keep more with --add"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,29 @@ def keep(store: RunStore, name: str, runs: Sequence[Run], *, add: bool = False) 
             )
     store.mark(name, [run.id for run in kept])
     return kept
+
+
+def baselines(store: RunStore) -> dict[str, list[Run]]:
+    """Every baseline with its runs, oldest first."""
+    return {name: [store.get(run) for run in runs] for name, runs in store.marks().items()}
+
+
+def forget(store: RunStore, name: str) -> tuple[str, ...]:
+    """Remove a baseline; its runs, whose ids are returned, stay.
+
+    Raises:
+        UsageError: there is no such baseline.
+    """
+    held = store.marks()
+    if name not in held:
+        raise UsageError(
+            f"baseline {name}",
+            found="no such baseline",
+            expected=f"one of {', '.join(held)}" if held else "one that was kept; there is none",
+            advice="`leadline runs baseline list` shows them.",
+        )
+    store.mark(name, [])
+    return held[name]
 
 
 def check_name(name: str) -> None:

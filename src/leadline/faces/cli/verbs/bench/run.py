@@ -65,7 +65,8 @@ def command(
     """Fill, warm up until steady, measure rounds, and keep the run.
 
     The plan is printed first. What is made is removed again, also after Ctrl-C; what was measured until then is kept:
-    see `leadline runs`. It is judged against every baseline of the same load, target and host (`leadline runs keep`).
+    see `leadline runs`. It is judged against every baseline of the same load, target and host (`leadline runs
+    baseline keep`).
     """
     from leadline.app.baselines import check_name, judge, keep
     from leadline.app.benching import plan, run_repeated
