@@ -42,7 +42,8 @@ class Chart:
 
     ``lines`` are groups of a single series each; NaN in them is "not measured" and is drawn as a gap. Where the metric
     itself was not recorded they are its parts, as reads and writes. ``heading``, ``names`` (one per line) and
-    ``inside`` say in words of their own what is drawn, what the lines are and what the windows are.
+    ``inside`` say in words of their own what is drawn, what the lines are and what the windows are. On a logarithmic
+    scale what is below its lowest level, 0 above all, is drawn at that.
     """
 
     metric: str
@@ -53,6 +54,7 @@ class Chart:
     heading: str = ""
     names: tuple[str, ...] = ()
     inside: str = "while it happened"
+    is_logarithmic: bool = False
 
     @property
     def title(self) -> str:
@@ -120,6 +122,8 @@ def plotly_figure(chart: Chart) -> go.Figure:
         ends = np.array([window.start_ns, window.end_ns]).astype("datetime64[ns]")
         figure.add_vrect(x0=ends[0], x1=ends[1], fillcolor=_WINDOW_FILL, line_width=0)
     figure.update_layout(title=chart.title, yaxis_title=symbol, yaxis_rangemode="tozero", hovermode="x unified")
+    if chart.is_logarithmic:
+        figure.update_yaxes(type="log")
     return figure
 
 

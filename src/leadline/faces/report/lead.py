@@ -41,6 +41,7 @@ class Section:
     spreads: tuple[Spread, ...] = ()
     charts: tuple[Chart, ...] = ()
     notes: tuple[str, ...] = ()
+    details: tuple[str, tuple[str, ...]] = ("", ())  # folded: what it is, its lines
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ STYLES = ("report.css",)
 CHARTED_MAX = 40  # findings with a chart: the page of a whole cluster must open fast too
 CHANGES_MAX = 25  # series that changed since a baseline
 EVIDENCE_POINTS = 1_200
+MEASURED_LEFT = 92  # pixels before the plot: the charts of a measurement stand below each other on one time line
 STATE_CLASS = {
     LayerState.CONVICTED: "convicted",
     LayerState.SUSPECTED: "suspected",
@@ -210,7 +211,7 @@ def _embedded(
     The first ``measured`` charts are no finding's.
     """
     drawn, at = [], 0
-    for chart in charts:
+    for number, chart in enumerate(charts):
         # A line that nothing was measured of is not in the pack.
         named = zip(chart.labels(capture), chart.lines, strict=True)
         held = [label for label, line in named if bool(np.isfinite(line.values).any())]
@@ -220,6 +221,8 @@ def _embedded(
                 "labels": held,
                 "lines": list(range(at, at + len(held))),
                 "limits": [[limit.value, limit.label] for limit in chart.limits],
+                "logarithmic": chart.is_logarithmic,
+                "left": MEASURED_LEFT if number < measured else 0,
                 "windows": [[w.start_ns // 1_000_000, w.end_ns // 1_000_000] for w in chart.windows],
             }
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import Html, Json, Quiet, said_report
 
 if TYPE_CHECKING:
     from leadline.app.baselines import Judgement
@@ -22,6 +22,8 @@ Examples:
   leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
 
   leadline bench run hci-4k-read --on scratch --set-size 8m --seconds 1 --warm-up 0 --repeat 3 --keep quiet --yes
+
+  leadline bench run hci-4k-read --on scratch --set-size 8m --seconds 1 --warm-up 0 --html run.html --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
 """
@@ -59,6 +61,7 @@ def command(
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -74,10 +77,14 @@ def command(
     from leadline.core.errors import UsageError
     from leadline.core.workload import find_workload
     from leadline.faces.cli.running import talking
+    from leadline.faces.report import check_writable
+    from leadline.faces.run_page import write_run_page
     from leadline.stores.runs import RunStore
 
     if keep_as is not None:
         check_name(keep_as)
+    if html is not None:
+        check_writable(html)
     wanted = _changed(find_workload(workload), size, seconds, rounds, warm_up)
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
     if not quiet:
@@ -95,6 +102,8 @@ def command(
     if keep_as is not None:
         keep(store, keep_as, done)
     _show(done, judgements, store, json=json)
+    if html is not None:
+        said_report(html, write_run_page(html, done[-1], store, judgements, done[:-1]), quiet=quiet)
     if fail_on_worse and any(own.comparison.worse for own in judgements):
         raise typer.Exit(WORSE)
 
