@@ -285,11 +285,14 @@ def _unlike(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
         facts = {key: (first.host.get(key), run.host.get(key)) for key in sorted({*first.host, *run.host})}
         facts |= {first.tool: (first.tool_version, run.tool_version), "target": (first.target, run.target)}
         found += [f"{key}: {old} then {new}" for key, (old, new) in facts.items() if old != new]
+    said: dict[str, list[str]] = {}
     for run in (*before, *after):
         if run.state != "done":
-            found.append(f"{run.id}: {run.state}")
+            said.setdefault(run.state, []).append(run.id)
         if run.warm_up is not None and not run.warm_up.steady:
-            found.append(f"{run.id}: {run.warm_up.sentence()}")
+            said.setdefault(run.warm_up.sentence(), []).append(run.id)
+    whole = len(before) + len(after)
+    found += [f"{ids[0] if len(ids) == 1 else f'{len(ids)} of {whole} runs'}: {text}" for text, ids in said.items()]
     return list(dict.fromkeys(found))
 
 

@@ -170,8 +170,7 @@ def _pulse_line(capture: Capture) -> tuple[NDArray[np.int64], Floats, Floats] | 
         if times is None or not len(times):
             continue
         rates, waits = (
-            np.array([np.full(len(times), np.nan) if g is None else g.values[0] for g in parts[k::2]])
-            for k in range(2)
+            np.array([np.full(len(times), np.nan) if g is None else g.values[0] for g in parts[k::2]]) for k in range(2)
         )
         rate = np.nansum(rates, axis=0)
         spent = np.nansum(rates * waits, axis=0)
@@ -179,8 +178,7 @@ def _pulse_line(capture: Capture) -> tuple[NDArray[np.int64], Floats, Floats] | 
         # The report at the end covers what is left of a second: too little to be one.
         whole = np.diff(times, prepend=times[0] - NS_PER_S) > NS_PER_S // 2
         found += [
-            (int(t), float(r), float(w))
-            for t, r, w in zip(times[whole], rate[whole], latency[whole], strict=True)
+            (int(t), float(r), float(w)) for t, r, w in zip(times[whole], rate[whole], latency[whole], strict=True)
         ]
         found.append((int(times[-1]) + 1, float("nan"), float("nan")))
     if not found:

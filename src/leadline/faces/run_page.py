@@ -49,9 +49,7 @@ def write_run_page(
     return write_measured(path, diagnose(capture), Imported(capture), run_lead(run, capture, judgements, others))
 
 
-def run_lead(
-    run: Run, capture: Capture, judgements: Sequence[Judgement] = (), others: Sequence[Run] = ()
-) -> Lead:
+def run_lead(run: Run, capture: Capture, judgements: Sequence[Judgement] = (), others: Sequence[Run] = ()) -> Lead:
     """What is said of a run before its diagnosis."""
     pooled = run.pooled()
     phases = tuple(Phase(part.label.replace("-", " "), (window,)) for part, window in _windows(run))
@@ -63,7 +61,7 @@ def run_lead(
     if rate.mean != rate.mean:
         headline = f"{run.name} on {run.target}: nothing was measured"
     answers = [("How sure is that?", _sureness(run))]
-    answers += [("Against the baseline", own.sentence) for own in judgements]
+    answers += [(f"Against {own.baseline}", own.comparison.sentence) for own in judgements]
     facts = [("Tool", f"{run.tool} {run.tool_version or ''}".strip()), ("Run", run.id)]
     facts += [(name, str(run.host[key])) for key, name in _FACTS.items() if key in run.host]
     return Lead("run", headline, tuple(answers), tuple(facts), tuple(sections), phases, _RULES)
@@ -100,7 +98,8 @@ def _result(run: Run, pooled: Sequence[Pooled]) -> Section:
     return Section(
         "result",
         "Result",
-        "All rounds and jobs together: rates averaged over rounds, latencies from the merged histograms.",
+        "All rounds together: the tool's own rates, averaged over rounds, and latencies from the merged histograms. "
+        "The number on top is the mean over all seconds that were whole.",
         (Table(columns, rows),),
         notes=notes,
         details=("Commands", tuple(" ".join(words) for words in run.commands)),
@@ -116,11 +115,7 @@ def _latency(pooled: Sequence[Pooled]) -> Section:
         if any(name in part.percentiles_ms for part in held)
     ]
     rows.append(("requests", *(text for part in held for text in ("", f"{part.count:,.0f}"))))
-    spreads = tuple(
-        Spread(part.name, part.histogram, tuple((n, part.percentiles_ms[n][0]) for n in _MARKED if n in part.percentiles_ms))
-        for part in held
-        if part.histogram is not None
-    )
+    spreads = tuple(Spread(p.name, p.histogram, _marks(p)) for p in held if p.histogram is not None)
     return Section(
         "latency",
         "Latency",
@@ -129,6 +124,10 @@ def _latency(pooled: Sequence[Pooled]) -> Section:
         spreads,
         notes=() if held else ("The tool gave no histogram of latencies.",),
     )
+
+
+def _marks(part: Pooled) -> tuple[tuple[str, float], ...]:
+    return tuple((name, part.percentiles_ms[name][0]) for name in _MARKED if name in part.percentiles_ms)
 
 
 def _percentile(part: Pooled, name: str) -> tuple[str, str]:
@@ -140,43 +139,58 @@ def _percentile(part: Pooled, name: str) -> tuple[str, str]:
 
 def _seconds(run: Run, capture: Capture) -> Section:
     windows = tuple(window for _, window in _windows(run))
-    job = Entity(EntityKind.JOB, run.name)
-    own = {"windows": windows, "inside": "measured rounds", "names": (run.name,)}
-    is_database = "database" in run.workload and run.workload["database"] is not None
+    is_database = run.workload.get("database") is not None
     rate, latency = ("db_tps", "db_latency_ms_p99") if is_database else ("job_iops", "job_latency_ms")
-    charts = []
-    lines = _line(run, rate, job, "per_s")
-    if lines is not None:
-        charts.append(Chart(rate, lines.unit, (lines,), heading="Operations per second, all jobs", **own))  # type: ignore[arg-type]
-    slow = _line(run, latency, job, "p99_ms")
-    if slow is not None:
-        charts.append(
-            Chart(latency, slow.unit, (slow,), heading="99th percentile of each second's latencies", **own)  # type: ignore[arg-type]
-        )
-    del capture
+    drawn = [
+        ("Operations per second, all jobs", _line(run, rate, "per_s")),
+        ("99th percentile of each second's latencies", _line(run, latency, "p99_ms")),
+    ]
+    if drawn[1][1] is None and is_database:
+        drawn[1] = ("Mean latency of each second", _recorded_line(run, "db_latency_ms", capture))
+    charts = tuple(
+        Chart(line.metric, line.unit, (line,), (), windows, heading, (run.name,), "measured rounds")
+        for heading, line in drawn
+        if line is not None
+    )
     return Section(
         "seconds",
         "Second by second",
         "Shaded are the measured rounds; before them come filling and warm-up.",
-        charts=tuple(charts),
+        charts=charts,
         notes=() if charts else ("The tool did not say when its seconds were.",),
     )
 
 
-def _line(run: Run, metric: str, entity: Entity, field: str) -> SeriesGroup | None:
+def _recorded_line(run: Run, metric: str, capture: Capture) -> SeriesGroup | None:
+    """A series the tool's own recordings hold of every round, as one; None when they do not."""
+    groups = sorted(capture.of(metric, EntityKind.JOB), key=lambda group: int(group.times_ns[0]))
+    times: list[int] = []
+    values: list[float] = []
+    for group in groups:
+        if times and int(group.times_ns[0]) <= times[-1]:
+            continue  # the same seconds from another file
+        times += [*group.times_ns.tolist(), int(group.times_ns[-1]) + 1]
+        values += [*group.values[0].tolist(), float("nan")]
+    return _series(run, metric, times, values)
+
+
+def _line(run: Run, metric: str, field: str) -> SeriesGroup | None:
     """The seconds of all rounds as one series, with a gap between rounds; None when there is nothing to draw."""
     times: list[int] = []
     values: list[float] = []
     for part, window in _windows(run):
-        for tick in part.ticks:
-            times.append(window.start_ns + round(tick.elapsed_s * NS_PER_S))
-            values.append(getattr(tick, field))
-        times.append(max(window.end_ns, times[-1] if times else 0) + 1)
-        values.append(float("nan"))
+        own = [window.start_ns + round(tick.elapsed_s * NS_PER_S) for tick in part.ticks]
+        times += [*own, max(window.end_ns, *own) + 1] if own else []
+        values += [*(getattr(tick, field) for tick in part.ticks), float("nan")] if own else []
+    return _series(run, metric, times, values)
+
+
+def _series(run: Run, metric: str, times_ns: list[int], values: list[float]) -> SeriesGroup | None:
     if not np.isfinite(values).any():
         return None
-    order = np.argsort(times, kind="stable")
-    return SeriesGroup(metric, [entity], np.array(times, dtype=np.int64)[order], np.array([values])[:, order], 1.0)
+    order = np.argsort(times_ns, kind="stable")
+    moments, measured = np.array(times_ns, dtype=np.int64)[order], np.array([values])[:, order]
+    return SeriesGroup(metric, [Entity(EntityKind.JOB, run.name)], moments, measured, 1.0)
 
 
 def _windows(run: Run) -> list[tuple[Round, Window]]:

@@ -203,9 +203,7 @@ def _evidence_lines(charts: list[Chart]) -> list[SeriesGroup]:
     return [line for chart in charts for line in chart.lines]
 
 
-def _embedded(
-    evidence: Pack, series: Pack, capture: Capture, charts: list[Chart], measured: int
-) -> dict[str, Any]:
+def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart], measured: int) -> dict[str, Any]:
     """What the script reads: the packs, and what to draw where. Times are milliseconds since 1970, UTC.
 
     The first ``measured`` charts are no finding's.

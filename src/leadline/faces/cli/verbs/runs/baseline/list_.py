@@ -35,7 +35,5 @@ def command(*, json: Json = False) -> None:
     for name, runs in held.items():
         rates = [run.per_s().mean for run in runs]
         latest = max(run.started for run in runs)[:16].replace("T", " ")
-        table.add_row(
-            name, str(len(runs)), runs[0].name, runs[0].target, f"{sum(rates) / len(rates):,.0f}", latest
-        )
+        table.add_row(name, str(len(runs)), runs[0].name, runs[0].target, f"{sum(rates) / len(rates):,.0f}", latest)
     out.print(table)
