@@ -16,11 +16,9 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
 
-  leadline probe --on scratch --seconds 2 --pulse 3 --set-size 16m --yes -o probed
+  leadline probe --on scratch --seconds 2 --pulse 3 --set-size 16m --yes -o probed --html probe.html
 
   leadline probe --observe-only --on scratch --seconds 2 -o watched
-
-  leadline probe --on scratch --seconds 2 --pulse 3 --set-size 16m --yes -o humps --html probe.html
 
   leadline probe --from iostat.txt --from iostat.txt
 """

@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
 
-  leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
+  leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --html run.html --yes
 
   leadline bench run hci-4k-read --on scratch --set-size 8m --seconds 1 --warm-up 0 --repeat 3 --keep quiet --yes
-
-  leadline bench run hci-4k-read --on scratch --set-size 8m --seconds 1 --warm-up 0 --html run.html --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
 """
