@@ -98,8 +98,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     run("guest", "apply", "--root", "image", "--yes", cwd=folder)  # examples run in any order: one reverts
     (folder / "scratch").mkdir()
     load = ("--set-size", "8m", "--seconds", "2", "--rounds", "1", "--warm-up", "0", "--yes")
-    done = run("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, cwd=folder)
-    assert done.returncode == 0, done.stderr
+    for baseline in ("before-upgrade", "passing", "after-upgrade"):
+        words = ("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, "--keep", baseline)
+        done = run(*words, cwd=folder)
+        assert done.returncode == 0, done.stderr
     write_vscsi(folder / "db01.vscsi", count=300, mean_gap_us=3000)
     (folder / "traces").mkdir()
     write_vscsi(folder / "traces" / "db02.vscsi", count=300)

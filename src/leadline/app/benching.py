@@ -80,6 +80,31 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         ToolError: the tool fails; what was measured before is kept.
         KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
     """
+    return run_repeated(made, store, 1, seed=seed, talk=talk)[0]
+
+
+def run_repeated(made: Plan, store: RunStore, count: int, *, seed: int | None = None, talk: Talk = SILENT) -> list[Run]:
+    """Whole runs one after the other, each with its own warm-up and seed, on what is prepared once.
+
+    Raises:
+        ToolError: the tool fails; the runs before are kept, and of this one what was measured.
+        KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
+    """
+    driver = driver_of(made.workload)[1]
+    done: list[Run] = []
+    try:
+        for number in range(count):
+            if count > 1:
+                talk.phase(f"run {number + 1} of {count}", 0.0)
+            first = secrets.randbelow(2**31) if seed is None else seed + 1000 * number
+            done.append(_whole(made, store, first, talk, fill=number == 0))
+    finally:
+        driver.clean(made)
+    return done
+
+
+def _whole(made: Plan, store: RunStore, seed: int, talk: Talk, *, fill: bool) -> Run:
+    """One run, kept as it goes; what it needs is prepared first where it is the first."""
     name, driver = driver_of(made.workload)
     began = datetime.now(UTC)
     own = Run(
@@ -89,7 +114,7 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         tool=name,
         target=made.target.name,
         started=began.isoformat(timespec="seconds"),
-        seed=secrets.randbelow(2**31) if seed is None else seed,
+        seed=seed,
         workload=made.workload.plain(),
         host={**host_facts(), **made.facts},
         notes=made.notes,
@@ -98,8 +123,9 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
     store.save(own, running=True)
     state = "failed"
     try:
-        talk.phase("preparing", 0.0)
-        driver.prepare(made, folder, talk.note)
+        if fill:
+            talk.phase("preparing", 0.0)
+            driver.prepare(made, folder, talk.note)
         own = replace(own, notes=(*own.notes, *_drop_caches(made)))
         with recording({"linux": "", **_sources(driver, made)}, folder) as notes:
             own = _warm_up(driver, made, own, folder, talk)
@@ -113,12 +139,8 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         state = "interrupted"
         raise
     finally:
-        own = replace(own, state=state)
-        try:
-            driver.clean(made)
-        finally:
-            store.save(own)
-    return own
+        store.save(replace(own, state=state))
+    return replace(own, state=state)
 
 
 def _sources(driver: Benchmark, made: Plan) -> dict[str, str]:

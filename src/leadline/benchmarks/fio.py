@@ -135,6 +135,7 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     """
     job, report, talk = (folder / f"{step.label}.{end}" for end in ("fio", "json", "txt"))
     job.write_text(job_file(plan, step), encoding="utf-8")
+    report.unlink(missing_ok=True)  # what an earlier step of that name left would be read before fio replaces it
     words = ["fio", "--output-format=json+", "--status-interval=1", f"--output={report}", str(job)]
     ticks: list[Tick] = []
     ended_early = False

@@ -16,6 +16,7 @@ from leadline.faces.terminal import wrapped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from leadline.app.baselines import Judgement
     from leadline.app.comparing_runs import RunComparison
     from leadline.core.finding import Diagnosis
     from leadline.core.run import Pooled, Run
@@ -52,6 +53,10 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
         out.print(table)
     if any(len(part.percentiles_ms) < len(PERCENTILES) for part in pooled if part.histogram is not None):
         wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
+    for part in pooled:
+        if part.percentiles_ms:
+            name, (_, above) = list(part.percentiles_ms.items())[-1]
+            wrapped(out, f"{part.name}: {part.count:,.0f} requests, {above:,} of them above {name}", style="dim")
     for note in run.notes:
         wrapped(out, f"note: {note}", style="yellow")
     shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
@@ -84,19 +89,43 @@ def _row(part: Pooled, names: Sequence[str]) -> list[str]:
 
 
 def _number(value: float) -> str:
-    return "-" if value != value else f"{value:.3g}"  # noqa: PLR0124
+    if value != value:  # noqa: PLR0124 - NaN is not measured
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _share(value: float) -> str:
+    """A change as percent with its sign; without decimals where they say nothing."""
+    if value != value:  # noqa: PLR0124
+        return "-"
+    return f"{100 * value:+,.0f}" if abs(value) >= 1.0 else f"{100 * value:+.1f}"
 
 
 def show_comparison(found: RunComparison) -> None:
-    """What differs between two runs, and how surely."""
+    """What differs between runs before and after, and how surely."""
     out = console()
-    wrapped(out, f"before {found.before.id}, after {found.after.id}")
+    for word, runs in (("before", found.before), ("after", found.after)):
+        wrapped(out, ", ".join(run.id for run in runs), f"{word:<7}")
     for text in found.unlike:
         wrapped(out, f"not alike: {text}", style="yellow")
-    table = plain_table("", "before", "after", "change", "95 % between", "")
+    columns = ("before", "after", "change %", "from", "to")
+    table = plain_table("", *columns, "", right=columns)
     for part in found.metrics:
-        between = "-" if part.low != part.low else f"{100 * part.low:+.1f} .. {100 * part.high:+.1f} %"
-        change = "-" if part.change != part.change else f"{100 * part.change:+.1f} %"
-        table.add_row(part.name, _number(part.before), _number(part.after), change, between, part.word)
+        shares = [_share(value) for value in (part.change, part.low, part.high)]
+        table.add_row(part.name, _number(part.before), _number(part.after), *shares, part.word)
     out.print(table)
+    if found.certain:
+        spread = next((p.spread_pct for p in found.metrics if p.spread_pct == p.spread_pct), float("nan"))
+        wrapped(out, f"{found.basis} ({_number(spread)} % from run to run)", style="dim")
     wrapped(out, found.sentence, style="bold")
+
+
+def show_judgements(judgements: Sequence[Judgement]) -> None:
+    """Runs beside the baselines they are judged against, a line each."""
+    out = console()
+    for own in judgements:
+        wrapped(out, own.sentence, style="bold")
+        if own.comparison.certain:
+            wrapped(out, own.comparison.basis, style="dim")
+        for text in own.comparison.unlike:
+            wrapped(out, f"not alike: {text}", style="yellow")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +23,10 @@ Paths = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
+Html = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a report in one file, for browser, paper or mail.", show_default=False),
+]
 ProfileFile = Annotated[
     Path | None,
     typer.Option(
@@ -39,6 +44,12 @@ Offsets = Annotated[
         "--clock-offset", help="Put a source's clock right: FILE=SECONDS to add. Repeatable.", show_default=False
     ),
 ]
+
+
+def said_report(html: Path, size_bytes: int, *, quiet: bool) -> None:
+    """Tell where a report was written."""
+    if not quiet:
+        sys.stderr.write(f"report: {html} ({size_bytes / 1e6:.1f} MB)\n")
 
 
 class FailOn(StrEnum):

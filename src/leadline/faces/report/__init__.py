@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leadline.app.importing import Imported
     from leadline.core.finding import Diagnosis
     from leadline.core.profile import Profile
+    from leadline.faces.report.lead import Lead
 
 
 def write_report(
@@ -47,6 +48,24 @@ def write_report(
     html = page(diagnosis, imported, profile, comparison=comparison, anonymous=anonymize).encode(
         "utf-8", errors="replace"
     )
+    return _write(path, html)
+
+
+def write_measured(path: Path, diagnosis: Diagnosis, imported: Imported, lead: Lead) -> int:
+    """Write the report of a measurement: what it says first, then the diagnosis of what was recorded meanwhile.
+
+    Returns its size in bytes; the file appears whole or not at all.
+
+    Raises:
+        UsageError: the file cannot be written there.
+    """
+    from leadline.faces.report.page import page  # noqa: PLC0415
+
+    check_writable(path)
+    return _write(path, page(diagnosis, imported, lead=lead).encode("utf-8", errors="replace"))
+
+
+def _write(path: Path, html: bytes) -> int:
     aside = path.with_name(f".{path.name}.part")
     try:
         with aside.open("wb") as stream:

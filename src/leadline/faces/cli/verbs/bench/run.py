@@ -7,21 +7,27 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import Html, Json, Quiet, said_report
 
 if TYPE_CHECKING:
+    from leadline.app.baselines import Judgement
     from leadline.core.benchmark import Plan
+    from leadline.core.run import Run
     from leadline.core.workload import Workload
+    from leadline.stores.runs import RunStore
 
 EPILOG = """\
 Examples:
 
-  leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
+  leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --html run.html --yes
+
+  leadline bench run hci-4k-read --on scratch --set-size 8m --seconds 1 --warm-up 0 --repeat 3 --keep quiet --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
 
   LEADLINE_HOME=runs leadline bench run network --on db2
 """
+WORSE = 1
 
 
 def command(
@@ -48,29 +54,43 @@ def command(
     warm_up: Annotated[
         float | None, typer.Option("--warm-up", help="Seconds at most until steady.", show_default=False)
     ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Whole runs one after the other, filled once.")] = 1,
+    keep_as: Annotated[
+        str | None, typer.Option("--keep", metavar="NAME", help="Keep it as a baseline.", show_default=False)
+    ] = None,
+    fail_on_worse: Annotated[
+        bool, typer.Option("--fail-on-worse", help="Exit 1 when worse than a baseline, surely.")
+    ] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Fill, warm up until steady, measure rounds, and keep the run.
 
     The plan is printed first. What is made is removed again, also after Ctrl-C; what was measured until then is kept:
-    see `leadline runs`.
+    see `leadline runs`. It is judged against every baseline of the same load, target and host (`leadline runs
+    baseline keep`).
     """
-    from leadline.app.benching import diagnosis_of, plan, run
+    from leadline.app.baselines import check_name, judge, keep
+    from leadline.app.benching import plan, run_repeated
     from leadline.app.workloads import workload_of
     from leadline.core.benchmark import Target
     from leadline.core.errors import UsageError
-    from leadline.faces.cli.output import print_json
     from leadline.faces.cli.running import talking
-    from leadline.faces.runs import show_run
-    from leadline.stores.runs import RunStore, document
+    from leadline.faces.report import check_writable
+    from leadline.faces.run_page import write_run_page
+    from leadline.stores.runs import RunStore
 
+    if keep_as is not None:
+        check_name(keep_as)
+    if html is not None:
+        check_writable(html)
     wanted = _changed(workload_of(workload), size, seconds, rounds, warm_up)
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
     if not quiet:
-        _show_plan(made)
+        _show_plan(made, repeat)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -79,11 +99,36 @@ def command(
         typer.confirm("Go?", abort=True, err=True)
     store = RunStore()
     with talking(quiet=quiet) as talk:
-        done = run(made, store, seed=seed, talk=talk)
+        done = run_repeated(made, store, repeat, seed=seed, talk=talk)
+    judgements = judge(store, done)
+    if keep_as is not None:
+        keep(store, keep_as, done)
+    _show(done, judgements, store, json=json)
+    if html is not None:
+        said_report(html, write_run_page(html, done[-1], store, judgements, done[:-1]), quiet=quiet)
+    if fail_on_worse and any(own.comparison.worse for own in judgements):
+        raise typer.Exit(WORSE)
+
+
+def _show(done: list[Run], judgements: list[Judgement], store: RunStore, *, json: bool) -> None:
+    from leadline.app.benching import diagnosis_of
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.runs import show_judgements, show_run
+    from leadline.stores.runs import document
+
     if json:
-        print_json("leadline.run/1", run=document(done), files=str(store.files_of(done.id)))
-    else:
-        show_run(done, diagnosis_of(done.id, store))
+        last = done[-1]
+        print_json(
+            "leadline.run/1",
+            run=document(last),
+            files=str(store.files_of(last.id)),
+            runs=[run.id for run in done],
+            judgements=[own.to_dict() for own in judgements],
+        )
+        return
+    for run in done:
+        show_run(run, diagnosis_of(run.id, store))
+    show_judgements(judgements)
 
 
 def _changed(
@@ -115,7 +160,7 @@ def _changed(
         ) from error
 
 
-def _show_plan(made: Plan) -> None:
+def _show_plan(made: Plan, repeat: int) -> None:
     from leadline.app.benching import expected_s
     from leadline.app.workloads import notes_in_short
 
@@ -133,6 +178,7 @@ def _show_plan(made: Plan) -> None:
     filling = f"filling {made.written_bytes / 2**30:.2f} GiB, then " if made.workload.kind != "network" else ""
     typer.echo(
         f"  time: {filling}at most {expected_s(made.workload):.0f} s "
-        f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)",
+        f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)"
+        f"{f', and all but the filling {repeat} times' if repeat > 1 else ''}",
         err=True,
     )
