@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import socket
 import subprocess
 import threading
 import time
@@ -21,46 +17,21 @@ from leadline.core.histogram import Histogram
 from leadline.core.tools import find_program
 from leadline.core.workload import Workload, parse_workload
 from leadline.formats.fio import bucket_bounds, bucket_index
+from tests.fio_servers import end, free_ports, start, wait_for
 
 FIO, DAEMON = find_program("fio"), find_program("qemu-storage-daemon")
 needs_fio = pytest.mark.skipif(FIO is None, reason="fio is not installed")
 
 
-def free_ports(count: int) -> list[int]:
-    probes = [socket.socket() for _ in range(count)]
-    for probe in probes:
-        probe.bind(("127.0.0.1", 0))
-    ports = [int(probe.getsockname()[1]) for probe in probes]
-    for probe in probes:
-        probe.close()
-    return ports
-
-
 @pytest.fixture
 def servers(tmp_path: Path) -> Iterator[list[tuple[str, subprocess.Popen[bytes]]]]:
     """Eight fio servers: their addresses and processes."""
-    found = []
-    for port in free_ports(8):
-        words = [str(FIO), f"--server=127.0.0.1,{port}"]
-        quiet = subprocess.DEVNULL
-        process = subprocess.Popen(words, cwd=tmp_path, stdout=quiet, stderr=quiet, start_new_session=True)
-        found.append((f"127.0.0.1,{port}", process))
+    found = [(f"127.0.0.1,{port}", start(tmp_path, port)) for port in free_ports(8)]
     for address, _ in found:
-        for _ in range(100):
-            with socket.socket() as probe:
-                if probe.connect_ex(("127.0.0.1", int(address.partition(",")[2]))) == 0:
-                    break
-            time.sleep(0.05)
+        wait_for(int(address.partition(",")[2]))
     yield found
     for _, process in found:
         end(process)
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a server with the children that do its work."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait(10)
 
 
 def workload(seconds: int) -> Workload:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import struct
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -244,8 +245,8 @@ def crc16(data: bytes) -> int:
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
+    if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno)  # asyncio's own text repeats the address
     return str(getattr(error, "reason", "") or error)[:120] or type(error).__name__
 
 

@@ -132,11 +132,18 @@ class HostsResult:
         p95, rate = (float(np.median([getattr(own, name) for own in good])) for name in ("p95_ms", "per_s"))
         return [own for own in good if own.p95_ms > OUTLIER * p95 or own.per_s * OUTLIER < rate]
 
+    def median_of_others(self, one: HostResult) -> tuple[float, float]:
+        """Median p95 (ms) and operations per second of all that did not fail, but one; NaN when it is the only one."""
+        rest = [own for own in self.hosts if own is not one and own.error is None and own.histogram is not None]
+        if not rest:
+            return float("nan"), float("nan")
+        return float(np.median([own.p95_ms for own in rest])), float(np.median([own.per_s for own in rest]))
+
     def start_sentence(self) -> str | None:
         """How far the machines ran together, for people; None when it was not measured."""
         if self.start_spread_s != self.start_spread_s:
             return None
-        text = f"machines started within {self.start_spread_s:.2f} s"
+        text = f"hosts started within {self.start_spread_s:.2f} s"
         if self.together == self.together:
             text += f"; all ran for {100 * self.together:.1f} % of a round"
             if self.together < TOGETHER:
@@ -209,17 +216,20 @@ def load_hosts(  # the public way in
         KeyboardInterrupt: passed on after every load was stopped and what was measured was kept.
     """
     require_fio()
-    with Fleet([host.address for host in hosts], folder) as fleet:
-        work = _Work(workload, tuple(hosts), fleet, folder, say, options)
-        try:
-            work.reach()
-            work.fill()
-            work.measure(seed)
-        finally:
-            work.clean()
-    done = work.result()
-    if options.keep is not None:
-        options.keep(done)  # with what was said when they were let go
+    fleet = Fleet([host.address for host in hosts], folder)
+    work = _Work(workload, tuple(hosts), fleet, folder, say, options)
+    try:
+        with fleet:
+            try:
+                work.reach()
+                work.fill()
+                work.measure(seed)
+            finally:
+                work.clean()
+    finally:
+        done = work.result()
+        if options.keep is not None:
+            options.keep(done)  # with what was said when they were let go
     return done
 
 
@@ -246,7 +256,6 @@ class _Work:
         self._warm_up: SteadyState | None = None
         self._spread_s: list[float] = []
         self._together: list[float] = []
-        self._interrupted = False
 
     def reach(self) -> None:
         """Log in where it takes SSH."""
@@ -266,7 +275,7 @@ class _Work:
                     ),
                 )
         if wishes:
-            self._say(f"logging in to {len(wishes)} machines")
+            self._say(f"logging in to {_count(len(wishes))}")
         self._errors.update(self._fleet.reach(wishes))
         for index, machine in self._fleet.machines.items():
             if machine.checked.kind == "device":
@@ -274,7 +283,9 @@ class _Work:
 
     def fill(self) -> None:
         """Fill what reads would find empty."""
-        self._say(f"filling on {len(self._live())} machines")
+        if not self._live():
+            return
+        self._say(f"filling on {_count(len(self._live()))}")
         jobs = {index: _fill_job(self._plans[index]) for index in self._live()}
         self._touched |= jobs.keys()
         self._step("fill", {index: job for index, job in jobs.items() if job}, FILL_S)
@@ -287,7 +298,7 @@ class _Work:
             seconds = min(timing.warm_up_s, timing.measure_s) if number == 0 else timing.measure_s
             if seconds <= 0 or not self._live():
                 continue
-            self._say(f"{label} on {len(self._live())} machines, {seconds:.0f} s")
+            self._say(f"{label} on {_count(len(self._live()))}, {seconds:.0f} s")
             jobs = {
                 i: self._job(benchmark.Step(label, seconds, seed + number * 1000 + i), self._plans[i])
                 for i in self._live()
@@ -312,8 +323,8 @@ class _Work:
         """Remove what was made; what is behind SSH goes with the server there."""
         jobs = {index: _clean_job(self._plans[index]) for index in sorted(self._touched) if index not in self._ssh()}
         jobs = {index: job for index, job in jobs.items() if job}
-        self._say("removing what was made")
         if jobs:
+            self._say("removing what was made")
             for index in self._fleet.step("clean", jobs, CLEAN_S).failed:
                 if "cannot be reached" not in self._errors.get(index, "").removeprefix("fill: "):
                     paths = ", ".join(place.path for place in self._plans[index].places.values() if place.made)
@@ -381,6 +392,10 @@ def host_result(host: Host, rounds: Iterable[Round], error: str | None) -> HostR
         float(np.mean([sum(getattr(o, name) for o in part) for part in each])) for name in ("per_s", "bytes_per_s")
     )
     return HostResult(host, rate, Histogram.merged(histograms), error, size)
+
+
+def _count(hosts: int) -> str:
+    return "1 host" if hosts == 1 else f"{hosts} hosts"
 
 
 def _plan(workload: Workload, host: Host, token: str) -> Plan:
@@ -465,13 +480,3 @@ def require_fio() -> None:
     """
     if find_program("fio") is None:
         raise ToolError("fio", found="not installed", expected="fio here and on every machine", advice="Install it.")
-
-
-def shortened(workload: Workload, size: int | None, seconds: float | None, rounds: int | None) -> Workload:
-    """The workload with another working set, length or number of rounds."""
-    timing = workload.timing.model_copy(
-        update={k: v for k, v in (("measure_s", seconds), ("rounds", rounds)) if v is not None}
-    )
-    settings = workload.io_settings if size is None else workload.io_settings.model_copy(update={"working_set": size})
-    streams = workload.io if size is None else tuple(s.model_copy(update={"working_set": None}) for s in workload.io)
-    return workload.model_copy(update={"timing": timing, "io_settings": settings, "io": streams})

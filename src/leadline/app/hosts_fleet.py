@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leadline.app.background import Background
-from leadline.app.fio_gate import Dial, Gate, dial_address
+from leadline.app.fio_gate import Dial, Gate, Lane, dial_address
 from leadline.app.hosts_ssh import Machine, Wish, open_machine
 from leadline.app.remote import Login, reason
 from leadline.benchmarks import fio
@@ -78,7 +78,7 @@ class Fleet:
                 machine = self.machines[index] = await open_machine(login, wish)
                 self.notes[index] = machine.notes
             except LeadlineError as error:
-                failed[index] = error.found
+                failed[index] = f"{error.found}; expected {error.expected}. {error.advice}"
             except Exception as error:
                 failed[index] = reason(error)
 
@@ -162,8 +162,14 @@ class Fleet:
             said = talk.read_text(errors="replace").strip().splitlines() if talk.exists() else []
             why = "did not end in time" if late else f"its client ended with {client.returncode}"
             lost = "the connection to it was lost" if lane.started_s is not None and lane.ended_s is None else None
-            done.failed[index] = f"{label}: {lane.error or lost or (said[-1][:120] if said and not late else why)}"
+            found = lane.error or lost or (said[-1][:120] if said and not late else why)
+            done.failed[index] = f"{label}: {found}; expected a whole run. {self._advice(index, lane)}"
         return done
+
+    def _advice(self, index: int, lane: Lane) -> str:
+        if lane.error is not None and index not in self.machines:
+            return "Start `fio --server` there, and let its port through."
+        return "Look at that machine, its target and its free space."
 
     def _logs(self, label: str, index: int) -> list[Path]:
         """Logs fio was sent, moved to the folder that is kept."""

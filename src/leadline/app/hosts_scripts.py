@@ -138,7 +138,7 @@ def read_check(text: str) -> Checked:
             "ssh", found="no answer to questions", expected="a POSIX shell", advice="Log in by hand and look."
         )
     one = {key: values[0] for key, values in found.items() if values[0]}
-    facts = {key: one[key] for key in ("host", "kernel", "machine", "cpu_count") if key in one}
+    facts: dict[str, str] = {key: one[key] for key in ("host", "kernel", "machine", "cpu_count") if key in one}
     size = free = None
     if "space" in one:
         size, free = (1024 * int(word) for word in one["space"].split())

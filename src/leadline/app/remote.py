@@ -34,6 +34,12 @@ class Login:
     port: int | None = None
     password: str | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def command(self) -> str:
+        """How to log in by hand."""
+        port = "" if self.port is None else f"-p {self.port} "
+        return f"ssh {port}{'' if self.user is None else f'{self.user}@'}{self.host}"
+
 
 def parse_login(address: str) -> Login:
     """``ssh://[user@]host[:port]``.
@@ -79,7 +85,8 @@ async def connect(login: Login) -> asyncssh.SSHClientConnection:
         async with asyncio.timeout(2 * LOGIN_S):
             return await asyncssh.connect(login.host, config=(), **wanted)
     except asyncssh.HostKeyNotVerifiable as error:
-        raise _failed(login, "a host key that is not in known_hosts", f"Log in once: ssh {login.host}") from error
+        advice = f"Log in once and compare its fingerprint: {login.command}"
+        raise _failed(login, "a host key that is not in known_hosts", advice) from error
     except asyncssh.PermissionDenied as error:
         advice = "Add your key to its authorized_keys, start an agent, or give a password."
         raise _failed(login, "login refused", advice) from error

@@ -33,6 +33,11 @@ class Theoretical:
     cost: float = 1.0
 
     @property
+    def unit(self) -> str:
+        """Of what it is the most."""
+        return "bytes_per_s" if self.is_throughput else "per_s"
+
+    @property
     def per_host(self) -> float:
         """Operations/s or bytes/s of one host."""
         return self.device_count * self.rated / self.cost

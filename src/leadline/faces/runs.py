@@ -10,19 +10,28 @@ from leadline.core.run import PERCENTILES
 from leadline.core.statistics import sparkline
 from leadline.core.vocabulary import Severity
 from leadline.faces.cli.output import console
+from leadline.faces.hosts import show_hosts, show_share
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
     from leadline.app.comparing_runs import RunComparison
+    from leadline.app.hosts import HostsResult
     from leadline.core.finding import Diagnosis
     from leadline.core.run import Pooled, Run
+    from leadline.core.theoretical import Theoretical
 
 
 FINDINGS_SHOWN = 5
 
 
-def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
+def show_run(
+    run: Run,
+    diagnosis: Diagnosis | None = None,
+    *,
+    hosts: HostsResult | None = None,
+    most: Theoretical | None = None,
+) -> None:
     """A run: what came out, how sure it is, what to beware of, and what the machine's counters say of it."""
     out = console()
     wrapped(out, f"{run.name} on {run.target}, {run.tool} {run.tool_version or ''}, {run.started}", f"{run.id}  ")
@@ -44,7 +53,12 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
     out.print(table)
     if any(len(part.percentiles_ms) < len(PERCENTILES) for part in run.pooled() if part.histogram is not None):
         wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
-    for note in run.notes:
+    if hosts is not None:
+        show_hosts(hosts, most)
+    elif most is not None:
+        show_share(run, most)
+    told = () if hosts is None else tuple(f"{own.host.address} failed: {own.error}" for own in hosts.hosts)
+    for note in (note for note in run.notes if note not in told):
         wrapped(out, f"note: {note}", style="yellow")
     shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
     for finding in shown[:FINDINGS_SHOWN]:

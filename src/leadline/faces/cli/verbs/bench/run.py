@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import Json, Most, Quiet, most_of
+from leadline.faces.cli.verbs.bench._many import HOSTS_HELP, PASSWORD_HELP, Asked, load_many
+from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
     from leadline.core.benchmark import Plan
-    from leadline.core.workload import Workload
 
 EPILOG = """\
 Examples:
@@ -19,6 +21,8 @@ Examples:
   leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
+
+  leadline bench run hci-8k-50-50 --hosts hosts.txt --set-size 8m --seconds 2 --rounds 1 --warm-up 0 --yes
 """
 
 
@@ -26,11 +30,17 @@ def command(
     workload: Annotated[str, typer.Argument(help="A shipped workload, or a file.")],
     *,
     on: Annotated[
-        str,
+        str | None,
         typer.Option(
-            "--on", help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN."
+            "--on",
+            help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option("--hosts", help=f"Many machines, as `bench hosts`. {HOSTS_HELP}", show_default=False),
+    ] = None,
     wal: Annotated[
         str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
     ] = None,
@@ -44,6 +54,8 @@ def command(
     warm_up: Annotated[
         float | None, typer.Option("--warm-up", help="Seconds at most until steady.", show_default=False)
     ] = None,
+    theoretical: Most = None,
+    ask_password: Annotated[bool, typer.Option("--ask-password", help=PASSWORD_HELP)] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     json: Json = False,
@@ -60,10 +72,24 @@ def command(
     from leadline.core.workload import find_workload
     from leadline.faces.cli.output import print_json
     from leadline.faces.cli.running import talking
+    from leadline.faces.hosts import share_of
     from leadline.faces.runs import show_run
     from leadline.stores.runs import RunStore, document
 
-    wanted = _changed(find_workload(workload), size, seconds, rounds, warm_up)
+    most = most_of(theoretical)
+    wanted = changed(find_workload(workload), "bench run", size, seconds, rounds, warm_up)
+    if hosts is not None:
+        if wal is not None:
+            raise UsageError(
+                "--wal", found="--hosts", expected="one of them", advice="A host of the file has one target."
+            )
+        named = () if destroy is None else (destroy,)
+        load_many(wanted, Asked(hosts, on or "/tmp", named, seed, ask_password, most, yes, json, quiet, "bench run"))
+        return
+    if on is None:
+        raise UsageError(
+            "bench run", found="no target", expected="--on or --hosts", advice="For example --on /srv/scratch."
+        )
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
     if not quiet:
         _show_plan(made)
@@ -77,36 +103,10 @@ def command(
     with talking(quiet=quiet) as talk:
         done = run(made, store, seed=seed, talk=talk)
     if json:
-        print_json("leadline.run/1", run=document(done), files=str(store.files_of(done.id)))
+        share = {} if most is None else {"theoretical_share": share_of(done, most)}
+        print_json("leadline.run/1", run=document(done), files=str(store.files_of(done.id)), **share)
     else:
-        show_run(done, diagnosis_of(done.id, store))
-
-
-def _changed(
-    workload: Workload, size: str | None, seconds: float | None, rounds: int | None, warm_up: float | None
-) -> Workload:
-    """The workload with what was asked for on the command line; checked like a file."""
-    from pydantic import ValidationError
-
-    from leadline.core.errors import UsageError
-    from leadline.core.workload import Workload
-
-    plain = workload.plain()
-    if size is not None:
-        plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
-        plain["io"] = [{k: v for k, v in stream.items() if k != "working_set"} for stream in plain.get("io", [])]
-    timing = {"measure_s": seconds, "rounds": rounds, "warm_up_s": warm_up}
-    plain["timing"] = {**plain.get("timing", {}), **{k: v for k, v in timing.items() if v is not None}}
-    try:
-        return Workload.model_validate(plain)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            "bench run",
-            found=f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}",
-            expected="sizes as 4g, seconds of at least 1, rounds of at least 1",
-            advice="See `leadline bench run --help`.",
-        ) from error
+        show_run(done, diagnosis_of(done.id, store), most=most)
 
 
 def _show_plan(made: Plan) -> None:
