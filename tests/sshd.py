@@ -37,6 +37,7 @@ class Server:
     address: str
     port: int
     home: Path
+    pid: int
 
     def forget(self) -> None:
         """Its key is not known any more."""
@@ -86,7 +87,7 @@ def ssh_server(folder: Path) -> Iterator[Server]:
         process = subprocess.Popen(_as_user(words, folder), stdout=log, stderr=log, env=_libraries())
     try:
         _wait(process, port, folder / "sshd.log")
-        yield Server(f"ssh://{getpass.getuser()}@127.0.0.1:{port}", port, home)
+        yield Server(f"ssh://{getpass.getuser()}@127.0.0.1:{port}", port, home, process.pid)
     finally:
         process.send_signal(signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):

@@ -125,6 +125,8 @@ class Fleet:
         base = self._base(label, index)
         job, report, talk = (base.with_name(f"{base.name}.{end}") for end in ("fio", "json", "txt"))
         job.write_text(text, encoding="utf-8")
+        # What would do the same without the relay, which is a socket in a folder that is gone afterwards.
+        self.commands.append(("fio", "--output-format=json+", f"--client={self._addresses[index]}", job.name))
         # A path relative to the folder it runs in: it becomes part of the names of the logs.
         words = ["fio", "--output-format=json+", f"--output={report}", f"--client=sock:{Gate.name_of(index)}", str(job)]
         return words, talk

@@ -94,10 +94,7 @@ def _show_plan(workload: Workload, hosts: list[Host]) -> None:
             what = "read" if reads else "OVERWRITE"
         typer.echo(f"  {host.address}: {what} {host.path}", err=True)
     if any(host.is_ssh for host in hosts):
-        typer.echo(
-            "  ssh://: a fio server is started there for this time, behind the connection; counters are", err=True
-        )
-        typer.echo("  copied; both end with it", err=True)
+        typer.echo("  ssh://: a fio server behind the connection, counters copied; both end with it", err=True)
     timing = workload.timing
     typer.echo(
         f"  time: filling, then {expected_s(workload):.0f} s "
