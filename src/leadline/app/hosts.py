@@ -417,10 +417,17 @@ def _device_plan(plan: Plan) -> Plan:
 
 def _fill_job(plan: Plan) -> str:
     lines = ["[global]", "thread=1", "direct=1", "rw=write", "bs=1m", "refill_buffers=1", "end_fsync=1"]
-    lines += ["ioengine=libaio"]
-    places = {p.path: (name, p) for name, p in plan.places.items() if p.made or p.is_device}
+    # An export whose workload only reads is not written to; one that is overwritten was named by the user.
+    writes = any(stream.read_pct < 100.0 for stream in plan.workload.io)
+    places = {
+        p.path: (name, p)
+        for name, p in plan.places.items()
+        if p.made or p.is_device or (writes and p.path.startswith("nbd"))
+    }
     for name, place in places.values():
-        lines += [f"[fill-{name}]", f"filename={place.path}", f"size={place.size_bytes}"]
+        is_export = place.path.startswith("nbd")
+        where = [f"uri={place.path}", "ioengine=nbd"] if is_export else [f"filename={place.path}", "ioengine=libaio"]
+        lines += [f"[fill-{name}]", *where, f"size={place.size_bytes}"]
     return "\n".join([*lines, ""]) if places else ""
 
 
