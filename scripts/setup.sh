@@ -56,8 +56,22 @@ install_vcsim() {
         say "could not build it; the tests of the vCenter collector will be skipped"
 }
 
+# An SSH server for the tests of machines reached over SSH: unpacked beside us, never installed or started here.
+unpack_sshd() {
+    if [ -x .tools/sshd/usr/sbin/sshd ] || ! command -v dpkg >/dev/null 2>&1; then return 0; fi
+    say "unpacking an SSH server for the tests"
+    local here
+    here=$(mktemp -d)
+    # shellcheck disable=SC2015
+    (cd "$here" && apt-get download -qq openssh-server libwrap0 >/dev/null 2>&1) &&
+        for package in "$here"/*.deb; do dpkg -x "$package" .tools/sshd; done ||
+        say "could not fetch it; the tests over SSH will be skipped"
+    rm -rf "$here"
+}
+
 install_packages
 install_vcsim
+unpack_sshd
 UV=$(find_uv)
 export UV_PYTHON_DOWNLOADS=never
 [ -x .venv/bin/python ] || "$UV" venv -q --python "$(command -v python3)" .venv

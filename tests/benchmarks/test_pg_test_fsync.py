@@ -70,7 +70,7 @@ def test_a_run_keeps_every_method_and_leaves_nothing(tmp_path: Path) -> None:
     assert done.per_s().sample_count == 0  # rates of different methods have no mean
     groups = capture_of(done.id, store).of("job_iops")
     assert sum(len(group.entities) for group in groups) == len(pooled)
-    found = {part.name: part for part in compare_runs(store.get(done.id), done).metrics}
+    found = {part.name: part for part in compare_runs([store.get(done.id)], [done]).metrics}
     assert found["one 8kB write fsync"].change == 0.0
     assert found["one 8kB write fsync"].word == "too few samples"
 

@@ -10,6 +10,7 @@ from leadline.core.run import PERCENTILES
 from leadline.core.statistics import sparkline
 from leadline.core.vocabulary import Severity
 from leadline.faces.cli.output import console
+from leadline.faces.hosts import show_hosts, show_share
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
@@ -18,14 +19,22 @@ if TYPE_CHECKING:
 
     from leadline.app.baselines import Judgement
     from leadline.app.comparing_runs import RunComparison
+    from leadline.app.hosts import HostsResult
     from leadline.core.finding import Diagnosis
     from leadline.core.run import Pooled, Run
+    from leadline.core.theoretical import Theoretical
 
 
 FINDINGS_SHOWN = 5
 
 
-def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
+def show_run(
+    run: Run,
+    diagnosis: Diagnosis | None = None,
+    *,
+    hosts: HostsResult | None = None,
+    most: Theoretical | None = None,
+) -> None:
     """A run: what came out, how sure it is, what to beware of, and what the machine's counters say of it."""
     out = console()
     wrapped(out, f"{run.name} on {run.target}, {run.tool} {run.tool_version or ''}, {run.started}", f"{run.id}  ")
@@ -41,6 +50,22 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
             between = f"95 % between {interval.low:,.0f} and {interval.high:,.0f}"
         wrapped(out, f"{interval.mean:,.0f} {unit} ({between}; spread over seconds {interval.cv_pct:.1f} %)")
         out.print(f"per second  {sparkline(seconds, 60)}", markup=False)
+    _show_results(run)
+    if hosts is not None:
+        show_hosts(hosts, most)
+    elif most is not None:
+        show_share(run, most)
+    told = () if hosts is None else tuple(f"{own.host.address} failed: {own.error}" for own in hosts.hosts)
+    for note in (note for note in run.notes if note not in told):
+        wrapped(out, f"note: {note}", style="yellow")
+    shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
+    for finding in shown[:FINDINGS_SHOWN]:
+        wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ", style="yellow")
+
+
+def _show_results(run: Run) -> None:
+    """What each job did: rates, latency, and how many requests stand behind the last percentile."""
+    out = console()
     pooled = run.pooled()
     names = tuple(PERCENTILES) if any(part.histogram is not None for part in pooled) else ()
     if run.is_network:
@@ -57,11 +82,6 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
         if part.percentiles_ms:
             name, (_, above) = list(part.percentiles_ms.items())[-1]
             wrapped(out, f"{part.name}: {part.count:,.0f} requests, {above:,} of them above {name}", style="dim")
-    for note in run.notes:
-        wrapped(out, f"note: {note}", style="yellow")
-    shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
-    for finding in shown[:FINDINGS_SHOWN]:
-        wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ", style="yellow")
 
 
 def _show_network(parts: Sequence[Pooled]) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from leadline.app.importing import Imported
     from leadline.core.finding import Diagnosis
     from leadline.core.profile import Profile
+    from leadline.core.theoretical import Theoretical
 
 Paths = Annotated[
     list[Path],
@@ -31,6 +32,12 @@ ProfileFile = Annotated[
     Path | None,
     typer.Option(
         "--profile", help="Your own limits. [default: leadline.toml here, if there is one]", show_default=False
+    ),
+]
+Most = Annotated[
+    str | None,
+    typer.Option(
+        "--theoretical", help="Devices x rated IOPS or GB/s, per host: 24x550000, 8x3.2GB/s.", show_default=False
     ),
 ]
 Timezone = Annotated[
@@ -121,3 +128,24 @@ def read_paths(
         imported = import_paths(paths, request, clock_offsets=offsets, progress=progress)
     say_sources(imported, quiet=quiet)
     return imported
+
+
+def most_of(text: str | None) -> Theoretical | None:
+    """What devices could do together.
+
+    Raises:
+        UsageError: the text is nothing such.
+    """
+    from leadline.core.theoretical import parse_theoretical
+
+    if text is None:
+        return None
+    try:
+        return parse_theoretical(text)
+    except ValueError as error:
+        raise UsageError(
+            "--theoretical",
+            found=str(error),
+            expected="devices x rated value",
+            advice="For example 24x550000 or 8x3.2GB/s, or 24x550000/2 where protection halves it.",
+        ) from error

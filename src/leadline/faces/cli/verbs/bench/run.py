@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import Html, Json, Quiet, said_report
+from leadline.faces.cli.options import Html, Json, Most, Quiet, most_of, said_report
+from leadline.faces.cli.verbs.bench._many import HOSTS_HELP, PASSWORD_HELP, Asked, load_many
+from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
     from leadline.app.baselines import Judgement
     from leadline.core.benchmark import Plan
     from leadline.core.run import Run
-    from leadline.core.workload import Workload
+    from leadline.core.theoretical import Theoretical
     from leadline.stores.runs import RunStore
 
 EPILOG = """\
@@ -26,6 +29,8 @@ Examples:
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
 
   LEADLINE_HOME=runs leadline bench run network --on db2
+
+  leadline bench run hci-8k-50-50 --hosts hosts.txt --set-size 8m --seconds 2 --rounds 1 --warm-up 0 --yes
 """
 WORSE = 1
 
@@ -34,13 +39,18 @@ def command(
     workload: Annotated[str, typer.Argument(help="A shipped workload, a file, or a fio or vdbench job file.")],
     *,
     on: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--on",
             help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN; "
             "for a network `new` or HOST.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option("--hosts", help=f"Many machines, as `bench hosts`. {HOSTS_HELP}", show_default=False),
+    ] = None,
     wal: Annotated[
         str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
     ] = None,
@@ -61,6 +71,8 @@ def command(
     fail_on_worse: Annotated[
         bool, typer.Option("--fail-on-worse", help="Exit 1 when worse than a baseline, surely.")
     ] = False,
+    theoretical: Most = None,
+    ask_password: Annotated[bool, typer.Option("--ask-password", help=PASSWORD_HELP)] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     html: Html = None,
@@ -83,11 +95,24 @@ def command(
     from leadline.faces.run_page import write_run_page
     from leadline.stores.runs import RunStore
 
+    most = most_of(theoretical)
+    wanted = changed(workload_of(workload), "bench run", size, seconds, rounds, warm_up)
+    if hosts is not None:
+        if wal is not None:
+            raise UsageError(
+                "--wal", found="--hosts", expected="one of them", advice="A host of the file has one target."
+            )
+        named = () if destroy is None else (destroy,)
+        load_many(wanted, Asked(hosts, on or "/tmp", named, seed, ask_password, most, yes, json, quiet, "bench run"))
+        return
+    if on is None:
+        raise UsageError(
+            "bench run", found="no target", expected="--on or --hosts", advice="For example --on /srv/scratch."
+        )
     if keep_as is not None:
         check_name(keep_as)
     if html is not None:
         check_writable(html)
-    wanted = _changed(workload_of(workload), size, seconds, rounds, warm_up)
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
     if not quiet:
         _show_plan(made, repeat)
@@ -103,16 +128,19 @@ def command(
     judgements = judge(store, done)
     if keep_as is not None:
         keep(store, keep_as, done)
-    _show(done, judgements, store, json=json)
+    _show(done, judgements, store, most, json=json)
     if html is not None:
         said_report(html, write_run_page(html, done[-1], store, judgements, done[:-1]), quiet=quiet)
     if fail_on_worse and any(own.comparison.worse for own in judgements):
         raise typer.Exit(WORSE)
 
 
-def _show(done: list[Run], judgements: list[Judgement], store: RunStore, *, json: bool) -> None:
+def _show(
+    done: list[Run], judgements: list[Judgement], store: RunStore, most: Theoretical | None, *, json: bool
+) -> None:
     from leadline.app.benching import diagnosis_of
     from leadline.faces.cli.output import print_json
+    from leadline.faces.hosts import share_of
     from leadline.faces.runs import show_judgements, show_run
     from leadline.stores.runs import document
 
@@ -124,40 +152,12 @@ def _show(done: list[Run], judgements: list[Judgement], store: RunStore, *, json
             files=str(store.files_of(last.id)),
             runs=[run.id for run in done],
             judgements=[own.to_dict() for own in judgements],
+            **({} if most is None else {"theoretical_share": share_of(last, most)}),
         )
         return
     for run in done:
-        show_run(run, diagnosis_of(run.id, store))
+        show_run(run, diagnosis_of(run.id, store), most=most)
     show_judgements(judgements)
-
-
-def _changed(
-    workload: Workload, size: str | None, seconds: float | None, rounds: int | None, warm_up: float | None
-) -> Workload:
-    """The workload with what was asked for on the command line; checked like a file."""
-    from pydantic import ValidationError
-
-    from leadline.core.errors import UsageError
-    from leadline.core.workload import Workload
-
-    plain = workload.plain()
-    if size is not None and hasattr(getattr(workload, workload.kind), "working_set"):
-        plain[workload.kind] = {**plain[workload.kind], "working_set": size}
-    elif size is not None:
-        plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
-        plain["io"] = [{k: v for k, v in stream.items() if k != "working_set"} for stream in plain.get("io", [])]
-    timing = {"measure_s": seconds, "rounds": rounds, "warm_up_s": warm_up}
-    plain["timing"] = {**plain.get("timing", {}), **{k: v for k, v in timing.items() if v is not None}}
-    try:
-        return Workload.model_validate(plain)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            "bench run",
-            found=f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}",
-            expected="sizes as 4g, seconds of at least 1, rounds of at least 1",
-            advice="See `leadline bench run --help`.",
-        ) from error
 
 
 def _show_plan(made: Plan, repeat: int) -> None:
