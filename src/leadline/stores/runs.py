@@ -119,6 +119,13 @@ class RunStore:
             )
         return _seen(_run(json.loads(rows[0][0])), rows[0][1])
 
+    def beginning(self, start: str) -> tuple[Run, ...]:
+        """Every run whose id begins so, with its rounds, oldest first."""
+        with self._open() as base:
+            query = "select document, process from run where substr(id, 1, ?) = ? order by started, id"
+            rows = base.execute(query, (len(start), start)).fetchall()
+        return tuple(_seen(_run(json.loads(text)), process) for text, process in rows)
+
     def mark(self, name: str, run: str) -> None:
         """Keep a run as the baseline of that name."""
         with self._open() as base:

@@ -1,0 +1,276 @@
+"""`leadline bench sweep`: one workload at many loads."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from leadline.faces.cli.options import Json, Quiet
+
+if TYPE_CHECKING:
+    from leadline.app.sweeping import Outcome, Planned
+    from leadline.core.workload import Workload
+    from leadline.stores.runs import RunStore
+
+Number = TypeVar("Number", int, float)
+
+EPILOG = """\
+Examples:
+
+  leadline bench sweep hci-4k-read --on scratch --oio 1,4 --set-size 16m --seconds 1 --warm-up 0 --yes
+
+  leadline bench sweep hci-8k-50-50 --on scratch --oio 1,2 --read-pct 100,70 --set-size 16m --seconds 1 --warm-up 0 --latency-target 5ms --html sweep.html --yes
+
+  leadline bench sweep --resume last
+"""
+
+
+def command(
+    workload: Annotated[str | None, typer.Argument(help="A shipped workload, or a file.", show_default=False)] = None,
+    *,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", help="Target, as of `bench run`; with --resume only for a password.", show_default=False),
+    ] = None,
+    oio: Annotated[
+        str | None, typer.Option(help="Outstanding I/O: 1,2,4 or 1..64. [default: 1..256]", show_default=False)
+    ] = None,
+    clients: Annotated[
+        str | None, typer.Option(help="Of a database: 1,2,4 or 1..64. [default: 1..128]", show_default=False)
+    ] = None,
+    block: Annotated[str | None, typer.Option(help="Block sizes, as 4k,64k.", show_default=False)] = None,
+    read_pct: Annotated[
+        str | None, typer.Option("--read-pct", help="Read shares, as 100,70,0.", show_default=False)
+    ] = None,
+    jobs: Annotated[str | None, typer.Option(help="Jobs of each stream, as 1,2,4.", show_default=False)] = None,
+    latency_target: Annotated[
+        str | None, typer.Option("--latency-target", help="Find the best load within it, as 5ms.", show_default=False)
+    ] = None,
+    percentile: Annotated[str, typer.Option(help="That the target is of: p50 to p99.99, or mean.")] = "p99",
+    wal: Annotated[
+        str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
+    ] = None,
+    destroy: Annotated[
+        str | None,
+        typer.Option("--destroy-data", help="The very same target again: its data may go.", show_default=False),
+    ] = None,
+    size: Annotated[str | None, typer.Option("--set-size", help="Working set, as 4g.", show_default=False)] = None,
+    seconds: Annotated[
+        float | None, typer.Option(min=1, help="Length of a round. [default: 15]", show_default=False)
+    ] = None,
+    rounds: Annotated[
+        int | None, typer.Option(min=1, help="Rounds of a point. [default: 1]", show_default=False)
+    ] = None,
+    warm_up: Annotated[
+        float | None,
+        typer.Option("--warm-up", min=0, help="Seconds at most until steady. [default: 15]", show_default=False),
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of load and order.", show_default=False)] = None,
+    resume: Annotated[str | None, typer.Option(help="Go on with a sweep: its id, or last.", show_default=False)] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write a page with its figures.", show_default=False)
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Load a target at more and more outstanding I/O (or clients) until operations stop growing.
+
+    The target is filled once. Found are the knee, the best load within a latency target and the universal scalability
+    law. Every point is a run, kept as soon as it is measured; --resume measures what is left.
+    """
+    from leadline.app.sweeping import Wish, plan_rest, plan_sweep, point_timing, run_sweep
+    from leadline.core.benchmark import Target
+    from leadline.faces.report import check_writable
+    from leadline.stores.runs import RunStore
+
+    if html is not None:
+        check_writable(html)
+    store = RunStore()
+    _require(workload, on, resume)
+    if resume is not None:
+        planned = plan_rest(store, resume, on, destroy)
+    else:
+        own = point_timing(_sized(str(workload), size), seconds, rounds, warm_up)
+        lists = (_sizes(block), _numbers(read_pct, "--read-pct", 100.0), _counts(jobs))
+        wish = Wish(_loads(own, oio, clients), *lists, _target_ms(latency_target), percentile, seed)
+        planned = plan_sweep(own, Target(str(on), destroy, {"wal": wal} if wal else {}), wish)
+    if not quiet:
+        _show_plan(planned)
+    _ask(yes=yes or planned.point_count_max <= 0)
+    _run_and_show(planned, store, run_sweep, html=html, json=json, quiet=quiet)
+
+
+def _require(workload: str | None, on: str | None, resume: str | None) -> None:
+    from leadline.core.errors import UsageError
+
+    if resume is not None and workload is not None:
+        raise UsageError(
+            "bench sweep --resume",
+            found=f"a workload ({workload})",
+            expected="the sweep alone, which has its own",
+            advice="Leave the workload out.",
+        )
+    if resume is None and (workload is None or on is None):
+        raise UsageError(
+            "bench sweep",
+            found="no WORKLOAD" if workload is None else "no --on",
+            expected="both, or --resume",
+            advice="`leadline bench workloads` lists the shipped ones.",
+        )
+
+
+def _run_and_show(
+    planned: Planned, store: RunStore, run_sweep: Callable[..., Outcome], *, html: Path | None, json: bool, quiet: bool
+) -> None:
+    """Measure, and show what was measured, whatever ended it."""
+    from leadline.app.sweeping import outcome
+    from leadline.core.errors import LeadlineError
+    from leadline.faces.cli.main import INTERRUPTED
+    from leadline.faces.cli.running import talking
+
+    try:
+        with talking(quiet=quiet) as talk:
+            done = run_sweep(planned, store, talk=talk)
+    except KeyboardInterrupt:
+        _show(outcome(planned.sweep, store), html=html, json=json, quiet=quiet)
+        raise typer.Exit(INTERRUPTED) from None
+    except LeadlineError:
+        if not quiet:
+            text = f"what was measured is kept; go on with: leadline bench sweep --resume {planned.sweep.id}"
+            typer.echo(text, err=True)
+        raise
+    _show(done, html=html, json=json, quiet=quiet)
+
+
+def _show(done: Outcome, *, html: Path | None, json: bool, quiet: bool) -> None:
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.sweeps import show_sweep
+
+    if html is not None:
+        from leadline.faces.report.sweep import write_sweep
+
+        write_sweep(html, done)
+        if not quiet:
+            typer.echo(f"written: {html}", err=True)
+    if json:
+        print_json("leadline.sweep/1", **done.to_dict())
+    else:
+        show_sweep(done)
+
+
+def _show_plan(planned: Planned) -> None:
+    from leadline.core.units import duration
+
+    sweep, made = planned.sweep, planned.made
+    loads = f"{sweep.loads[0]} to {sweep.loads[-1]}, until operations stop growing"
+    if not sweep.grows:
+        loads = ", ".join(map(str, sweep.loads))
+    say = typer.echo
+    say(f"Plan: {sweep.workload['name']} on {made.target.name}, sweep {sweep.id}", err=True)
+    say(f"  {sweep.axis}: {loads}", err=True)
+    labels = [variant.label() for variant in sweep.variants]
+    if any(labels):
+        say(f"  in {len(labels)} variants: {'; '.join(labels)}", err=True)
+    if planned.done_count:
+        say(f"  {planned.done_count} points are measured already", err=True)
+    if planned.point_count_max <= 0:
+        return
+    for name, place in made.places.items():
+        what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
+        say(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)", err=True)
+    for note in made.notes:
+        say(f"  note: {note}", err=True)
+    timing = planned.workload.timing
+    say(
+        f"  time: filling {made.written_bytes / 2**30:.2f} GiB once, then at most {planned.point_count_max} points in "
+        f"{duration(planned.seconds_max)} (warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x "
+        f"{timing.measure_s:.0f} s each)",
+        err=True,
+    )
+    order = "rising load by load; the lowest once more at the end" if sweep.grows else "drawn by the seed"
+    say(f"  order: {order}", err=True)
+
+
+def _ask(*, yes: bool) -> None:
+    from leadline.core.errors import UsageError
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "bench sweep", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
+        )
+    typer.confirm("Go?", abort=True, err=True)
+
+
+def _sized(name: str, size: str | None) -> Workload:
+    from leadline.app.hosts import shortened
+    from leadline.core.workload import find_workload
+
+    found = find_workload(name)
+    sizes = _sizes(size, "--set-size")
+    return shortened(found, sizes[0] if sizes else None, None, None)
+
+
+def _loads(workload: Workload, oio: str | None, clients: str | None) -> str | None:
+    from leadline.core.errors import UsageError
+
+    wrong = clients if workload.kind == "io" else oio
+    if wrong is not None:
+        name, right = ("--clients", "--oio") if workload.kind == "io" else ("--oio", "--clients")
+        raise UsageError(
+            name,
+            found=f"a workload of kind {workload.kind}",
+            expected=right,
+            advice="I/O is swept over outstanding I/O, a database over its clients.",
+        )
+    return oio or clients
+
+
+def _sizes(text: str | None, option: str = "--block") -> tuple[int, ...]:
+    from leadline.core.workload import size_of
+
+    return _list(text, option, size_of, "sizes such as 4k,64k")
+
+
+def _counts(text: str | None) -> tuple[int, ...]:
+    def count(part: str) -> int:
+        if not 1 <= int(part) <= 1024:
+            raise ValueError
+        return int(part)
+
+    return _list(text, "--jobs", count, "numbers from 1 to 1024 such as 1,2,4")
+
+
+def _numbers(text: str | None, option: str, most: float) -> tuple[float, ...]:
+    def number(part: str) -> float:
+        if not 0.0 <= float(part) <= most:
+            raise ValueError
+        return float(part)
+
+    return _list(text, option, number, f"numbers from 0 to {most:g} such as 100,70,0")
+
+
+def _target_ms(text: str | None) -> float | None:
+    from leadline.core.workload import seconds_of
+
+    found = _list(text, "--latency-target", seconds_of, "a time such as 5ms or 800us")
+    return found[0] * 1000.0 if found else None
+
+
+def _list(text: str | None, option: str, of: Callable[[str], Number], expected: str) -> tuple[Number, ...]:
+    """A list by commas, each once, in the order given."""
+    from leadline.core.errors import UsageError
+
+    try:
+        found = tuple(dict.fromkeys(of(part) for part in text.split(","))) if text is not None else ()
+    except ValueError as error:
+        raise UsageError(option, found=str(text), expected=expected, advice="See --help for examples.") from error
+    if option == "--block" and any(size < 512 or size % 512 for size in found):
+        raise UsageError(option, found=str(text), expected="multiples of 512 bytes", advice="For example 4k,64k.")
+    return found
