@@ -142,3 +142,12 @@ def test_the_end_of_growth() -> None:
     assert growth([seconds[1]], [seconds[2]], 1) is Growth.ENDED
     assert growth([seconds[1]], [seconds[3]], 1) is Growth.ENDED
     assert growth([[500.0] * 4], [[500.0] * 4], 1) is Growth.UNKNOWN
+
+
+def test_a_peak_that_rests_on_one_point_is_not_told() -> None:
+    """Measured on a disk capped at 500: the last point, not steady, was lower."""
+    rates = [498.0, 500.0, 500.0, 500.0, 500.0, 500.0, 457.0]
+    found = fit_usl([4, 8, 16, 32, 64, 128, 256], rates, np.full(7, np.nan))
+    assert isinstance(found, Usl)
+    assert found.peak_load is None
+    assert "only the highest load" in found.untold[0]

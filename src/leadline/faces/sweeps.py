@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import isfinite, log10
 from typing import TYPE_CHECKING
 
-from leadline.app.sweeping_curves import between
 from leadline.core.sweep import OIO
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from leadline.app.sweeping import Outcome
     from leadline.app.sweeping_curves import Curve, Point
+    from leadline.core.resampling import Interval
 
 PLOT_WIDTH, PLOT_HEIGHT = 56, 11
 SURE, UNSURE = "*", "o"
@@ -48,26 +48,30 @@ def _show_curve(out: Console, curve: Curve) -> None:
     if label:
         out.print(label, style="bold", markup=False)
     name = "p99" if curve.percentile in ("mean", "p50") else curve.percentile
-    columns = (curve.axis, "per s", "95 % interval", "mean ms", "p50", name, "MB/s")
+    columns = (curve.axis, "per s", "±", "mean ms", "p50", name, "MB/s")
     has_more = any(point.load != point.key.load for point in curve.points)
     shown = (columns[0], "in all", *columns[1:]) if has_more else columns
     table = plain_table(*shown, "", right=shown)
     for point in (*curve.points, *curve.again):
         marks = [*point.marks, *(["measured again"] if point.key.again else []), *_places(curve, point)]
         cells = [f"{point.key.load:,}"] + ([f"{point.load:,}"] if has_more else [])
-        span = "-" if point.per_s.too_few else between(point.per_s)
+        span = "-" if point.per_s.too_few else _half_width(point.per_s)
         numbers = (point.mean_ms, point.latency_ms("p50"), point.latency_ms(name))
         cells += [f"{point.per_s.mean:,.0f}", span, *map(_number, numbers), _number(point.bytes_per_s / 1e6)]
         table.add_row(*cells, ", ".join(marks))
     out.print(table)
-    if any(not isfinite(point.latency_ms(n)) for point in curve.points for n in ("p50", name)):
-        wrapped(out, "-: fewer than ten samples above it, or not measured", style="dim")
+    wrapped(out, "±: half of the 95 % interval of the rate; -: too few samples, or not measured", style="dim")
     out.print()
     for line in plot(curve.points, curve.axis):
         out.print(line, markup=False, highlight=False)
     out.print()
     for sentence in curve.sentences():
         wrapped(out, sentence, "- ")
+
+
+def _half_width(own: Interval) -> str:
+    share = 50.0 * (own.high - own.low) / own.mean if own.mean > 0 else float("nan")
+    return f"{_number(share)} %"
 
 
 def _places(curve: Curve, point: Point) -> list[str]:
@@ -103,8 +107,9 @@ def plot(points: Sequence[Point], axis: str) -> list[str]:
     lines.append(f"{'ms':>8} +{'-' * PLOT_WIDTH}")
     lines.append(f"{'':9} 0{most:>{PLOT_WIDTH}}")
     word = "outstanding I/O" if axis == OIO else axis
-    marks = "  o: do not lean on it" if any(point.marks for point in known) else ""
-    lines.append(f"{'':10}mean latency against operations, {known[0].load} to {known[-1].load} {word}{marks}")
+    lines.append(f"{'':10}mean latency against operations, {known[0].load} to {known[-1].load} {word}")
+    if any(point.marks for point in known):
+        lines.append(f"{'':10}{UNSURE}: do not lean on it")
     return lines
 
 

@@ -78,13 +78,13 @@ def drawn(chart: Chart) -> Drawn | None:
     y_ticks = log_ticks(min(heights), max(heights)) if chart.log_y else ticks(0.0, max(heights))
 
     def x_of(value: float) -> float:
-        return LEFT + value / x_ticks[-1] * (WIDTH - LEFT - RIGHT)
+        return round(LEFT + value / x_ticks[-1] * (WIDTH - LEFT - RIGHT), 1)
 
     def y_of(value: float) -> float:
         low, high, own = y_ticks[0], y_ticks[-1], value
         if chart.log_y:
             low, high, own = log10(low), log10(high), log10(own)
-        return HEIGHT - BOTTOM - (own - low) / (high - low) * (HEIGHT - TOP - BOTTOM)
+        return round(HEIGHT - BOTTOM - (own - low) / (high - low) * (HEIGHT - TOP - BOTTOM), 1)
 
     found = Drawn(chart, [(x_of(t), number(t)) for t in x_ticks], [(y_of(t), number(t)) for t in y_ticks])
     found.levels = [(y_of(level.y), level.label) for level in chart.levels if not chart.log_y or level.y > 0]
