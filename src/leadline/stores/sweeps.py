@@ -50,7 +50,8 @@ class SweepStore:
             InputError: it is damaged.
         """
         known = sorted(path.parent.name for path in self._runs.glob(f"*/{NAME}"))
-        found = known[-1:] if name == "last" else [own for own in known if own.startswith(name)]
+        same = [own for own in known if own == name]
+        found = known[-1:] if name == "last" else same or [own for own in known if own.startswith(name)]
         if len(found) != 1:
             raise UsageError(
                 f"sweep {name}",

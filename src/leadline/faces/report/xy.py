@@ -105,7 +105,7 @@ def _shown(chart: Chart, x: float, y: float) -> bool:
 def ticks(low: float, high: float) -> list[float]:
     """Round numbers, evenly spaced, from at or below ``low`` to at or above ``high``.
 
-    >>> ticks(0, 730), ticks(0, 0)
+    >>> ticks(0.0, 730.0), ticks(0.0, 0.0)
     ([0.0, 200.0, 400.0, 600.0, 800.0], [0.0, 1.0])
     """
     span = high - low

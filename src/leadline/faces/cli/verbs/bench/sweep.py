@@ -13,6 +13,7 @@ from leadline.faces.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
     from leadline.app.sweeping import Outcome, Planned
+    from leadline.core.easy import Easy
     from leadline.core.workload import Workload
     from leadline.stores.runs import RunStore
 
@@ -24,6 +25,10 @@ Examples:
   leadline bench sweep hci-4k-read --on scratch --oio 1,4 --set-size 16m --seconds 1 --warm-up 0 --yes
 
   leadline bench sweep hci-8k-50-50 --on scratch --oio 1,2 --read-pct 100,70 --set-size 16m --seconds 1 --warm-up 0 --latency-target 5ms --html sweep.html --yes
+
+  leadline bench sweep --easy --on scratch --dry-run
+
+  leadline bench sweep --easy --inventory examples/easy/inventory.yaml --storage prod --latency-target 5ms
 
   leadline bench sweep --resume last
 """
@@ -70,6 +75,17 @@ def command(
         typer.Option("--warm-up", min=0, help="Seconds at most until steady. [default: 15]", show_default=False),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Seed of load and order.", show_default=False)] = None,
+    easy: Annotated[bool, typer.Option("--easy", help="Choose what is not named, and say why.")] = False,
+    inventory: Annotated[
+        Path | None, typer.Option(help="With --easy: plan for what it describes.", show_default=False)
+    ] = None,
+    storage: Annotated[
+        str | None, typer.Option(help="With --inventory: which cluster or datastore.", show_default=False)
+    ] = None,
+    hosts: Annotated[
+        Path | None, typer.Option(help="With --inventory: machines there are, as of bench hosts.", show_default=False)
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan alone.")] = False,
     resume: Annotated[str | None, typer.Option(help="Go on with a sweep: its id, or last.", show_default=False)] = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page with its figures.", show_default=False)
@@ -81,7 +97,8 @@ def command(
     """Load a target at more and more outstanding I/O (or clients) until operations stop growing.
 
     The target is filled once. Found are the knee, the best load within a latency target and the universal scalability
-    law. Every point is a run, kept as soon as it is measured; --resume measures what is left.
+    law. Every point is a run, kept as soon as it is measured; --resume measures what is left. --easy chooses size and
+    load; without --on it only says what it would do.
     """
     from leadline.app.sweeping import Wish, plan_rest, plan_sweep, point_timing, run_sweep
     from leadline.core.benchmark import Target
@@ -90,19 +107,134 @@ def command(
 
     if html is not None:
         check_writable(html)
+    target_ms = _target_ms(latency_target)
     store = RunStore()
+    _require_easy(easy=easy, resume=resume, inventory=inventory, storage=storage, hosts=hosts)
+    chosen = None
+    if inventory is not None:
+        _plan_others(inventory, storage, hosts, workload, has_target=target_ms is not None, json=json)
+        return
+    if easy:
+        chosen = _choose(on, workload, quiet=quiet, is_plan=on is None or dry_run, json=json)
+        if on is None:
+            return
+        workload = chosen.workload
+        size, jobs = size or str(chosen.disk_bytes), jobs or str(chosen.jobs)
+        oio = oio or f"1..{chosen.oio_max}"
     _require(workload, on, resume)
     if resume is not None:
         planned = plan_rest(store, resume, on, destroy)
     else:
         own = point_timing(_sized(str(workload), size), seconds, rounds, warm_up)
         lists = (_sizes(block), _numbers(read_pct, "--read-pct", 100.0), _counts(jobs))
-        wish = Wish(_loads(own, oio, clients), *lists, _target_ms(latency_target), percentile, seed)
+        wish = Wish(_loads(own, oio, clients), *lists, target_ms, percentile, seed)
         planned = plan_sweep(own, Target(str(on), destroy, {"wal": wal} if wal else {}), wish)
+    if dry_run:
+        _show_dry(planned, chosen, json=json)
+        return
     if not quiet:
-        _show_plan(planned)
+        for line in plan_lines(planned):
+            typer.echo(line, err=True)
     _ask(yes=yes or planned.point_count_max <= 0)
     _run_and_show(planned, store, run_sweep, html=html, json=json, quiet=quiet)
+
+
+def _require_easy(
+    *, easy: bool, resume: str | None, inventory: Path | None, storage: str | None, hosts: Path | None
+) -> None:
+    from leadline.core.errors import UsageError
+
+    found = expected = ""
+    if not easy and inventory is not None:
+        found, expected = "no --easy", "--easy beside --inventory"
+    elif inventory is None and (storage is not None or hosts is not None):
+        found, expected = "no --inventory", "the inventory that says what lies below"
+    elif easy and resume is not None:
+        found, expected = "--easy and --resume", "one of them: a sweep that goes on has its plan"
+    if found:
+        raise UsageError("bench sweep", found=found, expected=expected, advice="See docs/guides/sweep.md.")
+
+
+def _choose(on: str | None, workload: str | None, *, quiet: bool, is_plan: bool, json: bool) -> Easy:
+    """What to do on this machine; shown as the plan when there is no folder to do it in, else as talk."""
+    from leadline.app.easy_plans import easy_here
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.easy import command_here, easy_document, show_choices
+
+    chosen = easy_here(on, workload)
+    if on is None and json:
+        print_json("leadline.sweep-plan/1", easy=easy_document(chosen), run=command_here(chosen))
+    elif not json and (is_plan or not quiet):
+        show_choices(chosen.choices, err=not is_plan)
+        if on is None:
+            typer.echo(f"Nothing was written. To do it:\n  {command_here(chosen)}")
+    return chosen
+
+
+def _plan_others(
+    inventory: Path, storage: str | None, hosts: Path | None, workload: str | None, *, has_target: bool, json: bool
+) -> None:
+    """The plan for other machines: shown, not done, since they are not this one."""
+    from leadline.app.easy_plans import easy_for
+    from leadline.app.hosts import read_hosts
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.easy import commands_there, easy_document, show_choices
+
+    machines = None if hosts is None else len(read_hosts(hosts, "."))
+    store, chosen = easy_for([inventory], storage, machines, workload, has_target=has_target)
+    commands = commands_there(chosen, hosts)
+    if json:
+        print_json("leadline.sweep-plan/1", storage=store.name, easy=easy_document(chosen), run=commands)
+        return
+    typer.echo(f"Plan for {store.name} ({store.kind}); nothing was written.")
+    show_choices(chosen.choices)
+    for line in commands:
+        typer.echo(line)
+
+
+def _show_dry(planned: Planned, chosen: Easy | None, *, json: bool) -> None:
+    from dataclasses import asdict
+
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.easy import easy_document
+
+    if not json:
+        for line in plan_lines(planned):
+            typer.echo(line)
+        return
+    own = None if chosen is None else easy_document(chosen)
+    plain = {**asdict(planned.sweep), "points_max": planned.point_count_max, "seconds_max": planned.seconds_max}
+    print_json("leadline.sweep-plan/1", easy=own, sweep=plain, written_bytes=planned.made.written_bytes)
+
+
+def plan_lines(planned: Planned) -> list[str]:
+    """What a sweep will do, for people."""
+    from leadline.core.units import duration
+
+    sweep, made = planned.sweep, planned.made
+    loads = f"{sweep.loads[0]} to {sweep.loads[-1]}, until operations stop growing"
+    if not sweep.grows:
+        loads = ", ".join(map(str, sweep.loads))
+    found = [f"Plan: {sweep.workload['name']} on {made.target.name}", f"  sweep {sweep.id}", f"  {sweep.axis}: {loads}"]
+    labels = [variant.label() for variant in sweep.variants]
+    if any(labels):
+        found.append(f"  {len(labels)} variant{'s' if len(labels) > 1 else ''}: {'; '.join(labels)}")
+    if planned.done_count:
+        found.append(f"  {planned.done_count} points are measured already")
+    if planned.point_count_max <= 0:
+        return found
+    for name, place in made.places.items():
+        what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
+        found.append(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)")
+    found += [f"  note: {note}" for note in made.notes]
+    timing = planned.workload.timing
+    found += [
+        f"  time: filling {made.written_bytes / 2**30:.2f} GiB once, then at most {planned.point_count_max} points in "
+        f"{duration(planned.seconds_max)}",
+        f"    (warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s each)",
+    ]
+    order = "rising load by load; the lowest once more at the end" if sweep.grows else "drawn by the seed"
+    return [*found, f"  order: {order}"]
 
 
 def _require(workload: str | None, on: str | None, resume: str | None) -> None:
@@ -161,39 +293,6 @@ def _show(done: Outcome, *, html: Path | None, json: bool, quiet: bool) -> None:
         print_json("leadline.sweep/1", **done.to_dict())
     else:
         show_sweep(done)
-
-
-def _show_plan(planned: Planned) -> None:
-    from leadline.core.units import duration
-
-    sweep, made = planned.sweep, planned.made
-    loads = f"{sweep.loads[0]} to {sweep.loads[-1]}, until operations stop growing"
-    if not sweep.grows:
-        loads = ", ".join(map(str, sweep.loads))
-    say = typer.echo
-    say(f"Plan: {sweep.workload['name']} on {made.target.name}, sweep {sweep.id}", err=True)
-    say(f"  {sweep.axis}: {loads}", err=True)
-    labels = [variant.label() for variant in sweep.variants]
-    if any(labels):
-        say(f"  in {len(labels)} variants: {'; '.join(labels)}", err=True)
-    if planned.done_count:
-        say(f"  {planned.done_count} points are measured already", err=True)
-    if planned.point_count_max <= 0:
-        return
-    for name, place in made.places.items():
-        what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
-        say(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)", err=True)
-    for note in made.notes:
-        say(f"  note: {note}", err=True)
-    timing = planned.workload.timing
-    say(
-        f"  time: filling {made.written_bytes / 2**30:.2f} GiB once, then at most {planned.point_count_max} points in "
-        f"{duration(planned.seconds_max)} (warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x "
-        f"{timing.measure_s:.0f} s each)",
-        err=True,
-    )
-    order = "rising load by load; the lowest once more at the end" if sweep.grows else "drawn by the seed"
-    say(f"  order: {order}", err=True)
 
 
 def _ask(*, yes: bool) -> None:
