@@ -64,7 +64,9 @@ def test_other_stores() -> None:
 
 
 @given(st.floats(100, 1e5), st.floats(0, 1), st.floats(1, 4), st.integers(1, 16))
-def test_the_store_never_gets_fuller_than_80_pct(capacity: float, free_share: float, overhead: float, hosts: int) -> None:
+def test_the_store_never_gets_fuller_than_80_pct(
+    capacity: float, free_share: float, overhead: float, hosts: int
+) -> None:
     storage = Storage("s", "datastore", hosts, capacity_gib=capacity, free_gib=capacity * free_share, overhead=overhead)
     try:
         found = chosen(storage)
@@ -113,5 +115,6 @@ def test_a_folder_with_space_before_the_root() -> None:
 
 def test_workloads_of_databases() -> None:
     assert workload_of(parse_inventory("leadline_inventory: 1\n", "i")).value == "hci-4k-70-30"
-    text = "guests: [{name: g, databases: [{name: a, engine: oracle}, {name: b, engine: oracle}, {name: c, engine: iris}]}]"
+    databases = "{name: a, engine: oracle}, {name: b, engine: oracle}, {name: c, engine: iris}"
+    text = f"guests: [{{name: g, databases: [{databases}]}}]"
     assert workload_of(parse_inventory(text, "i")).value == "oracle-oltp"

@@ -6,7 +6,6 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import product
 from typing import Any
 
 from leadline.app import benching
@@ -127,7 +126,10 @@ def plan_sweep(workload: Workload, target: Target, wish: Wish) -> Planned:
     axis = str(axis)
     loads, grows = parse_loads(wish.loads or "1..", f"--{axis}", LOAD_MAX[axis])
     variants = tuple(
-        Variant(*own) for own in product(*(own or (None,) for own in (wish.blocks, wish.read_pcts, wish.jobs)))
+        Variant(block, read_pct, jobs)
+        for block in wish.blocks or (None,)
+        for read_pct in wish.read_pcts or (None,)
+        for jobs in wish.jobs or (None,)
     )
     made = benching.plan(_covering(workload, axis, variants, loads), target)
     began = datetime.now(UTC)

@@ -313,7 +313,8 @@ def _usl_sentences(curve: Curve) -> list[str]:
         return [
             *found,
             f"It does not describe these points: at {load_words(curve, load)} it is "
-            f"{abs(100 * law.deviations[worst]):.0f} % off, as beside a hard limit. Its parameters and a peak mean nothing here.",
+            f"{abs(100 * law.deviations[worst]):.0f} % off, as beside a hard limit or in much noise. Its parameters and a "
+            "peak mean nothing here.",
         ]
     if law.peak_load is None:
         return [*found, *(f"These points do not tell {text}." for text in law.untold)]

@@ -248,12 +248,12 @@ def _wanted(storage: Storage, disk_count: int) -> tuple[float, str]:
     if storage.kind == "vsan-osa" and storage.cache_gib is not None and storage.buffer_gib is not None:
         if storage.medium == "hdd":
             return storage.cache_gib * SHARE_HYBRID, (
-                f"a quarter of the cache ({_gib(storage.cache_gib)}), as rotating disks behind it would be measured else"
+                f"a quarter of the cache ({_gib(storage.cache_gib)}), else the rotating disks behind it are measured"
             )
         unknown = "" if storage.medium else "; taken for all-flash"
         return storage.buffer_gib * SHARE_FLASH, (
-            f"three quarters of the write buffer ({_gib(storage.buffer_gib)}, at most {BUFFER_GIB_MAX:.0f} GiB of a disk "
-            f"group count{unknown})"
+            f"three quarters of the write buffer ({_gib(storage.buffer_gib)}; {BUFFER_GIB_MAX:.0f} GiB of a disk group "
+            f"at most{unknown})"
         )
     if storage.capacity_gib is None:
         return disk_count * storage.overhead, "neither capacity nor cache are known, so 1 GiB for a disk"

@@ -24,7 +24,7 @@ Examples:
 
   leadline bench sweep hci-4k-read --on scratch --oio 1,4 --set-size 16m --seconds 1 --warm-up 0 --yes
 
-  leadline bench sweep hci-8k-50-50 --on scratch --oio 1,2 --read-pct 100,70 --set-size 16m --seconds 1 --warm-up 0 --latency-target 5ms --html sweep.html --yes
+  leadline bench sweep hci-8k-50-50 --on scratch --oio 1,2 --jobs 1,2 --set-size 16m --seconds 1 --yes --html s.html
 
   leadline bench sweep --easy --on scratch --dry-run
 
