@@ -254,8 +254,8 @@ def _drift_sentence(change: float, low: float, high: float) -> str:
     text = f"{100 * change:+.1f} % ({100 * low:+.1f} to {100 * high:+.1f} %)"
     if low > GROWTH or high < -GROWTH:
         return (
-            f"The system changed meanwhile: the lowest load, measured again at the end, gave {text}. Loads measured late "
-            "do not compare with early ones."
+            f"The system changed meanwhile: the lowest load, measured again at the end, gave {text}. Loads measured "
+            "late do not compare with early ones."
         )
     return f"The lowest load, measured again at the end, gave {text}."
 
@@ -313,8 +313,8 @@ def _usl_sentences(curve: Curve) -> list[str]:
         return [
             *found,
             f"It does not describe these points: at {load_words(curve, load)} it is "
-            f"{abs(100 * law.deviations[worst]):.0f} % off, as beside a hard limit or in much noise. Its parameters and a "
-            "peak mean nothing here.",
+            f"{abs(100 * law.deviations[worst]):.0f} % off, as beside a hard limit or in much noise. Its parameters "
+            "and a peak mean nothing here.",
         ]
     if law.peak_load is None:
         return [*found, *(f"These points do not tell {text}." for text in law.untold)]
