@@ -68,6 +68,7 @@ def test_the_ceiling_and_the_knee_of_a_real_cap(disk: str, tmp_path: Path) -> No
     assert curve.best.load is not None
     assert curve.best.load <= 20  # 500 per second at 40 ms
     runs = store.beginning(done.sweep.id)
+    assert store.get(f"{done.sweep.id}.v0-2").id.endswith("-2")  # beside v0-2-again
     assert len(runs) == len(curve.points) + len(curve.again)
     assert {run.state for run in runs} == {"done"}
 
@@ -90,6 +91,7 @@ def test_points_are_runs_and_one_that_is_ended_goes_on(tmp_path: Path) -> None:
     assert done.is_complete
     assert [[point.load for point in curve.points] for curve in done.curves] == [[1, 2, 4], [1, 2, 4]]
     assert all(point.per_s.mean > 0 for curve in done.curves for point in curve.points)
+    assert store.get(f"{made.sweep.id}.v0-1").id.endswith(".v0-1")
     kept = {run.id: run.seed for run in store.beginning(made.sweep.id)}
     assert len(set(kept.values())) == 6
     again = run_sweep(plan_rest(store, made.sweep.id, None, None), store)

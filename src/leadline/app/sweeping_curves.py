@@ -336,7 +336,7 @@ def _best_sentence(curve: Curve, target_ms: float) -> str:
     if best is None or all(not isfinite(point.latency_ms(name)) for point in curve.points):
         return f"Load under {word} {target_ms:g} ms: cannot be told, {word} was not measured at any load."
     if best.load is None:
-        return f"None of the measured loads keeps {word} within {target_ms:g} ms."
+        return f"No load at which {word} was measured keeps it within {target_ms:g} ms."
     how = "interpolated between measured loads" if best.interpolated else "measured"
     text = (
         f"Best load with {word} within {target_ms:g} ms: {load_words(curve, best.load)}, {best.per_s:,.0f}/s at "

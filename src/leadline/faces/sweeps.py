@@ -71,7 +71,7 @@ def _show_curve(out: Console, curve: Curve) -> None:
 
 def _half_width(own: Interval) -> str:
     share = 50.0 * (own.high - own.low) / own.mean if own.mean > 0 else float("nan")
-    return f"{_number(share)} %"
+    return f"{share:.2g} %" if share < 100 else f"{share:,.0f} %"
 
 
 def _places(curve: Curve, point: Point) -> list[str]:

@@ -108,8 +108,9 @@ class RunStore:
                 ).fetchall()
             else:
                 pattern = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+                same = base.execute("select document, process from run where id = ?", (wanted,)).fetchall()
                 query = "select document, process from run where id like ? escape '\\'"
-                rows = base.execute(query, (pattern,)).fetchall()
+                rows = same or base.execute(query, (pattern,)).fetchall()
         if len(rows) != 1:
             raise UsageError(
                 f"run {name}",
