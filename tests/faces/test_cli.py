@@ -104,6 +104,8 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[
         words = ("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, "--keep", baseline)
         done = run(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
+    done = run("bench", "sweep", "hci-4k-read", "--on", "scratch", "--oio", "1", *load, cwd=folder)  # one to resume
+    assert done.returncode == 0, done.stderr
     write_vscsi(folder / "db01.vscsi", count=300, mean_gap_us=3000)
     (folder / "traces").mkdir()
     write_vscsi(folder / "traces" / "db02.vscsi", count=300)

@@ -116,8 +116,9 @@ class RunStore:
                 ).fetchall()
             else:
                 pattern = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+                same = base.execute("select document, process from run where id = ?", (wanted,)).fetchall()
                 query = "select document, process from run where id like ? escape '\\'"
-                rows = base.execute(query, (pattern,)).fetchall()
+                rows = same or base.execute(query, (pattern,)).fetchall()
         if len(rows) != 1:
             raise UsageError(
                 f"run {name}",
@@ -126,6 +127,13 @@ class RunStore:
                 advice="`leadline runs list` shows them.",
             )
         return _seen(_run(json.loads(rows[0][0])), rows[0][1])
+
+    def beginning(self, start: str) -> tuple[Run, ...]:
+        """Every run whose id begins so, with its rounds, oldest first."""
+        with self._open() as base:
+            query = "select document, process from run where substr(id, 1, ?) = ? order by started, id"
+            rows = base.execute(query, (len(start), start)).fetchall()
+        return tuple(_seen(_run(json.loads(text)), process) for text, process in rows)
 
     def alike(self, run: Run) -> tuple[Run, ...]:
         """Whole runs of the same tool on the same target, oldest first, with their rounds."""

@@ -76,12 +76,12 @@ def page(
     origin = (capture.span_ns() or (0, 0))[0]
     evidence = pack(_evidence_lines(charts), origin_ns=origin, points=EVIDENCE_POINTS)
     series = pack(capture.groups, origin_ns=origin, points=points_of(capture.series_count))
-    script, style = _asset(SCRIPTS), _asset(STYLES)
+    script, style = asset(SCRIPTS), asset(STYLES)
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
-            policy=_policy(script, style),
+            policy=policy(script, style),
             script=script,
             style=style,
             verdict=diagnosis.verdict,
@@ -117,7 +117,8 @@ def limits_used(profile: Profile) -> dict[str, dict[str, float]]:
     }
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Where templates come from: everything put into one is escaped, and an unknown name is an error."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("leadline.faces.report"),
         autoescape=True,
@@ -134,12 +135,14 @@ def _bare(path: str) -> str:
     return path.replace("!", "/").rsplit("/", 1)[-1]
 
 
-def _asset(names: tuple[str, ...]) -> str:
+def asset(names: tuple[str, ...]) -> str:
+    """Scripts or styles of the page, one after the other."""
     folder = resources.files("leadline.faces.report").joinpath("assets")
     return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
-def _policy(script: str, style: str) -> str:
+def policy(script: str, style: str) -> str:
+    """The content security policy of a page that holds this script and style and loads nothing."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     return (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
