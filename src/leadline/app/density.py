@@ -6,21 +6,21 @@ file beside them.
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import secrets
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from leadline.app.benching import SILENT, Talk, host_facts
 from leadline.app.density_hosts import measure_hosts
 from leadline.app.density_instances import (
     Instances,
     Measured,
+    Place,
     Site,
     bytes_per_s,
     instances_of,
@@ -29,13 +29,14 @@ from leadline.app.density_instances import (
     offered_per_s,
     site_of,
 )
+from leadline.app.density_results import Density, keep, stored
 from leadline.app.hosts import Host
 from leadline.app.recording import recording
 from leadline.core.benchmark import Step, Target, Tick
 from leadline.core.cgroups import Groups, Hierarchies, Limits, disk_under, find, remove_leftovers
-from leadline.core.density import Clause, Instance, Level, State, judge, level_of, total_seconds
-from leadline.core.density_steps import Answer, StepRule, answer, next_count
-from leadline.core.errors import InputError, LeadlineError, ToolError, UsageError
+from leadline.core.density import Clause, Instance, Level, State, judge, parse_service_level, total_seconds
+from leadline.core.density_steps import StepRule, counted, next_count
+from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.resampling import SAMPLE_COUNT_MIN
 from leadline.core.run import BEHIND_MIN, PERCENTILES, Round, Run
 from leadline.core.steady import steady_state
@@ -43,8 +44,6 @@ from leadline.core.tools import TOOLS, examine, find_program
 from leadline.core.workload import Workload
 from leadline.stores.runs import RunStore
 
-VERSION = 1
-SUMMARY = "density.json"
 HOST_ROUNDS_MIN = 3
 
 
@@ -83,38 +82,6 @@ class DensityPlan:
     def count_max(self) -> int:
         """The most counts that are measured: upwards, then by halves."""
         return 2 * max(math.ceil(math.log2(max(self.rule.most, 2))), 1) + 1
-
-
-@dataclass(frozen=True, slots=True)
-class Density:
-    """A density run as it is kept."""
-
-    id: str
-    state: str
-    workload: str
-    target: str
-    started: str
-    clauses: tuple[str, ...]
-    rule: StepRule
-    offered_per_s: float
-    limits: str
-    levels: tuple[Level, ...] = ()
-    notes: tuple[str, ...] = ()
-    host: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def answer(self) -> Answer:
-        """How many fit."""
-        return answer(self.levels, self.rule, whole=self.state == "done")
-
-    @property
-    def by_count(self) -> list[Level]:
-        """The levels, fewest instances first."""
-        return sorted(self.levels, key=lambda level: level.count)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data, as kept and for ``--json``."""
-        return {"version": VERSION, **asdict(self), "answer": self.answer.to_dict()}
 
 
 def make_plan(request: Request) -> DensityPlan:
@@ -256,51 +223,107 @@ def _groups(request: Request, notes: list[str]) -> tuple[Hierarchies | None, str
     return found, device
 
 
-def run_density(made: DensityPlan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Density:
+def resume_plan(store: RunStore, name: str, destroy: str | None) -> tuple[DensityPlan, Density]:
+    """What is left to do of a density run that was cut; the counts it measured are kept.
+
+    ``destroy`` names a target whose data may go, as it had to be named the first time.
+
+    Raises:
+        UsageError: there is no such run, it is done or still running, or its limits cannot be set any more.
+    """
+    before = stored(store, name)
+    if before.is_done or before.is_running:
+        raise UsageError(
+            f"--resume {name}",
+            found="it is done" if before.is_done else "it is still running",
+            expected="a density run that was cut",
+            advice="Leave out --resume to measure anew.",
+        )
+    made = make_plan(
+        Request(
+            Workload.model_validate(before.workload),
+            Target(before.target, destroy),
+            parse_service_level(", ".join(before.clauses)),
+            before.rule,
+            before.limits,
+            tuple(Host(*pair) for pair in before.hosts),
+        )
+    )
+    if (made.groups is not None) != before.are_limited:
+        raise UsageError(
+            f"--resume {name}",
+            found=f"its instances were {'' if before.are_limited else 'not '}limited by control groups",
+            expected="the same now: counts are compared with each other",
+            advice="Run it where it was begun, or measure anew.",
+        )
+    return made, before
+
+
+def run_density(
+    made: DensityPlan,
+    store: RunStore,
+    *,
+    seed: int | None = None,
+    talk: Talk = SILENT,
+    before: Density | None = None,
+) -> Density:
     """Add instances step by step until the service level breaks; kept after every count and whatever ends it.
+
+    Ctrl-C stops the load, removes what was made and returns what was measured, in state ``interrupted``. ``before`` is
+    a run that was cut, and is continued.
 
     Raises:
         ToolError: the tool fails at the very first count.
-        KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
     """
-    request = made.request
-    began = datetime.now(UTC)
-    target = f"{len(request.hosts)} hosts" if request.hosts else request.target.name
-    own = Density(
-        id=f"{began:%Y%m%d-%H%M%S}-density-{request.workload.name}-{secrets.token_hex(2)}",
-        state="running",
-        workload=request.workload.name,
-        target=target,
-        started=began.isoformat(timespec="seconds"),
-        clauses=tuple(map(str, made.clauses)),
-        rule=made.rule,
-        offered_per_s=made.offered_per_s,
-        limits=request.limits.words() if made.groups is not None else "",
-        notes=(*made.notes, *_leftovers(made)),
-        host=host_facts(),
-    )
-    for note in own.notes[len(made.notes) :]:
-        talk.note(note)
-    work = _Work(made, store, own.id, secrets.randbelow(2**30) if seed is None else seed, talk)
+    own = _begun(made, seed) if before is None else _continued(before)
+    own = replace(own, process=os.getpid(), notes=(*own.notes, *_leftovers(made, talk)))
+    keep(own, store)
+    work = _Work(made, store, own, talk)
     state = "failed"
     try:
         while (count := next_count({level.count: level.state for level in own.levels}, made.rule)) is not None:
             own = replace(own, levels=(*own.levels, work.level(count, first=not own.levels)))
-            _keep(own, store)
+            keep(own, store)
             talk.note(_said(own.levels[-1]))
         state = "done"
     except KeyboardInterrupt:
         state = "interrupted"
-        raise
     finally:
-        left = work.close()
-        own = replace(own, state=state, notes=(*own.notes, *(f"could not be removed: {path}" for path in left)))
-        if own.levels:
-            _keep(own, store)
+        left = tuple(f"could not be removed: {path}" for path in work.close())
+        own = replace(own, state=state, process=None, notes=(*own.notes, *left))
+        keep(own, store)
     return own
 
 
-def _leftovers(made: DensityPlan) -> list[str]:
+def _begun(made: DensityPlan, seed: int | None) -> Density:
+    request, began = made.request, datetime.now(UTC)
+    return Density(
+        id=f"{began:%Y%m%d-%H%M%S}-density-{request.workload.name}-{secrets.token_hex(2)}",
+        state="running",
+        workload=request.workload.plain(),
+        target=request.target.name,
+        hosts=tuple((host.address, host.path) for host in request.hosts),
+        started=began.isoformat(timespec="seconds"),
+        seed=secrets.randbelow(2**30) if seed is None else seed,
+        clauses=tuple(map(str, made.clauses)),
+        rule=made.rule,
+        offered_per_s=made.offered_per_s,
+        limits=request.limits,
+        are_limited=made.groups is not None,
+        notes=made.notes,
+        host=host_facts(),
+    )
+
+
+def _continued(before: Density) -> Density:
+    now = host_facts()
+    unlike = [f"{key} {before.host.get(key)}, then {now[key]}" for key in now if before.host.get(key) != now[key]]
+    measured = ", ".join(str(level.count) for level in before.levels) or "nothing"
+    note = f"continued at {datetime.now(UTC).isoformat(timespec='seconds')}; measured before: {measured}"
+    return replace(before, state="running", notes=(*before.notes, note, *(f"not alike: {text}" for text in unlike)))
+
+
+def _leftovers(made: DensityPlan, talk: Talk) -> list[str]:
     """What killed runs left: their empty control groups are removed, their files told."""
     found = []
     where = made.groups or find(Limits(cpus=1.0))
@@ -309,6 +332,8 @@ def _leftovers(made: DensityPlan) -> list[str]:
     if made.site is not None and made.site.kind == "folder":
         for path in left_behind(Path(made.request.target.name)):
             found.append(f"left by a killed run, remove it: {path}")
+    for note in found:
+        talk.note(note)
     return found
 
 
@@ -320,72 +345,80 @@ def _said(level: Level) -> str:
 class _Work:
     """What lasts over the counts: the instances, and where they are measured."""
 
-    def __init__(self, made: DensityPlan, store: RunStore, name: str, seed: int, talk: Talk) -> None:
-        self._made, self._store, self._name, self._seed, self._talk = made, store, name, seed, talk
+    def __init__(self, made: DensityPlan, store: RunStore, whole: Density, talk: Talk) -> None:
+        self._made, self._store, self._whole, self._seed, self._talk = made, store, whole, whole.seed, talk
         request = made.request
         groups = None if made.groups is None else Groups(made.groups, request.limits, made.device)
         self._instances = None if made.site is None else Instances(request.workload, request.target, made.site, groups)
 
     def level(self, count: int, *, first: bool) -> Level:
-        """Measure one count, as a run of its own."""
-        made, workload = self._made, self._made.request.workload
-        own = Run(
-            id=f"{self._name}-n{count:04}",
+        """Measure one count, as a run of its own; its rounds are kept whatever ends it."""
+        workload = self._made.request.workload
+        self._run = Run(
+            id=f"{self._whole.id}-n{count:04}",
             name=workload.name,
             state="running",
             tool="fio",
-            target=f"{count} x {made.request.hosts[0].path if made.request.hosts else made.request.target.name}",
+            target=f"{count} x {self._whole.hosts[0][1] if self._whole.hosts else self._whole.target}",
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             seed=self._seed,
             workload=workload.plain(),
             host=host_facts(),
-            notes=(f"{count} instances of the density run {self._name}",),
+            notes=(f"{counted(count)} of the density run {self._whole.id}",),
         )
-        folder = self._store.files_of(own.id)
-        self._store.save(own, running=True)
+        folder = self._store.files_of(self._run.id)
+        self._store.save(self._run, running=True)
         level, state = None, "failed"
         try:
-            own, level = self._measured(own, count, folder, first=first)
+            level = self._on_hosts(count, folder) if self._instances is None else self._here(count, folder, first)
             state = "done" if level.state is not State.FAILED else "failed"
         except KeyboardInterrupt:
             state = "interrupted"
             raise
         finally:
             said = () if level is None else (f"service level {level.state.value}", *level.reasons)
-            self._store.save(replace(own, state=state, notes=(*own.notes, *said)))
-        return replace(level, run=own.id)
+            self._store.save(replace(self._run, state=state, notes=(*self._run.notes, *said)))
+        return replace(level, run=self._run.id)
 
-    def _measured(self, own: Run, count: int, folder: Path, *, first: bool) -> tuple[Run, Level]:
-        made = self._made
-        if self._instances is None:
-            found = measure_hosts(made.request.workload, made.request.hosts[:count], folder, self._seed, self._talk)
-            return replace(own, rounds=found.rounds), self._judged(found.instances)
-        self._talk.phase(f"preparing {count} instances", 0.0)
+    def _on_hosts(self, count: int, folder: Path) -> Level:
+        request = self._made.request
+        found = measure_hosts(request.workload, request.hosts[:count], folder, self._seed, self._talk)
+        self._run = replace(self._run, rounds=found.rounds)
+        return self._judged(found.instances)
+
+    def _here(self, count: int, folder: Path, first: bool) -> Level:
+        instances = cast("Instances", self._instances)
+        self._talk.phase(f"preparing {counted(count)}", 0.0)
         try:
-            self._instances.grow(count, folder, self._talk.note)
+            instances.grow(count, folder, self._talk.note)
         except LeadlineError as error:
             if first:
                 raise
-            return own, _failed(count, str(error))
-        timing = made.request.workload.timing
+            return _failed(count, str(error))
+        rounds = self._rounds(instances.places[:count], folder)
+        level = self._judged(instances_of(instances.places[:count], rounds))
+        return replace(level, notes=(*level.notes, *self._unsteady(self._run.rounds)))
+
+    def _rounds(self, places: Sequence[Place], folder: Path) -> list[Measured]:
+        timing = self._made.request.workload.timing
         rounds: list[Measured] = []
-        parts: list[Round] = []
-        places = self._instances.places[:count]
+        version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
         with recording({"linux": ""}, folder) as notes:
             for number in range(1, timing.rounds + 1):
-                self._talk.phase(f"{count} instances, round {number} of {timing.rounds}", made.round_s)
+                name = f"{counted(len(places))}, round {number} of {timing.rounds}"
+                self._talk.phase(name, self._made.round_s)
                 step = Step(f"round-{number}", timing.measure_s, self._seed + number * 10_000)
                 rounds.append(measure(places, step, timing.warm_up_s, folder))
-                parts.append(_round(step.label, rounds[-1]))
+                part = _round(step.label, rounds[-1])
+                commands = self._run.commands or rounds[-1].commands
+                own = replace(self._run, rounds=(*self._run.rounds, part), commands=commands, tool_version=version)
+                self._run = own
                 if rounds[-1].errors:
                     break
         for path in folder.glob("i*-round-*.json"):
             path.unlink()  # what it says is in the run; a hundred instances would leave a gigabyte
-        version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
-        commands = rounds[0].commands if rounds else ()
-        own = replace(own, rounds=tuple(parts), commands=commands, tool_version=version, notes=(*own.notes, *notes))
-        level = self._judged(instances_of(places, rounds))
-        return own, replace(level, notes=(*level.notes, *self._unsteady(parts)))
+        self._run = replace(self._run, notes=(*self._run.notes, *notes))
+        return rounds
 
     def _judged(self, instances: Sequence[Instance]) -> Level:
         return judge(instances, self._made.clauses, offered_per_s=self._made.offered_per_s, seed=self._seed)
@@ -421,59 +454,3 @@ def _round(label: str, measured: Measured) -> Round:
         results,
         tuple(Tick(float(i + 1), rate, rate * each) for i, rate in enumerate(totals[0] if totals else [])),
     )
-
-
-def _keep(own: Density, store: RunStore) -> None:
-    """Write the summary aside, then over the old one; NaN becomes null."""
-    path = store.files_of(own.id) / SUMMARY
-    aside = path.with_suffix(".part")
-    with aside.open("w", encoding="utf-8") as stream:
-        json.dump(_without_nan(own.to_dict()), stream)
-        stream.flush()
-        os.fsync(stream.fileno())
-    aside.replace(path)
-
-
-def _without_nan(value: Any) -> Any:  # noqa: ANN401 - plain data
-    if isinstance(value, dict):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_nan(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def stored(store: RunStore, name: str) -> Density:
-    """The density run whose name begins so, or ``last``.
-
-    Raises:
-        UsageError: there is none, or several begin so.
-        InputError: its summary is damaged.
-    """
-    found = sorted(path.parent.name for path in (store.folder / "runs").glob(f"*/{SUMMARY}"))
-    wanted = found[-1:] if name == "last" else [own for own in found if own.startswith(name)]
-    if len(wanted) != 1:
-        raise UsageError(
-            f"density run {name}",
-            found="no such run" if not wanted else f"{len(wanted)} runs begin so",
-            expected=f"one of {', '.join(found[-3:])}" if found else "a density run; none was kept yet",
-            advice="The name is in what `leadline bench density` printed, and begins the runs of `leadline runs list`.",
-        )
-    path = store.files_of(wanted[0]) / SUMMARY
-    try:
-        plain = json.loads(path.read_text(encoding="utf-8"))
-        names = ("id", "state", "workload", "target", "started", "limits", "host")
-        return Density(
-            **{key: plain[key] for key in names},
-            clauses=tuple(plain["clauses"]),
-            rule=StepRule(**plain["rule"]),
-            offered_per_s=float("nan") if plain["offered_per_s"] is None else plain["offered_per_s"],
-            levels=tuple(level_of(part) for part in plain["levels"]),
-            notes=tuple(plain["notes"]),
-        )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(
-            str(path),
-            found=f"damaged ({error})",
-            expected="the summary of a density run",
-            advice="Measure again; its counts are still in `leadline runs list`.",
-        ) from error

@@ -130,15 +130,17 @@ class Instances:
         Raises:
             ToolError: there is no space, or filling fails.
         """
+        if len(self.places) < count and not self.site.plan.read_only:
+            size = (count - len(self.places)) * self.site.each_bytes
+            say(f"filling {size / 2**20:,.0f} MiB of {self.target.name}")
         while len(self.places) < count:
             place = self._place(len(self.places) + 1)
             if self.groups is not None:
                 place.group = self._grouped(self.groups, place.number)
             if self.site.kind == "stretch" and not place.plan.read_only:
-                say(f"filling {self.target.name} from {place.offset_bytes / 2**20:.0f} MiB")
                 _fill_stretch(place, folder)
             else:
-                fio.prepare(place.plan, folder, say)
+                fio.prepare(place.plan, folder, lambda _: None)
             self.places.append(place)
 
     @staticmethod

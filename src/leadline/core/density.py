@@ -18,7 +18,7 @@ import numpy as np
 from leadline.core.errors import UsageError
 from leadline.core.histogram import Histogram
 from leadline.core.resampling import RESAMPLE_COUNT, SAMPLE_COUNT_MIN, Interval, mean_interval
-from leadline.core.run import BEHIND_MIN, PERCENTILES
+from leadline.core.run import BEHIND_MIN, PERCENTILES, percentiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +71,7 @@ class Clause:
 
     def __str__(self) -> str:
         end = " of offered" if self.of_offered else "/s" if self.is_rate else " ms"
-        return f"{self.metric} {'>=' if self.is_rate else '<='} {self.bound:g}{end}"
+        return f"{self.metric} {'>=' if self.is_rate else '<='} {self.bound:.12g}{end}"
 
 
 def parse_service_level(text: str) -> tuple[Clause, ...]:
@@ -207,6 +207,7 @@ class Level:
     Attributes:
         per_s: of all instances together, with its interval.
         instance_per_s: each instance's mean rate, in order.
+        percentiles_ms: of the pooled requests, from the merged histograms; those with too few samples are absent.
         latency_name: the percentile of ``pooled_ms``, ``worst_ms`` and ``median_ms`` (of the instances').
         fairness: Jain's index of the rates, 1 when all are alike; NaN for nothing.
     """
@@ -216,6 +217,7 @@ class Level:
     per_s: Interval
     instance_per_s: tuple[float, ...]
     latency_name: str
+    percentiles_ms: dict[str, float]
     pooled_ms: float
     median_ms: float
     worst_ms: float
@@ -272,6 +274,7 @@ def judge(
         per_s=mean_interval(total_seconds(instances), seed),
         instance_per_s=rates,
         latency_name=name,
+        percentiles_ms={} if pooled is None else {key: ms for key, (ms, _) in percentiles(pooled).items()},
         pooled_ms=_NAN if pooled is None else pooled.quantile(PERCENTILES[name]),
         median_ms=float(np.median([part.value for part in known])) if known else _NAN,
         worst_ms=worst.value,

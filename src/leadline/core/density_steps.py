@@ -134,18 +134,19 @@ def _fit(edges: Edges, rule: StepRule) -> str:
         if held == 0:
             return "Nothing was measured."
         end = f", the most asked for; nothing broke up to {held}" if held >= rule.most else "; nothing broke so far"
-        return f"At least {_counted(held)} fit{'s' if held == 1 else ''}{end}."
+        return f"At least {counted(held)} fit{'s' if held == 1 else ''}{end}."
     if broke is None:
-        return f"At least {_counted(held)} fit; none surely broke." if held else "It cannot be told how many fit."
+        return f"At least {counted(held)} fit; none surely broke." if held else "It cannot be told how many fit."
     if broke == held + 1:
         if held == 0:
             return "Not even one instance fits."
         verb = "fits" if held == 1 else "fit"
-        return f"{_counted(held)} {verb}: every one had its service level at {held}, not at {broke}."
+        return f"{counted(held)} {verb}: every one had its service level at {held}, not at {broke}."
     return f"Between {held} and {broke - 1} instances fit: {held} surely held, {broke} surely broke."
 
 
-def _counted(count: int) -> str:
+def counted(count: int) -> str:
+    """``1 instance``, ``2 instances``."""
     return f"{count} instance{'s' if count != 1 else ''}"
 
 

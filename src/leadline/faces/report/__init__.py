@@ -44,9 +44,16 @@ def write_report(
         from leadline.faces.report.anonymize import anonymized  # noqa: PLC0415
 
         diagnosis, imported, comparison = anonymized(diagnosis, imported, comparison)
-    html = page(diagnosis, imported, profile, comparison=comparison, anonymous=anonymize).encode(
-        "utf-8", errors="replace"
-    )
+    return write_page(path, page(diagnosis, imported, profile, comparison=comparison, anonymous=anonymize))
+
+
+def write_page(path: Path, text: str) -> int:
+    """Write a page, whole or not at all; one that is there is replaced. Returns its size in bytes.
+
+    Raises:
+        UsageError: the file cannot be written there.
+    """
+    html = text.encode("utf-8", errors="replace")
     aside = path.with_name(f".{path.name}.part")
     try:
         with aside.open("wb") as stream:

@@ -70,12 +70,12 @@ def page(
     origin = (capture.span_ns() or (0, 0))[0]
     evidence = pack(_evidence_lines(charts), origin_ns=origin, points=EVIDENCE_POINTS)
     series = pack(capture.groups, origin_ns=origin, points=points_of(capture.series_count))
-    script, style = _asset(SCRIPTS), _asset(STYLES)
+    script, style = asset(SCRIPTS), asset(STYLES)
     return (
         _environment()
         .get_template("report.html.j2")
         .render(
-            policy=_policy(script, style),
+            policy=policy(script, style),
             script=script,
             style=style,
             verdict=diagnosis.verdict,
@@ -126,12 +126,14 @@ def _bare(path: str) -> str:
     return path.replace("!", "/").rsplit("/", 1)[-1]
 
 
-def _asset(names: tuple[str, ...]) -> str:
+def asset(names: tuple[str, ...]) -> str:
+    """Script or style files of the page, joined."""
     folder = resources.files("leadline.faces.report").joinpath("assets")
     return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
-def _policy(script: str, style: str) -> str:
+def policy(script: str, style: str) -> str:
+    """What the page may run and show: this very script and style, nothing else."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     return (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
