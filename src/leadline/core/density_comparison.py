@@ -95,7 +95,9 @@ class DensityComparison:
         """The answer for people."""
         old, new = (_fits(side.answer) for side in (self.before, self.after))
         text = f"{self.before.name}: {old}; {self.after.name}: {new}."
-        if self.fit.high < 0.0 or self.fit.low > 0.0:
+        if math.isinf(self.fit.low):
+            text += " None surely fit before."
+        elif self.fit.high < 0.0 or self.fit.low > 0.0:
             word = "more" if self.fit.low > 0.0 else "fewer"
             low, high = sorted(abs(bound) for bound in (self.fit.low, self.fit.high))
             text += f" {_span(low, high)} {word} instances fit after."
@@ -167,8 +169,6 @@ def _fits(answer: Answer) -> str:
 
 
 def _span(low: float, high: float) -> str:
-    if math.isinf(low):
-        return "Infinitely"  # none fitted before
     if math.isinf(high) or high == 1.0:  # nothing broke on the side with more
         return f"At least {low:.0%}"
     return f"{low:.0%}" if math.isclose(low, high, abs_tol=5e-3) else f"{low:.0%} to {high:.0%}"
