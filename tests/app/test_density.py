@@ -23,7 +23,7 @@ from leadline.core.density import State, parse_service_level
 from leadline.core.density_steps import StepRule
 from leadline.core.errors import InputError, ToolError, UsageError
 from leadline.core.tools import find_program
-from leadline.core.workload import Workload, find_workload, parse_workload
+from leadline.core.workload import Workload, find_workload, parse_workload, profiles
 from leadline.stores.runs import RunStore
 from tests.app.test_hosts import end, servers
 
@@ -190,8 +190,6 @@ def test_what_could_not_be_judged_is_refused_before_anything_is_touched(
 
 
 def database_workload() -> str:
-    from leadline.core.workload import profiles  # noqa: PLC0415
-
     found = [name for name in profiles() if find_workload(name).kind != "io"]
     return found[0] if found else pytest.skip("every shipped workload is I/O")
 

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from leadline.core.density import (
     Instance,
@@ -26,7 +27,7 @@ from leadline.core.histogram import Histogram
 SECONDS = 20
 
 
-def second(ms: Sequence[float]) -> Second:
+def second(ms: Sequence[float] | NDArray[np.float64]) -> Second:
     """A second in which requests took so long, in buckets of 0.1 ms."""
     tenths, counts = np.unique(np.floor(np.asarray(ms) * 10.0), return_counts=True)
     histogram = Histogram.of(tenths / 10.0, (tenths + 1.0) / 10.0, counts.tolist(), "ms")
@@ -57,8 +58,11 @@ def test_a_service_level_is_read_and_reads_back(text: str, said: list[str]) -> N
 
 @pytest.mark.parametrize(
     "text",
-    ["", "p95", "p95<=20", "p95>=20ms", "p94<=20ms", "per_s<=5", "per_s>=50%", "per_s>=1.2 of offered", "p95<=0ms"]
-    + ["p95<=1ms,p95<=2ms", "p95<=20ms of offered", "per_s>=5ms", "p95<=1.2.3ms", "p95 <= 20ms; p99 <= 1s"],
+    [
+        *("", "p95", "p95<=20", "p95>=20ms", "p94<=20ms", "per_s<=5", "per_s>=50%", "per_s>=1.2 of offered"),
+        *("p95<=0ms", "p95<=1ms,p95<=2ms", "p95<=20ms of offered", "per_s>=5ms", "p95<=1.2.3ms"),
+        "p95 <= 20ms; p99 <= 1s",
+    ],
 )
 def test_what_is_no_service_level_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--service-level"):
@@ -164,8 +168,10 @@ def test_jains_index_of_nothing_is_not_measured() -> None:
 
 @pytest.mark.parametrize(
     ("share", "freedom", "printed"),
-    [(0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 3, 3.182), (0.975, 4, 2.776), (0.975, 9, 2.262)]
-    + [(0.975, 30, 2.042), (0.9995, 1, 636.619), (0.9995, 4, 8.610), (0.9, 9, 1.383), (0.5, 5, 0.0)],
+    [
+        *((0.975, 1, 12.706), (0.975, 2, 4.303), (0.975, 3, 3.182), (0.975, 4, 2.776), (0.975, 9, 2.262)),
+        *((0.975, 30, 2.042), (0.9995, 1, 636.619), (0.9995, 4, 8.610), (0.9, 9, 1.383), (0.5, 5, 0.0)),
+    ],
 )
 def test_students_t_is_the_printed_table(share: float, freedom: int, printed: float) -> None:
     """Source: Abramowitz and Stegun, Handbook of Mathematical Functions, table 26.10."""

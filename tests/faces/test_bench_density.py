@@ -69,7 +69,7 @@ def test_the_answer_the_curve_and_the_page(done: subprocess.CompletedProcess[str
 @pytest.mark.slow
 @pytest.mark.usefixtures("done")
 def test_two_results_side_by_side(folder: Path) -> None:
-    shown = run("--compare", "last", "2", cwd=folder)
+    shown = run("--compare", "last", "last", cwd=folder)
     assert shown.returncode == 0, shown.stderr
     assert "That as many fit cannot be ruled out." in " ".join(shown.stdout.split())
     assert max(map(len, shown.stdout.splitlines())) <= 80
