@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.core.density import Level, State
-from leadline.core.density_steps import StepRule, answer, next_count
+from leadline.core.density_steps import StepRule, answer, count_most, next_count
 from leadline.core.errors import UsageError
 from leadline.core.resampling import Interval
 
@@ -37,6 +37,7 @@ def searched(fits: int, rule: StepRule) -> dict[int, State]:
 def test_what_fits_is_found(fits: int, start: int, most: int, growth: float) -> None:
     rule = StepRule(start=start, most=most, growth=growth)
     levels = [level(count, state) for count, state in searched(fits, rule).items()]
+    assert len(levels) <= count_most(rule) + 1  # a gap of odd width may take one more
     found = answer(levels, rule)
     assert found.held == min(fits, most)
     assert found.bounds[1] == (fits if fits < most else math.inf)
@@ -54,6 +55,8 @@ def test_counts_double_then_halve() -> None:
     assert list(searched(8, StepRule())) == [1, 2, 4, 8, 16, 12, 10, 9]
     assert list(searched(8, StepRule(growth=1.0, step=3))) == [1, 4, 7, 10]
     assert len(searched(60, StepRule(most=4096))) <= 13
+    assert [count_most(StepRule(most=most)) for most in (1, 2, 64)] == [1, 2, 12]
+    assert count_most(StepRule(start=8, most=9)) == 5
 
 
 def test_what_cannot_be_told_is_bounded_from_both_sides() -> None:

@@ -129,6 +129,15 @@ def test_mistakes_are_one_line_and_write_nothing(
     assert list((tmp_path / "on").iterdir()) == []
 
 
+@pytest.mark.real
+@pytest.mark.slow
+def test_when_no_instance_could_run_the_tool_failed(tmp_path: Path) -> None:
+    (tmp_path / "hosts.txt").write_text("127.0.0.1,1\n")
+    shown = run(*EASY, "--hosts", "hosts.txt", "--seconds", "4", "--rounds", "3", "--yes", cwd=tmp_path)
+    assert shown.returncode == 4, shown.stderr
+    assert "At 1 could not run (instance 1: 127.0.0.1,1: fill:" in " ".join(shown.stdout.split())
+
+
 def started(folder: Path) -> subprocess.Popen[str]:
     """A run of three limited instances whose load is running."""
     (folder / "on").mkdir()

@@ -78,11 +78,6 @@ class DensityPlan:
         timing = self.request.workload.timing
         return timing.warm_up_s + timing.measure_s + 1.0
 
-    @property
-    def count_max(self) -> int:
-        """The most counts that are measured: upwards, then by halves."""
-        return 2 * max(math.ceil(math.log2(max(self.rule.most, 2))), 1) + 1
-
 
 def make_plan(request: Request) -> DensityPlan:
     """What will be done; nothing is touched.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from leadline.core.density import Level, State
@@ -79,6 +80,15 @@ def next_count(states: Mapping[int, State], rule: StepRule) -> int | None:
         if low is not None and high is not None and high - low > rule.step:
             return low + rule.step * max((high - low) // (2 * rule.step), 1)
     return None
+
+
+def count_most(rule: StepRule) -> int:
+    """The most counts that are measured when every one can be told: upwards, then by halves in the widest gap."""
+    upwards = [0, rule.start]
+    while upwards[-1] < rule.most:
+        upwards.append(min(rule.most, max(upwards[-1] + rule.step, math.ceil(upwards[-1] * rule.growth))))
+    widest = max(high - low for low, high in pairwise(upwards))
+    return len(upwards) - 1 + math.ceil(math.log2(max(widest / rule.step, 1.0)))
 
 
 @dataclass(frozen=True, slots=True)

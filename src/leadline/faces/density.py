@@ -97,12 +97,12 @@ def _marked(bar: str, bound: float, scale: float) -> str:
 
 
 def _evidence(out: Console, levels: list[Level]) -> None:
+    """How many instances broke what; the answer names the worst one."""
     for level in levels:
-        for reason in level.reasons if level.state is not State.HELD else ():
-            wrapped(out, reason, f"{level.count} {level.state.value}: ", style=_STYLE[level.state])
-        shown = [f"{p.broke_count} of {level.count} broke {p.clause}" for p in level.clauses if p.broke_count]
-        if shown:
-            wrapped(out, "; ".join(shown), "    ", style="dim")
+        parts = [f"{p.broke_count} of {level.count} broke {p.clause}" for p in level.clauses if p.broke_count]
+        parts += [f"of {p.unsure_count} it cannot be told for {p.clause}" for p in level.clauses if p.unsure_count]
+        if level.state is not State.HELD:
+            wrapped(out, "; ".join(level.failures or parts), f"{level.count}: ", style=_STYLE[level.state])
         for note in level.notes:
             wrapped(out, note, f"{level.count}: ", style="yellow")
 

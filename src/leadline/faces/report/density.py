@@ -65,13 +65,18 @@ def density_page(runs: Sequence[Density], comparison: DensityComparison | None =
             policy=policy("", style),
             style=style,
             version=__version__,
-            headline=runs[0].answer.sentence if comparison is None else comparison.sentence,
+            headline=_first(runs[0].answer.sentence) if comparison is None else comparison.sentence,
             unlike=[] if comparison is None else comparison.unlike,
             charts=_charts(runs),
             runs=[_run(own) for own in runs],
             size=(WIDTH, HEIGHT),
         )
     )
+
+
+def _first(text: str) -> str:
+    """The first sentence; the rest stands with the run."""
+    return f"{text.split('. ', maxsplit=1)[0].rstrip('.')}."
 
 
 def _charts(runs: Sequence[Density]) -> list[dict[str, Any]]:

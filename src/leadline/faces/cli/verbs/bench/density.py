@@ -27,6 +27,7 @@ Examples:
   LEADLINE_HOME=runs leadline bench density --compare 20260101 last
 """
 _NAME = "bench density"
+FAILED = 4
 
 
 def command(
@@ -169,6 +170,7 @@ def _ask(made: DensityPlan, before: Density | None, *, yes: bool, quiet: bool) -
 
 def _show_plan(made: DensityPlan, before: Density | None) -> None:
     """On stderr, so that it is there with ``--json`` too."""
+    from leadline.core.density_steps import count_most
     from leadline.core.units import duration
     from leadline.faces.cli.output import console
     from leadline.faces.terminal import wrapped
@@ -180,12 +182,12 @@ def _show_plan(made: DensityPlan, before: Density | None) -> None:
     if site is not None and made.groups is not None and request.limits.controllers:
         wrapped(out, f"each limited to {request.limits.words()} (control groups v{made.groups.version})", "  ")
     timing, rule = request.workload.timing, made.rule
-    at_each = timing.rounds * made.round_s
+    at_each, counts = timing.rounds * made.round_s, count_most(rule)
     wrapped(
         out,
-        f"{rule.start} to {rule.most} instances, at most {made.count_max} counts of {duration(at_each)} each "
-        f"({timing.rounds} x {timing.measure_s:.0f} s after {timing.warm_up_s:.0f} s): at most "
-        f"{duration(at_each * made.count_max)}, and the time of filling",
+        f"up to {rule.most} instances in about {counts} counts of {duration(at_each)} ({timing.rounds} x "
+        f"{timing.measure_s:.0f} s, each after {timing.warm_up_s:.0f} s): {duration(at_each * counts)}, and the time "
+        "of filling",
         "  ",
     )
     if before is not None:
@@ -221,6 +223,7 @@ def _run(
     quiet: bool,
 ) -> None:
     from leadline.app.density import run_density
+    from leadline.core.density import State
     from leadline.faces.cli.main import INTERRUPTED
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.cli.running import talking
@@ -239,6 +242,8 @@ def _run(
         show_density(console(), done)
     if not done.is_done:
         raise typer.Exit(INTERRUPTED)
+    if all(own.state is State.FAILED for own in done.levels):
+        raise typer.Exit(FAILED)
     if require is not None and done.answer.held < require:
         raise typer.Exit(1)
 
