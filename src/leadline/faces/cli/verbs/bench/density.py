@@ -191,8 +191,8 @@ def _show_plan(made: DensityPlan, before: Density | None) -> None:
         "  ",
     )
     if before is not None:
-        counts = ", ".join(str(own.count) for own in before.by_count) or "none"
-        wrapped(out, f"goes on with {before.id}; counts kept: {counts}", "  ")
+        kept = ", ".join(str(own.count) for own in before.by_count) or "none"
+        wrapped(out, f"goes on with {before.id}; counts kept: {kept}", "  ")
     for note in made.notes:
         wrapped(out, f"note: {note}", "  ")
 
