@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat bench-trace corpus fuzz docs new lock clean
+.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat bench-measure bench-limit corpus fuzz docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -34,7 +34,7 @@ fmt: $(READY)
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-bench: bench-import bench-iostat bench-trace bench-faults bench-audit bench-report
+bench: bench-import bench-iostat bench-measure bench-limit bench-faults bench-audit bench-report
 
 bench-import: $(READY)
 	$(PY) -m benches.bench_import
@@ -44,6 +44,12 @@ bench-iostat: $(READY)
 
 bench-trace: $(READY)
 	$(PY) -m benches.bench_trace
+
+bench-measure: $(READY) bench-trace
+	$(PY) -m benches.bench_measure
+
+bench-limit: $(READY)
+	$(PY) -m benches.bench_limit
 
 bench-report: $(READY)
 	$(PY) -m benches.bench_report

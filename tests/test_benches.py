@@ -15,6 +15,8 @@ RUNS = {
     "bench_report": ["--series", "400", "--samples", "20", "--repeat", "1"],
     "bench_iostat": ["--reports", "20", "--disks", "3", "--repeat", "1"],
     "bench_trace": ["--records", "20000", "--repeat", "1"],
+    "bench_measure": ["--pairs", "1", "--seconds", "1.5", "--samples", "20000"],
+    "bench_limit": ["--caps"],
     "bench_audit": ["--workbook-vms", "50", "--vcenter-vms", "8", "--repeat", "1"],
 }
 

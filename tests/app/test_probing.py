@@ -4,50 +4,31 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from benches.bench_limit import RULE, from_counters, pulsed
+from benches.throttled import missing, throttled_disk
 from leadline.app.benching import SILENT
 from leadline.app.probing import block_device_of, plan, probe
 from leadline.core.benchmark import Target
 from leadline.core.errors import InputError, UsageError
 from leadline.core.probe import Ruling
-from leadline.core.tools import find_program
 from leadline.faces.cli.main import build_app
 from tests.conftest import ROOT
-
-DAEMON = find_program("qemu-storage-daemon")
 
 
 @pytest.fixture(params=[200, 400])
 def capped(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[int, str]]:
     """A disk capped at so many operations per second, and its address."""
-    if DAEMON is None:
-        pytest.skip("qemu-storage-daemon is not installed")
-    disk, socket = tmp_path / "disk.raw", tmp_path / "nbd.sock"
-    with disk.open("wb") as stream:
-        stream.truncate(64 * 2**20)
-    words = [DAEMON, "--object", f"throttle-group,id=cap,limits.iops-total={request.param}"]
-    words += ["--blockdev", f"driver=file,node-name=f,filename={disk}"]
-    words += ["--blockdev", "driver=raw,node-name=r,file=f"]
-    words += ["--blockdev", "driver=throttle,node-name=t,throttle-group=cap,file=r"]
-    words += ["--nbd-server", f"addr.type=unix,addr.path={socket}"]
-    words += ["--export", "type=nbd,id=e,node-name=t,name=disk,writable=on"]
-    daemon = subprocess.Popen(words)
-    try:
-        for _ in range(100):
-            if socket.exists():
-                break
-            time.sleep(0.05)
-        yield request.param, f"nbd+unix:///disk?socket={socket}"
-    finally:
-        daemon.terminate()
-        daemon.wait(10)
+    reason = missing()
+    if reason is not None:
+        pytest.skip(reason)
+    with throttled_disk(tmp_path, request.param, 64 * 2**20) as address:
+        yield request.param, address
 
 
 @pytest.mark.real
@@ -71,6 +52,20 @@ def test_a_real_cap_is_found_and_not_taken_for_a_slow_disk(capped: tuple[int, st
     assert at_limit.per_s == pytest.approx(cap, rel=0.05)
     assert found.verdict.is_limit
     assert found.verdict.ruling is not Ruling.CONVICTED
+
+
+@pytest.mark.real
+@pytest.mark.slow
+@pytest.mark.skipif(missing(as_device=True) is not None, reason=missing(as_device=True) or "")
+def test_the_rule_says_limit_from_the_kernels_counters(tmp_path: Path) -> None:
+    """`make bench-limit` does both caps with the rule's own 60 s."""
+    found, disk = pulsed(400, 20.0, tmp_path)
+    first = from_counters(tmp_path, disk, 15.0)[0]
+    assert first.rule == RULE
+    assert "by a limit" in first.summary
+    assert first.evidence[0].value == pytest.approx(400, rel=0.03)
+    assert found.verdict is not None
+    assert found.verdict.is_limit
 
 
 @pytest.mark.real

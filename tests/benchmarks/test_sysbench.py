@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path
 
@@ -55,7 +56,10 @@ def test_a_run_has_its_histogram_and_leaves_nothing(tmp_path: Path) -> None:
     transactions = pooled["oltp transaction"]
     assert transactions.histogram is not None
     assert transactions.histogram.total == transactions.count > 20
-    assert pooled["oltp query"].count == 20 * transactions.count  # 18 statements, begin and commit
+    # 18 statements, begin and commit; a transaction that meets a deadlock is begun again, its queries count twice.
+    said = (store.files_of(done.id) / "round-1" / "sysbench.txt").read_text()
+    begun_again = int(re.search(r"ignored errors: +(\d+)", said)[1])  # type: ignore[index]
+    assert 0 <= pooled["oltp query"].count - 20 * transactions.count <= 20 * begun_again
     assert len(done.rounds[0].ticks) >= 1
 
 
