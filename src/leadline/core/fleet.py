@@ -59,7 +59,7 @@ class FleetSpec:
 
     def names(self) -> list[str]:
         """Of the workers."""
-        return [f"{self.prefix}-{number:02d}" for number in range(1, self.count + 1)]
+        return [f"{self.prefix}-{number:02d}" for number in range(1, min(self.count, WORKERS_MAX) + 1)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +212,13 @@ def _of_spec(spec: FleetSpec, offer: Offer) -> Iterator[Problem]:
     if not offer.can_clone:
         yield Problem("vCenter", "a single ESXi host, which cannot clone", "Name the vCenter that manages it.")
     if not 1 <= spec.count <= WORKERS_MAX:
-        yield Problem("--count", str(spec.count), f"From 1 to {WORKERS_MAX}.")
+        yield Problem("count", str(spec.count), f"From 1 to {WORKERS_MAX}.")
     if not _NAME.fullmatch(spec.prefix):
-        yield Problem("--prefix", repr(spec.prefix), "Letters, digits, `-`, `_` and `.`, at most 60.")
+        yield Problem("name_prefix", repr(spec.prefix), "Letters, digits, `-`, `_` and `.`, at most 60.")
     taken = [name for name in spec.names() if name in offer.vm_names]
     if taken:
         shown = ", ".join(taken[:3]) + (" ..." if len(taken) > 3 else "")
-        yield Problem("--prefix", f"VMs of these names are there: {shown}", "Name another --prefix.")
+        yield Problem("name_prefix", f"VMs of these names are there: {shown}", "Choose another.")
 
 
 def _template(spec: FleetSpec, offer: Offer, problems: list[Problem]) -> TemplateFacts | None:
@@ -241,11 +241,11 @@ def _template(spec: FleetSpec, offer: Offer, problems: list[Problem]) -> Templat
 def _hosts(spec: FleetSpec, offer: Offer, problems: list[Problem]) -> list[HostFacts]:
     inside = [own for own in offer.hosts if spec.cluster in (None, own.cluster)]
     if spec.cluster is not None and not inside:
-        problems.append(Problem(f"cluster {spec.cluster}", "not there, or without hosts", "Name another --cluster."))
+        problems.append(Problem(f"cluster {spec.cluster}", "not there, or without hosts", "Name another."))
     if not spec.hosts:
         usable = [own for own in inside if not own.unusable]
         if inside and not usable:
-            problems.append(Problem("hosts", "none that can run VMs", "Name others with --host."))
+            problems.append(Problem("hosts", "none that can run VMs", "Name others under place.hosts."))
         return usable
     by_name = {own.name: own for own in inside}
     found = []
@@ -255,7 +255,7 @@ def _hosts(spec: FleetSpec, offer: Offer, problems: list[Problem]) -> list[HostF
             place = "there" if spec.cluster is None else f"in {spec.cluster}"
             problems.append(Problem(f"host {name}", f"not {place}", "Its name as vCenter shows it."))
         elif own.unusable:
-            problems.append(Problem(f"host {name}", own.unusable, "Name another --host."))
+            problems.append(Problem(f"host {name}", own.unusable, "Name another."))
         else:
             found.append(own)
     return found
@@ -270,7 +270,7 @@ def _datastores(spec: FleetSpec, offer: Offer, hosts: list[HostFacts], problems:
         if not same:
             problems.append(Problem(where, "not there", "Its name as vCenter shows it."))
         elif same[0].unusable:
-            problems.append(Problem(where, same[0].unusable, "Name another --datastore."))
+            problems.append(Problem(where, same[0].unusable, "Name another."))
         elif hosts and not any(own.hosts & ids for own in same):
             problems.append(Problem(where, "no host of the fleet can write to it", "Name hosts that have mounted it."))
         else:
@@ -285,7 +285,7 @@ def _pool(spec: FleetSpec, offer: Offer, hosts: list[HostFacts], problems: list[
     where = f"resource pool {spec.pool}"
     if not same or len(same) > 1:
         found = "not there for these hosts" if not same else f"{len(same)} of that name"
-        problems.append(Problem(where, found, "Name --cluster or --host with it."))
+        problems.append(Problem(where, found, "Name cluster or hosts with it."))
         return None
     outside = [own.name for own in hosts if own.id not in same[0].hosts]
     if outside:
@@ -326,7 +326,9 @@ def _network(
         without = [own.name for own in hosts if network not in own.networks]
         if without:
             found = f"not on {', '.join(without[:3])}"
-            problems.append(Problem(f"network {names.get(network, network)}", found, "Name other hosts or --network."))
+            problems.append(
+                Problem(f"network {names.get(network, network)}", found, "Name other hosts or another network.")
+            )
     return chosen
 
 
@@ -359,11 +361,13 @@ def _controllers(spec: FleetSpec, template: TemplateFacts, problems: list[Proble
     free = CONTROLLERS_MAX - len(template.buses)
     if spec.controller_count is not None and not 1 <= spec.controller_count <= free:
         found = f"{spec.controller_count}, the template leaves room for {free}"
-        problems.append(Problem("--controllers", found, "A VM has at most four SCSI controllers."))
+        problems.append(Problem("disks.controllers", found, "A VM has at most four SCSI controllers."))
         return []
     counts = spread(spec.disk_count, spec.controller_count or free)
     if spec.disk_count and (not counts or max(counts) > DISKS_MAX):
-        problems.append(Problem("--disks", f"{spec.disk_count} on {free} controllers", f"At most {DISKS_MAX} on each."))
+        problems.append(
+            Problem("disks.count", f"{spec.disk_count} on {free} controllers", f"At most {DISKS_MAX} on each.")
+        )
         return []
     return counts
 
