@@ -32,10 +32,14 @@ GUIDE = "docs/guides/workloads.md"
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine with a fio server: its address as fio's client takes it (``host`` or ``host,port``) and its target."""
+    """A machine with a fio server: its address as fio's client takes it (``host`` or ``host,port``) and its target.
+
+    ``is_blank`` says that the target is a device with nothing on it, made for this load: it is filled and overwritten.
+    """
 
     address: str
     path: str
+    is_blank: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +157,9 @@ def load_hosts(
 def _plan(workload: Workload, host: Host) -> Plan:
     places = {}
     for stream in workload.io:
-        remote = host.path if "://" in host.path else f"{host.path.rstrip('/')}/leadline-bench-{stream.name}.dat"
-        places[stream.name] = Place(remote, workload.working_set_bytes(stream), made="://" not in host.path)
+        made = "://" not in host.path and not host.is_blank
+        remote = f"{host.path.rstrip('/')}/leadline-bench-{stream.name}.dat" if made else host.path
+        places[stream.name] = Place(remote, workload.working_set_bytes(stream), made=made, is_device=host.is_blank)
     # What the other kernel allows is not known here; libaio is everywhere.
     return Plan(workload, Target(host.path), places, engine="libaio")
 
@@ -162,7 +167,7 @@ def _plan(workload: Workload, host: Host) -> Plan:
 def _fill_job(plan: Plan) -> str:
     lines = ["[global]", "direct=1", "rw=write", "bs=1m", "refill_buffers=1", "end_fsync=1", "ioengine=libaio"]
     for name, place in plan.places.items():
-        if place.made:
+        if place.made or place.is_device:  # devices of hosts are there only when they are blank
             lines += [f"[fill-{name}]", f"filename={place.path}", f"size={place.size_bytes}"]
     return "\n".join([*lines, ""])
 
