@@ -67,6 +67,7 @@ type estate struct {
 	mutex                        sync.Mutex
 	cloned, poweredOn, destroyed int
 	addressList                  []string
+	stand                        *stand
 }
 
 // next counts calls of a kind, from 1.
@@ -77,82 +78,71 @@ func (e *estate) next(count *int) int {
 	return *count
 }
 
-// machine is a VM with the failures asked for.
-type machine struct {
-	*simulator.VirtualMachine
-	estate *estate
+// stand answers calls that are turned to it instead of to the object they are for: the simulator itself knows no failures.
+type stand struct {
+	mo.HttpNfcLease // a managed object of any kind, which all that the simulator holds have to be
+	denied          map[string]bool
 }
 
 func failing(ref types.ManagedObjectReference, id string) *simulator.Task {
-	return simulator.CreateTask(ref, id, func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
+	return simulator.CreateTask(simulator.Map.Get(ref), id, func(*simulator.Task) (types.AnyType, types.BaseMethodFault) {
 		return nil, &types.GenericVmConfigFault{Reason: "asked to fail"}
 	})
 }
 
-func (m *machine) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) soap.HasFault {
-	if m.estate.next(&m.estate.cloned) == m.estate.failClone {
-		run := failing(req.This, "cloneVm").Run(ctx)
-		return &methods.CloneVM_TaskBody{Res: &types.CloneVM_TaskResponse{Returnval: run}}
-	}
-	return m.VirtualMachine.CloneVMTask(ctx, req)
+func (s *stand) CloneVMTask(ctx *simulator.Context, req *types.CloneVM_Task) soap.HasFault {
+	run := failing(req.This, "cloneVm").Run(ctx)
+	return &methods.CloneVM_TaskBody{Res: &types.CloneVM_TaskResponse{Returnval: run}}
 }
 
-func (m *machine) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
-	if m.estate.next(&m.estate.destroyed) <= m.estate.failDestroy {
-		run := failing(req.This, "destroy").Run(ctx)
-		return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: run}}
-	}
-	return m.VirtualMachine.DestroyTask(ctx, req)
+func (s *stand) DestroyTask(ctx *simulator.Context, req *types.Destroy_Task) soap.HasFault {
+	run := failing(req.This, "destroy").Run(ctx)
+	return &methods.Destroy_TaskBody{Res: &types.Destroy_TaskResponse{Returnval: run}}
 }
 
-func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
-	number := m.estate.next(&m.estate.poweredOn)
-	if number != m.estate.noAddress && number <= len(m.estate.addressList) {
-		address := m.estate.addressList[number-1]
-		time.AfterFunc(time.Duration(m.estate.addressMs)*time.Millisecond, func() { m.tell(address) })
+// HasPrivilegeOnEntities refuses the privileges that were named.
+func (s *stand) HasPrivilegeOnEntities(req *types.HasPrivilegeOnEntities) soap.HasFault {
+	manager := simulator.Map.Get(req.This).(*simulator.AuthorizationManager)
+	body := manager.HasPrivilegeOnEntities(req).(*methods.HasPrivilegeOnEntitiesBody)
+	for i := range body.Res.Returnval {
+		for j := range body.Res.Returnval[i].PrivAvailability {
+			own := &body.Res.Returnval[i].PrivAvailability[j]
+			own.IsGranted = !s.denied[own.PrivId]
+		}
 	}
-	return m.VirtualMachine.PowerOnVMTask(ctx, req)
+	return body
 }
 
-// tell sets the address as VMware Tools would.
-func (m *machine) tell(address string) {
+// tell sets the address of a VM as VMware Tools would.
+func tell(vm *simulator.VirtualMachine, address string) {
 	ctx := simulator.SpoofContext()
-	simulator.Map.WithLock(ctx, m.VirtualMachine, func() {
-		simulator.Map.Update(m.VirtualMachine, []types.PropertyChange{
+	simulator.Map.WithLock(ctx, vm, func() {
+		simulator.Map.Update(vm, []types.PropertyChange{
 			{Name: "guest.ipAddress", Val: address},
 			{Name: "guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
 		})
 	})
 }
 
-// authority refuses the privileges that were named.
-type authority struct {
-	*simulator.AuthorizationManager
-	denied map[string]bool
-}
-
-func (a *authority) HasPrivilegeOnEntities(req *types.HasPrivilegeOnEntities) soap.HasFault {
-	body := a.AuthorizationManager.HasPrivilegeOnEntities(req).(*methods.HasPrivilegeOnEntitiesBody)
-	for i := range body.Res.Returnval {
-		for j := range body.Res.Returnval[i].PrivAvailability {
-			own := &body.Res.Returnval[i].PrivAvailability[j]
-			own.IsGranted = !a.denied[own.PrivId]
-		}
-	}
-	return body
-}
-
 func (e *estate) handle(_ *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
-	switch own := simulator.Map.Get(method.This).(type) {
-	case *simulator.VirtualMachine:
-		switch method.Name {
-		case "CloneVM_Task", "PowerOnVM_Task", "Destroy_Task":
-			return &machine{own, e}, nil
+	switch method.Name {
+	case "CloneVM_Task":
+		if e.next(&e.cloned) == e.failClone {
+			method.This = e.stand.Self
 		}
-	case *simulator.AuthorizationManager:
-		if method.Name == "HasPrivilegeOnEntities" {
-			return &authority{own, set(e.deny)}, nil
+	case "Destroy_Task":
+		if e.next(&e.destroyed) <= e.failDestroy {
+			method.This = e.stand.Self
 		}
+	case "PowerOnVM_Task":
+		number := e.next(&e.poweredOn)
+		vm, isVM := simulator.Map.Get(method.This).(*simulator.VirtualMachine)
+		if isVM && number != e.noAddress && number <= len(e.addressList) {
+			address := e.addressList[number-1]
+			time.AfterFunc(time.Duration(e.addressMs)*time.Millisecond, func() { tell(vm, address) })
+		}
+	case "HasPrivilegeOnEntities":
+		method.This = e.stand.Self
 	}
 	return nil, nil
 }
@@ -178,8 +168,9 @@ func (e *estate) furnish() error {
 		store := entity.(*simulator.Datastore)
 		store.Summary.Capacity, store.Summary.FreeSpace = e.capacityGiB*gib, e.freeGiB*gib
 		store.Info.GetDatastoreInfo().FreeSpace = store.Summary.FreeSpace
-		if store.Name == e.unattached {
-			store.Host = nil
+		store.Host = nil
+		if store.Name != e.unattached {
+			store.Host = mounts(store)
 		}
 	}
 	for _, entity := range simulator.Map.All("HostSystem") {
@@ -190,6 +181,23 @@ func (e *estate) furnish() error {
 		}
 	}
 	return nil
+}
+
+// mounts has a datastore at every host; the simulator itself tells of the first alone.
+func mounts(store *simulator.Datastore) []types.DatastoreHostMount {
+	var found []types.DatastoreHostMount
+	for _, entity := range simulator.Map.All("HostSystem") {
+		found = append(found, types.DatastoreHostMount{
+			Key: entity.Reference(),
+			MountInfo: types.HostMountInfo{
+				Path:       store.Info.GetDatastoreInfo().Url,
+				AccessMode: string(types.HostMountModeReadWrite),
+				Mounted:    types.NewBool(true),
+				Accessible: types.NewBool(true),
+			},
+		})
+	}
+	return found
 }
 
 func (e *estate) prepare(vm *simulator.VirtualMachine) {
@@ -208,7 +216,8 @@ func (e *estate) prepare(vm *simulator.VirtualMachine) {
 }
 
 func serve(o options) error {
-	own := &estate{options: o}
+	own := &estate{options: o, stand: &stand{denied: set(o.deny)}}
+	own.stand.Self = types.ManagedObjectReference{Type: "HttpNfcLease", Value: "stand"}
 	if o.addresses != "" {
 		own.addressList = strings.Split(o.addresses, ",")
 	}
@@ -228,6 +237,7 @@ func serve(o options) error {
 	if o.cloneMs > 0 {
 		simulator.TaskDelay.MethodDelay = map[string]int{"CloneVm": o.cloneMs}
 	}
+	simulator.Map.Put(own.stand)
 	simulator.Map.Handler = own.handle
 	model.Service.Listen = &url.URL{Host: o.listen, User: url.UserPassword(o.user, strings.TrimSpace(string(secret)))}
 	model.Service.TLS = new(tls.Config)
