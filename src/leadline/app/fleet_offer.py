@@ -113,7 +113,7 @@ def _template(ref: Any, own: dict[str, Any]) -> fleet.TemplateFacts:  # noqa: AN
 
     devices = own.get("config.hardware.device") or ()
     held = own.get("summary.storage")
-    disks = sum(d.capacityInBytes or d.capacityInKB * 1024 for d in devices if isinstance(d, vim.vm.device.VirtualDisk))
+    disks = sum(int(d.capacityInKB) * 1024 for d in devices if isinstance(d, vim.vm.device.VirtualDisk))
     stored = 0 if held is None else held.committed + held.uncommitted
     return fleet.TemplateFacts(
         id=id_of(ref),
@@ -121,7 +121,7 @@ def _template(ref: Any, own: dict[str, Any]) -> fleet.TemplateFacts:  # noqa: AN
         is_template=bool(own.get("config.template")),
         is_off=own.get("runtime.powerState") == "poweredOff",
         has_tools=own.get("guest.toolsVersionStatus2") not in (None, "guestToolsNotInstalled"),
-        provisioned_bytes=max(int(disks), int(stored)),
+        provisioned_bytes=max(disks, int(stored)),
         memory_bytes=int(own.get("config.hardware.memoryMB") or 0) * 2**20,
         nic_count=sum(isinstance(device, vim.vm.device.VirtualEthernetCard) for device in devices),
         networks=frozenset(id_of(network) for network in own.get("network") or ()),

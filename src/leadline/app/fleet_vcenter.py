@@ -115,7 +115,7 @@ def _disks(site: Site, order: Order) -> list[Any]:
                 thinProvisioned=True,
             )
             size = plan.spec.disk_bytes
-            disk = device.VirtualDisk(key=key, controllerKey=controller.key, unitNumber=unit, backing=backing)
+            disk: Any = device.VirtualDisk(key=key, controllerKey=controller.key, unitNumber=unit, backing=backing)
             disk.capacityInBytes, disk.capacityInKB = size, size // 1024
             create = device.VirtualDeviceSpec.FileOperation.create
             spec = device.VirtualDeviceSpec(operation=add, fileOperation=create, device=disk, profile=_profile(order))

@@ -1,7 +1,7 @@
 """Files that order a fleet of worker VMs: where, what is cloned, which disks, which load.
 
-``docs/guides/fleet.md`` explains every key with an example. There is no key for a password: what is in a file is read by
-others. Shapes are checked here, with line and column; what a number or a name is worth is checked with the rest of the
+``docs/guides/fleet.md`` explains every key with an example. There is no key for a password: others read the file.
+Shapes are checked here, with line and column; what a number or a name is worth is checked with the rest of the
 order (`leadline.core.fleet`), so that everything that speaks against it is told at once.
 """
 
