@@ -255,6 +255,7 @@ def test_with_keep_going_the_others_are_loaded(tmp_path: Path) -> None:
         assert own.names() == THERE
 
 
+@pytest.mark.slow
 def test_a_removal_that_fails_is_tried_again_and_then_told(tmp_path: Path) -> None:
     """Two workers are each tried three times: the first seven destructions fail."""
     with estate(tmp_path, "-fail-destroy", "7") as own:
@@ -269,10 +270,17 @@ def test_a_removal_that_fails_is_tried_again_and_then_told(tmp_path: Path) -> No
         assert journals(own) == []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("said", ["leadline-01: cloning", "round-1 on 2 machines"])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("said", "number"),
+    [
+        ("leadline-01: cloning", signal.SIGINT),
+        ("round-1 on 2 machines", signal.SIGINT),
+        ("round-1 on 2 machines", signal.SIGTERM),
+    ],
+)
 def test_ctrl_c_removes_the_workers(tmp_path: Path, said: str, number: signal.Signals) -> None:
-    with estate(tmp_path, "-clone-ms", "2000") as own:
+    with estate(tmp_path, "-clone-ms", "1000") as own:
         process = started(own, own.file(load__measure_s=60), said)
         process.send_signal(number)
         assert process.wait(60) == 130
@@ -280,9 +288,10 @@ def test_ctrl_c_removes_the_workers(tmp_path: Path, said: str, number: signal.Si
         assert journals(own) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", ["leadline-01: cloning", "round-1 on 2 machines"])
 def test_what_kill_9_left_is_cleaned_and_nothing_else(tmp_path: Path, said: str) -> None:
-    with estate(tmp_path, "-clone-ms", "2000") as own:
+    with estate(tmp_path, "-clone-ms", "1000") as own:
         process = started(own, own.file(load__measure_s=60), said)
         (left,) = journals(own)
         assert fleet(own, "--clean").returncode == 0  # of those whose run is over: none
