@@ -129,7 +129,7 @@ def estate(folder: Path, *words: str, workers: int = 2) -> Iterator[Estate]:
         assert select.select([simulator.stdout], [], [], WAIT_S)[0], "the simulator does not start"
         port = int(simulator.stdout.readline().strip().rpartition(":")[2])
         for address in addresses:
-            until(lambda address=address: _answers(address, fio_port))  # type: ignore[misc]
+            until(lambda address=address: _answers(address, fio_port))
         yield Estate(port, fio_port, folder)
 
 
