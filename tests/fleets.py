@@ -124,13 +124,23 @@ def estate(folder: Path, *words: str, workers: int = 2) -> Iterator[Estate]:
             stack.enter_context(_server(folder / f"worker-{number}", address, fio_port))
         simulator = subprocess.Popen([str(VCSIM), *words], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         stack.enter_context(simulator)
-        stack.callback(simulator.kill)
+        stack.callback(_end, simulator)
         assert simulator.stdout is not None
         assert select.select([simulator.stdout], [], [], WAIT_S)[0], "the simulator does not start"
         port = int(simulator.stdout.readline().strip().rpartition(":")[2])
         for address in addresses:
             until(lambda address=address: _answers(address, fio_port))
         yield Estate(port, fio_port, folder)
+
+
+def _end(simulator: subprocess.Popen[str]) -> None:
+    """It removes its files when its input is closed."""
+    assert simulator.stdin is not None
+    simulator.stdin.close()
+    try:
+        simulator.wait(20)
+    except subprocess.TimeoutExpired:
+        simulator.kill()
 
 
 @contextlib.contextmanager
