@@ -69,9 +69,20 @@ unpack_sshd() {
     rm -rf "$here"
 }
 
+# The same simulator with a template, addresses of workers and failures on request, for the tests of `bench fleet`.
+install_vcsim_fleet() {
+    local built=.tools/bin/vcsim-fleet
+    if ! command -v go >/dev/null 2>&1 || { [ -x $built ] && [ $built -nt tests/vcsim/main.go ]; }; then return 0; fi
+    say "building the simulator of the fleet's tests"
+    mkdir -p .tools/bin
+    (cd tests/vcsim && go build -o "../../$built" . 2>/dev/null) ||
+        say "could not build it; the tests of leadline bench fleet will be skipped"
+}
+
 install_packages
 install_vcsim
 unpack_sshd
+install_vcsim_fleet
 UV=$(find_uv)
 export UV_PYTHON_DOWNLOADS=never
 [ -x .venv/bin/python ] || "$UV" venv -q --python "$(command -v python3)" .venv

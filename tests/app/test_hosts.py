@@ -100,6 +100,20 @@ def test_a_machine_that_dies_is_told_and_the_rest_kept(
     assert list(own[0].iterdir()) == []
 
 
+@pytest.mark.real
+@needs_fio
+def test_a_blank_device_is_filled_and_stays(servers: list[tuple[str, subprocess.Popen[bytes]]], tmp_path: Path) -> None:
+    """A file stands for the device: fio takes either."""
+    device = tmp_path / "disk"
+    device.write_bytes(bytes(4 * 1024**2))
+    (done,) = load_hosts(
+        workload(1), [Host(servers[0][0], str(device), is_blank=True)], tmp_path, seed=1, say=lambda _: None
+    ).hosts
+    assert done.error is None
+    assert device.stat().st_size == 4 * 1024**2
+    assert device.read_bytes().count(0) < 4 * 1024**2 / 100
+
+
 def test_pooled_percentiles_are_those_of_the_pooled_samples() -> None:
     """Eight machines, one twenty times slower, against the raw samples of all."""
     generator = np.random.default_rng(8)

@@ -41,10 +41,14 @@ CLEAN_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """A machine: a fio server as fio's client takes it (``host`` or ``host,port``) or ``ssh://…``, and its target."""
+    """A machine: a fio server as fio's client takes it (``host`` or ``host,port``) or ``ssh://…``, and its target.
+
+    ``is_blank`` says that the target is a device with nothing on it, made for this load: it is filled and overwritten.
+    """
 
     address: str
     path: str
+    is_blank: bool = False
 
     @property
     def is_ssh(self) -> bool:
@@ -401,9 +405,9 @@ def _count(hosts: int) -> str:
 def _plan(workload: Workload, host: Host, token: str) -> Plan:
     places = {}
     for stream in workload.io:
-        made = "://" not in host.path
+        made = "://" not in host.path and not host.is_blank
         remote = f"{host.path.rstrip('/')}/leadline-bench-{token}-{stream.name}.dat" if made else host.path
-        places[stream.name] = Place(remote, workload.working_set_bytes(stream), made)
+        places[stream.name] = Place(remote, workload.working_set_bytes(stream), made=made, is_device=host.is_blank)
     # What the other kernel allows is not known here; libaio is everywhere.
     return Plan(workload, Target(host.path), places, engine="libaio")
 

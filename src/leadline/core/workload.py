@@ -306,6 +306,29 @@ class Workload(BaseModel):
 KINDS = tuple(name for name, field in Workload.model_fields.items() if _SECTION in field.metadata)
 
 
+def adjusted(
+    workload: Workload,
+    size: object = None,
+    seconds: float | None = None,
+    rounds: int | None = None,
+    warm_up: float | None = None,
+) -> Workload:
+    """The workload with another working set (bytes, or as ``4g``) or other times; what is None stays as it is.
+
+    Raises:
+        pydantic.ValidationError: it is no workload any more.
+    """
+    plain = workload.plain()
+    if size is not None and hasattr(getattr(workload, workload.kind), "working_set"):
+        plain[workload.kind] = {**plain[workload.kind], "working_set": size}
+    elif size is not None:
+        plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
+        plain["io"] = [{k: v for k, v in stream.items() if k != "working_set"} for stream in plain.get("io", [])]
+    timing = {"measure_s": seconds, "rounds": rounds, "warm_up_s": warm_up}
+    plain["timing"] = {**plain.get("timing", {}), **{k: v for k, v in timing.items() if v is not None}}
+    return Workload.model_validate(plain)
+
+
 def parse_workload(text: str, name: str) -> Workload:
     """The workload a YAML text describes.
 

@@ -19,18 +19,10 @@ def changed(
     from pydantic import ValidationError
 
     from leadline.core.errors import UsageError
-    from leadline.core.workload import Workload
+    from leadline.core.workload import adjusted
 
-    plain = workload.plain()
-    if size is not None and hasattr(getattr(workload, workload.kind), "working_set"):
-        plain[workload.kind] = {**plain[workload.kind], "working_set": size}
-    elif size is not None:
-        plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
-        plain["io"] = [{k: v for k, v in stream.items() if k != "working_set"} for stream in plain.get("io", [])]
-    timing = {"measure_s": seconds, "rounds": rounds, "warm_up_s": warm_up}
-    plain["timing"] = {**plain.get("timing", {}), **{k: v for k, v in timing.items() if v is not None}}
     try:
-        return Workload.model_validate(plain)
+        return adjusted(workload, size, seconds, rounds, warm_up)
     except ValidationError as error:
         first = error.errors()[0]
         raise UsageError(
