@@ -1,0 +1,4 @@
+//! Discrete-event simulation: the kernel.
+pub mod kernel;
+pub mod random;
+pub mod time;
