@@ -14,12 +14,7 @@ pub trait Model {
     fn start(&mut self, schedule: &mut Schedule<Self::Event>);
 
     /// One event happens at `now`, ns.
-    fn handle(
-        &mut self,
-        now: Nanos,
-        event: Self::Event,
-        schedule: &mut Schedule<Self::Event>,
-    );
+    fn handle(&mut self, now: Nanos, event: Self::Event, schedule: &mut Schedule<Self::Event>);
 }
 
 /// One run of a model, with an observer of its events.

@@ -135,7 +135,8 @@ impl<E: Copy> Wheel<E> {
                 next: NONE,
                 used: 1,
             });
-            #[allow(clippy::cast_possible_truncation)] // 2^32 blocks would take more than a terabyte
+            #[allow(clippy::cast_possible_truncation)]
+            // 2^32 blocks would take more than a terabyte
             {
                 (self.blocks.len() - 1) as u32
             }

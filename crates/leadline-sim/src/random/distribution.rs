@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use super::empirical::Empirical;
-use super::samplers::{
-    Constant, Erlang, Exponential, LogNormal, Normal, Pareto, Sample, Uniform,
-};
+use super::samplers::{Constant, Erlang, Exponential, LogNormal, Normal, Pareto, Sample, Uniform};
 use super::stream::Stream;
 
 /// Any of the distributions; costs one branch more than the type itself.

@@ -27,7 +27,10 @@ impl Empirical {
     #[must_use]
     pub fn from_buckets(buckets: &[(f64, f64, f64)]) -> Option<Self> {
         let sound = |x: f64| x.is_finite() && x >= 0.0;
-        if !buckets.iter().all(|b| sound(b.0) && sound(b.1) && sound(b.2)) {
+        if !buckets
+            .iter()
+            .all(|b| sound(b.0) && sound(b.1) && sound(b.2))
+        {
             return None;
         }
         let held: Vec<_> = buckets.iter().copied().filter(|b| b.2 > 0.0).collect();
@@ -45,10 +48,17 @@ impl Empirical {
     /// From a histogram of whole numbers; buckets of one number give exactly that number. None when it is empty.
     #[must_use]
     pub fn from_histogram(histogram: &LogLinear) -> Option<Self> {
-        let buckets: Vec<_> = histogram.buckets().map(|b| {
-            let upper = if b.upper - b.lower <= 1 { b.lower } else { b.upper };
-            (b.lower as f64, upper as f64, b.count as f64)
-        }).collect();
+        let buckets: Vec<_> = histogram
+            .buckets()
+            .map(|b| {
+                let upper = if b.upper - b.lower <= 1 {
+                    b.lower
+                } else {
+                    b.upper
+                };
+                (b.lower as f64, upper as f64, b.count as f64)
+            })
+            .collect();
         Self::from_buckets(&buckets)
     }
 }

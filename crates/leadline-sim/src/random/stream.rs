@@ -156,7 +156,10 @@ mod tests {
         for _ in 0..6000 {
             seen[usize::try_from(stream.below(6)).unwrap()] += 1;
         }
-        assert!(seen.iter().all(|count| (850..1150).contains(count)), "{seen:?}");
+        assert!(
+            seen.iter().all(|count| (850..1150).contains(count)),
+            "{seen:?}"
+        );
         assert_eq!(stream.below(0), 0);
     }
 }

@@ -200,7 +200,10 @@ mod tests {
     }
 
     fn close(found: f64, expected: f64, allowed: f64) {
-        assert!((found - expected).abs() <= allowed, "{found} for {expected}");
+        assert!(
+            (found - expected).abs() <= allowed,
+            "{found} for {expected}"
+        );
     }
 
     #[test]
@@ -214,7 +217,11 @@ mod tests {
         let top = LAYERS - 1;
         let closing = EXPONENTIAL_AREA / EXPONENTIAL.ends[top] + EXPONENTIAL.heights[top];
         close(closing, 1.0, 1e-9);
-        close(NORMAL_AREA / NORMAL.ends[top] + NORMAL.heights[top], 1.0, 1e-9);
+        close(
+            NORMAL_AREA / NORMAL.ends[top] + NORMAL.heights[top],
+            1.0,
+            1e-9,
+        );
     }
 
     #[test]
@@ -224,9 +231,13 @@ mod tests {
         close(first, 1.0, 0.004);
         close(second, 2.0, 0.02);
         close(third, 6.0, 0.2);
-        let beyond = (0..2_000_000).filter(|_| stream.exponential() > 8.0).count();
+        let beyond = (0..2_000_000)
+            .filter(|_| stream.exponential() > 8.0)
+            .count();
         close(beyond as f64, 2_000_000.0 * libm::exp(-8.0), 120.0);
-        let small = (0..2_000_000).filter(|_| stream.exponential() < 0.1).count();
+        let small = (0..2_000_000)
+            .filter(|_| stream.exponential() < 0.1)
+            .count();
         close(small as f64, 2_000_000.0 * (1.0 - libm::exp(-0.1)), 2_400.0);
     }
 
