@@ -1,5 +1,7 @@
 //! Events per second of the kernel, and of other structures for pending events beside it.
 
+#![allow(missing_docs)] // criterion's macro makes a public function
+
 mod queues;
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};

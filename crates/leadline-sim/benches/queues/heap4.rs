@@ -38,17 +38,17 @@ impl Pending for Heap4 {
                 if from >= len {
                     break;
                 }
-                let mut least = from;
+                let mut lowest = from;
                 for child in from + 1..(from + 4).min(len) {
-                    if self.nodes[child].0 < self.nodes[least].0 {
-                        least = child;
+                    if self.nodes[child].0 < self.nodes[lowest].0 {
+                        lowest = child;
                     }
                 }
-                if self.nodes[least].0 >= last.0 {
+                if self.nodes[lowest].0 >= last.0 {
                     break;
                 }
-                self.nodes[hole] = self.nodes[least];
-                hole = least;
+                self.nodes[hole] = self.nodes[lowest];
+                hole = lowest;
             }
             self.nodes[hole] = last;
         }

@@ -147,6 +147,7 @@ fn student(degrees: usize) -> f64 {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)] // a test may end so, and these numbers are exact
 mod tests {
     use super::*;
     use crate::random::Streams;

@@ -152,6 +152,7 @@ fn window_of(now: Nanos, width: Nanos) -> usize {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)] // a test may end so, and these numbers are exact
 mod tests {
     use super::*;
 

@@ -46,6 +46,7 @@ pub fn mser(means: &[f64]) -> Option<WarmUp> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)] // a test may end so, and these numbers are exact
 mod tests {
     use super::*;
     use crate::random::Streams;

@@ -92,8 +92,9 @@ impl Hasher for TraceHash {
     }
 
     #[inline]
+    #[allow(clippy::cast_sign_loss)] // the bits are what counts
     fn write_isize(&mut self, number: isize) {
-        self.mix((number as i64).cast_unsigned());
+        self.mix(number as u64);
     }
 }
 

@@ -104,6 +104,7 @@ impl Stream {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)] // a test may end so, and these numbers are exact
 mod tests {
     use super::*;
 

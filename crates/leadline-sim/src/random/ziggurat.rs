@@ -99,7 +99,7 @@ const fn sqrt(x: f64) -> f64 {
     let mut root = 1.0;
     let mut step = 0;
     while step < 60 {
-        root = (root + x / root) / 2.0;
+        root = f64::midpoint(root, x / root);
         step += 1;
     }
     root
