@@ -7,7 +7,7 @@ mod queues;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use leadline_sim::kernel::{EventQueue, Simulation};
 use leadline_sim::measure::TraceHash;
-use leadline_sim::random::Streams;
+use leadline_sim::random::{Constant, Distribution, LogNormal, Pareto, Sample, Streams, Uniform};
 use queues::{Heap4, PairingHeap, Pending, StdHeap};
 
 const MM1_EVENTS: u64 = 1_000_000;
@@ -18,7 +18,7 @@ const SPACING: f64 = 1_000.0;
 fn hold<Q: Pending>(criterion: &mut Criterion, name: &str) {
     let mut group = criterion.benchmark_group("hold");
     group.throughput(Throughput::Elements(1));
-    for pending in [10u64, 100, 1_000, 10_000, 100_000, 1_000_000] {
+    for pending in [10u64, 50, 100, 1_000, 10_000, 100_000, 1_000_000] {
         let mut stream = Streams::new(1).stream("hold", "gaps");
         let mut queue = Q::default();
         let mean = SPACING * pending as f64;
@@ -38,6 +38,53 @@ fn hold<Q: Pending>(criterion: &mut Criterion, name: &str) {
         group.bench_function(BenchmarkId::new(name, pending), |bencher| {
             bencher.iter(&mut step);
         });
+    }
+    group.finish();
+}
+
+/// The hold model with other delays than exponential ones, 10,000 events pending.
+fn shapes(criterion: &mut Criterion) {
+    const PENDING: u64 = 10_000;
+    const MEAN: f64 = SPACING * PENDING as f64;
+    let even = Uniform {
+        low: 0.0,
+        high: 2.0 * MEAN,
+    };
+    let delays = [
+        ("constant", Distribution::Constant(Constant(MEAN))),
+        ("uniform", Distribution::Uniform(even)),
+        (
+            "pareto 1.1",
+            Distribution::Pareto(Pareto::from_mean(MEAN, 1.1)),
+        ),
+        (
+            "lognormal cv 10",
+            Distribution::LogNormal(LogNormal::from_mean(MEAN, 10.0)),
+        ),
+    ];
+    let mut group = criterion.benchmark_group("shapes");
+    group.throughput(Throughput::Elements(1));
+    for tick in [1, 1_000_000] {
+        for (name, delay) in &delays {
+            let mut stream = Streams::new(1).stream("hold", "gaps");
+            // With a tick of 1 ms, 100 events happen at the same instant.
+            let mut gap = move || delay.sample(&mut stream).next_multiple_of(tick);
+            let mut queue = EventQueue::new();
+            for event in 0..PENDING {
+                queue.push(gap(), event);
+            }
+            let mut step = || {
+                if let Some(entry) = queue.pop() {
+                    queue.push(entry.time.saturating_add(gap()), entry.event);
+                }
+            };
+            for _ in 0..4 * PENDING {
+                step();
+            }
+            group.bench_function(BenchmarkId::new(*name, tick), |bencher| {
+                bencher.iter(&mut step);
+            });
+        }
     }
     group.finish();
 }
@@ -72,6 +119,6 @@ criterion_group! {
         .sample_size(20)
         .warm_up_time(std::time::Duration::from_millis(300))
         .measurement_time(std::time::Duration::from_millis(1500));
-    targets = mm1, holds
+    targets = mm1, shapes, holds
 }
 criterion_main!(kernel);

@@ -9,10 +9,11 @@
 use super::wheel::{Wheel, insert_after};
 use crate::time::Nanos;
 
-/// How many events the list takes from the wheel at once.
-const REFILL: usize = 24;
-/// The list is split when it has grown to this.
-const SPLIT: usize = 96;
+/// How many events the list takes from the wheel at once. Judgement: of 12, 24, 32, 40, 48 and 64 the best or within noise
+/// of it at 10 to 1,000,000 pending events.
+const REFILL: usize = 40;
+/// The list is split when it has grown beyond this. Judgement: likewise of 48, 64, 80, 96 and 128.
+const SPLIT: usize = 64;
 
 /// A pending event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
