@@ -8,7 +8,7 @@ use leadline_sim::kernel::Simulation;
 use leadline_sim::measure::Interval;
 use leadline_sim::models::{Drawn, IopsLimit, Queueing};
 use leadline_sim::random::{Constant, Erlang, Exponential, Sample, Streams};
-use leadline_sim::sources::{Closed, Renewal, Source};
+use leadline_sim::sources::{Closed, Pace, Renewal, Source};
 use leadline_sim::time::{MILLISECOND, SECOND, millis};
 
 /// Mean service time of all systems here, ms; rates per server and ms are therefore utilisations.
@@ -67,7 +67,7 @@ fn mm1_waits_as_long_as_it_should() {
     close(wait_ms(&simulation), residence - SERVICE_MS, 0.02);
     // Residence times of M/M/1 are exponential: quantiles are known, too.
     for share in [0.5, 0.9, 0.99] {
-        let expected = -residence * (1.0f64 - share).ln();
+        let expected = -residence * libm::log(1.0 - share);
         let found = station.residences().quantile(share).unwrap() / MILLISECOND as f64;
         close(found, expected, 0.03);
     }
@@ -178,6 +178,29 @@ fn closed_loops_obey_the_interactive_law() {
         16.0 / per_ms - 20.0,
         0.02,
     );
+}
+
+/// Clients that think for random times and are held to a rate below what they would reach: the rate is met exactly, and
+/// a rate above it changes nothing.
+#[test]
+fn a_rate_holds_a_closed_loop_with_think_time() {
+    let seconds = 100;
+    let completed = |rate: f64| {
+        let think = Exponential {
+            mean: 20.0 * SERVICE_NS,
+        };
+        let source = Closed::new(16, think, Streams::new(5).stream("clients", "think"));
+        let service = Drawn::new(
+            Constant(SERVICE_NS),
+            Streams::new(5).stream("disk", "times"),
+        );
+        let model = Queueing::new(source.limited(Pace::new(rate)), 4, service);
+        let mut simulation = Simulation::new(model);
+        simulation.run_until(seconds * SECOND);
+        simulation.model.responses().count() as f64 / seconds as f64
+    };
+    close(completed(300.0), 300.0, 0.001);
+    close(completed(50_000.0), 16.0 / 21.0 * 1_000.0, 0.02);
 }
 
 /// A loop of n under a limit of X operations per second: latency n / X, 32 KB counting as one.

@@ -133,6 +133,22 @@ fn a_closed_source_keeps_its_number_outstanding_and_its_rate() {
     );
     let mut limited = Closed::new(3, constant(0), stream).limited(Pace::new(1_000.0));
     let started: Vec<_> = std::iter::from_fn(|| limited.first(0)).collect();
-    assert_eq!(started, [0, MILLISECOND, 2 * MILLISECOND]);
-    assert_eq!(limited.after_completion(10), Some(3 * MILLISECOND));
+    assert_eq!(started, [0, 0, 0]);
+    let mut at_once = || limited.postpone(0);
+    let millis = |count: u64| Some(count * MILLISECOND);
+    assert_eq!(
+        [at_once(), at_once(), at_once()],
+        [None, millis(1), millis(2)]
+    );
+    assert_eq!(limited.after_completion(10), Some(10));
+    assert_eq!(limited.postpone(10), millis(3));
+    let promised: Vec<_> = (1..=3)
+        .map(|count| limited.postpone(count * MILLISECOND))
+        .collect();
+    assert_eq!(promised, [None, None, None]);
+    assert_eq!(
+        limited.postpone(4 * MILLISECOND),
+        None,
+        "the rate allows the next one at once"
+    );
 }

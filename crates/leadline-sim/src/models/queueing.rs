@@ -120,6 +120,10 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
     fn handle(&mut self, now: Nanos, event: QueueingEvent, schedule: &mut Schedule<QueueingEvent>) {
         match event {
             QueueingEvent::Issue => {
+                if let Some(time) = self.source.postpone(now) {
+                    schedule.at(time, QueueingEvent::Issue);
+                    return;
+                }
                 if let Some(time) = self.source.after_issue(now) {
                     schedule.at(time, QueueingEvent::Issue);
                 }

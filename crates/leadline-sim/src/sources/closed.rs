@@ -1,17 +1,21 @@
 //! A closed source: a fixed number of requests outstanding, each replaced when it is done.
 
+use std::collections::VecDeque;
+
 use super::{Pace, Source};
 use crate::random::{Sample, Stream};
 use crate::time::Nanos;
 
 /// `outstanding` clients that wait for their request, think, and send the next; optionally held to a common rate, as
-/// fio's `rate_iops` does.
+/// fio's `rate_iops` does: a request begins when the rate lets it.
 #[derive(Clone, Debug)]
 pub struct Closed<S> {
     outstanding: u32,
     think: S,
     stream: Stream,
     pace: Option<Pace>,
+    /// Times to which requests have been put off, ascending.
+    postponed: VecDeque<Nanos>,
     started: u32,
 }
 
@@ -24,6 +28,7 @@ impl<S: Sample> Closed<S> {
             think,
             stream,
             pace: None,
+            postponed: VecDeque::new(),
             started: 0,
         }
     }
@@ -48,17 +53,28 @@ impl<S: Sample> Source for Closed<S> {
     }
 
     #[inline]
+    fn postpone(&mut self, now: Nanos) -> Option<Nanos> {
+        let pace = self.pace.as_mut()?;
+        if self.postponed.front() == Some(&now) {
+            // This request, or one like it, was promised this time.
+            self.postponed.pop_front();
+            return None;
+        }
+        let admitted = pace.admit(now, 1);
+        if admitted == now {
+            return None;
+        }
+        self.postponed.push_back(admitted);
+        Some(admitted)
+    }
+
+    #[inline]
     fn after_issue(&mut self, _now: Nanos) -> Option<Nanos> {
         None
     }
 
     #[inline]
     fn after_completion(&mut self, now: Nanos) -> Option<Nanos> {
-        let ready = now.saturating_add(self.think.sample(&mut self.stream));
-        Some(match &mut self.pace {
-            // Places are handed out in the order in which clients begin to think, not in which they have thought.
-            Some(pace) => pace.admit(ready, 1),
-            None => ready,
-        })
+        Some(now.saturating_add(self.think.sample(&mut self.stream)))
     }
 }

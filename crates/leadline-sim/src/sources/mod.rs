@@ -5,7 +5,8 @@
 //!
 //! ```text
 //! start:       while let Some(time) = source.first(now) { schedule.at(time, Issue) }
-//! Issue:       send the request; if let Some(time) = source.after_issue(now)      { schedule.at(time, Issue) }
+//! Issue:       if let Some(time) = source.postpone(now) { schedule.at(time, Issue); return }
+//!              send the request; if let Some(time) = source.after_issue(now)      { schedule.at(time, Issue) }
 //! completion:                    if let Some(time) = source.after_completion(now) { schedule.at(time, Issue) }
 //! ```
 
@@ -29,6 +30,12 @@ pub trait Source {
     /// The time of one more request that is issued without waiting for another, ns; called until None, before anything
     /// else.
     fn first(&mut self, now: Nanos) -> Option<Nanos>;
+
+    /// The time, ns, to which the request about to be issued now is put off to keep the source's rate; asked again then.
+    #[inline]
+    fn postpone(&mut self, _now: Nanos) -> Option<Nanos> {
+        None
+    }
 
     /// The time of the request after the one issued now, ns, when it does not wait for a completion.
     fn after_issue(&mut self, now: Nanos) -> Option<Nanos>;
@@ -67,6 +74,10 @@ macro_rules! each {
 impl Source for AnySource {
     fn first(&mut self, now: Nanos) -> Option<Nanos> {
         each!(self, source => source.first(now))
+    }
+
+    fn postpone(&mut self, now: Nanos) -> Option<Nanos> {
+        each!(self, source => source.postpone(now))
     }
 
     fn after_issue(&mut self, now: Nanos) -> Option<Nanos> {
