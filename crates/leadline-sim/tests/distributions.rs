@@ -141,3 +141,45 @@ fn a_histogram_without_sense_is_refused() {
     assert_eq!(Empirical::from_buckets(&[(f64::NAN, 2.0, 1.0)]), None);
     assert_eq!(Empirical::from_histogram(&LogLinear::default()), None);
 }
+
+#[test]
+fn parameters_without_sense_are_refused() {
+    let senseless = [
+        Distribution::Constant(Constant(-1.0)),
+        Distribution::Uniform(Uniform {
+            low: 2.0,
+            high: 1.0,
+        }),
+        Distribution::Exponential(Exponential { mean: f64::NAN }),
+        Distribution::Erlang(Erlang {
+            mean: 1.0,
+            stages: 0,
+        }),
+        Distribution::Normal(Normal {
+            mean: 1.0,
+            deviation: -1.0,
+        }),
+        Distribution::LogNormal(LogNormal::from_mean(0.0, 1.0)),
+        Distribution::Pareto(Pareto::from_mean(1.0, 1.0 - 1e-9)),
+        Distribution::Pareto(Pareto {
+            minimum: 1.0,
+            shape: 0.0,
+        }),
+    ];
+    for distribution in senseless {
+        let error = distribution.check("disk: service").unwrap_err();
+        assert!(error.to_string().starts_with("disk: service: "), "{error}");
+    }
+    let sensible = [
+        Distribution::Constant(Constant(0.0)),
+        Distribution::Uniform(Uniform {
+            low: 1.0,
+            high: 1.0,
+        }),
+        Distribution::LogNormal(LogNormal::from_median(1.0, 0.0)),
+        Distribution::Pareto(Pareto::from_mean(1.0, 1.1)),
+    ];
+    for distribution in sensible {
+        distribution.check("disk: service").unwrap();
+    }
+}

@@ -172,7 +172,8 @@ impl<J: Copy, V: Service<J>, D: Discipline<Waiting<J>>> Station<J, V, D> {
         self.in_system.sub(now, 1);
         self.residences.record(now - waiting.arrived);
         let since = waiting.arrived.max(self.measured_from);
-        self.inside_since -= u128::from(since);
+        // Wrapping: a discipline that hands out a job twice must reach the check, not end the program here.
+        self.inside_since = self.inside_since.wrapping_sub(u128::from(since));
         self.left_sum += u128::from(now - since);
         Some(Finished {
             job: waiting.job,
@@ -239,7 +240,8 @@ impl<J: Copy, V: Service<J>, D: Discipline<Waiting<J>>> Station<J, V, D> {
     pub fn check(&self, name: &str, now: Nanos) -> Result<(), SimError> {
         let area = self.in_system.area(now);
         let level = self.in_system.level();
-        let residences = self.left_sum + u128::from(level) * u128::from(now) - self.inside_since;
+        let still_inside = (u128::from(level) * u128::from(now)).wrapping_sub(self.inside_since);
+        let residences = self.left_sum.wrapping_add(still_inside);
         let held = self.discipline.len() + self.serving.len() - self.idle.len();
         if area == residences && held as u64 == level {
             return Ok(());

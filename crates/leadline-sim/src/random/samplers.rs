@@ -153,6 +153,14 @@ impl LogNormal {
     }
 }
 
+impl LogNormal {
+    /// Location and scale: mean and standard deviation of the logarithm.
+    #[must_use]
+    pub fn parameters(&self) -> (f64, f64) {
+        (self.location, self.scale)
+    }
+}
+
 impl Sample for LogNormal {
     #[inline]
     fn draw(&self, stream: &mut Stream) -> f64 {
