@@ -27,8 +27,7 @@ fn run<A: Source, S: Sample>(source: A, servers: u32, service: S, seconds: u64) 
     simulation.model.restart_measuring(now);
     for part in 1..=20 {
         simulation.run_until(seconds * SECOND / 20 * part);
-        let now = simulation.now();
-        simulation.model.station.check("station", now).unwrap();
+        simulation.check().unwrap();
     }
     simulation
 }
@@ -230,11 +229,7 @@ fn a_limit_delays_a_closed_loop_to_outstanding_by_limit() {
             116.0 / iops * 1_000.0,
             0.002,
         );
-        simulation
-            .model
-            .station
-            .check("disk", simulation.now())
-            .unwrap();
+        simulation.check().unwrap();
     }
 }
 

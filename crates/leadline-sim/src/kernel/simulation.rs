@@ -2,6 +2,7 @@
 
 use super::observe::Observer;
 use super::schedule::Schedule;
+use crate::error::SimError;
 use crate::time::Nanos;
 
 /// A simulated system. A run is a function of the model's parameters and seed: a model reads no clock, no environment
@@ -15,6 +16,14 @@ pub trait Model {
 
     /// One event happens at `now`, ns.
     fn handle(&mut self, now: Nanos, event: Self::Event, schedule: &mut Schedule<Self::Event>);
+
+    /// Whether what the model must conserve (jobs, time, bytes) is conserved at `now`, ns.
+    ///
+    /// # Errors
+    /// When it is not, which is a defect of the model.
+    fn check(&self, _now: Nanos) -> Result<(), SimError> {
+        Ok(())
+    }
 }
 
 /// One run of a model, with an observer of its events.
@@ -75,6 +84,14 @@ impl<M: Model, O: Observer<M::Event>> Simulation<M, O> {
     /// The model and the schedule, to put in events from outside between two parts of a run.
     pub fn parts(&mut self) -> (&mut M, &mut Schedule<M::Event>) {
         (&mut self.model, &mut self.schedule)
+    }
+
+    /// Whether the model conserves what it must; call at the end of every run.
+    ///
+    /// # Errors
+    /// When it does not, which is a defect of the model.
+    pub fn check(&self) -> Result<(), SimError> {
+        self.model.check(self.schedule.now)
     }
 
     /// Handles the events before `end`, ns, and sets the clock to `end`; returns how many. Ends earlier, with the clock

@@ -20,6 +20,7 @@ use super::discipline::Next;
 use super::service::Service;
 use super::station::Station;
 use super::token_bucket::IopsLimit;
+use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Batches, Durations};
 use crate::sources::Source;
@@ -114,6 +115,10 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
         while let Some(time) = self.source.first(schedule.now()) {
             schedule.at(time, QueueingEvent::Issue);
         }
+    }
+
+    fn check(&self, now: Nanos) -> Result<(), SimError> {
+        self.station.check("station", now)
     }
 
     #[inline]

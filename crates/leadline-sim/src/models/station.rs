@@ -13,7 +13,8 @@
 //! # Limits
 //! Measures waiting and residence times, numbers in the system and busy servers itself. The integral of the number
 //! in the system must equal the sum of the residence times, to the nanosecond, at every instant of every run: Little's
-//! law without its limit. [`Station::check`] says so or names the difference.
+//! law without its limit. [`Station::check`] says so or names the difference; a job that left with another's time of
+//! arrival is found when the system is next empty, at the latest.
 //!
 //! # Sources
 //! Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961); Little and Whitt, "Little's law" (2008) for
@@ -242,16 +243,21 @@ impl<J: Copy, V: Service<J>, D: Discipline<Waiting<J>>> Station<J, V, D> {
         let level = self.in_system.level();
         let still_inside = (u128::from(level) * u128::from(now)).wrapping_sub(self.inside_since);
         let residences = self.left_sum.wrapping_add(still_inside);
+        // Stamps cancel in the sum above; what is left of them must fit the jobs inside, and be nothing without any.
+        let earliest = u128::from(level) * u128::from(self.measured_from);
+        let latest = u128::from(level) * u128::from(now);
+        let stamps_fit = (earliest..=latest).contains(&self.inside_since);
         let held = self.discipline.len() + self.serving.len() - self.idle.len();
-        if area == residences && held as u64 == level {
+        if area == residences && held as u64 == level && stamps_fit {
             return Ok(());
         }
         Err(SimError::new(
             format!("{name} at {now} ns"),
             format!(
-                "{area} job-ns by counting, {residences} by residence times, {held} jobs held of {level}"
+                "{area} job-ns by counting, {residences} by residence times, {held} jobs held of {level}, arrivals inside sum to {}",
+                self.inside_since
             ),
-            "Little's law holds to the nanosecond and every job is held once",
+            "Little's law holds to the nanosecond, and every job is held once and leaves with the arrival it came with",
             "This is a defect of the model, not of the scenario: report it with the scenario and the seed.",
         ))
     }
