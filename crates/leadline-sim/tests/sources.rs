@@ -5,7 +5,9 @@
 use std::sync::Arc;
 
 use leadline_sim::random::{Constant, Distribution, Exponential, Streams};
-use leadline_sim::sources::{AnySource, Closed, OnOff, Pace, Paced, Renewal, Replay, Source};
+use leadline_sim::sources::{
+    AnySource, Closed, OnOff, Pace, Paced, Renewal, Replay, RequestMix, Source,
+};
 use leadline_sim::time::{MILLISECOND, Nanos, SECOND};
 
 /// All times an open source issues before `end`.
@@ -151,4 +153,33 @@ fn a_closed_source_keeps_its_number_outstanding_and_its_rate() {
         None,
         "the rate allows the next one at once"
     );
+}
+
+#[test]
+fn requests_have_the_shares_of_their_mix() {
+    let stream = || Streams::new(1).stream("vm", "mix");
+    let sizes = [(4_096, 70.0), (8_192, 0.0), (65_536, 30.0)];
+    let mut mix = RequestMix::new(&sizes, 0.8, 0.25, stream()).unwrap();
+    let requests: Vec<_> = (0..100_000).map(|_| mix.draw()).collect();
+    let share = |matches: &dyn Fn(&leadline_sim::sources::Request) -> bool| {
+        requests.iter().filter(|request| matches(request)).count() as f64 / 100_000.0
+    };
+    assert!((share(&|r| r.bytes == 65_536) - 0.3).abs() < 0.006);
+    assert!((share(&|r| r.bytes == 4_096) - 0.7).abs() < 0.006);
+    assert!((share(&|r| r.is_write) - 0.2).abs() < 0.006);
+    assert!((share(&|r| r.is_random) - 0.25).abs() < 0.006);
+    let mut reads = RequestMix::new(&sizes, 1.0, 0.0, stream()).unwrap();
+    assert!(
+        (0..10_000)
+            .map(|_| reads.draw())
+            .all(|r| !r.is_write && !r.is_random)
+    );
+    for senseless in [
+        &[][..],
+        &[(4_096, 0.0)],
+        &[(4_096, -1.0), (8_192, 2.0)],
+        &[(4_096, f64::NAN)],
+    ] {
+        assert!(RequestMix::new(senseless, 0.5, 0.5, stream()).is_none());
+    }
 }

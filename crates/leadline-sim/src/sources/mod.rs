@@ -11,12 +11,14 @@
 //! ```
 
 mod closed;
+mod mix;
 mod on_off;
 mod open;
 mod pace;
 mod replay;
 
 pub use closed::Closed;
+pub use mix::{Request, RequestMix};
 pub use on_off::OnOff;
 pub use open::{Paced, Renewal};
 pub use pace::Pace;
