@@ -102,8 +102,6 @@ fn check(steps: &[Step]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn leaves_in_the_order_of_a_sorted_list(steps in prop::collection::vec(step(), 1..1500)) {
         check(&steps);
