@@ -10,7 +10,10 @@ limit, and with 0 and a reason where such a device cannot be made.
 from __future__ import annotations
 
 import argparse
+import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benches.throttled import missing, throttled_disk
@@ -19,6 +22,7 @@ from leadline.app.diagnosing import diagnose
 from leadline.app.importing import import_paths
 from leadline.app.probing import Probed, plan, probe
 from leadline.core.benchmark import Target
+from leadline.core.cgroups import Groups, Limits, find
 from leadline.core.finding import Finding
 from leadline.core.profile import Profile
 
@@ -26,11 +30,39 @@ CAPS = (200, 400)
 OUTSTANDING = 116
 RULE = "vm-iops-limit-hit"
 WITHIN_PCT = 3.0
+READ_SHARE = 0.7  # of the pulses when no workload was observed
 
 
-def pulsed(cap: int, seconds: float, folder: Path) -> tuple[Probed, str]:
+@contextmanager
+def in_group(device: str, cap: int) -> Iterator[None]:
+    """Our own process and what it starts in a control group that lets 70 % of ``cap`` reads through.
+
+    Every request of the pulses is a read with probability 0.7; writes are never held, so reads set the pace.
+    """
+    number = Path(device).stat().st_rdev
+    limits = Limits(iops=round(cap * READ_SHARE))
+    where = find(limits)
+    if isinstance(where, str):
+        raise SystemExit(f"not measured: {where}")
+    groups = Groups(where, limits, f"{os.major(number)}:{os.minor(number)}")
+    group = groups.make(1)
+    before = {folder: folder.parent / "cgroup.procs" for folder in group.folders}
+    for folder in before:
+        (folder / "cgroup.procs").write_text(str(os.getpid()))
+    try:
+        yield
+    finally:
+        for home in before.values():
+            home.write_text(str(os.getpid()))
+        groups.remove()
+
+
+def pulsed(cap: int, seconds: float, folder: Path, *, blkio: bool = False) -> tuple[Probed, str]:
     """What the probe finds on a disk with that cap, and the disk's name; the recording is in ``folder``/probe."""
-    with throttled_disk(folder, cap, 64 << 20, as_device=True) as device:
+    with ExitStack() as stack:
+        device = stack.enter_context(throttled_disk(folder, 0 if blkio else cap, 64 << 20, as_device=True))
+        if blkio:
+            stack.enter_context(in_group(device, cap))
         made = plan(
             Target(device, destroy=device),
             folder / "probe",
@@ -68,11 +100,28 @@ def shown(cap: int, found: Probed, findings: list[Finding]) -> bool:
     return abs(off) <= WITHIN_PCT
 
 
+def shown_blkio(cap: int, found: Probed) -> bool:
+    """Print one cap of the kernel's controller; whether the probe finds it."""
+    hard, gentle, _ = found.pulses
+    print(f"cap {cap}/s by the blkio controller, {OUTSTANDING} outstanding")
+    print(
+        f"  as hard as possible  {hard.per_s:7.1f}/s  {hard.mean_ms:8.3g} ms  Little: {OUTSTANDING / cap * 1000:.0f} ms"
+    )
+    print(f"  at 70 % of the limit {gentle.per_s:7.1f}/s  {gentle.mean_ms:8.3g} ms  the disk's own latency")
+    print(f"  probe: {found.verdict.sentence if found.verdict is not None else 'no verdict'}")
+    off = 100.0 * (hard.per_s / cap - 1.0)
+    print(f"  found {hard.per_s:.1f}/s, {off:+.2f} % off, budget {WITHIN_PCT:g} %; iostat does not see such a wait")
+    return abs(off) <= WITHIN_PCT
+
+
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--caps", type=int, nargs="*", default=list(CAPS))
     parser.add_argument("--seconds", type=float, default=66.0, help="of each pulse")
     parser.add_argument("--duration", type=float, default=60.0, help="the rule's shortest time at the ceiling")
+    parser.add_argument(
+        "--blkio", action="store_true", help="the limit is the kernel's blkio controller, version 1 or 2"
+    )
     options = parser.parse_args(arguments)
     reason = missing(as_device=True)
     if reason is not None:
@@ -82,8 +131,11 @@ def main(arguments: list[str] | None = None) -> None:
     met = True
     for cap in options.caps:
         with tempfile.TemporaryDirectory(prefix="leadline-bench-") as name:
-            found, disk = pulsed(cap, options.seconds, Path(name))
-            met &= shown(cap, found, from_counters(Path(name), disk, options.duration))
+            found, disk = pulsed(cap, options.seconds, Path(name), blkio=options.blkio)
+            if options.blkio:
+                met &= shown_blkio(cap, found)
+            else:
+                met &= shown(cap, found, from_counters(Path(name), disk, options.duration))
     if not met:
         raise SystemExit(1)
 
