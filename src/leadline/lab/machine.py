@@ -1,0 +1,175 @@
+"""A running guest: QEMU as a process of this user that never outlives Leadline."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import signal
+import subprocess
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from leadline.core.errors import ToolError
+from leadline.core.processes import running
+from leadline.core.qmp import Qmp, connect
+from leadline.lab.accelerator import Accelerator, find_qemu
+from leadline.lab.channel import Channel
+from leadline.lab.hardware import Files, module_options, options
+from leadline.lab.image import first_file_system
+from leadline.lab.images import make_image, takes_direct_io
+from leadline.lab.kernel import Kernel
+from leadline.lab.specification import Disk, Guest
+
+BOOT_S = {"kvm": 30.0, "tcg": 120.0}  # Judgement: ten times what it takes on an idle machine
+APPEND = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on leadline.guest={}"
+# Judgement: what vSphere guests have, so that a stalled virtual disk gives latency, not errors. Source: VMware KB 1009465
+SCSI_TIMEOUT_S = 180
+# A disk's serial number is where its kind of driver shows it; that of SCSI is a page with a binary head.
+_SERIALS = (
+    "for d in /sys/block/*; do echo ${d##*/} "
+    "$(cat $d/serial $d/device/serial $d/device/vpd_pg80 2>/dev/null | base64 -w 0); done"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What all guests of a lab stand on."""
+
+    kernel: Kernel
+    accelerator: Accelerator
+    root: Path
+    networks: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A guest that answers."""
+
+    guest: Guest
+    files: Files
+    process: subprocess.Popen[bytes]
+    monitor: Qmp
+    channel: Channel
+    boot_s: float
+    notes: tuple[str, ...]
+
+    def device_of(self, disk: str) -> str:
+        """The guest's name of a disk: found by its serial number, whatever order the guest found it in."""
+        listed = self.channel.run(["sh", "-c", _SERIALS]).text
+        serials = {name: _printable(rest) for name, *rest in map(str.split, listed.splitlines())}
+        found = [name for name, serial in serials.items() if serial == disk]
+        if not found:
+            raise ToolError(
+                f"guest {self.guest.name}",
+                found=f"no disk {disk}",
+                expected="the disk of that name",
+                advice=f"Does the guest's kernel know the adapter? See {self.files.console}.",
+            )
+        return f"/dev/{found[0]}"
+
+
+def _printable(encoded: list[str]) -> str:
+    """The printable part of what a serial number's file holds."""
+    return "".join(chr(byte) for byte in base64.b64decode("".join(encoded)) if 32 < byte < 127)
+
+
+@contextlib.contextmanager
+def started(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Machine]:
+    """A guest from its boot to its end; its disks are removed with it.
+
+    Raises:
+        ToolError: QEMU fails, or the guest does not answer in time.
+    """
+    folder.mkdir(parents=True)
+    direct = takes_direct_io(folder)
+    notes = [] if direct else [f"{folder} cannot bypass the page cache: cache none is writeback here"]
+    images = {disk.name: make_image(disk, folder) for disk in guest.disks}
+    files = Files(folder, images, grounds.root)
+    initrd = folder / "initrd"
+    initrd.write_bytes(first_file_system(grounds.kernel, module_options(guest)))
+    words = [find_qemu(), *grounds.accelerator.options]
+    words += options(guest, files, direct=direct, networks=grounds.networks)
+    words += ["-kernel", str(grounds.kernel.image), "-initrd", str(initrd), "-append", APPEND.format(guest.name)]
+    if guest.host_cpus:
+        words = ["taskset", "-c", ",".join(map(str, guest.host_cpus)), *words]
+    began = time.monotonic()
+    output = folder / "qemu.log"
+    with contextlib.ExitStack() as stack:
+        stack.callback(_remove, [*folder.glob("*.raw"), *folder.glob("*.qcow2"), initrd])
+        process = stack.enter_context(running(words, output=output, folder=folder, stop_signal=signal.SIGTERM))
+        try:
+            monitor = connect(files.monitor)
+            stack.callback(monitor.close)
+            channel = Channel(files.channel, guest.name)
+            stack.callback(channel.close)
+            _wait_for_agent(channel, process, began + BOOT_S[grounds.accelerator.name])
+        except ToolError as error:
+            raise _did_not_start(guest, output, files.console, process) from error
+        machine = Machine(guest, files, process, monitor, channel, time.monotonic() - began, tuple(notes))
+        set_up(machine)
+        yield machine
+
+
+def _wait_for_agent(channel: Channel, process: subprocess.Popen[bytes], deadline: float) -> None:
+    while not channel.is_there(5.0):
+        if process.poll() is not None or time.monotonic() > deadline:
+            raise ToolError("guest", found="no answer", expected="an agent", advice="")
+
+
+def _did_not_start(guest: Guest, output: Path, console: Path, process: subprocess.Popen[bytes]) -> ToolError:
+    said = [path.read_text(errors="replace").strip() for path in (output, console) if path.exists()]
+    last = next((text.splitlines()[-1] for text in said if text), "nothing was printed")
+    ended = process.poll() is not None
+    return ToolError(
+        f"guest {guest.name}",
+        found=f"{'QEMU ended' if ended else 'it does not answer'}: {last}",
+        expected="a guest that boots",
+        advice=f"Its console: {console}",
+    )
+
+
+def _remove(paths: list[Path]) -> None:
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def set_up(machine: Machine) -> None:
+    """Give disks their queue depth, scheduler and file system, cards their address, and run what the file asks for.
+
+    Raises:
+        ToolError: a step fails.
+    """
+    for disk in machine.guest.disks:
+        for step in _disk_steps(disk, machine.device_of(disk.name)):
+            _must(machine, step)
+    for number, nic in enumerate(machine.guest.nics):
+        _must(machine, f"ip addr add {nic.address} dev eth{number} && ip link set eth{number} up")
+    for step in machine.guest.prepare:
+        _must(machine, step)
+
+
+def _disk_steps(disk: Disk, device: str) -> Iterator[str]:
+    queue = f"/sys/block/{Path(device).name}"
+    yield f"[ ! -e {queue}/device/timeout ] || echo {SCSI_TIMEOUT_S} > {queue}/device/timeout"
+    if disk.queue_depth is not None:
+        yield f"echo {disk.queue_depth} > {queue}/device/queue_depth"
+    if disk.scheduler is not None:
+        yield f"echo {disk.scheduler} > {queue}/queue/scheduler"
+    if disk.filesystem is not None:
+        yield f"mkfs.{disk.filesystem} {'-q -F' if disk.filesystem == 'ext4' else '-q -f'} {device}"
+        yield f"mkdir -p /mnt/{disk.name} && mount -t {disk.filesystem} {device} /mnt/{disk.name}"
+        yield f"chmod 1777 /mnt/{disk.name}"
+
+
+def _must(machine: Machine, step: str) -> None:
+    answer = machine.channel.run(["sh", "-c", step], timeout_s=300.0)
+    if answer.status:
+        said = (answer.err or answer.out).decode(errors="replace").strip().splitlines()
+        raise ToolError(
+            f"guest {machine.guest.name}: {step}",
+            found=said[-1] if said else f"exit status {answer.status}",
+            expected="exit status 0",
+            advice="Correct the lab file.",
+        )
