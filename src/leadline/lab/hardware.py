@@ -49,6 +49,11 @@ class Files:
         return self.folder / "channel"
 
     @property
+    def terminal(self) -> Path:
+        """The socket of the channel for a person."""
+        return self.folder / "terminal"
+
+    @property
     def monitor(self) -> Path:
         """The QMP socket that belongs to whoever runs the guest."""
         return self.folder / "monitor"
@@ -83,6 +88,8 @@ def options(guest: Guest, files: Files, *, direct: bool, networks: Mapping[str, 
     words += ["-chardev", f"file,id=console,path={files.console}", "-serial", "chardev:console"]
     words += ["-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={files.channel},server=on,wait=off"]
     words += ["-device", "virtserialport,chardev=agent,name=leadline", "-device", "virtio-rng-pci"]
+    words += ["-chardev", f"socket,id=person,path={files.terminal},server=on,wait=off"]
+    words += ["-device", "virtserialport,chardev=person,name=leadline-console"]
     for path in (files.monitor, files.counters):
         words += ["-qmp", f"unix:{path},server=on,wait=off"]
     root = {"driver": "raw", "node-name": ROOT, "read-only": True, "file": _file(files.root, "unsafe", direct=False)}

@@ -49,7 +49,7 @@ _GROUPS = "root:x:0:\npostgres:x:26:\nnogroup:x:65534:\n"
 _INIT = """#!/bin/busybox sh
 b=/bin/busybox
 $b mount -t proc proc /proc; $b mount -t sysfs sysfs /sys; $b mount -t devtmpfs dev /dev
-for word in $($b cat /proc/cmdline); do case $word in leadline.proof) echo leadline-guest-runs; $b poweroff -f;; esac; done
+case "$($b cat /proc/cmdline)" in *leadline.proof*) echo leadline-guest-runs; $b poweroff -f;; esac
 while read name options; do $b insmod /modules/$name.ko $options 2>/dev/null; done < /modules/order
 n=0; while [ ! -b /dev/vda ] && [ $n -lt 200 ]; do $b usleep 20000; n=$((n+1)); done
 $b mount -t ext4 -o ro /dev/vda /lower && $b mount -t tmpfs -o size=75% upper /upper
@@ -65,7 +65,9 @@ b=/usr/bin/busybox
 $b chmod 1777 /tmp; $b mkdir -p /dev/pts /dev/shm
 $b mount -t devpts devpts /dev/pts; $b mount -t tmpfs -o mode=1777 shm /dev/shm; $b mount -t tmpfs tmp /tmp
 $b mkdir -p /sys/fs/cgroup && $b mount -t cgroup2 cgroup /sys/fs/cgroup
-for word in $($b cat /proc/cmdline); do case $word in leadline.guest=*) $b hostname ${{word#leadline.guest=}};; esac; done
+for word in $($b cat /proc/cmdline); do
+    case $word in leadline.guest=*) $b hostname ${{word#leadline.guest=}};; esac
+done
 $b ip link set lo up
 {python} -m leadline.lab.guest.agent >/dev/console 2>&1
 $b poweroff -f

@@ -20,12 +20,14 @@ from leadline.lab.hardware import Files, module_options, options
 from leadline.lab.image import first_file_system
 from leadline.lab.images import make_image, takes_direct_io
 from leadline.lab.kernel import Kernel
+from leadline.lab.processes import PID, note_process
 from leadline.lab.specification import Disk, Guest
 
 BOOT_S = {"kvm": 30.0, "tcg": 120.0}  # Judgement: ten times what it takes on an idle machine
 APPEND = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on leadline.guest={}"
-# Judgement: what vSphere guests have, so that a stalled virtual disk gives latency, not errors. Source: VMware KB 1009465
+# So that a slow virtual disk gives latency, not errors: what VMware's tools set in guests. Source: VMware KB 1009465
 SCSI_TIMEOUT_S = 180
+OUTPUT = "qemu.log"
 # A disk's serial number is where its kind of driver shows it; that of SCSI is a page with a binary head.
 _SERIALS = (
     "for d in /sys/block/*; do echo ${d##*/} "
@@ -75,39 +77,65 @@ def _printable(encoded: list[str]) -> str:
     return "".join(chr(byte) for byte in base64.b64decode("".join(encoded)) if 32 < byte < 127)
 
 
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """A guest whose QEMU runs, and that is booting."""
+
+    guest: Guest
+    files: Files
+    process: subprocess.Popen[bytes]
+    began: float
+    boot_s_max: float
+    notes: tuple[str, ...]
+
+
 @contextlib.contextmanager
-def started(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Machine]:
-    """A guest from its boot to its end; its disks are removed with it.
+def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]:
+    """A guest from the start of its QEMU to its end; its disks are removed with it.
 
     Raises:
-        ToolError: QEMU fails, or the guest does not answer in time.
+        ToolError: QEMU is missing or there is no space.
     """
     folder.mkdir(parents=True)
     direct = takes_direct_io(folder)
     notes = [] if direct else [f"{folder} cannot bypass the page cache: cache none is writeback here"]
-    images = {disk.name: make_image(disk, folder) for disk in guest.disks}
-    files = Files(folder, images, grounds.root)
-    initrd = folder / "initrd"
-    initrd.write_bytes(first_file_system(grounds.kernel, module_options(guest)))
-    words = [find_qemu(), *grounds.accelerator.options]
-    words += options(guest, files, direct=direct, networks=grounds.networks)
-    words += ["-kernel", str(grounds.kernel.image), "-initrd", str(initrd), "-append", APPEND.format(guest.name)]
-    if guest.host_cpus:
-        words = ["taskset", "-c", ",".join(map(str, guest.host_cpus)), *words]
-    began = time.monotonic()
-    output = folder / "qemu.log"
     with contextlib.ExitStack() as stack:
-        stack.callback(_remove, [*folder.glob("*.raw"), *folder.glob("*.qcow2"), initrd])
+        stack.callback(_remove_disks, folder)
+        images = {disk.name: make_image(disk, folder) for disk in guest.disks}
+        files = Files(folder, images, grounds.root)
+        initrd = folder / "initrd"
+        initrd.write_bytes(first_file_system(grounds.kernel, module_options(guest)))
+        words = [find_qemu(), *grounds.accelerator.options]
+        words += options(guest, files, direct=direct, networks=grounds.networks)
+        words += ["-kernel", str(grounds.kernel.image), "-initrd", str(initrd), "-append", APPEND.format(guest.name)]
+        if guest.host_cpus:
+            words = ["taskset", "-c", ",".join(map(str, guest.host_cpus)), *words]
+        began = time.monotonic()
+        output = folder / OUTPUT
         process = stack.enter_context(running(words, output=output, folder=folder, stop_signal=signal.SIGTERM))
+        note_process(folder / PID, process.pid)
+        yield Launched(guest, files, process, began, BOOT_S[grounds.accelerator.name], tuple(notes))
+
+
+@contextlib.contextmanager
+def answering(booting: Launched) -> Iterator[Machine]:
+    """A launched guest from the moment it answers, set up as its file says.
+
+    Raises:
+        ToolError: it does not answer in time, or cannot be set up.
+    """
+    files, process = booting.files, booting.process
+    with contextlib.ExitStack() as stack:
         try:
             monitor = connect(files.monitor)
             stack.callback(monitor.close)
-            channel = Channel(files.channel, guest.name)
+            channel = Channel(files.channel, booting.guest.name)
             stack.callback(channel.close)
-            _wait_for_agent(channel, process, began + BOOT_S[grounds.accelerator.name])
+            _wait_for_agent(channel, process, booting.began + booting.boot_s_max)
         except ToolError as error:
-            raise _did_not_start(guest, output, files.console, process) from error
-        machine = Machine(guest, files, process, monitor, channel, time.monotonic() - began, tuple(notes))
+            raise _did_not_start(booting) from error
+        boot_s = time.monotonic() - booting.began
+        machine = Machine(booting.guest, files, process, monitor, channel, boot_s, booting.notes)
         set_up(machine)
         yield machine
 
@@ -118,20 +146,24 @@ def _wait_for_agent(channel: Channel, process: subprocess.Popen[bytes], deadline
             raise ToolError("guest", found="no answer", expected="an agent", advice="")
 
 
-def _did_not_start(guest: Guest, output: Path, console: Path, process: subprocess.Popen[bytes]) -> ToolError:
-    said = [path.read_text(errors="replace").strip() for path in (output, console) if path.exists()]
+def _did_not_start(booting: Launched) -> ToolError:
+    said = [path.read_text(errors="replace").strip() for path in _said(booting.files) if path.exists()]
     last = next((text.splitlines()[-1] for text in said if text), "nothing was printed")
-    ended = process.poll() is not None
+    ended = booting.process.poll() is not None
     return ToolError(
-        f"guest {guest.name}",
+        f"guest {booting.guest.name}",
         found=f"{'QEMU ended' if ended else 'it does not answer'}: {last}",
         expected="a guest that boots",
-        advice=f"Its console: {console}",
+        advice=f"Its console: {booting.files.console}",
     )
 
 
-def _remove(paths: list[Path]) -> None:
-    for path in paths:
+def _said(files: Files) -> tuple[Path, Path]:
+    return files.folder / OUTPUT, files.console
+
+
+def _remove_disks(folder: Path) -> None:
+    for path in (*folder.glob("*.raw"), *folder.glob("*.qcow2"), folder / "initrd", folder / PID):
         path.unlink(missing_ok=True)
 
 

@@ -112,7 +112,7 @@ class Load(BaseModel):
     """What a guest runs: a workload (a name, a file, or written out) on one of its disks.
 
     Attributes:
-        on: name of the disk; for a database its file system holds the cluster.
+        disk: name of the disk; for a database its file system holds the cluster.
         wal: name of the disk of streams of role wal, if another.
         start_after_s: how long after the others it starts.
     """
@@ -120,7 +120,7 @@ class Load(BaseModel):
     model_config = _STRICT
 
     workload: str | dict[str, Any]
-    on: Name
+    disk: Name
     wal: Name | None = None
     start_after_s: Seconds = 0.0
 
@@ -173,7 +173,7 @@ class Guest(BaseModel):
             if sum(disk.adapter == single for disk in self.disks) > 1:
                 message = f"adapter {single} holds one disk; give each disk an adapter of its own"
                 raise ValueError(message)
-        for wanted in () if self.load is None else (self.load.on, self.load.wal):
+        for wanted in () if self.load is None else (self.load.disk, self.load.wal):
             if wanted is not None and wanted not in disks:
                 raise _unknown("load: disk", wanted, disks)
         if self.vcpus % self.numa_nodes:

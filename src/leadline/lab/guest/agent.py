@@ -9,6 +9,10 @@ Every message is a JSON object on a line. From the host: ``{"id", "op", …}``; 
 ``put``       ``path``, ``data``, ``mode``: writes a file.
 ``get``       ``path``: a folder or file as a tar stream.
 ``time``      the guest's clock, as ``{"id", "time"}``.
+``shell``     a login shell on a terminal of its own, ``rows`` and ``columns``; ``input`` with that ``shell``
+              types into it.
+
+There are two ports: one for whoever runs the guest, one for a person who looks into it.
 """
 
 from __future__ import annotations
@@ -16,13 +20,17 @@ from __future__ import annotations
 import array
 import base64
 import contextlib
+import fcntl
 import io
 import json
 import os
+import pty
 import socket
+import struct
 import subprocess
 import sys
 import tarfile
+import termios
 import threading
 import time
 from collections.abc import Callable
@@ -30,7 +38,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
-PORT = "leadline"
+PORTS = ("leadline", "leadline-console")
 PIECE_BYTES = 48 * 1024
 # By name: an agent is no part of what it starts.
 COMMAND = "leadline.faces.cli.main"
@@ -39,20 +47,20 @@ _PORTS = Path("/sys/class/virtio-ports")
 
 Message = dict[str, Any]
 
+_one_leadline = threading.Lock()
+
 
 def main() -> None:
     """Serve until the port is closed, which is when the guest ends."""
     loaded = _start_preloaded()
-    with open(_port(), "r+b", buffering=0) as port:  # noqa: PTH123 - a character device, unbuffered
-        Agent(port, loaded).serve()
-
-
-def _port() -> str:
-    for entry in _PORTS.iterdir():
-        if (entry / "name").read_text().strip() == PORT:
-            return f"/dev/{entry.name}"
-    message = f"no virtio-serial port is named {PORT}"
-    raise OSError(message)
+    names = {(entry / "name").read_text().strip(): entry.name for entry in _PORTS.iterdir()}
+    threads = []
+    for name in PORTS:
+        port = open(f"/dev/{names[name]}", "r+b", buffering=0)  # noqa: PTH123 - a device, held to the end
+        threads.append(threading.Thread(target=Agent(port, loaded).serve))
+        threads[-1].start()
+    for thread in threads:
+        thread.join()
 
 
 class Agent:
@@ -62,7 +70,7 @@ class Agent:
         self._port = port
         self._loaded = loaded
         self._writing = threading.Lock()
-        self._one_leadline = threading.Lock()
+        self._terminals: dict[int, int] = {}
 
     def serve(self) -> None:
         """Answer until the host is gone."""
@@ -83,6 +91,8 @@ class Agent:
             "put": self._put,
             "get": self._get,
             "time": self._time,
+            "shell": self._shell,
+            "input": self._input,
         }
         try:
             status = does[message["op"]](message)
@@ -117,7 +127,7 @@ class Agent:
             def writable(self) -> bool:
                 return True
 
-            def write(out, data: Any) -> int:  # noqa: ANN401, N805 - the buffer protocol; self is the agent
+            def write(out, data: Any) -> int:  # noqa: ANN401 - the buffer protocol; self is the agent
                 self._send(message, out=bytes(data))
                 return len(data)
 
@@ -143,6 +153,27 @@ class Agent:
             self._forward(message, process.stdout, process.stderr)
             return process.wait()
 
+    def _shell(self, message: Message) -> int:
+        child, terminal = pty.fork()
+        if child == 0:
+            os.environ["TERM"] = message.get("terminal", "linux")
+            os.execvp("sh", ["sh", "-l"])
+        size = struct.pack("4H", message.get("rows", 24), message.get("columns", 80), 0, 0)
+        fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
+        self._terminals[message["id"]] = terminal
+        with contextlib.suppress(OSError):  # a terminal whose shell ended gives an error, not an end
+            while data := os.read(terminal, PIECE_BYTES):
+                self._send(message, out=data)
+        del self._terminals[message["id"]]
+        os.close(terminal)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+    def _input(self, message: Message) -> int:
+        terminal = self._terminals.get(message["shell"])
+        if terminal is not None:
+            os.write(terminal, base64.b64decode(message["data"]))
+        return 0
+
     def _forward(self, message: Message, out: IO[bytes] | None, err: IO[bytes] | None) -> None:
         threads = [
             threading.Thread(target=self._copy, args=(message, name, stream), daemon=True)
@@ -159,7 +190,7 @@ class Agent:
             self._send(message, **{name: data})
 
     def _leadline(self, message: Message) -> int:
-        with self._one_leadline:
+        with _one_leadline:
             out, out_end = os.pipe()
             err, err_end = os.pipe()
             asked = json.dumps({key: message.get(key) for key in ("argv", "env", "cwd")}).encode()
