@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 # Packages, and the program each is there for.
 PACKAGES="sysstat:sadf procps:vmstat fio:fio ioping:ioping postgresql:postgres postgresql-contrib:pgbench \
-sysbench:sysbench iperf3:iperf3 chromium:chromium debootstrap:debootstrap \
+sysbench:sysbench iperf3:iperf3 sockperf:sockperf iputils-ping:ping iproute2:ip chromium:chromium debootstrap:debootstrap \
 qemu-system-common:qemu-storage-daemon libnbd-bin:nbdinfo"
 
 say() { printf 'setup: %s\n' "$*" >&2; }

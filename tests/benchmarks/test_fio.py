@@ -64,6 +64,26 @@ def test_rates_are_per_job_and_bursts_pause(tmp_path: Path) -> None:
     assert (compressed["buffer_compress_percentage"], compressed["dedupe_percentage"]) == ("50", "20")
 
 
+def test_shares_of_sizes_are_whole_percents_and_none_is_dropped(tmp_path: Path) -> None:
+    found = job("[{name: a, block: {512: 0.4, 4k: 33.3, 8k: 66.3}}, {name: b, block: {4k: 99.8, 8k: 0.2}}]", tmp_path)
+    assert (found["a"]["bssplit"], found["b"]["bssplit"]) == ("512/1:4096/33:8192/66", "4096/99:8192/1")
+    sizes = ", ".join(f"{4 * number}k: 6.25" for number in range(1, 17))
+    mix = job(f"[{{block: {{{sizes}}}}}]", tmp_path)["io"]["bssplit"]
+    shares = [int(part.partition("/")[2]) for part in mix.split(":")]
+    assert (len(shares), sum(shares), min(shares)) == (16, 100, 6)
+
+
+@pytest.mark.real
+def test_a_rate_at_even_distances_holds_for_a_mix_of_sizes(tmp_path: Path) -> None:
+    """Fio keeps such a rate in bytes of the smallest size: asked for 100/s it would do 40/s of this mix."""
+    made = fio.plan(workload("[{block: {4k: 50, 16k: 50}, rate_iops: 100, arrivals: even}]"), Target(str(tmp_path)))
+    fio.prepare(made, tmp_path, lambda _: None)
+    found = fio.measure(made, Step("round-1", 3.0, 1), tmp_path, lambda _: True)
+    last = json_documents(found.files[0].read_text(), "x").documents[-1].value
+    assert last["jobs"][0]["read"]["total_ios"] == pytest.approx(300, rel=0.25)
+    fio.clean(made)
+
+
 def test_data_is_not_overwritten_unless_the_very_same_target_is_named(tmp_path: Path) -> None:
     held, other = tmp_path / "held.dat", tmp_path / "other.dat"
     for path in (held, other):

@@ -103,6 +103,10 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     write_vscsi(folder / "db01.vscsi", count=300, mean_gap_us=3000)
     (folder / "traces").mkdir()
     write_vscsi(folder / "traces" / "db02.vscsi", count=300)
+    (folder / "job.fio").write_text("[global]\nrw=randread\nbs=8k\nsize=64m\nruntime=60\n[data]\niodepth=4\n")
+    (folder / "runs.vdbench").write_text(
+        "sd=sd1,lun=/dev/sdx\nwd=wd1,sd=sd1,rdpct=70\nrd=rd1,wd=wd1,iorate=max\nrd=rd2,wd=wd1,iorate=500\n"
+    )
     (folder / "examples").symlink_to(ROOT / "examples")
     return folder
 

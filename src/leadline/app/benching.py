@@ -92,7 +92,7 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         started=began.isoformat(timespec="seconds"),
         seed=secrets.randbelow(2**31) if seed is None else seed,
         workload=made.workload.plain(),
-        host=host_facts(),
+        host={**host_facts(), **made.facts},
         notes=made.notes,
     )
     folder = store.files_of(own.id)

@@ -89,7 +89,10 @@ def compare_runs(before: Run, after: Run) -> RunComparison:
     """What changed between two runs, per metric; what the runs did not have in common is named."""
     sides = [[[tick.per_s for tick in part.ticks] for part in run.rounds] for run in (before, after)]
     change, low, high = difference_interval(sides[0], sides[1], before.seed)
-    metrics = [MetricChange("operations", "per_s", before.per_s().mean, after.per_s().mean, change, low, high, False)]
+    name, unit, rates = "operations", "per_s", (before.per_s(), after.per_s())
+    if before.is_network and after.is_network:
+        name, unit, rates = "throughput", "mbit_per_s", (before.mbit_per_s(), after.mbit_per_s())
+    metrics = [MetricChange(name, unit, rates[0].mean, rates[1].mean, change, low, high, False)]
     later = {part.name: part for part in after.pooled()}
     for old in before.pooled():
         new = later.get(old.name)
@@ -130,7 +133,7 @@ def _error(histogram: Histogram, share: float) -> float:
 def _unlike(before: Run, after: Run) -> list[str]:
     """Conditions that differ, because of which the runs may not be comparable."""
     found = []
-    keys = sorted({*before.workload, *after.workload} - {"name", "about", "source", "timing", "steady"})
+    keys = sorted({*before.workload, *after.workload} - {"name", "about", "source", "notes", "timing", "steady"})
     found += [f"workload: {key} differs" for key in keys if before.workload.get(key) != after.workload.get(key)]
     for key in sorted({*before.host, *after.host}):
         if before.host.get(key) != after.host.get(key):

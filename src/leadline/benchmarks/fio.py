@@ -234,11 +234,12 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     if len(stream.block) == 1:
         options["bs"] = next(iter(stream.block))
     else:
-        options["bssplit"] = ":".join(f"{size}/{share:.0f}" for size, share in stream.block.items())
+        options["bssplit"] = ":".join(f"{size}/{share}" for size, share in _whole_percents(stream.block).items())
     if stream.rate_iops is not None:
-        each = [
-            max(round(rate / jobs), 1) if rate > 0 else 0 for rate in (stream.rate_iops.read, stream.rate_iops.write)
-        ]
+        # fio keeps a rate in bytes of the smallest size; but for Poisson arrivals it waits for the bytes really done.
+        size = stream.mean_block_bytes / min(stream.block) if stream.arrivals == "even" else 1.0
+        rates = (stream.rate_iops.read, stream.rate_iops.write)
+        each = [max(round(rate / jobs * size), 1) if rate > 0 else 0 for rate in rates]
         options |= {"rate_iops": ",".join(map(str, each)), "rate_process": _ARRIVALS[stream.arrivals]}
     if stream.burst is not None:
         options |= {"thinktime": f"{stream.burst.off_s}s", "thinktime_iotime": f"{stream.burst.on_s}s"}
@@ -247,6 +248,19 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     if stream.sync_every:
         options["fdatasync"] = stream.sync_every
     return options
+
+
+def _whole_percents(shares: dict[int, float]) -> dict[int, int]:
+    """Shares as the whole percents fio takes, 100 in all; what was more than nothing is at least 1."""
+    total = sum(shares.values())
+    exact = {size: share * 100.0 / total for size, share in shares.items()}
+    whole = {size: max(int(share), 1) for size, share in exact.items()}
+    by_remainder = sorted(exact, key=lambda size: whole[size] - exact[size])
+    for index in range(max(100 - sum(whole.values()), 0)):
+        whole[by_remainder[index % len(by_remainder)]] += 1
+    while sum(whole.values()) > 100 and max(whole.values()) > 1:
+        whole[max(whole, key=lambda size: whole[size] - exact[size] if whole[size] > 1 else -101.0)] -= 1
+    return whole
 
 
 def _engine(plan: Plan, place: Place) -> str:

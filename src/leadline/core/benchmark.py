@@ -63,6 +63,7 @@ class Place:
 class Plan:
     """What a run will do, before anything is touched; ``places`` by the name of the stream that works there.
 
+    ``facts`` are conditions of the target, kept with the run: runs whose facts differ are not alike.
     ``secret`` is the password of the target: it is nowhere else, and is neither shown nor stored.
     """
 
@@ -72,6 +73,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     engine: str = ""
     read_only: bool = False
+    facts: dict[str, str] = field(default_factory=dict)
     secret: str = field(default="", repr=False, compare=False)
 
     @property

@@ -70,6 +70,16 @@ class Run:
         """Operations per second of all jobs together, by seconds, with a bootstrap interval."""
         return mean_interval([[tick.per_s for tick in part.ticks] for part in self.rounds], self.seed)
 
+    @property
+    def is_network(self) -> bool:
+        """Whether a network was loaded: its rate is told in bits, not in operations."""
+        return "network" in self.workload
+
+    def mbit_per_s(self) -> Interval:
+        """10^6 bits per second of all jobs together, by seconds, with a bootstrap interval."""
+        seconds = [[tick.bytes_per_s * 8.0 / 1e6 for tick in part.ticks] for part in self.rounds]
+        return mean_interval(seconds, self.seed)
+
     def pooled(self) -> list[Pooled]:
         """Every job's operations over all rounds."""
         found: dict[tuple[str, str], list[Operation]] = {}

@@ -172,14 +172,20 @@ class Database(BaseModel):
 
 
 class Network(BaseModel):
-    """A network load: bandwidth by iperf3, latency by sockperf."""
+    """A network load: throughput by iperf3; latency by sockperf, without that load and under it.
+
+    ``message_bytes`` and ``messages_per_s`` are sockperf's, the others iperf3's; ``rate_mbit_per_s`` is of all streams
+    together. ``rdma``: measure RDMA as well where both ends have it.
+    """
 
     model_config = _STRICT
 
     streams: Annotated[int, Field(ge=1, le=128)] = 1
-    both_ways: bool = False
-    message_bytes: Size = 64
-    rate_mbit_per_s: Annotated[float, Field(gt=0)] | None = None
+    direction: Literal["there", "back", "both"] = "there"
+    rate_mbit_per_s: Annotated[float, Field(gt=0, le=1e7)] | None = None
+    message_bytes: Annotated[Size, Field(ge=14, le=65_507)] = 64
+    messages_per_s: Annotated[int, Field(ge=10, le=100_000)] = 1000
+    rdma: bool = True
 
 
 class Steadiness(BaseModel):
@@ -216,6 +222,7 @@ class Workload(BaseModel):
     name: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,60}$")]
     about: str = ""
     source: str = ""
+    notes: tuple[str, ...] = ()  # what the file it was translated from asks for and this does not give; kept with runs
     io: tuple[Stream, ...] = ()
     io_settings: IoSettings = IoSettings()
     database: Database | None = None
@@ -263,7 +270,7 @@ def profiles() -> list[str]:
 
 
 def find_workload(name: str) -> Workload:
-    """A shipped workload by name, or the one in a file.
+    """A shipped workload by name, or the one in a YAML file; `app.workloads.workload_of` takes job files too.
 
     Raises:
         UsageError: neither a shipped workload nor a file has that name.

@@ -32,16 +32,20 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
         wrapped(out, f"warm-up: {run.warm_up.sentence()}", style="" if run.warm_up.steady else "yellow")
     seconds = np.array([tick.per_s for part in run.rounds for tick in part.ticks])
     if len(seconds):
-        interval = run.per_s()
+        interval, unit = (run.mbit_per_s(), "Mbit/s") if run.is_network else (run.per_s(), "operations/s")
         between = "too few samples for an interval"
         if not interval.too_few:
             between = f"95 % between {interval.low:,.0f} and {interval.high:,.0f}"
-        wrapped(out, f"{interval.mean:,.0f} operations/s ({between}; spread over seconds {interval.cv_pct:.1f} %)")
+        wrapped(out, f"{interval.mean:,.0f} {unit} ({between}; spread over seconds {interval.cv_pct:.1f} %)")
         out.print(f"per second  {sparkline(seconds, 60)}", markup=False)
-    table = plain_table("ms", "per s", "MiB/s", "mean", *PERCENTILES, right=("per s", "MiB/s", "mean", *PERCENTILES))
-    for part in run.pooled():
-        table.add_row(*_row(part))
-    out.print(table)
+    if run.is_network:
+        _show_network(run)
+    else:
+        columns = ("per s", "MiB/s", "mean", *PERCENTILES)
+        table = plain_table("ms", *columns, right=columns)
+        for part in run.pooled():
+            table.add_row(*_row(part))
+        out.print(table)
     if any(len(part.percentiles_ms) < len(PERCENTILES) for part in run.pooled() if part.histogram is not None):
         wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
     for note in run.notes:
@@ -49,6 +53,24 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
     shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
     for finding in shown[:FINDINGS_SHOWN]:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ", style="yellow")
+
+
+def _show_network(run: Run) -> None:
+    """Latency idle and under load side by side; what else was counted, a line each."""
+    out = console()
+    columns = ("per s", "mean", *PERCENTILES)
+    table = plain_table("ms", *columns, right=columns)
+    parts = run.pooled()
+    for part in parts:
+        if part.mean_ms == part.mean_ms:
+            name, rate, _, *latency = _row(part)
+            table.add_row(name, rate, *latency)
+    out.print(table)
+    for part in parts:
+        if part.histogram is None and part.bytes_per_s == part.bytes_per_s:
+            wrapped(out, f"{part.bytes_per_s * 8.0 / 1e6:,.0f} Mbit/s", f"{part.name}  ")
+        elif part.histogram is None and part.count == part.count:
+            wrapped(out, f"{part.count:,.0f}", f"{part.name}  ")
 
 
 def _row(part: Pooled) -> list[str]:

@@ -11,11 +11,13 @@ Sample:
          "intervals": [], "end": {}, "error": "unable to connect to server: Connection refused"}
 
 Lost:
-    CPU shares of the two ends, sizes of socket buffers. Intervals iperf3 marks as omitted (``-O``, TCP slow start).
+    User and system shares of the CPU, sizes of socket buffers. Intervals iperf3 marks as omitted (``-O``, TCP slow
+    start).
 
 Units:
     Bits per second become 10^6 bits per second; round-trip times are microseconds, jitter is milliseconds. Round-trip
-    times and windows of 0 are those of an end that does not send: "not measured".
+    times and windows of 0 are those of an end that does not send: "not measured". ``cpu_pct`` and ``remote_cpu_pct`` of
+    a result are iperf3's own use at the two ends, in percent of one processor.
 
 Sources:
     iperf3 manual page; ``iperf_api.c`` ``iperf_print_intermediate`` and ``iperf_print_results``.
@@ -283,6 +285,8 @@ def _result(document: Document, job: Entity, start_ns: int | None, name: str) ->
         "reverse": bool(test.get("reverse")),
         "bidirectional": bool(test.get("bidir")),
         "target_mbit_per_s": _number(test, "target_bitrate") / BITS_PER_MBIT,
+        "cpu_pct": _number(_object(end, "cpu_utilization_percent"), "host_total"),
+        "remote_cpu_pct": _number(_object(end, "cpu_utilization_percent"), "remote_total"),
     }
     ran = _number(_object(end, "sum_sent") or _object(end, "sum"), "seconds")
     return Result(

@@ -22,7 +22,7 @@ FAILED = 4
 
 
 def command(
-    workload: Annotated[str, typer.Argument(help="A shipped workload, or a file.")],
+    workload: Annotated[str, typer.Argument(help="A shipped workload, a file, or a fio or vdbench job file.")],
     *,
     hosts: Annotated[Path, typer.Option("--hosts", help="File: a line HOST[,PORT] [FOLDER] per machine.")],
     folder: Annotated[str, typer.Option("--in", help="Folder on each machine to make files in.")] = "/tmp",
@@ -42,10 +42,11 @@ def command(
     import tempfile
 
     from leadline.app.hosts import load_hosts, read_hosts, require_fio, shortened
+    from leadline.app.workloads import notes_in_short, workload_of
     from leadline.core.errors import UsageError
-    from leadline.core.workload import find_workload, size_of
+    from leadline.core.workload import size_of
 
-    wanted = find_workload(workload)
+    wanted = workload_of(workload)
     if wanted.kind != "io":
         raise UsageError(
             f"workload {wanted.name}", found=f"kind {wanted.kind}", expected="io", advice="fio's servers do I/O only."
@@ -63,6 +64,8 @@ def command(
         )
         for machine in machines:
             typer.echo(f"  {machine.address}  {machine.path}", err=True)
+        for note in notes_in_short(wanted):
+            typer.echo(f"  note: {note}", err=True)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(

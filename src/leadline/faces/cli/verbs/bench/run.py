@@ -19,16 +19,20 @@ Examples:
   leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
+
+  LEADLINE_HOME=runs leadline bench run network --on db2
 """
 
 
 def command(
-    workload: Annotated[str, typer.Argument(help="A shipped workload, or a file.")],
+    workload: Annotated[str, typer.Argument(help="A shipped workload, a file, or a fio or vdbench job file.")],
     *,
     on: Annotated[
         str,
         typer.Option(
-            "--on", help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN."
+            "--on",
+            help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN; "
+            "for a network `new` or HOST.",
         ),
     ],
     wal: Annotated[
@@ -55,15 +59,15 @@ def command(
     see `leadline runs`.
     """
     from leadline.app.benching import diagnosis_of, plan, run
+    from leadline.app.workloads import workload_of
     from leadline.core.benchmark import Target
     from leadline.core.errors import UsageError
-    from leadline.core.workload import find_workload
     from leadline.faces.cli.output import print_json
     from leadline.faces.cli.running import talking
     from leadline.faces.runs import show_run
     from leadline.stores.runs import RunStore, document
 
-    wanted = _changed(find_workload(workload), size, seconds, rounds, warm_up)
+    wanted = _changed(workload_of(workload), size, seconds, rounds, warm_up)
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
     if not quiet:
         _show_plan(made)
@@ -111,16 +115,22 @@ def _changed(
 
 def _show_plan(made: Plan) -> None:
     from leadline.app.benching import expected_s
+    from leadline.app.workloads import notes_in_short
 
     typer.echo(f"Plan: {made.workload.name} on {made.target.name}", err=True)
     for name, place in made.places.items():
+        if made.workload.kind == "network":
+            server = "start and end a server" if place.made else "the server"
+            typer.echo(f"  {name}: {server} at {place.path}", err=True)
+            continue
         what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
         typer.echo(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)", err=True)
-    for note in made.notes:
+    for note in (*made.notes, *notes_in_short(made.workload)):
         typer.echo(f"  note: {note}", err=True)
     timing = made.workload.timing
+    filling = f"filling {made.written_bytes / 2**30:.2f} GiB, then " if made.workload.kind != "network" else ""
     typer.echo(
-        f"  time: filling {made.written_bytes / 2**30:.2f} GiB, then at most {expected_s(made.workload):.0f} s "
+        f"  time: {filling}at most {expected_s(made.workload):.0f} s "
         f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)",
         err=True,
     )

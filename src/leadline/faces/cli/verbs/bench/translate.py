@@ -1,0 +1,72 @@
+"""`leadline bench translate`: another tool's job file as a workload, and a workload as a fio job file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import typer
+
+from leadline.faces.cli.options import Json
+
+EPILOG = """\
+Examples:
+
+  leadline bench translate job.fio
+
+  leadline bench translate job.fio --json
+
+  leadline bench translate 'runs.vdbench#rd2'
+
+  leadline bench translate hci-8k-50-50 --to fio --on /mnt/scratch
+"""
+
+
+def command(
+    workload: Annotated[
+        str, typer.Argument(help="fio job file, vdbench parameter file, FILE#NAME for one of its runs, or a workload.")
+    ],
+    *,
+    to: Annotated[Literal["workload", "fio"], typer.Option("--to", help="What to make of it.")] = "workload",
+    on: Annotated[
+        str, typer.Option("--on", help="With --to fio: folder or device on the other machine.", show_default=False)
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Print what a job file is as a workload, and what of it could not be kept.
+
+    What is left out or approximated stands as comments: line, option, what holds instead. Nothing is run. Every verb
+    that takes a workload takes such files themselves.
+    """
+    from leadline.app.workloads import fio_job_text, translation_of, translation_text
+    from leadline.core.errors import UsageError
+    from leadline.faces.cli.output import print_json
+
+    if on and to != "fio":
+        raise UsageError(
+            "bench translate",
+            found="--on without --to fio",
+            expected="both or none",
+            advice="A workload has no target.",
+        )
+    made = translation_of(workload)
+    text = fio_job_text(made.workload, on) if to == "fio" else translation_text(made)
+    if not json:
+        typer.echo(text, nl=not text.endswith("\n"))
+        return
+    print_json(
+        "leadline.translation/1",
+        source=made.source,
+        choices=list(made.choices),
+        workload=made.workload.plain(),
+        text=text,
+        notes=[
+            {
+                "file": note.file,
+                "line": note.line,
+                "option": note.option,
+                "fate": note.fate.name.lower(),
+                "text": note.text,
+            }
+            for note in made.notes
+        ],
+    )

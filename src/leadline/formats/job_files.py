@@ -1,0 +1,49 @@
+"""Job files of other tools: which tool's a file is, by what is in it, and what it becomes as a workload."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from leadline.formats.fio_workloads import translate_fio
+from leadline.formats.translation import Translation, read_text
+from leadline.formats.vdbench_parameters import meaningful
+from leadline.formats.vdbench_workloads import translate_vdbench
+
+WHAT = "a workload file, a fio job file or a vdbench parameter file"
+_FIO_COMMENTS = (";", "#")
+_SECTION = re.compile(r"\[[^\]\n]*\]\s*([;#].*)?")
+_DEFINITION = re.compile(r"(hd|sd|wd|rd|fsd|fwd)=|[a-z_]{3,}=\S", re.IGNORECASE)
+
+
+def kind_of(path: Path) -> str | None:
+    """``fio`` or ``vdbench``, by the first line that is no comment; None for what is neither.
+
+    Raises:
+        InputError: the file cannot be read.
+    """
+    text = read_text(path, WHAT)
+    for line in text.split("\n"):
+        own = line.strip()
+        if own and not own.startswith(_FIO_COMMENTS):
+            if _SECTION.fullmatch(own):
+                return "fio"
+            break
+    first = next((own for _, own in meaningful(text)), "")
+    return "vdbench" if _DEFINITION.match(first) else None
+
+
+def translate(path: Path, pick: str = "") -> Translation | None:
+    """The workload a job file describes and what became of its lines; None when it is no other tool's job file.
+
+    Args:
+        path: the file.
+        pick: the run (vdbench) or the job of a phase (fio) that is wanted; the first when empty.
+
+    Raises:
+        InputError: it cannot be read as what it looks like, or nothing of it is a load on a disk.
+    """
+    kind = kind_of(path)
+    if kind is None:
+        return None
+    return translate_fio(path, pick) if kind == "fio" else translate_vdbench(path, pick)
