@@ -29,13 +29,22 @@ def missing(*, as_device: bool = False) -> str | None:
 
 
 @contextmanager
-def throttled_disk(folder: Path, iops: int, size_bytes: int, *, as_device: bool = False) -> Iterator[str]:
-    """A disk of so many operations per second: its NBD address, or the path of its block device."""
+def throttled_disk(
+    folder: Path, iops: int, size_bytes: int, *, as_device: bool = False, latency_ms: float = 0.0
+) -> Iterator[str]:
+    """A disk of so many operations per second: its NBD address, or the path of its block device.
+
+    With ``latency_ms`` every request takes that long, however many are under way, and nothing is kept (null-co).
+    """
     image, socket = folder / "disk.raw", folder / "nbd.sock"
     with image.open("wb") as stream:
         stream.truncate(size_bytes)
     words = ["qemu-storage-daemon", "--object", f"throttle-group,id=cap,limits.iops-total={iops}"]
-    words += ["--blockdev", f"driver=file,node-name=f,filename={image}", "--blockdev", "driver=raw,node-name=r,file=f"]
+    if latency_ms:
+        words += ["--blockdev", f"driver=null-co,node-name=f,size={size_bytes},latency-ns={round(latency_ms * 1e6)}"]
+    else:
+        words += ["--blockdev", f"driver=file,node-name=f,filename={image}"]
+    words += ["--blockdev", "driver=raw,node-name=r,file=f"]
     words += ["--blockdev", "driver=throttle,node-name=t,throttle-group=cap,file=r"]
     words += ["--nbd-server", f"addr.type=unix,addr.path={socket}"]
     words += ["--export", "type=nbd,id=e,node-name=t,name=disk,writable=on"]

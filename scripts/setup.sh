@@ -6,8 +6,9 @@ cd "$(dirname "$0")/.."
 
 # Packages, and the program each is there for.
 PACKAGES="sysstat:sadf procps:vmstat fio:fio ioping:ioping postgresql:postgres postgresql-contrib:pgbench \
-sysbench:sysbench iperf3:iperf3 sockperf:sockperf iputils-ping:ping iproute2:ip chromium:chromium debootstrap:debootstrap \
-qemu-system-common:qemu-storage-daemon libnbd-bin:nbdinfo"
+sysbench:sysbench mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 sockperf:sockperf \
+iputils-ping:ping iproute2:ip chromium:chromium debootstrap:debootstrap qemu-system-common:qemu-storage-daemon \
+libnbd-bin:nbdinfo"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 4; }
@@ -55,8 +56,33 @@ install_vcsim() {
         say "could not build it; the tests of the vCenter collector will be skipped"
 }
 
+# An SSH server for the tests of machines reached over SSH: unpacked beside us, never installed or started here.
+unpack_sshd() {
+    if [ -x .tools/sshd/usr/sbin/sshd ] || ! command -v dpkg >/dev/null 2>&1; then return 0; fi
+    say "unpacking an SSH server for the tests"
+    local here
+    here=$(mktemp -d)
+    # shellcheck disable=SC2015
+    (cd "$here" && apt-get download -qq openssh-server libwrap0 >/dev/null 2>&1) &&
+        for package in "$here"/*.deb; do dpkg -x "$package" .tools/sshd; done ||
+        say "could not fetch it; the tests over SSH will be skipped"
+    rm -rf "$here"
+}
+
+# The same simulator with a template, addresses of workers and failures on request, for the tests of `bench fleet`.
+install_vcsim_fleet() {
+    local built=.tools/bin/vcsim-fleet
+    if ! command -v go >/dev/null 2>&1 || { [ -x $built ] && [ $built -nt tests/vcsim/main.go ]; }; then return 0; fi
+    say "building the simulator of the fleet's tests"
+    mkdir -p .tools/bin
+    (cd tests/vcsim && go build -o "../../$built" . 2>/dev/null) ||
+        say "could not build it; the tests of leadline bench fleet will be skipped"
+}
+
 install_packages
 install_vcsim
+unpack_sshd
+install_vcsim_fleet
 UV=$(find_uv)
 export UV_PYTHON_DOWNLOADS=never
 [ -x .venv/bin/python ] || "$UV" venv -q --python "$(command -v python3)" .venv

@@ -17,6 +17,7 @@ RUNS = {
     "bench_trace": ["--records", "20000", "--repeat", "1"],
     "bench_measure": ["--pairs", "1", "--seconds", "1.5", "--samples", "20000"],
     "bench_limit": ["--caps"],
+    "bench_hosts": ["--hosts", "3", "--seconds", "3"],
     "bench_audit": ["--workbook-vms", "50", "--vcenter-vms", "8", "--repeat", "1"],
 }
 

@@ -21,6 +21,7 @@ from leadline.core.settings import TYPES
 from leadline.core.tools import TOOLS
 from leadline.core.units import UNITS, factor
 from leadline.core.vocabulary import EntityKind
+from leadline.core.workload import KINDS as WORKLOAD_KINDS
 from leadline.generators.fault import Fault
 
 IMPORTERS = load_units("importer")
@@ -63,7 +64,7 @@ def test_driver_keeps_the_contract(name: str) -> None:
     module = BENCHMARKS[name]
     assert [h for h in HEADINGS["benchmark"] if not sections(module.__doc__).get(h)] == []
     meta = cast("Benchmark", module).META
-    assert meta.kind in {"io", "database", "network"}
+    assert meta.kind in WORKLOAD_KINDS
     assert meta.program in {tool.name for tool in TOOLS}
     for function, words in (
         ("plan", ["workload", "target"]),

@@ -125,7 +125,7 @@ def test_a_run_on_loopback_has_every_message_and_leaves_nothing(tmp_path: Path) 
     metrics = {group.metric for group in capture_of(done.id, store).groups}
     assert {"net_half_trip_us_p99", "job_mbit_per_s"} <= metrics
     assert diagnosis_of(done.id, store) is not None
-    names = {part.name for part in compare_runs(done, done).metrics}
+    names = {part.name for part in compare_runs([done], [done]).metrics}
     assert {"throughput", "idle round trip p90", "loaded round trip p90"} <= names
 
 

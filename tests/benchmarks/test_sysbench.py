@@ -34,8 +34,6 @@ def workload(settings: str = "script: oltp_read_write, scale: 1, clients: 2") ->
 
 def test_what_cannot_be() -> None:
     assert driver_of(workload())[0] == "sysbench"
-    with pytest.raises(UsageError, match="engine mysql"):
-        plan(workload("engine: mysql, script: oltp_read_only"), Target("new"))
     with pytest.raises(UsageError, match="neither one of sysbench's nor a file"):
         plan(workload("script: tpcb-like"), Target("new"))
     with pytest.raises(UsageError, match="sbtest1, sbtest2") as caught:

@@ -26,9 +26,9 @@ from leadline.app.collecting import collect
 from leadline.collectors import _vcenter_events as events
 from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors import vcenter
 from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import Services, asking
+from leadline.core import vcenter_session
 from leadline.core.capture import Capture
 from leadline.core.collector import Access
 from leadline.core.entities import Entity, Inventory
@@ -176,12 +176,12 @@ def test_ids_and_processors_are_told(capture: Capture) -> None:
 @contextlib.contextmanager
 def opened(access: Access) -> Iterator[tuple[Any, ssl.SSLContext]]:
     """A session of the collector's own, and the context it was opened with."""
-    context = vcenter._context(verify=access.verify)
-    session = vcenter._connect(access, context)
+    context = vcenter_session.context_of(verify=access.verify)
+    session = vcenter_session.connect(access, context)
     try:
         yield session, context
     finally:
-        vcenter._disconnect(session)
+        vcenter_session.disconnect(session)
 
 
 def test_policies_are_read_through_the_second_service(access: Access) -> None:
@@ -203,7 +203,7 @@ def test_policies_are_read_through_the_second_service(access: Access) -> None:
 @pytest.mark.usefixtures("leaking")
 def test_the_second_service_checks_the_certificate_too(access: Access) -> None:
     with opened(access) as (session, _):
-        services = Services(access, vcenter._context(verify=True), session._stub)
+        services = Services(access, vcenter_session.context_of(verify=True), session._stub)
         with services.at(policies._SERVICE, policies._VERSION) as stub, pytest.raises(ssl.SSLCertVerificationError):
             pbm.ServiceInstance("ServiceInstance", stub).RetrieveContent()
 
@@ -212,7 +212,7 @@ def test_the_vsan_service_is_asked_and_what_it_lacks_left_out(access: Access) ->
     estate = Estate(Inventory(), "vc")
     with opened(access) as (session, context):
         content = session.RetrieveContent()
-        found = list(vcenter._objects(content, vim.ClusterComputeResource, ["name"], refused=estate.refused))
+        found = list(vcenter_session.objects(content, vim.ClusterComputeResource, ["name"], refused=estate.refused))
         asked = [(thing, Entity(EntityKind.CLUSTER, own["name"])) for thing, own in found]
         vsan.read_services(estate, Services(access, context, session._stub), asked)
     ids = {estate.inventory.get(cluster, "uuid") for _, cluster in asked}

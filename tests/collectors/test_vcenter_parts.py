@@ -13,8 +13,8 @@ from leadline.collectors import _vcenter_cluster as clusters
 from leadline.collectors import _vcenter_host as hosts
 from leadline.collectors import _vcenter_network as networks
 from leadline.collectors import _vcenter_vm as machines
-from leadline.collectors import vcenter
 from leadline.collectors._vcenter_estate import Estate
+from leadline.core import vcenter_session
 from leadline.core.entities import Entity, Inventory
 from leadline.core.vocabulary import EntityKind
 from tests.collectors.conftest import HOST, VM, facts
@@ -557,7 +557,9 @@ def test_what_an_older_vcenter_does_not_have_is_left_out() -> None:
     collector = OldCenter("config.numaInfo", "vm-2")
     asked = [vim.VirtualMachine("vm-1"), vim.VirtualMachine("vm-2")]
     found = list(
-        vcenter._objects(Content(collector), vim.VirtualMachine, ["name", "config.numaInfo"], asked, refused=Counter())
+        vcenter_session.objects(
+            Content(collector), vim.VirtualMachine, ["name", "config.numaInfo"], asked, refused=Counter()
+        )
     )
     assert [(one._GetMoId(), own) for one, own in found] == [("vm-1", {"name": "x"})]
     assert collector.calls == 3
@@ -569,11 +571,11 @@ def test_objects_with_refused_properties_are_counted() -> None:
     missing = [vmodl.query.PropertyCollector.MissingProperty(path="config.hardware", fault=fault)]
     told = [_content(whole, ["name"]), _content(part, ["name"])]
     told[1].missingSet = missing
-    assert list(vcenter._told(iter(told), refused)) == [(whole, {"name": "x"}), (part, {"name": "x"})]
+    assert list(vcenter_session.told(iter(told), refused)) == [(whole, {"name": "x"}), (part, {"name": "x"})]
     assert refused == {"VirtualMachine": 1}
 
 
 def test_nothing_named_asks_nothing() -> None:
     collector = OldCenter("none", "none")
-    assert list(vcenter._objects(Content(collector), vim.VirtualMachine, ["name"], [], refused=Counter())) == []
+    assert list(vcenter_session.objects(Content(collector), vim.VirtualMachine, ["name"], [], refused=Counter())) == []
     assert collector.calls == 0

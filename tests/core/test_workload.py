@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.core.errors import InputError, UsageError
-from leadline.core.workload import Workload, find_workload, parse_workload, profiles, seconds_of, size_of
+from leadline.core.workload import KINDS, Workload, find_workload, parse_workload, profiles, seconds_of, size_of
+from tests.conftest import ROOT
 
 
 @pytest.mark.parametrize("name", profiles())
@@ -42,6 +44,23 @@ def test_a_mistake_is_named_with_line_and_column(text: str, where: str, what: st
         parse_workload(text, "f.yaml")
     assert caught.value.where == where
     assert what in caught.value.found
+
+
+def test_a_file_has_exactly_one_of_the_sections() -> None:
+    assert KINDS == ("io", "database", "network", "latency", "flush")
+    for kind in KINDS:
+        text = f"name: x\n{kind}: {'[{}]' if kind == 'io' else '{}'}\n"
+        assert parse_workload(text, "f").kind == kind
+        for other in set(KINDS) - {kind}:
+            both = f"{text}{other}: {'[{}]' if other == 'io' else '{}'}\n"
+            with pytest.raises(InputError, match="exactly one of io, database, network, latency and flush"):
+                parse_workload(both, "f")
+
+
+def test_the_examples_of_the_guide_are_workloads() -> None:
+    text = (ROOT / "docs/guides/workloads.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert {parse_workload(example, "guide").kind for example in examples} == set(KINDS) - {"network"}
 
 
 def test_a_single_rate_is_split_by_the_read_share() -> None:

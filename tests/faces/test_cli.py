@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from importlib import import_module, resources
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import ROOT
+from tests.fio_servers import fio_server
 from tests.traces import write_vscsi
 
 
@@ -79,7 +81,7 @@ def _examples() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
+def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[Path]:
     """A folder with files under the names the examples use."""
     folder = tmp_path_factory.mktemp("examples")
     run("generate", str(folder / "esxtop.csv"), "--minutes", "3", "--vms", "2")
@@ -98,7 +100,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     run("guest", "apply", "--root", "image", "--yes", cwd=folder)  # examples run in any order: one reverts
     (folder / "scratch").mkdir()
     load = ("--set-size", "8m", "--seconds", "2", "--rounds", "1", "--warm-up", "0", "--yes")
-    done = run("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, cwd=folder)
+    for baseline in ("before-upgrade", "passing", "after-upgrade"):
+        words = ("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, "--keep", baseline)
+        done = run(*words, cwd=folder)
+        assert done.returncode == 0, done.stderr
+    done = run("bench", "sweep", "hci-4k-read", "--on", "scratch", "--oio", "1", *load, cwd=folder)  # one to resume
     assert done.returncode == 0, done.stderr
     write_vscsi(folder / "db01.vscsi", count=300, mean_gap_us=3000)
     (folder / "traces").mkdir()
@@ -108,7 +114,12 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
         "sd=sd1,lun=/dev/sdx\nwd=wd1,sd=sd1,rdpct=70\nrd=rd1,wd=wd1,iorate=max\nrd=rd2,wd=wd1,iorate=500\n"
     )
     (folder / "examples").symlink_to(ROOT / "examples")
-    return folder
+    (folder / "my.yaml").write_text(
+        "name: my\nio_settings: {working_set: 4m}\nio: [{oio: 4}]\ntiming: {warm_up_s: 0, measure_s: 2, rounds: 1}\n"
+    )
+    with fio_server(folder) as address:
+        (folder / "hosts.txt").write_text(f"{address} {folder / 'scratch'}\n")
+        yield folder
 
 
 @pytest.mark.parametrize("example", _examples())

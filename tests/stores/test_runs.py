@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from leadline.app.comparing_runs import compare_runs
 from leadline.core.benchmark import Tick
 from leadline.core.errors import InputError, ToolError, UsageError
 from leadline.core.histogram import Histogram
@@ -66,16 +67,35 @@ def test_baselines_and_names(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     for index in (1, 2):
         store.save(replace(made_run(f"20261121-00000{index}-x-000{index}"), started=f"2026-11-21T00:00:0{index}+00:00"))
-    store.mark("before", "20261121-000001-x-0001")
+    store.mark("before", ["20261121-000001-x-0001"])
     assert store.get("before").id.endswith("0001")
     assert store.get("last").id.endswith("0002")
     with pytest.raises(UsageError, match="2 runs begin so"):
         store.get("2026")
     with pytest.raises(UsageError, match="no such run"):
         store.get("%")
+    store.mark("both", [run.id for run in store.list()])
+    assert store.marks() == {
+        "before": ("20261121-000001-x-0001",),
+        "both": ("20261121-000001-x-0001", "20261121-000002-x-0002"),
+    }
+    with pytest.raises(UsageError, match="a baseline of 2 runs"):
+        store.get("both")
     store.remove("20261121-000001-x-0001")
+    assert store.marks() == {"both": ("20261121-000002-x-0002",)}
+    store.mark("both", [])
     assert store.marks() == {}
     assert len(store.list()) == 1
+
+
+def test_baselines_of_one_run_kept_by_an_earlier_version_are_taken_over(tmp_path: Path) -> None:
+    store = RunStore(tmp_path)
+    store.save(made_run())
+    with closing(sqlite3.connect(tmp_path / "runs.sqlite")) as base, base:
+        base.execute("create table mark (name text primary key, run text not null) without rowid")
+        base.execute("insert into mark values ('before', '20261121-000000-x-0001')")
+    assert store.marks() == RunStore(tmp_path).marks() == {"before": ("20261121-000000-x-0001",)}
+    assert store.get("before").id == "20261121-000000-x-0001"
 
 
 def test_a_folder_or_file_that_cannot_be_used_is_one_error(tmp_path: Path) -> None:
@@ -87,24 +107,6 @@ def test_a_folder_or_file_that_cannot_be_used_is_one_error(tmp_path: Path) -> No
         RunStore(tmp_path).list()
 
 
-def test_comparison_says_better_worse_and_nothing(tmp_path: Path) -> None:
-    del tmp_path
-    slow, fast = made_run("a", 1.0), made_run("b", 1.5)
-    assert {part.word for part in compare_runs(slow, slow).metrics} == {"no difference shown"}
-    assert compare_runs(slow, slow).sentence == "No difference that this data can show."
-    assert not compare_runs(slow, fast).worse
-    assert compare_runs(fast, slow).worse
-    assert "operations" in compare_runs(slow, fast).sentence
-    other = replace(fast, host={"host": "other"}, tool_version="3.36", workload={"io": []})
-    assert compare_runs(slow, other).unlike == (
-        "workload: io differs",
-        "host: h then other",
-        "fio: None then 3.36",
-    )
-    short = replace(slow, rounds=(replace(slow.rounds[0], results=(), ticks=slow.rounds[0].ticks[:3]),))
-    assert "measure longer" in compare_runs(short, short).sentence
-
-
 def test_percentiles_are_of_the_merged_samples_and_need_samples_above() -> None:
     quick = Histogram.of([1.0], [1.01], [9500], "ms")
     slow = Histogram.of([100.0], [101.0], [500], "ms")
@@ -112,3 +114,11 @@ def test_percentiles_are_of_the_merged_samples_and_need_samples_above() -> None:
     assert found.percentiles_ms["p90"][0] < 2.0
     assert found.percentiles_ms["p99"] == (100.5, 100)  # the average of both p99 would be 50
     assert "p99.99" not in found.percentiles_ms
+
+
+def test_a_mean_without_counts_is_weighed_by_the_rates_of_rounds_that_are_equally_long() -> None:
+    parts = [Operation("fsync", rate, latency_ms={"mean": 1000.0 / rate}) for rate in (100.0, 300.0)]
+    found = pool("x", parts)
+    assert found.per_s == 200.0
+    assert found.mean_ms == pytest.approx(5.0)  # 400 operations in two seconds
+    assert math.isnan(found.count)

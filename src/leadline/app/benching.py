@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import platform
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,19 +42,18 @@ SILENT = Talk(lambda _, __: None, lambda _: None, lambda _: None)
 
 
 def driver_of(workload: Workload) -> tuple[str, Benchmark]:
-    """The driver that takes a workload: for a database the tool it names, else the one of its kind.
+    """The driver that takes a workload: the tool it names, else the one of its kind.
 
     Raises:
         UsageError: there is none.
     """
     units = {name: cast("Benchmark", module) for name, module in load_units("benchmark").items()}
-    wanted = workload.database.tool if workload.database is not None else None
     for name, unit in units.items():
-        if unit.META.kind == workload.kind and wanted in (None, unit.META.program):
+        if unit.META.kind == workload.kind and workload.tool in (None, unit.META.program):
             return name, unit
     raise UsageError(
         f"workload {workload.name}",
-        found=f"no driver for {wanted or workload.kind}",
+        found=f"no driver for {workload.tool or workload.kind}",
         expected=f"one of {', '.join(units)}",
         advice="`leadline explain` lists the drivers.",
     )
@@ -74,20 +74,22 @@ def expected_s(workload: Workload) -> float:
     return workload.timing.warm_up_s + workload.timing.rounds * workload.timing.measure_s
 
 
-def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
-    """Prepare, warm up, measure; the run is kept after every round and whatever ends it.
+@dataclass(slots=True)
+class Kept:
+    """A run while it is made: as it is now, and how it ends if nothing more happens to it."""
 
-    Raises:
-        ToolError: the tool fails; what was measured before is kept.
-        KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
-    """
-    name, driver = driver_of(made.workload)
+    run: Run
+    state: str = "failed"
+
+
+def new_run(made: Plan, *, seed: int | None = None) -> Run:
+    """A run of a plan, before anything was done."""
     began = datetime.now(UTC)
-    own = Run(
+    return Run(
         id=f"{began:%Y%m%d-%H%M%S}-{made.workload.name}-{secrets.token_hex(2)}",
         name=made.workload.name,
         state="running",
-        tool=name,
+        tool=driver_of(made.workload)[0],
         target=made.target.name,
         started=began.isoformat(timespec="seconds"),
         seed=secrets.randbelow(2**31) if seed is None else seed,
@@ -95,31 +97,90 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
         host={**host_facts(), **made.facts},
         notes=made.notes,
     )
-    folder = store.files_of(own.id)
+
+
+@contextmanager
+def keeping(own: Run, store: RunStore) -> Iterator[Kept]:
+    """A run that is in the store from its beginning, and in the end with the state it ended in."""
+    kept = Kept(own)
     store.save(own, running=True)
-    state = "failed"
+    try:
+        yield kept
+    except KeyboardInterrupt:
+        kept.state = "interrupted"
+        raise
+    finally:
+        kept.run = replace(kept.run, state=kept.state)
+        store.save(kept.run)
+
+
+@contextmanager
+def prepared(made: Plan, folder: Path, talk: Talk) -> Iterator[tuple[str, ...]]:
+    """The target of a plan made ready, and cleaned on the way out whatever happens; yields notes.
+
+    Raises:
+        ToolError: the tool fails.
+    """
+    driver = driver_of(made.workload)[1]
     try:
         talk.phase("preparing", 0.0)
         driver.prepare(made, folder, talk.note)
-        own = replace(own, notes=(*own.notes, *_drop_caches(made)))
-        with recording({"linux": "", **_sources(driver, made)}, folder) as notes:
-            own = _warm_up(driver, made, own, folder, talk)
-            store.save(own, running=True)
-            for number in range(1, made.workload.timing.rounds + 1):
-                own = _round(driver, made, own, folder, number, talk)
-                store.save(own, running=True)
-        own = replace(own, notes=(*own.notes, *notes))
-        state = "done"
-    except KeyboardInterrupt:
-        state = "interrupted"
-        raise
+        yield drop_caches(made)
     finally:
-        own = replace(own, state=state)
-        try:
-            driver.clean(made)
-        finally:
-            store.save(own)
-    return own
+        driver.clean(made)
+
+
+def load(made: Plan, kept: Kept, store: RunStore, talk: Talk) -> None:
+    """Warm up and measure on a target that is ready; the run is kept after every round.
+
+    Raises:
+        ToolError: the tool fails.
+    """
+    driver = driver_of(made.workload)[1]
+    folder = store.files_of(kept.run.id)
+    with recording({"linux": "", **_sources(driver, made)}, folder) as notes:
+        kept.run = _warm_up(driver, made, kept.run, folder, talk)
+        store.save(kept.run, running=True)
+        for number in range(1, made.workload.timing.rounds + 1):
+            kept.run = _round(driver, made, kept.run, folder, number, talk)
+            store.save(kept.run, running=True)
+    kept.run = replace(kept.run, notes=(*kept.run.notes, *notes))
+    kept.state = "done"
+
+
+def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
+    """Prepare, warm up, measure; the run is kept after every round and whatever ends it.
+
+    Raises:
+        ToolError: the tool fails; what was measured before is kept.
+        KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
+    """
+    return run_repeated(made, store, 1, seed=seed, talk=talk)[0]
+
+
+def run_repeated(made: Plan, store: RunStore, count: int, *, seed: int | None = None, talk: Talk = SILENT) -> list[Run]:
+    """Whole runs one after the other, each with its own warm-up and seed, on what is prepared once.
+
+    Raises:
+        ToolError: the tool fails; the runs before are kept, and of this one what was measured.
+        KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
+    """
+    done: list[Run] = []
+    with ExitStack() as until_all_are_over:
+        for number in range(count):
+            if count > 1:
+                talk.phase(f"run {number + 1} of {count}", 0.0)
+            own = new_run(made, seed=None if seed is None else seed + 1000 * number)
+            with keeping(own, store) as kept:
+                if number == 0:
+                    ready = prepared(made, store.files_of(own.id), talk)
+                    notes = until_all_are_over.enter_context(ready)
+                else:
+                    notes = drop_caches(made)
+                kept.run = replace(own, notes=(*own.notes, *notes))
+                load(made, kept, store, talk)
+            done.append(kept.run)
+    return done
 
 
 def _sources(driver: Benchmark, made: Plan) -> dict[str, str]:
@@ -179,8 +240,8 @@ def _with(own: Run, measured: Measured, **changes: object) -> Run:
     return replace(own, commands=commands, tool_version=measured.tool_version, **changes)  # type: ignore[arg-type]
 
 
-def _drop_caches(made: Plan) -> tuple[str, ...]:
-    """Empty the page cache where the kernel lets us, so that nothing is answered from the filling."""
+def drop_caches(made: Plan) -> tuple[str, ...]:
+    """Empty the page cache where the kernel lets us, so that nothing is answered from it; notes when it could not."""
     if made.workload.kind != "io" or not made.workload.io_settings.buffered:
         return ()
     try:
@@ -204,7 +265,7 @@ def capture_of(run_id: str, store: RunStore) -> Capture:
     """What was recorded during a run: the machine's counters, and the driver's own series and results."""
     folder = store.files_of(run_id)
     # A driver's other files (job files, what the tool said) are no recordings.
-    patterns = ("linux.txt", "qemu.jsonl", "pg_*.csv", "round-*.json", "round-*/*")
+    patterns = ("linux.txt", "linux-*.txt", "qemu.jsonl", "pg_*.csv", "round-*.json", "round-*/*")
     found = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
     return import_paths([path for path in found if path.is_file() and path.stat().st_size], Request()).capture
 

@@ -141,7 +141,7 @@ def compare(now: Capture, baseline: Capture, found_now: Diagnosis, found_before:
     seasonal = _span_days(baseline) >= SEASON_DAYS_MIN
     pairs = list(_pairs(now, baseline, seasonal=seasonal))
     changes = [change for change in pairs if change.share >= CHANGE_SHARE_MIN and change.low * change.high > 0]
-    limit = _discovery_limit(np.array([change.p_value for change in pairs]))
+    limit = discovery_limit(np.array([change.p_value for change in pairs]))
     kept = sorted((c for c in changes if c.p_value <= limit), key=lambda c: (-c.share, c.metric, str(c.entity)))
     before = {(f.rule, f.entity): f for f in found_before.findings}
     after = {(f.rule, f.entity): f for f in found_now.findings}
@@ -260,7 +260,7 @@ def _p_value(difference: float, error: float) -> float:
     return erfc(abs(difference) / error / sqrt(2.0))
 
 
-def _discovery_limit(p_values: Floats) -> float:
+def discovery_limit(p_values: Floats) -> float:
     """The largest p-value that keeps the false discovery rate (Benjamini and Hochberg 1995); -1 when none does."""
     if not len(p_values):
         return -1.0

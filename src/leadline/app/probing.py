@@ -13,11 +13,11 @@ import numpy as np
 
 from leadline.app.benching import Talk, driver_of
 from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths
+from leadline.app.importing import Imported, import_paths
 from leadline.app.recording import recording
 from leadline.core.benchmark import Benchmark, Plan, Step, Target, Tick
-from leadline.core.capture import Capture
-from leadline.core.errors import InputError, LeadlineError, ToolError
+from leadline.core.capture import Capture, SeriesGroup
+from leadline.core.errors import InputError, LeadlineError, ToolError, UsageError
 from leadline.core.finding import Diagnosis
 from leadline.core.importer import Request
 from leadline.core.probe import TRUE_LOAD_SHARE, Observed, ProbeVerdict, Pulse, judge
@@ -66,9 +66,17 @@ def plan(
     """What a probe of a target will do; ``seconds`` are of the observation and of one pulse; a pulse of 0 s is none.
 
     Raises:
-        UsageError: the target may not be used.
+        UsageError: the target may not be used, or the folder holds another probe.
         ToolError: there is not enough space.
     """
+    held = _recordings(folder) if folder.is_dir() else []
+    if held:
+        raise UsageError(
+            f"--output {folder}",
+            found=f"recordings of an earlier probe, as {held[0].relative_to(folder)}",
+            expected="a folder of its own for each probe, else their rounds are mixed",
+            advice="Name another one: -o FOLDER",
+        )
     load = None
     if seconds[1] > 0:
         workload = _workload(outstanding, READ_PCT_UNKNOWN, None, size)
@@ -116,11 +124,21 @@ def probe(made: ProbePlan, talk: Talk, ready: Callable[[], None]) -> Probed:
 
 
 def diagnosis_of(folder: Path) -> Diagnosis | None:
-    """What the rules say of everything a probe recorded, both rounds on one time line."""
+    """What the rules say of the real workload; of the pulses, which load the disk on purpose, only without round 1."""
+    watched = sorted(folder.glob("round-1/linux.txt"))
     try:
-        return diagnose(import_paths(_recordings(folder), Request()).capture)
+        return diagnose(import_paths(watched or _recordings(folder), Request()).capture)
     except LeadlineError:
         return None
+
+
+def recorded(folder: Path) -> Imported:
+    """Everything a probe recorded, both rounds on one time line.
+
+    Raises:
+        InputError: there is nothing, or it is damaged.
+    """
+    return import_paths(_recordings(folder), Request())
 
 
 def _recordings(folder: Path) -> list[Path]:
@@ -190,16 +208,21 @@ def observe(capture: Capture, target: str | None) -> Observed | None:
 
 
 def _observed(capture: Capture, disk: str) -> Observed:
-    reads, writes = (_row(capture, f"disk_{way}_per_s", disk) for way in ("reads", "writes"))
-    waits = [_row(capture, f"guest_disk_await_ms_{way}", disk) for way in ("read", "write")]
-    rate = np.nan_to_num(reads) + np.nan_to_num(writes)
-    # Requests of both directions together: an await without requests is not measured and weighs nothing.
-    spent = sum(np.nan_to_num(wait) * np.nan_to_num(part) for wait, part in zip(waits, (reads, writes), strict=True))
-    busy = rate > 0
-    waited = np.divide(spent, rate, out=np.full(len(rate), np.nan), where=busy)
-    mean = float(np.sum(spent) / np.sum(rate)) if busy.any() else float("nan")
-    p95 = float(np.nanquantile(waited, 0.95)) if busy.any() else float("nan")
+    rate, waited = _load_of(capture, disk)
+    known = (rate > 0) & np.isfinite(waited)
+    mean = float(np.sum(waited[known] * rate[known]) / np.sum(rate[known])) if known.any() else float("nan")
+    p95 = float(np.quantile(waited[known], 0.95)) if known.any() else float("nan")
     return Observed(disk, float(np.quantile(rate, 0.95)), float(rate.max()), mean, p95)
+
+
+def _load_of(capture: Capture, disk: str) -> tuple[Floats, Floats]:
+    """Requests per second of both directions, and ms per request, NaN where none was timed."""
+    reads, writes = (_row(capture, f"disk_{way}_per_s", disk) for way in ("reads", "writes"))
+    rates = np.nan_to_num(np.array([reads, writes]))
+    waits = np.array([_row(capture, f"guest_disk_await_ms_{way}", disk, len(reads)) for way in ("read", "write")])
+    timed = np.where(np.isfinite(waits), rates, 0.0)  # an await without requests is not measured and weighs nothing
+    spent, count = (np.nan_to_num(waits) * timed).sum(axis=0), timed.sum(axis=0)
+    return rates.sum(axis=0), np.divide(spent, count, out=np.full(len(reads), np.nan), where=count > 0)
 
 
 def _row(capture: Capture, metric: str, disk: str, length: int | None = None) -> Floats:
@@ -210,6 +233,43 @@ def _row(capture: Capture, metric: str, disk: str, length: int | None = None) ->
                 found: Floats = group.values[row].astype(np.float64)
                 return found
     return np.full(length or 1, np.nan)
+
+
+@dataclass(frozen=True, slots=True)
+class DiskLine:
+    """A disk over several recordings: int64 [n] UTC ns, operations per second and ms per request (NaN: no request).
+
+    Between two recordings there is one moment of NaN.
+    """
+
+    times_ns: NDArray[np.int64]
+    iops: Floats
+    await_ms: Floats
+
+
+def disk_line(capture: Capture, disk: str) -> DiskLine | None:
+    """What the kernel counted of a disk, recording after recording; None when none has it."""
+    parts: list[tuple[NDArray[np.int64], Floats, Floats]] = []
+    for number in range(len(capture.sources)):
+        own = Capture([group for group in capture.groups if group.source == number], capture.sources)
+        times = next(
+            (g.times_ns for g in own.of("disk_reads_per_s", EntityKind.BLOCK_DEVICE) if disk in _names(g)), None
+        )
+        if times is None or not len(times):
+            continue
+        rate, waited = _load_of(own, disk)
+        gap = np.array([int(times[-1]) + 1], dtype=np.int64)
+        nothing = np.full(1, np.nan)
+        parts += [(times, rate, waited), (gap, nothing, nothing)]
+    if not parts:
+        return None
+    parts.sort(key=lambda part: int(part[0][0]))
+    times, rate, waited = (np.concatenate([part[k] for part in parts[:-1]]) for k in range(3))
+    return DiskLine(times.astype(np.int64), rate, waited)
+
+
+def _names(group: SeriesGroup) -> list[str]:
+    return [entity.name for entity in group.entities]
 
 
 def _read_pct(capture: Capture, disk: str) -> float:

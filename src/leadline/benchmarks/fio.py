@@ -25,9 +25,7 @@ Sources:
 from __future__ import annotations
 
 import json
-import os
 import signal
-import stat
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -39,7 +37,7 @@ from leadline.core.errors import ToolError, UsageError
 from leadline.core.histogram import Histogram
 from leadline.core.kernel import io_uring_usable
 from leadline.core.processes import POLL_S, running, wait
-from leadline.core.safety import refuse_mounted, require_named, require_space
+from leadline.core.safety import require_named, require_space, usable_size
 from leadline.core.tools import TOOLS, examine
 from leadline.core.workload import Stream, Workload
 from leadline.formats.fio import bins_histogram
@@ -93,17 +91,7 @@ def _place(workload: Workload, stream: Stream, target: Target, *, read_only: boo
         if not path.parent.is_dir():
             raise UsageError(name, found="no such folder", expected="a folder, file or device", advice="Make it first.")
         return Place(str(path), size, made=True)
-    is_device = stat.S_ISBLK(path.stat().st_mode)
-    if not read_only:
-        if is_device:
-            refuse_mounted(name)
-        require_named(name, target.destroy)
-    if not os.access(path, os.R_OK if read_only else os.W_OK):
-        raise UsageError(
-            name, found="no right to use it", expected="a target this user may open", advice="Run as root."
-        )
-    with path.open("rb") as held:
-        there = held.seek(0, os.SEEK_END)
+    there, is_device = usable_size(path, target.destroy, writes=not read_only)
     if there < ALIGN:
         raise UsageError(name, found=f"{there} bytes", expected="at least 1 MiB", advice="Name a larger target.")
     return Place(str(path), min(size, there // ALIGN * ALIGN), made=False, is_device=is_device)
@@ -147,6 +135,7 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     """
     job, report, talk = (folder / f"{step.label}.{end}" for end in ("fio", "json", "txt"))
     job.write_text(job_file(plan, step), encoding="utf-8")
+    report.unlink(missing_ok=True)  # what an earlier step of that name left would be read before fio replaces it
     words = ["fio", "--output-format=json+", "--status-interval=1", f"--output={report}", str(job)]
     ticks: list[Tick] = []
     ended_early = False

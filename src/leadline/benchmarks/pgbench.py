@@ -35,7 +35,6 @@ from pathlib import Path
 from leadline.core import dsn
 from leadline.core.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
 from leadline.core.database_load import (
-    Load,
     Tables,
     ask,
     failed,
@@ -49,6 +48,7 @@ from leadline.core.database_load import (
     stop,
 )
 from leadline.core.errors import UsageError
+from leadline.core.following import Load
 from leadline.core.tools import TOOLS, examine
 from leadline.core.workload import Database, Workload
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.collectors._vcenter_estate import BYTES_PER_GIB, Estate, id_of, kind, of, word
+from leadline.collectors._vcenter_estate import BYTES_PER_GIB, Estate, word
 from leadline.core.entities import Entity
+from leadline.core.vcenter_session import id_of, kind, of
 from leadline.core.vocabulary import EntityKind
 
 PROPERTIES = ["name", "host", "configurationEx", "summary", "alarmActionsEnabled"]

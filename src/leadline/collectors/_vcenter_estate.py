@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from leadline.core.vcenter_session import of
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -38,25 +40,6 @@ class Estate:
     def add(self, entity: Entity, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
         """Record an entity with settings from vCenter; None is "not known"."""
         return self.inventory.add(entity, self.source, guessed=guessed, **settings)
-
-
-def of(value: Any, path: str) -> Any:  # noqa: ANN401 - pyVmomi makes its types at run time
-    """An attribute of an attribute, None as soon as one is missing."""
-    for name in path.split("."):
-        value = getattr(value, name, None)
-        if value is None:
-            return None
-    return value
-
-
-def kind(thing: Any) -> str:  # noqa: ANN401
-    """The type's own name: ``VirtualDisk`` of ``vim.vm.device.VirtualDisk``."""
-    return type(thing).__name__.rpartition(".")[2]
-
-
-def id_of(reference: Any) -> str:  # noqa: ANN401
-    """The id vCenter gives a managed object."""
-    return str(reference._GetMoId())
 
 
 def limit_of(allocation: Any) -> float | None:  # noqa: ANN401

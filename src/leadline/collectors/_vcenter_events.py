@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from leadline.collectors._vcenter_estate import Estate, id_of, of
+from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import asking
+from leadline.core.vcenter_session import id_of, of
 
 # An older outage is over: the rule on lost access looks back as far as vCheck-vSphere does.
 LOOKS_BACK = timedelta(days=1)

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, Estate, kind, of, word
+from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, Estate, word
 from leadline.core.entities import Entity
+from leadline.core.vcenter_session import kind, of
 from leadline.core.vocabulary import EntityKind
 
 PROPERTIES = [

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from leadline.collectors._vcenter_estate import Estate, id_of, of
+from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import asking
 from leadline.core.entities import Entity
+from leadline.core.vcenter_session import id_of, of
 from leadline.core.vocabulary import EntityKind
 
 SWITCH_PROPERTIES = ["name", "config"]

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from leadline.collectors._vcenter_estate import Estate, of
+from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.entities import Entity
+from leadline.core.vcenter_session import of
 
 DISKS_PER_QUESTION = 500
 _SERVICE = "/pbm"

@@ -10,10 +10,9 @@ from http.client import HTTPException
 from typing import Any
 from xml.parsers.expat import ExpatError
 
-from leadline.collectors._vcenter_estate import Estate, kind
+from leadline.collectors._vcenter_estate import Estate
 from leadline.core.collector import Access
-
-REFUSED = "NoPermission"
+from leadline.core.vcenter_session import REFUSED, kind
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,9 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import Any
 
-from leadline.collectors._vcenter_estate import KIB_PER_GIB, S_PER_DAY, Estate, id_of, kind, limit_of, of, word
+from leadline.collectors._vcenter_estate import KIB_PER_GIB, S_PER_DAY, Estate, limit_of, word
 from leadline.core.entities import Entity
+from leadline.core.vcenter_session import id_of, kind, of
 from leadline.core.vocabulary import EntityKind
 
 PROPERTIES = [

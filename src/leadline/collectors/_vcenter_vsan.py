@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from leadline.collectors._vcenter_estate import BYTES_PER_GIB, Estate, of
+from leadline.collectors._vcenter_estate import BYTES_PER_GIB, Estate
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.entities import Entity
+from leadline.core.vcenter_session import of
 from leadline.core.vocabulary import EntityKind
 
 # What is asked of each vSAN disk; the answer of one host is about every disk of the cluster.

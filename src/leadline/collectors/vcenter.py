@@ -28,8 +28,6 @@ Sources:
 
 from __future__ import annotations
 
-import ssl
-from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from functools import partial
@@ -42,12 +40,13 @@ from leadline.collectors import _vcenter_network as networks
 from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors._vcenter_estate import Estate, id_of, kind, of
-from leadline.collectors._vcenter_services import REFUSED, Services, asking
+from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.capture import Capture, CaptureBuilder
 from leadline.core.collector import Access, CollectorMeta
 from leadline.core.entities import Entity
 from leadline.core.errors import ToolError
+from leadline.core.vcenter_session import connect, context_of, disconnect, id_of, objects, of
 from leadline.core.vocabulary import Layer
 
 META = CollectorMeta(
@@ -56,8 +55,7 @@ META = CollectorMeta(
     privilege="the Read-only role at the top of the inventory, propagated; for policies Profile-driven storage view",
 )
 
-PAGE_SIZE = 500
-_Ask = Callable[..., Iterator[tuple[Any, dict[str, Any]]]]  # `_objects` of one vCenter
+_Ask = Callable[..., Iterator[tuple[Any, dict[str, Any]]]]  # `objects` of one vCenter
 _VSAN_ON = "vsanConfigInfo.enabled"
 _VCENTER = "VirtualCenter"  # apiType; an ESXi host answers HostAgent
 
@@ -68,10 +66,10 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
     Raises:
         ToolError: it cannot be reached, its certificate is not trusted, or it refuses the login.
     """
-    from pyVmomi import vmodl  # noqa: PLC0415 - see _connect
+    from pyVmomi import vmodl  # noqa: PLC0415 - 0.5 s that only what talks to vCenter needs
 
-    context = _context(verify=access.verify)
-    session = _connect(access, context)
+    context = context_of(verify=access.verify)
+    session = connect(access, context)
     try:
         builder = CaptureBuilder(f"vcenter:{access.host}", "vcenter", META.tool)
         content = session.RetrieveContent()
@@ -90,59 +88,7 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
             advice="Try again; look at the rights of the user.",
         ) from error
     finally:
-        _disconnect(session)
-
-
-def _connect(access: Access, context: ssl.SSLContext) -> Any:  # noqa: ANN401 - pyVmomi makes its types at run time
-    from pyVim.connect import SmartConnect  # noqa: PLC0415 - 0.5 s that only this collector needs
-    from pyVmomi import vim, vmodl  # noqa: PLC0415
-
-    try:
-        return SmartConnect(
-            host=access.host,
-            port=access.port,
-            user=access.user,
-            pwd=access.password,
-            # Given explicitly: without a context pyVmomi does not check the certificate.
-            sslContext=context,
-            httpConnectionTimeout=access.timeout_s,
-        )
-    except vim.fault.InvalidLogin as error:
-        raise ToolError(
-            access.host,
-            found=f"the login of {access.user} was refused",
-            expected="a user with the Read-only role",
-            advice="Check user and password; the password is read from LEADLINE_PASSWORD or asked for.",
-        ) from error
-    except ssl.SSLError as error:
-        raise ToolError(
-            access.host,
-            found="a certificate this machine does not trust",
-            expected="a trusted certificate",
-            advice="Install the CA's certificate, or add --insecure when you know whom you talk to.",
-        ) from error
-    except (OSError, vmodl.MethodFault, ValueError) as error:
-        raise ToolError(
-            f"{access.host}:{access.port}",
-            found=f"no answer of a vCenter ({type(error).__name__})",
-            expected="a vCenter or ESXi host",
-            advice="Check name, port and network.",
-        ) from error
-
-
-def _context(*, verify: bool) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    if not verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
-
-
-def _disconnect(session: Any) -> None:  # noqa: ANN401 - see _connect
-    from pyVim.connect import Disconnect  # noqa: PLC0415
-
-    Disconnect(session)
-    session._stub.DropConnections()  # Disconnect only logs out
+        disconnect(session)
 
 
 def _fill(
@@ -153,7 +99,7 @@ def _fill(
 ) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
-    ask, now = partial(_objects, content, refused=estate.refused), machines.now_utc()
+    ask, now = partial(objects, content, refused=estate.refused), machines.now_utc()
     has_clusters = content.about.apiType == _VCENTER
     found = list(ask(vim.ClusterComputeResource, clusters.PROPERTIES)) if has_clusters else []
     levels = _statistics_levels(content) if found else {}
@@ -258,69 +204,3 @@ def _statistics_levels(content: Any) -> dict[str, int]:  # noqa: ANN401
     except vmodl.MethodFault:
         return {}
     return {str(own.samplingPeriod): own.level for own in intervals or () if own.enabled and own.level is not None}
-
-
-def _objects(
-    content: Any,  # noqa: ANN401
-    type_of: Any,  # noqa: ANN401
-    properties: list[str],
-    only: list[Any] | None = None,
-    *,
-    refused: Counter[str],
-) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Reference and properties of every object of a kind, or of those named, in pages; the refused are counted."""
-    from pyVmomi import vmodl  # noqa: PLC0415
-
-    query = vmodl.query.PropertyCollector
-    if only is not None:
-        named = [query.ObjectSpec(obj=one, skip=False) for one in only]
-        yield from _told(_pages(content, type_of, properties, named), refused)
-        return
-    view = content.viewManager.CreateContainerView(content.rootFolder, [type_of], recursive=True)
-    try:
-        walk = query.TraversalSpec(name="view", path="view", skip=False, type=type(view))
-        every = [query.ObjectSpec(obj=view, skip=True, selectSet=[walk])]
-        yield from _told(_pages(content, type_of, properties, every), refused)
-    finally:
-        view.Destroy()
-
-
-def _told(found: Iterator[Any], refused: Counter[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Reference and properties of what was found; objects of which the account may not read all are counted by type."""
-    for one in found:
-        if any(kind(missing.fault) == REFUSED for missing in one.missingSet or ()):
-            refused[kind(one.obj)] += 1
-        yield one.obj, {own.name: own.val for own in one.propSet}
-
-
-def _pages(
-    content: Any,  # noqa: ANN401
-    type_of: Any,  # noqa: ANN401
-    properties: list[str],
-    objects: list[Any],
-) -> Iterator[Any]:
-    """Answers page by page; what this vCenter does not have, or no longer, is left out and the rest asked for again."""
-    from pyVmomi import vmodl  # noqa: PLC0415
-
-    query = vmodl.query
-    collector, asked = content.propertyCollector, list(properties)
-    page: Any = None
-    options = query.PropertyCollector.RetrieveOptions(maxObjects=PAGE_SIZE)
-    while asked and objects:
-        wanted = query.PropertyCollector.PropertySpec(type=type_of, pathSet=asked, all=False)
-        spec = query.PropertyCollector.FilterSpec(objectSet=objects, propSet=[wanted])
-        try:
-            page = collector.RetrievePropertiesEx([spec], options)
-            break
-        except query.InvalidProperty as error:
-            if error.name not in asked:
-                raise
-            asked.remove(error.name)
-        except vmodl.fault.ManagedObjectNotFound as error:
-            left = [spec for spec in objects if id_of(spec.obj) != id_of(error.obj)]
-            if len(left) == len(objects):
-                raise  # the view itself is gone
-            objects = left
-    while page is not None:
-        yield from page.objects
-        page = collector.ContinueRetrievePropertiesEx(page.token) if page.token else None

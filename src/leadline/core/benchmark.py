@@ -28,7 +28,7 @@ from leadline.core.workload import Workload
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkMeta:
-    """What is known about a driver: its program, and the kind of workload it takes (io, database, network)."""
+    """What is known about a driver: its program, and the kind of workload it takes (`workload.KINDS`)."""
 
     program: str
     kind: str

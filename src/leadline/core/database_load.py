@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import signal
-import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leadline.core import dsn, throwaway_postgresql
+from leadline.core import dsn, following, mysql_client, throwaway_mysql, throwaway_postgresql
 from leadline.core.benchmark import Place, Plan, Step, Target, Tick, Watch
 from leadline.core.errors import ToolError, UsageError
-from leadline.core.processes import POLL_S, running, wait
+from leadline.core.following import Load
+from leadline.core.processes import running, wait
 from leadline.core.safety import require_space
+from leadline.core.throwaway import NEW, Server
 from leadline.core.workload import Database, Workload
 
 PLACE = "database"
-LATE_S = 30.0  # Judgement: how long a tool may take to end and write its summary after its time is over
 FILL_S = 86_400.0
 CONNECT_TIMEOUT_S = 10
+_SERVERS: dict[str, Server] = {"postgresql": throwaway_postgresql, dsn.MYSQL: throwaway_mysql}
+_PASSWORDS = {"postgresql": "PGPASSWORD", dsn.MYSQL: mysql_client.PASSWORD}
+_NO_COUNTERS = "the server's own counters are not recorded: Leadline reads those of PostgreSQL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,15 +31,6 @@ class Tables:
     names: tuple[str, ...]
     size_bytes: int
     only_read: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Load:
-    """A command of a tool: its words, where it talks to, and the signal that ends it with its summary."""
-
-    words: Sequence[str]
-    output: Path
-    stop_signal: int = signal.SIGINT
 
 
 def settings_of(workload: Workload) -> Database:
@@ -60,17 +53,19 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
         UsageError: the target is neither, names no database, or holds data nobody named.
         ToolError: there is not enough space, or the server cannot be reached.
     """
-    if target.name == throwaway_postgresql.NEW or Path(target.name).is_dir():
-        base = throwaway_postgresql.base_of(target.name)
-        needed = throwaway_postgresql.expected_bytes(tables.size_bytes)
+    engine = settings_of(workload).engine
+    notes = () if engine == "postgresql" else (_NO_COUNTERS,)
+    if target.name == NEW or Path(target.name).is_dir():
+        server = _SERVERS[engine]
+        base = server.base_of(target.name)
+        needed = server.expected_bytes(tables.size_bytes)
         require_space(str(base.parent), needed)
-        note = "a PostgreSQL of its own with default settings (shared_buffers 128 MB): compare it with itself alone"
-        return Plan(workload, target, {PLACE: Place(str(base), needed, made=True)}, (note,))
-    plain, secret = _server(target.name)
+        return Plan(workload, target, {PLACE: Place(str(base), needed, made=True)}, (server.NOTE, *notes))
+    plain, secret = _server(target.name, engine)
     if target.destroy is not None and dsn.parts(target.destroy) == dsn.parts(target.name):
         note = f"{', '.join(tables.names)} in that database are dropped, made and filled, and dropped in the end"
         place = Place(plain, tables.size_bytes, made=False)
-        return Plan(workload, Target(plain, plain), {PLACE: place}, (note,), secret=secret)
+        return Plan(workload, Target(plain, plain), {PLACE: place}, (note, *notes), secret=secret)
     if not tables.only_read or target.destroy is not None or not _has_tables(plain, secret, tables.names):
         raise UsageError(
             dsn.masked(target.name),
@@ -78,18 +73,27 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
             expected="--destroy-data with the very same DSN",
             advice="Name `new` for a server of its own; what only reads may use tables that are there.",
         )
-    return Plan(workload, Target(plain), {PLACE: Place(plain, 0, made=False)}, read_only=True, secret=secret)
+    place = Place(plain, 0, made=False)
+    return Plan(workload, Target(plain), {PLACE: place}, notes, read_only=True, secret=secret)
 
 
-def _server(name: str) -> tuple[str, str]:
+def _server(name: str, engine: str) -> tuple[str, str]:
     """A connection string without its password, and that."""
     found = dsn.parts(name)
+    example = "mysql://bench@db1/bench" if engine == dsn.MYSQL else "'host=db1 dbname=bench'"
     if not found:
         raise UsageError(
             "--on",
             found="neither `new`, nor a folder that is there, nor a DSN",
             expected="one of them",
-            advice="For example --on new, or --on 'host=db1 dbname=bench'.",
+            advice=f"For example --on new, or --on {example}.",
+        )
+    if dsn.engine_of(name) != engine:
+        raise UsageError(
+            dsn.masked(name),
+            found=f"a DSN of {dsn.engine_of(name)}, and a workload of {engine}",
+            expected="the same engine",
+            advice=f"Set database.engine in the workload, or name a DSN as {example}.",
         )
     if not found.get("dbname"):
         raise UsageError(
@@ -99,16 +103,23 @@ def _server(name: str) -> tuple[str, str]:
 
 
 def _has_tables(plain: str, secret: str, names: Sequence[str]) -> bool:
+    if dsn.engine_of(plain) == dsn.MYSQL:
+        listed = ", ".join(f"'{name}'" for name in names)
+        there = f"table_schema = database() and table_name in ({listed})"
+        rows = ask(plain, secret, f"select count(*) from information_schema.tables where {there}")
+        return rows == [[str(len(names))]]
     rows = ask(plain, secret, "select count(*) from unnest(%s::text[]) n where to_regclass(n) is not null", list(names))
     return bool(rows and rows[0][0] == len(names))
 
 
 def ask(plain: str, secret: str, statement: str, *values: object) -> list[Any]:
-    """What one statement answers; nothing when it has no rows.
+    """What one statement answers; nothing when it has no rows. MySQL answers text and takes no values.
 
     Raises:
         ToolError: the server cannot be reached or refuses.
     """
+    if dsn.engine_of(plain) == dsn.MYSQL:
+        return mysql_client.ask(plain, secret or None, statement)
     import psycopg  # noqa: PLC0415 - 0.2 s that only databases need
 
     try:
@@ -128,12 +139,18 @@ def ask(plain: str, secret: str, statement: str, *values: object) -> list[Any]:
 def reached(plan: Plan) -> dict[str, str]:
     """The parameters of the server a plan loads, without the password."""
     place = plan.places[PLACE]
-    found = throwaway_postgresql.dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
+    found = _made_by(plan).dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
     return {key: str(value) for key, value in found.items()}
 
 
+def _made_by(plan: Plan) -> Server:
+    return _SERVERS[settings_of(plan.workload).engine]
+
+
 def sources_of(plan: Plan) -> dict[str, str]:
-    """The server, to be recorded while it is loaded."""
+    """The server, to be recorded while it is loaded, where there is a collector for it."""
+    if settings_of(plan.workload).engine != "postgresql":
+        return {}
     return {"postgresql": dsn.together(reached(plan) | ({"password": plan.secret} if plan.secret else {}))}
 
 
@@ -141,19 +158,18 @@ def start(plan: Plan, folder: Path) -> None:
     """Start the throw-away server, where the plan has one.
 
     Raises:
-        ToolError: PostgreSQL is not installed, or does not start.
+        ToolError: the engine is not installed, or does not start.
     """
-    place = plan.places[PLACE]
+    place, own = plan.places[PLACE], settings_of(plan.workload)
     if place.made:
-        clients = settings_of(plan.workload).clients
-        throwaway_postgresql.start(Path(place.path), folder / "postgresql.txt", clients)
+        _made_by(plan).start(Path(place.path), folder / f"{own.engine}.txt", own.clients)
 
 
 def stop(plan: Plan) -> bool:
     """End and remove the throw-away server; False when the plan has none."""
     place = plan.places[PLACE]
     if place.made:
-        throwaway_postgresql.stop(Path(place.path))
+        _made_by(plan).stop(Path(place.path))
     return place.made
 
 
@@ -176,29 +192,15 @@ def follow(
     Raises:
         ToolError: it fails or does not end.
     """
-    ticks: list[Tick] = []
-    ended_early = False
-    with running(load.words, output=load.output, folder=load.output.parent, variables=_variables(plan)) as process:
-        lines = _Lines(load.output)
-        deadline = time.monotonic() + step.duration_s + LATE_S
-        while process.poll() is None:
-            time.sleep(POLL_S)
-            for tick in filter(None, map(tick_of, lines.added())):
-                ticks.append(tick)
-                if not watch(tick) and not ended_early:
-                    ended_early = True
-                    process.send_signal(load.stop_signal)
-            if time.monotonic() > deadline:
-                raise failed(plan, load)
-        ticks += filter(None, map(tick_of, lines.added()))
-        if process.returncode and not ended_early:
-            raise failed(plan, load)
-    return ticks, ended_early
+    own = replace(load, variables=_variables(plan))
+    return following.follow(own, step.duration_s, tick_of, watch, lambda: failed(plan, load))
 
 
 def _variables(plan: Plan) -> dict[str, str]:
     """The password where no process list shows it; numbers with decimal points."""
-    return {"LC_ALL": "C"} | ({"PGPASSWORD": plan.secret} if plan.secret else {})
+    given = plan.secret or plan.places[PLACE].made  # a server of our own has none, whatever the environment holds
+    name = _PASSWORDS[settings_of(plan.workload).engine]
+    return {"LC_ALL": "C"} | ({name: plan.secret} if given else {})
 
 
 def failed(plan: Plan, load: Load) -> ToolError:
@@ -213,19 +215,3 @@ def failed(plan: Plan, load: Load) -> ToolError:
         expected="a whole run",
         advice="Look at the server's log, its limit of connections and free space.",
     )
-
-
-class _Lines:
-    """The whole lines that were appended to a file."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._position = 0
-
-    def added(self) -> Iterator[str]:
-        """Those since the last call."""
-        with self._path.open("rb") as stream:
-            stream.seek(self._position)
-            whole, end, _ = stream.read().rpartition(b"\n")
-        self._position += len(whole) + len(end)
-        yield from whole.decode(errors="replace").splitlines()

@@ -81,12 +81,16 @@ class Run:
         return mean_interval(seconds, self.seed)
 
     def pooled(self) -> list[Pooled]:
-        """Every job's operations over all rounds."""
+        """Every job's operations over all rounds, of all hosts together."""
         found: dict[tuple[str, str], list[Operation]] = {}
         for part in self.rounds:
+            at_once: dict[tuple[str, str], dict[str | None, list[Operation]]] = {}
             for result in part.results:
                 for operation in result.operations:
-                    found.setdefault((result.job, operation.name), []).append(operation)
+                    own = at_once.setdefault((result.job, operation.name), {})
+                    own.setdefault(result.host, []).append(operation)
+            for key, hosts in at_once.items():
+                found.setdefault(key, []).extend(_together(hosts))
         return [pool(f"{job} {name}", operations) for (job, name), operations in found.items()]
 
 
@@ -95,7 +99,10 @@ def pool(name: str, operations: Iterable[Operation]) -> Pooled:
     parts = list(operations)
     histograms = [part.histogram for part in parts if part.histogram is not None and part.histogram.total]
     merged = Histogram.merged(histograms) if histograms else None
-    weights = np.array([part.count for part in parts], dtype=np.float64)
+    counts = np.array([part.count for part in parts], dtype=np.float64)
+    weights = counts
+    if not np.isfinite(counts).any():  # rounds are equally long, so that rates stand for counts
+        weights = np.array([part.per_s for part in parts], dtype=np.float64)
     means = np.array([part.latency_ms.get("mean", float("nan")) for part in parts])
     known = np.isfinite(weights) & np.isfinite(means) & (weights > 0)
     mean = float(np.average(means[known], weights=weights[known])) if known.any() else float("nan")
@@ -103,11 +110,33 @@ def pool(name: str, operations: Iterable[Operation]) -> Pooled:
         name,
         _mean(part.per_s for part in parts),
         _mean(part.bytes_per_s for part in parts),
-        float(np.nansum(weights)) if np.isfinite(weights).any() else float("nan"),
+        float(np.nansum(counts)) if np.isfinite(counts).any() else float("nan"),
         mean,
         {} if merged is None else percentiles(merged),
         merged,
     )
+
+
+def _together(hosts: dict[str | None, list[Operation]]) -> list[Operation]:
+    """What hosts did at the same time as one operation: rates added, histograms merged; one host's stay as they are."""
+    if len(hosts) == 1:
+        return next(iter(hosts.values()))
+    parts = [pool("", operations) for operations in hosts.values()]
+    histograms = [part.histogram for part in parts if part.histogram is not None]
+    counts = np.array([part.count for part in parts])
+    means = np.array([part.mean_ms for part in parts])
+    known = np.isfinite(counts) & np.isfinite(means) & (counts > 0)
+    mean = float(np.average(means[known], weights=counts[known])) if known.any() else float("nan")
+    return [
+        Operation(
+            next(iter(hosts.values()))[0].name,
+            float(sum(part.per_s for part in parts)),
+            float(sum(part.bytes_per_s for part in parts)),
+            float(counts.sum()),
+            {"mean": mean},
+            Histogram.merged(histograms) if histograms else None,
+        )
+    ]
 
 
 def percentiles(histogram: Histogram) -> dict[str, tuple[float, int]]:

@@ -28,6 +28,25 @@ def require_named(path: str, named: str | None) -> None:
         )
 
 
+def usable_size(path: Path, named: str | None, *, writes: bool) -> tuple[int, bool]:
+    """The bytes of a file or device that is there, and whether it is a device; ``named`` is what may be overwritten.
+
+    Raises:
+        UsageError: it would be overwritten but nobody named it, is in use, or may not be opened.
+    """
+    is_device = stat.S_ISBLK(path.stat().st_mode)
+    if writes:
+        if is_device:
+            refuse_mounted(str(path))
+        require_named(str(path), named)
+    if not os.access(path, os.W_OK if writes else os.R_OK):
+        raise UsageError(
+            str(path), found="no right to use it", expected="a target this user may open", advice="Run as root."
+        )
+    with path.open("rb") as held:
+        return held.seek(0, os.SEEK_END), is_device
+
+
 def refuse_mounted(path: str) -> None:
     """Refuse a block device that is mounted, swapped to, or holds or is held by one that is.
 

@@ -10,24 +10,22 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
-import secrets
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from leadline.core.errors import ToolError, UsageError
+from leadline.core.errors import ToolError
 from leadline.core.processes import POLL_S, running, wait
+from leadline.core.throwaway import START_S, failed, free_base, make_folder
 from leadline.core.tools import find_program
 
-NEW = "new"
 OWNER = "postgres"
+NOTE = "a PostgreSQL of its own with default settings (shared_buffers 128 MB): compare it with itself alone"
+ADVICE = "The user postgres must be able to enter the folder; see also `leadline doctor`."
 EMPTY_BYTES = 48 * 1024**2  # Judgement: what initdb writes, with room
 WAL_BYTES_MAX = 1024**3  # PostgreSQL's default max_wal_size
-START_S = 60.0  # Judgement: starting takes a second; a busy disk may need more
-_SOCKET_BYTES_MAX = 107  # Source: unix(7), sun_path without its final zero
 _SOCKET = ".s.PGSQL.5432"
 _SPARE_CONNECTIONS = 20
 
@@ -40,22 +38,7 @@ def base_of(target: str) -> Path:
     Raises:
         UsageError: there is one already, or its socket could not have such a long name.
     """
-    if target == NEW:
-        base = Path(tempfile.gettempdir()) / f"leadline-bench-{secrets.token_hex(4)}"
-    else:
-        base = Path(target).resolve() / "leadline-bench-postgresql"
-    if base.exists():
-        raise UsageError(
-            str(base), found="it is there already", expected="a name that is free", advice="Remove it or name another."
-        )
-    if len(os.fsencode(base / _SOCKET)) > _SOCKET_BYTES_MAX or "," in str(base):
-        raise UsageError(
-            str(base),
-            found="a path no socket can have",
-            expected=f"no comma, at most {_SOCKET_BYTES_MAX - len(_SOCKET) - 1} bytes",
-            advice="Name another folder.",
-        )
-    return base
+    return free_base(target, "postgresql", _SOCKET)
 
 
 def expected_bytes(data_bytes: int) -> int:
@@ -80,7 +63,7 @@ def start(base: Path, output: Path, client_count: int) -> None:
     with running(make, output=output, folder=base) as process:
         wait(process, START_S)
         if process.returncode != 0:
-            raise _failed("initdb", output)
+            raise failed("initdb", output, ADVICE)
     settings = {
         "listen_addresses": "",
         "port": "5432",
@@ -103,12 +86,7 @@ def stop(base: Path) -> None:
 
 
 def _make_folder(base: Path) -> None:
-    try:
-        base.mkdir(mode=0o700)
-    except OSError as error:
-        raise ToolError(
-            str(base), found=str(error.strerror), expected="a folder that can be made", advice="Name another one."
-        ) from error
+    make_folder(base)
     _made[str(base)] = contextlib.ExitStack()
     if os.geteuid() == 0:
         owner = pwd.getpwnam(OWNER)
@@ -145,17 +123,4 @@ def _wait_until_ready(server: subprocess.Popen[bytes], lock: Path, output: Path)
             if lock.read_text().splitlines()[-1:] and lock.read_text().rstrip().endswith("ready"):
                 return
         time.sleep(POLL_S)
-    raise _failed("postgres", output)
-
-
-def _failed(program: str, output: Path) -> ToolError:
-    lines = [line for line in output.read_text(errors="replace").splitlines() if line.strip()]
-    said = next(
-        (line for line in lines if "error" in line.lower() or "fatal" in line.lower()), (lines or ["nothing"])[-1]
-    )
-    return ToolError(
-        program,
-        found=f"a throw-away server could not be made: {said[:160]}",
-        expected="a server of its own",
-        advice="The user postgres must be able to enter the folder; see also `leadline doctor`.",
-    )
+    raise failed("postgres", output, ADVICE)

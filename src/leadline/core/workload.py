@@ -1,7 +1,7 @@
 """Workloads: a description of load that drives a real tool, a replay or a simulator alike.
 
-A file holds either I/O streams (``io``) or one database load (``database``) or one network load (``network``).
-``docs/guides/workloads.md`` explains every key with examples.
+A file holds exactly one section that says what is loaded: I/O streams (``io``), a database, a network, the latency of
+single requests, or what flushing costs. ``docs/guides/workloads.md`` explains every key with examples.
 """
 
 from __future__ import annotations
@@ -59,6 +59,13 @@ def seconds_of(text: object) -> float:
 Size = Annotated[int, BeforeValidator(size_of)]
 Seconds = Annotated[float, BeforeValidator(seconds_of)]
 Percent = Annotated[float, Field(ge=0.0, le=100.0)]
+
+
+class _Section:
+    """Marks the fields of a workload of which a file has exactly one."""
+
+
+_SECTION = _Section()
 
 
 class Rates(BaseModel):
@@ -188,6 +195,38 @@ class Network(BaseModel):
     rdma: bool = True
 
 
+class Latency(BaseModel):
+    """Requests one after the other, each timed by ioping; ``sync``: a write is over when the medium holds it."""
+
+    model_config = _STRICT
+
+    block: Annotated[int, BeforeValidator(_block)] = 8192
+    working_set: Annotated[Size, Field(ge=1024**2)] = 1024**3
+    write: bool = False
+    sync: bool = False
+    random: bool = True
+    buffered: bool = False
+    interval_s: Annotated[Seconds, Field(le=60)] = 0.0
+
+    @model_validator(mode="after")
+    def _known(self) -> Latency:
+        if self.sync and not self.write:
+            message = "only writes can be sync"
+            raise ValueError(message)
+        if self.block > self.working_set:
+            message = "a block is larger than the working set"
+            raise ValueError(message)
+        return self
+
+
+class Flush(BaseModel):
+    """What it costs to have data on the medium, by every method a database has, timed by pg_test_fsync."""
+
+    model_config = _STRICT
+
+    tool: Literal["pg_test_fsync"] = "pg_test_fsync"
+
+
 class Steadiness(BaseModel):
     """When the warm-up is over: ``window_count`` windows whose means spread and drift little.
 
@@ -223,27 +262,37 @@ class Workload(BaseModel):
     about: str = ""
     source: str = ""
     notes: tuple[str, ...] = ()  # what the file it was translated from asks for and this does not give; kept with runs
-    io: tuple[Stream, ...] = ()
+    io: Annotated[tuple[Stream, ...], _SECTION] = ()
     io_settings: IoSettings = IoSettings()
-    database: Database | None = None
-    network: Network | None = None
+    database: Annotated[Database | None, _SECTION] = None
+    network: Annotated[Network | None, _SECTION] = None
+    latency: Annotated[Latency | None, _SECTION] = None
+    flush: Annotated[Flush | None, _SECTION] = None
     timing: Timing = Timing()
     steady: Steadiness = Steadiness()
 
     @model_validator(mode="after")
     def _one_kind(self) -> Workload:
-        if sum((bool(self.io), self.database is not None, self.network is not None)) != 1:
-            message = "a workload has exactly one of io, database and network"
+        if len(self._given()) != 1:
+            message = f"a workload has exactly one of {', '.join(KINDS[:-1])} and {KINDS[-1]}"
             raise ValueError(message)
         if len({stream.name for stream in self.io}) != len(self.io):
             message = "two streams have the same name"
             raise ValueError(message)
         return self
 
+    def _given(self) -> list[str]:
+        return [kind for kind in KINDS if getattr(self, kind) not in (None, ())]
+
     @property
     def kind(self) -> str:
-        """``io``, ``database`` or ``network``."""
-        return "io" if self.io else "database" if self.database is not None else "network"
+        """Which of `KINDS` it is."""
+        return self._given()[0]
+
+    @property
+    def tool(self) -> str | None:
+        """The tool its section names, where it has a choice."""
+        return getattr(getattr(self, self.kind), "tool", None)
 
     def working_set_bytes(self, stream: Stream) -> int:
         """What a stream's jobs touch."""
@@ -252,6 +301,32 @@ class Workload(BaseModel):
     def plain(self) -> dict[str, Any]:
         """Plain data that `parse_workload` reads back, without what is default."""
         return self.model_dump(mode="json", exclude_defaults=True)
+
+
+KINDS = tuple(name for name, field in Workload.model_fields.items() if _SECTION in field.metadata)
+
+
+def adjusted(
+    workload: Workload,
+    size: object = None,
+    seconds: float | None = None,
+    rounds: int | None = None,
+    warm_up: float | None = None,
+) -> Workload:
+    """The workload with another working set (bytes, or as ``4g``) or other times; what is None stays as it is.
+
+    Raises:
+        pydantic.ValidationError: it is no workload any more.
+    """
+    plain = workload.plain()
+    if size is not None and hasattr(getattr(workload, workload.kind), "working_set"):
+        plain[workload.kind] = {**plain[workload.kind], "working_set": size}
+    elif size is not None:
+        plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
+        plain["io"] = [{k: v for k, v in stream.items() if k != "working_set"} for stream in plain.get("io", [])]
+    timing = {"measure_s": seconds, "rounds": rounds, "warm_up_s": warm_up}
+    plain["timing"] = {**plain.get("timing", {}), **{k: v for k, v in timing.items() if v is not None}}
+    return Workload.model_validate(plain)
 
 
 def parse_workload(text: str, name: str) -> Workload:

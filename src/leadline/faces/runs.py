@@ -10,19 +10,31 @@ from leadline.core.run import PERCENTILES
 from leadline.core.statistics import sparkline
 from leadline.core.vocabulary import Severity
 from leadline.faces.cli.output import console
+from leadline.faces.hosts import show_hosts, show_share
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from leadline.app.baselines import Judgement
     from leadline.app.comparing_runs import RunComparison
+    from leadline.app.hosts import HostsResult
     from leadline.core.finding import Diagnosis
     from leadline.core.run import Pooled, Run
+    from leadline.core.theoretical import Theoretical
 
 
 FINDINGS_SHOWN = 5
 
 
-def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
+def show_run(
+    run: Run,
+    diagnosis: Diagnosis | None = None,
+    *,
+    hosts: HostsResult | None = None,
+    most: Theoretical | None = None,
+) -> None:
     """A run: what came out, how sure it is, what to beware of, and what the machine's counters say of it."""
     out = console()
     wrapped(out, f"{run.name} on {run.target}, {run.tool} {run.tool_version or ''}, {run.started}", f"{run.id}  ")
@@ -38,32 +50,48 @@ def show_run(run: Run, diagnosis: Diagnosis | None = None) -> None:
             between = f"95 % between {interval.low:,.0f} and {interval.high:,.0f}"
         wrapped(out, f"{interval.mean:,.0f} {unit} ({between}; spread over seconds {interval.cv_pct:.1f} %)")
         out.print(f"per second  {sparkline(seconds, 60)}", markup=False)
-    if run.is_network:
-        _show_network(run)
-    else:
-        columns = ("per s", "MiB/s", "mean", *PERCENTILES)
-        table = plain_table("ms", *columns, right=columns)
-        for part in run.pooled():
-            table.add_row(*_row(part))
-        out.print(table)
-    if any(len(part.percentiles_ms) < len(PERCENTILES) for part in run.pooled() if part.histogram is not None):
-        wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
-    for note in run.notes:
+    _show_results(run)
+    if hosts is not None:
+        show_hosts(hosts, most)
+    elif most is not None:
+        show_share(run, most)
+    told = () if hosts is None else tuple(f"{own.host.address} failed: {own.error}" for own in hosts.hosts)
+    for note in (note for note in run.notes if note not in told):
         wrapped(out, f"note: {note}", style="yellow")
     shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
     for finding in shown[:FINDINGS_SHOWN]:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ", style="yellow")
 
 
-def _show_network(run: Run) -> None:
+def _show_results(run: Run) -> None:
+    """What each job did: rates, latency, and how many requests stand behind the last percentile."""
+    out = console()
+    pooled = run.pooled()
+    names = tuple(PERCENTILES) if any(part.histogram is not None for part in pooled) else ()
+    if run.is_network:
+        _show_network(pooled)
+    else:
+        columns = ("per s", "MiB/s", "mean", *names)
+        table = plain_table("ms", *columns, right=columns)
+        for part in pooled:
+            table.add_row(*_row(part, names))
+        out.print(table)
+    if any(len(part.percentiles_ms) < len(PERCENTILES) for part in pooled if part.histogram is not None):
+        wrapped(out, "-: fewer than ten samples above it, so it is not given", style="dim")
+    for part in pooled:
+        if part.percentiles_ms:
+            name, (_, above) = list(part.percentiles_ms.items())[-1]
+            wrapped(out, f"{part.name}: {part.count:,.0f} requests, {above:,} of them above {name}", style="dim")
+
+
+def _show_network(parts: Sequence[Pooled]) -> None:
     """Latency idle and under load side by side; what else was counted, a line each."""
     out = console()
     columns = ("per s", "mean", *PERCENTILES)
     table = plain_table("ms", *columns, right=columns)
-    parts = run.pooled()
     for part in parts:
         if part.mean_ms == part.mean_ms:
-            name, rate, _, *latency = _row(part)
+            name, rate, _, *latency = _row(part, tuple(PERCENTILES))
             table.add_row(name, rate, *latency)
     out.print(table)
     for part in parts:
@@ -73,27 +101,51 @@ def _show_network(run: Run) -> None:
             wrapped(out, f"{part.count:,.0f}", f"{part.name}  ")
 
 
-def _row(part: Pooled) -> list[str]:
-    shown = [_number(part.percentiles_ms.get(name, (float("nan"), 0))[0]) for name in PERCENTILES]
+def _row(part: Pooled, names: Sequence[str]) -> list[str]:
+    shown = [_number(part.percentiles_ms.get(name, (float("nan"), 0))[0]) for name in names]
     throughput = "-" if part.bytes_per_s != part.bytes_per_s else f"{part.bytes_per_s / 2**20:,.1f}"
     rate = "-" if part.per_s != part.per_s else f"{part.per_s:,.0f}"
     return [part.name, rate, throughput, _number(part.mean_ms), *shown]
 
 
 def _number(value: float) -> str:
-    return "-" if value != value else f"{value:.3g}"  # noqa: PLR0124
+    if value != value:  # noqa: PLR0124 - NaN is not measured
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _share(value: float) -> str:
+    """A change as percent with its sign; without decimals where they say nothing."""
+    if value != value:  # noqa: PLR0124
+        return "-"
+    return f"{100 * value:+,.0f}" if abs(value) >= 1.0 else f"{100 * value:+.1f}"
 
 
 def show_comparison(found: RunComparison) -> None:
-    """What differs between two runs, and how surely."""
+    """What differs between runs before and after, and how surely."""
     out = console()
-    wrapped(out, f"before {found.before.id}, after {found.after.id}")
+    for word, runs in (("before", found.before), ("after", found.after)):
+        wrapped(out, ", ".join(run.id for run in runs), f"{word:<7}")
     for text in found.unlike:
         wrapped(out, f"not alike: {text}", style="yellow")
-    table = plain_table("", "before", "after", "change", "95 % between", "")
+    columns = ("before", "after", "change %", "from", "to")
+    table = plain_table("", *columns, "", right=columns)
     for part in found.metrics:
-        between = "-" if part.low != part.low else f"{100 * part.low:+.1f} .. {100 * part.high:+.1f} %"
-        change = "-" if part.change != part.change else f"{100 * part.change:+.1f} %"
-        table.add_row(part.name, _number(part.before), _number(part.after), change, between, part.word)
+        shares = [_share(value) for value in (part.change, part.low, part.high)]
+        table.add_row(part.name, _number(part.before), _number(part.after), *shares, part.word)
     out.print(table)
+    if found.certain:
+        spread = next((p.spread_pct for p in found.metrics if p.spread_pct == p.spread_pct), float("nan"))
+        wrapped(out, f"{found.basis} ({_number(spread)} % from run to run)", style="dim")
     wrapped(out, found.sentence, style="bold")
+
+
+def show_judgements(judgements: Sequence[Judgement]) -> None:
+    """Runs beside the baselines they are judged against, a line each."""
+    out = console()
+    for own in judgements:
+        wrapped(out, own.sentence, style="bold")
+        if own.comparison.certain:
+            wrapped(out, own.comparison.basis, style="dim")
+        for text in own.comparison.unlike:
+            wrapped(out, f"not alike: {text}", style="yellow")

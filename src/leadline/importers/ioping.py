@@ -13,7 +13,8 @@ Sample:
 Lost:
     Warm-up requests, as in ioping's own statistics. Requests that it left out as too slow or too fast are kept, since
     they were measured. Operations per second are those made; what the disk would do if asked without pause (ioping's
-    "iops") is kept as ``busy_iops``. Raw lines do not say whether they read or wrote.
+    "iops") is kept as ``busy_iops``. Raw lines do not say whether they read or wrote, nor where, unless the command
+    stands before them (``$ ioping -q -p 1 -W ...``). Those of single requests (``-p 1``) give a histogram.
 
 Units:
     Text: the unit behind each number, sizes in powers of 1024. Raw lines and JSON: nanoseconds and bytes.
@@ -42,8 +43,21 @@ from leadline.core.result import Operation, Result
 from leadline.core.source import Source
 from leadline.core.units import factor
 from leadline.core.vocabulary import EntityKind, Layer
+from leadline.formats.ioping_raw import (
+    COLUMNS,
+    LINE,
+    OLD_COUNT,
+    PROMPT,
+    agree,
+    asked,
+    histogram,
+    is_raw,
+    parts,
+    rates,
+    row_of,
+)
 from leadline.formats.json_documents import json_array, number_in, object_in
-from leadline.formats.loadtool import add_columns, bad_line, epoch_ns, where
+from leadline.formats.loadtool import add_columns, bad_line, epoch_ns, sample_histogram, where
 from leadline.formats.printed import bytes_of, moment_printed, printed_ns, scaled, seconds_of, year_printed
 
 if TYPE_CHECKING:
@@ -77,7 +91,6 @@ _MADE = re.compile(
     rf"(?P<iops>[\d.]+(?: [kMGT])?) iops, (?P<rate>{_SIZE})/s"
 )
 _SPREAD = re.compile(r"^min/avg/max/mdev = (?P<values>[\d.]+ \w+(?: / [\d.]+ \w+){3})")
-_RAW = re.compile(r"^\d+(?: \d+){7}(?: \d+ \d+)?$")
 _WAYS = {"<<<": "read", "from": "read", ">>>": "write", "to": "write"}
 _JSON = re.compile(r'"(?:stat|io)"\s*:\s*\{')
 _ASSUMED = {
@@ -85,8 +98,6 @@ _ASSUMED = {
     "no-date": "no year and no zone; taken in the year of the file's last change or --date, and as UTC or --timezone",
     "no-zone": "the times are local, without a zone; taken in the zone asked for, else as UTC",
 }
-_RAW_MAX = 10**15  # Judgement: eleven days in nanoseconds, a petabyte a second
-_STAT = ("count", "time", "iops", "bps", "min", "avg", "max", "mdev", "made", "ran")  # the columns of a raw line
 
 
 def sniff(source: Source) -> int:
@@ -97,36 +108,25 @@ def sniff(source: Source) -> int:
     lines = text.splitlines()[:400]
     if any(_SUMMARY.match(line) or _REQUEST.match(line) for line in lines):
         return 93
-    raw = [line.strip() for line in lines[:20] if line.strip()]
+    raw = [line.strip() for line in lines[:20] if line.strip() and not PROMPT.fullmatch(line)]
     whole = raw[: max(1, len(raw) - 1)]
-    return 65 if all(_is_raw(line) for line in whole) and any(not line.startswith("0 ") for line in whole) else 0
-
-
-def _is_raw(line: str) -> bool:
-    """Whether a line of eight or ten numbers is ioping's: the mean is the time by the count, the rate its inverse."""
-    if not _RAW.match(line) or len(line) > 400:
-        return False
-    count, spent, rate, _, low, mean, high, *_ = (int(part) for part in line.split())
-    if count == 0:
-        return spent == rate == mean == 0
-    if spent == 0 or max(int(part) for part in line.split()) >= _RAW_MAX:
-        return False
-    return low <= mean <= high and abs(mean - spent / count) <= 1 and abs(rate - count * 1e9 / spent) <= 1 + rate * 1e-3
+    return 65 if all(is_raw(line) for line in whole) and any(not line.startswith("0 ") for line in whole) else 0
 
 
 @dataclass(slots=True)
 class _Run:
     """One run of ioping: its requests, the raw statistics of its periods, and its summary.
 
-    ``moments`` are printed times (None: none), ``periods`` rows of `_STAT` with NaN for what was not printed.
+    ``moments`` are printed times (None: none), ``periods`` tables of raw statistics, as `row_of` makes them.
     """
 
     target: str = ""
     way: str = ""
     size: str = ""
+    command: str = ""
     moments: list[datetime | int | None] = field(default_factory=list)
     latencies_ms: list[float] = field(default_factory=list)
-    periods: list[tuple[float, ...]] = field(default_factory=list)
+    periods: list[NDArray[np.float64]] = field(default_factory=list)
     period_ends_ns: list[int] = field(default_factory=list)
     whole: dict[str, float] = field(default_factory=dict)
     warmup_count: int = 0
@@ -134,6 +134,11 @@ class _Run:
     @property
     def is_empty(self) -> bool:
         return not (self.latencies_ms or self.periods or self.whole or self.warmup_count)
+
+    @property
+    def table(self) -> NDArray[np.float64]:
+        """Raw statistics [n, 10]."""
+        return np.concatenate(self.periods) if self.periods else np.empty((0, len(COLUMNS)))
 
     @property
     def made_count(self) -> int:
@@ -179,26 +184,41 @@ def read(source: Source, request: Request) -> Capture:
 
 def _text_runs(builder: CaptureBuilder, text: str, source: Source) -> list[_Run]:
     runs = [_Run()]
-    lines = text.splitlines()
-    for index, line in enumerate(lines):
-        run = runs[-1]
-        if asked := _REQUEST.match(line):
-            if run.whole or (asked["n"] == "1" and run.made_count):
-                runs.append(run := _Run())
-            _take_request(run, asked)
-        elif _RAW.match(line.strip()):
-            if not _is_raw(line.strip()):
-                raise bad_line(source.name, index, line.strip(), "statistics that agree with one another")
-            run.periods.append(tuple(float(part) for part in line.split()))
-        elif "request=" in line or line.startswith("min/avg") or " requests in " in line or _SUMMARY.match(line):
-            if not _take_summary(runs, line):
-                if index + 1 < len(lines):
+    for index, part in parts(text):
+        line = part if isinstance(part, str) else ""
+        if isinstance(part, str) and not LINE.fullmatch(line.strip()):
+            if not _take_line(runs, line):
+                if index + 1 < text.count("\n") + (not text.endswith("\n")):
                     raise bad_line(source.name, index, line.strip(), "a request or a summary of ioping")
                 builder.warn("cut", "the last line was cut while it was written and is left out")
-        elif done := _DONE.match(line):
-            run.whole |= {"count": scaled(done["count"]), "spent": seconds_of(done["spent"])}
-            _take_done(run, done["rest"] or "")
+            continue
+        table = row_of(line) if isinstance(part, str) else part
+        sound = agree(table)
+        if not sound.all():
+            bad = int(np.argmin(sound))
+            shown = line.strip() or " ".join(f"{value:.0f}" for value in table[bad])
+            raise bad_line(source.name, index + bad, shown, "statistics that agree with one another")
+        runs[-1].periods.append(table)
     return [run for run in runs if not run.is_empty]
+
+
+def _take_line(runs: list[_Run], line: str) -> bool:
+    """Take in a line of text; False when it is damaged."""
+    run = runs[-1]
+    if found := _REQUEST.match(line):
+        if run.whole or (found["n"] == "1" and run.made_count):
+            runs.append(run := _Run())
+        _take_request(run, found)
+    elif prompt := PROMPT.fullmatch(line):
+        if not run.is_empty:
+            runs.append(run := _Run())
+        run.command = prompt["command"]
+    elif "request=" in line or line.startswith("min/avg") or " requests in " in line or _SUMMARY.match(line):
+        return _take_summary(runs, line)
+    elif done := _DONE.match(line):
+        run.whole |= {"count": scaled(done["count"]), "spent": seconds_of(done["spent"])}
+        _take_done(run, done["rest"] or "")
+    return True
 
 
 def _take_request(run: _Run, asked: re.Match[str]) -> None:
@@ -253,7 +273,8 @@ def _times(run: _Run, source: Source, request: Request, end_ns: int) -> tuple[ND
     if run.period_ends_ns:
         return np.array(run.period_ends_ns, dtype=np.int64), ""
     if run.periods and not run.latencies_ms:
-        lengths = [row[9] if len(row) > 9 else row[1] for row in run.periods]
+        spent, ran = run.table[:, COLUMNS.index("time")], run.table[:, COLUMNS.index("ran")]
+        lengths = np.where(np.isnan(ran), spent, ran)
         after = np.cumsum(lengths[::-1])[::-1] - lengths
         return end_ns - np.round(after).astype(np.int64), "no-times"
     printed = [moment for moment in run.moments if moment is not None]
@@ -274,8 +295,7 @@ def _add(builder: CaptureBuilder, request: Request, run: _Run, job: Entity, time
         return
     if not run.periods:
         return
-    table = np.array([(*row, *[math.nan] * (len(_STAT) - len(row))) for row in run.periods])
-    column = dict(zip(_STAT, table.T, strict=True))
+    column = dict(zip(COLUMNS, run.table.T, strict=True))
     with np.errstate(divide="ignore", invalid="ignore"):  # a period without requests has no size
         per_s = column["made"] / (column["ran"] * factor("ns", "s"))
         size_bytes = column["bps"] / column["iops"]
@@ -298,6 +318,14 @@ def _pace_s(run: _Run) -> float | None:
 
 def _result(run: _Run, job: str, source: str, times: NDArray[np.int64]) -> Result:
     statistics = {key: run.whole[key] for key in ("mean", "min", "max", "stddev") if key in run.whole}
+    per_s, bytes_per_s, ran_s = (run.whole.get(key, math.nan) for key in ("iops", "bps", "ran"))
+    samples = sample_histogram(np.array(run.latencies_ms) * factor("ms", "ns"), "ns") if run.latencies_ms else None
+    target, way = run.target, run.way
+    if run.periods and not run.whole and not run.latencies_ms:
+        per_s, bytes_per_s, ran_s = rates(run.table)
+        samples = histogram(run.table)
+        # The job's name stays without this target, so that runs on two targets have results of the same name.
+        target, way = (run.target, run.way) if run.target or not run.command else asked(run.command)
     count = run.whole.get("count", math.nan)
     if not count > 0:  # ioping prints zeros when it left out every request as too slow
         statistics = {}
@@ -306,22 +334,22 @@ def _result(run: _Run, job: str, source: str, times: NDArray[np.int64]) -> Resul
         statistics = {"mean": held.mean(), "min": held.min(), "max": held.max(), "stddev": held.std()}
         count = float(len(held))
     elif not statistics and run.periods:
-        table = np.array([row[:8] for row in run.periods])
+        table = run.table
         count = float(table[:, 0].sum())
         scale = factor("ns", "ms")
         statistics = {"mean": table[:, 1].sum() / count * scale, "min": table[:, 4].min() * scale}
         statistics["max"] = table[:, 6].max() * scale
-    ran_s = run.whole.get("ran", math.nan)
     operation = Operation(
-        run.way or "request",
-        run.whole.get("iops", math.nan),
-        run.whole.get("bps", math.nan),
+        way or "request",
+        per_s,
+        bytes_per_s,
         count,
         {key: float(value) for key, value in statistics.items()},
+        samples,
     )
     start_ns = None if not len(times) or not ran_s > 0 else int(times[-1]) - round(ran_s * 1e9)
-    asked = {"target": run.target, "size": run.size, "busy_iops": run.whole.get("busy_iops")}
-    workload = {key: value for key, value in asked.items() if value}
+    known = {"target": target, "size": run.size, "busy_iops": run.whole.get("busy_iops")}
+    workload = {key: value for key, value in known.items() if value}
     return Result("ioping", job, (operation,), ran_s, start_ns, workload=workload, source=source)
 
 
@@ -352,7 +380,7 @@ def _json_runs(builder: CaptureBuilder, text: str, name: str) -> list[_Run]:
             stats.append((end_ns, object_in(item, "stat"), object_in(item, "load")))
     if stats and (len(stats) > 1 or run.latencies_ms) and not cut:
         _take_whole(run, *stats.pop()[1:])
-    run.periods = [_period(stat, load) for _, stat, load in stats]
+    run.periods = [np.array([_period(stat, load)]) for _, stat, load in stats]
     run.period_ends_ns = ends if run.latencies_ms else [end_ns for end_ns, _, _ in stats]
     if any(later < before for before, later in pairwise(run.period_ends_ns)):
         raise bad_line(name, 0, "a timestamp before the one before it", "ascending timestamps")
@@ -369,4 +397,4 @@ def _take_whole(run: _Run, stat: dict[str, Any], load: dict[str, Any]) -> None:
 
 
 def _period(stat: dict[str, Any], load: dict[str, Any]) -> tuple[float, ...]:
-    return (*(number_in(stat, key) for key in _STAT[:8]), number_in(load, "count"), number_in(load, "time"))
+    return (*(number_in(stat, key) for key in COLUMNS[:OLD_COUNT]), number_in(load, "count"), number_in(load, "time"))

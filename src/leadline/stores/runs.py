@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ create table if not exists run (
     id text primary key, name text not null, state text not null, tool text not null, target text not null,
     started text not null, process integer, document text not null
 ) without rowid;
-create table if not exists mark (name text primary key, run text not null) without rowid;
+create table if not exists baseline (name text not null, run text not null, primary key (name, run)) without rowid;
 """
 
 
@@ -58,6 +58,7 @@ class RunStore:
                 base.execute("pragma journal_mode = wal")
                 base.execute("pragma synchronous = full")
                 base.executescript(_SCHEMA)
+                _take_marks(base)
                 with base:
                     yield base
         except (OSError, sqlite3.OperationalError) as error:
@@ -94,22 +95,30 @@ class RunStore:
         return [replace(_seen(_run(json.loads(text)), process), rounds=()) for text, process in rows]
 
     def get(self, name: str) -> Run:
-        """The run with that id, its unique beginning, the name of a baseline, or ``last``.
+        """The run with that id, its unique beginning, the name of a baseline of one run, or ``last``.
 
         Raises:
-            UsageError: there is none, or several begin so.
+            UsageError: there is none, or several are meant.
         """
         with self._open() as base:
-            marked = base.execute("select run from mark where name = ?", (name,)).fetchone()
-            wanted = marked[0] if marked else name
+            marked = base.execute("select run from baseline where name = ?", (name,)).fetchall()
+            if len(marked) > 1:
+                raise UsageError(
+                    f"run {name}",
+                    found=f"a baseline of {len(marked)} runs",
+                    expected="one run",
+                    advice=f"One of {', '.join(run for (run,) in marked)}.",
+                )
+            wanted = marked[0][0] if marked else name
             if name == "last":
                 rows = base.execute(
                     "select document, process from run order by started desc, id desc limit 1"
                 ).fetchall()
             else:
                 pattern = wanted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+                same = base.execute("select document, process from run where id = ?", (wanted,)).fetchall()
                 query = "select document, process from run where id like ? escape '\\'"
-                rows = base.execute(query, (pattern,)).fetchall()
+                rows = same or base.execute(query, (pattern,)).fetchall()
         if len(rows) != 1:
             raise UsageError(
                 f"run {name}",
@@ -119,22 +128,48 @@ class RunStore:
             )
         return _seen(_run(json.loads(rows[0][0])), rows[0][1])
 
-    def mark(self, name: str, run: str) -> None:
-        """Keep a run as the baseline of that name."""
+    def beginning(self, start: str) -> tuple[Run, ...]:
+        """Every run whose id begins so, with its rounds, oldest first."""
         with self._open() as base:
-            base.execute("insert or replace into mark values (?, ?)", (name, run))
+            query = "select document, process from run where substr(id, 1, ?) = ? order by started, id"
+            rows = base.execute(query, (len(start), start)).fetchall()
+        return tuple(_seen(_run(json.loads(text)), process) for text, process in rows)
 
-    def marks(self) -> dict[str, str]:
-        """Baselines: name -> id of the run."""
+    def alike(self, run: Run) -> tuple[Run, ...]:
+        """Whole runs of the same tool on the same target, oldest first, with their rounds."""
+        query = "select document from run where tool = ? and target = ? and state = 'done' order by started, id"
         with self._open() as base:
-            return dict(base.execute("select name, run from mark order by name").fetchall())
+            rows = base.execute(query, (run.tool, run.target)).fetchall()
+        return tuple(_run(json.loads(text)) for (text,) in rows)
+
+    def mark(self, name: str, runs: Sequence[str]) -> None:
+        """Keep runs as the baseline of that name, instead of what it was; none forgets it."""
+        with self._open() as base:
+            base.execute("delete from baseline where name = ?", (name,))
+            base.executemany("insert into baseline values (?, ?)", [(name, run) for run in runs])
+
+    def marks(self) -> dict[str, tuple[str, ...]]:
+        """Baselines: name -> ids of the runs, oldest first."""
+        found: dict[str, tuple[str, ...]] = {}
+        with self._open() as base:
+            for name, run in base.execute("select name, run from baseline order by name, run"):
+                found[name] = (*found.get(name, ()), run)
+        return found
 
     def remove(self, run: str) -> None:
         """Forget a run and its files."""
         with self._open() as base:
             base.execute("delete from run where id = ?", (run,))
-            base.execute("delete from mark where run = ?", (run,))
+            base.execute("delete from baseline where run = ?", (run,))
         shutil.rmtree(self.folder / "runs" / run, ignore_errors=True)
+
+
+def _take_marks(base: sqlite3.Connection) -> None:
+    """Baselines of one run, as they were kept in a table of their own before they could be of several."""
+    if base.execute("select 1 from sqlite_master where type = 'table' and name = 'mark'").fetchone():
+        with base:
+            base.execute("insert or ignore into baseline select name, run from mark")
+            base.execute("drop table mark")
 
 
 def _seen(run: Run, process: int | None) -> Run:

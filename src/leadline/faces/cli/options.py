@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from leadline.app.importing import Imported
     from leadline.core.finding import Diagnosis
     from leadline.core.profile import Profile
+    from leadline.core.theoretical import Theoretical
 
 Paths = Annotated[
     list[Path],
@@ -22,10 +24,20 @@ Paths = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
+Html = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write a report in one file, for browser, paper or mail.", show_default=False),
+]
 ProfileFile = Annotated[
     Path | None,
     typer.Option(
         "--profile", help="Your own limits. [default: leadline.toml here, if there is one]", show_default=False
+    ),
+]
+Most = Annotated[
+    str | None,
+    typer.Option(
+        "--theoretical", help="Devices x rated IOPS or GB/s, per host: 24x550000, 8x3.2GB/s.", show_default=False
     ),
 ]
 Timezone = Annotated[
@@ -39,6 +51,12 @@ Offsets = Annotated[
         "--clock-offset", help="Put a source's clock right: FILE=SECONDS to add. Repeatable.", show_default=False
     ),
 ]
+
+
+def said_report(html: Path, size_bytes: int, *, quiet: bool) -> None:
+    """Tell where a report was written."""
+    if not quiet:
+        sys.stderr.write(f"report: {html} ({size_bytes / 1e6:.1f} MB)\n")
 
 
 class FailOn(StrEnum):
@@ -110,3 +128,24 @@ def read_paths(
         imported = import_paths(paths, request, clock_offsets=offsets, progress=progress)
     say_sources(imported, quiet=quiet)
     return imported
+
+
+def most_of(text: str | None) -> Theoretical | None:
+    """What devices could do together.
+
+    Raises:
+        UsageError: the text is nothing such.
+    """
+    from leadline.core.theoretical import parse_theoretical
+
+    if text is None:
+        return None
+    try:
+        return parse_theoretical(text)
+    except ValueError as error:
+        raise UsageError(
+            "--theoretical",
+            found=str(error),
+            expected="devices x rated value",
+            advice="For example 24x550000 or 8x3.2GB/s, or 24x550000/2 where protection halves it.",
+        ) from error

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from leadline.app.importing import Imported
     from leadline.core.finding import Diagnosis
     from leadline.core.profile import Profile
+    from leadline.faces.report.lead import Lead
 
 
 def write_report(
@@ -44,13 +45,34 @@ def write_report(
         from leadline.faces.report.anonymize import anonymized  # noqa: PLC0415
 
         diagnosis, imported, comparison = anonymized(diagnosis, imported, comparison)
-    html = page(diagnosis, imported, profile, comparison=comparison, anonymous=anonymize).encode(
-        "utf-8", errors="replace"
-    )
+    return write_page(path, page(diagnosis, imported, profile, comparison=comparison, anonymous=anonymize))
+
+
+def write_measured(path: Path, diagnosis: Diagnosis, imported: Imported, lead: Lead) -> int:
+    """Write the report of a measurement: what it says first, then the diagnosis of what was recorded meanwhile.
+
+    Returns its size in bytes; the file appears whole or not at all.
+
+    Raises:
+        UsageError: the file cannot be written there.
+    """
+    from leadline.faces.report.page import page  # noqa: PLC0415
+
+    check_writable(path)
+    return write_page(path, page(diagnosis, imported, lead=lead))
+
+
+def write_page(path: Path, html: str) -> int:
+    """Write a page; the file appears whole or not at all. Returns its size in bytes.
+
+    Raises:
+        UsageError: the file cannot be written there.
+    """
+    raw = html.encode("utf-8", errors="replace")
     aside = path.with_name(f".{path.name}.part")
     try:
         with aside.open("wb") as stream:
-            stream.write(html)
+            stream.write(raw)
             stream.flush()
             os.fsync(stream.fileno())
         aside.replace(path)
@@ -58,7 +80,7 @@ def write_report(
         raise _not_writable(path, error.strerror or str(error)) from error
     finally:
         aside.unlink(missing_ok=True)
-    return len(html)
+    return len(raw)
 
 
 def check_writable(path: Path) -> None:

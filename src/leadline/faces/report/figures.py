@@ -41,7 +41,9 @@ class Chart:
     """Series of one metric over time with the limits and windows of a finding.
 
     ``lines`` are groups of a single series each; NaN in them is "not measured" and is drawn as a gap. Where the metric
-    itself was not recorded they are its parts, as reads and writes.
+    itself was not recorded they are its parts, as reads and writes. ``heading``, ``names`` (one per line) and
+    ``inside`` say in words of their own what is drawn, what the lines are and what the windows are. On a logarithmic
+    scale what is below its lowest level, 0 above all, is drawn at that.
     """
 
     metric: str
@@ -49,15 +51,23 @@ class Chart:
     lines: tuple[SeriesGroup, ...]
     limits: tuple[Limit, ...] = ()
     windows: tuple[Window, ...] = ()
+    heading: str = ""
+    names: tuple[str, ...] = ()
+    inside: str = "while it happened"
+    is_logarithmic: bool = False
 
     @property
     def title(self) -> str:
         """What is drawn, in words."""
+        if self.heading:
+            return self.heading
         known = metric_of(self.metric)
         return known.meaning if known.kinds else self.metric
 
     def labels(self, capture: Capture) -> list[str]:
         """What each line is called: its entity, and what else tells it from the others."""
+        if self.names:
+            return list(self.names)
         names = [line.entities[0].label() for line in self.lines]
         parts = [_part(line.metric) for line in self.lines]
         if any(parts):
@@ -68,7 +78,7 @@ class Chart:
     def summary(self, capture: Capture) -> list[dict[str, str]]:
         """The chart's numbers as rows: per series median, 95th percentile and highest, inside and outside windows."""
         named = zip(self.labels(capture), self.lines, strict=True)
-        return [row for label, group in named for row in _summary_rows(label, group, self.windows)]
+        return [row for label, group in named for row in _summary_rows(label, group, self.windows, self.inside)]
 
 
 def finding_charts(finding: Finding, capture: Capture, limits: dict[str, float] | None = None) -> list[Chart]:
@@ -112,6 +122,8 @@ def plotly_figure(chart: Chart) -> go.Figure:
         ends = np.array([window.start_ns, window.end_ns]).astype("datetime64[ns]")
         figure.add_vrect(x0=ends[0], x1=ends[1], fillcolor=_WINDOW_FILL, line_width=0)
     figure.update_layout(title=chart.title, yaxis_title=symbol, yaxis_rangemode="tozero", hovermode="x unified")
+    if chart.is_logarithmic:
+        figure.update_yaxes(type="log")
     return figure
 
 
@@ -195,12 +207,14 @@ def _limit_of(evidence: Evidence, unit: str, limits: dict[str, float]) -> Limit 
     return Limit(value, f"{word} {show(value, unit)}")
 
 
-def _summary_rows(label: str, group: SeriesGroup, windows: tuple[Window, ...]) -> list[dict[str, str]]:
+def _summary_rows(
+    label: str, group: SeriesGroup, windows: tuple[Window, ...], inside_name: str
+) -> list[dict[str, str]]:
     values = np.asarray(group.values[0], dtype=np.float64)
     inside = inside_windows(group.times_ns, windows)
     spans: list[tuple[str, Any]] = [("whole recording", np.ones(len(values), dtype=bool))]
     if windows:
-        spans = [("while it happened", inside), ("otherwise", ~inside)]
+        spans = [(inside_name, inside), ("otherwise", ~inside)]
     rows = []
     for span, chosen in spans:
         known = values[chosen & np.isfinite(values)]

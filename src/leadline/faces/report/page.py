@@ -25,6 +25,7 @@ from leadline.core.finding import iso
 from leadline.core.profile import Profile
 from leadline.core.units import duration, show
 from leadline.core.vocabulary import LayerState, Severity
+from leadline.faces.report.distribution import distribution
 from leadline.faces.report.figures import Chart, finding_charts
 from leadline.faces.report.ladder import TRANSACTION, Ladder, latency_ladder
 from leadline.faces.report.packing import Pack, pack, points_of
@@ -36,12 +37,14 @@ if TYPE_CHECKING:
     from leadline.core.capture import Capture, SeriesGroup
     from leadline.core.finding import Diagnosis, Finding
     from leadline.core.rule import Rule
+    from leadline.faces.report.lead import Lead, Section
 
 SCRIPTS = ("store.js", "chart.js", "browser.js", "report.js")
 STYLES = ("report.css",)
 CHARTED_MAX = 40  # findings with a chart: the page of a whole cluster must open fast too
 CHANGES_MAX = 25  # series that changed since a baseline
 EVIDENCE_POINTS = 1_200
+MEASURED_LEFT = 92  # pixels before the plot: the charts of a measurement stand below each other on one time line
 STATE_CLASS = {
     LayerState.CONVICTED: "convicted",
     LayerState.SUSPECTED: "suspected",
@@ -56,41 +59,46 @@ def page(
     profile: Profile | None = None,
     *,
     comparison: Comparison | None = None,
+    lead: Lead | None = None,
     anonymous: bool = False,
 ) -> str:
-    """The whole page as a string."""
+    """The whole page as a string; ``lead`` is what stands before the diagnosis where something was measured."""
     capture = imported.capture
     site = profile or Profile()
     limits = limits_used(site)
     findings = [_finding(number, f, capture, limits) for number, f in enumerate(diagnosis.findings, start=1)]
     charts: list[Chart] = []
+    sections = [_section(section, charts, capture) for section in (lead.sections if lead is not None else ())]
+    measured = len(charts)
     for finding in findings[:CHARTED_MAX]:
         finding["charts"] = [_chart(chart, charts, capture) for chart in finding.pop("drawn")]
     causes = [f for f in findings if not f["it"].is_symptom and f["it"].severity >= Severity.MEDIUM]
     origin = (capture.span_ns() or (0, 0))[0]
     evidence = pack(_evidence_lines(charts), origin_ns=origin, points=EVIDENCE_POINTS)
     series = pack(capture.groups, origin_ns=origin, points=points_of(capture.series_count))
-    script, style = _asset(SCRIPTS), _asset(STYLES)
+    script, style = asset(SCRIPTS), asset(STYLES)
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
-            policy=_policy(script, style),
+            policy=policy(script, style),
             script=script,
             style=style,
             verdict=diagnosis.verdict,
             layers=[{"it": layer, "state": STATE_CLASS[layer.state]} for layer in diagnosis.verdict.layers],
-            facts=_facts(capture),
+            lead=lead,
+            sections=sections,
+            facts=[*(lead.facts if lead is not None else ()), *_facts(capture)],
             ladder=_ladder(latency_ladder(diagnosis, capture)),
-            timeline=timeline(diagnosis, capture),
+            timeline=timeline(diagnosis, capture, lead.phases if lead is not None else ()),
             causes=causes[:CHARTED_MAX],
             further=causes[CHARTED_MAX:],
             minor=[f for f in findings if not f["it"].is_symptom and f["it"].severity < Severity.MEDIUM],
             symptoms=[f for f in findings if f["it"].is_symptom],
             comparison=None if comparison is None else _comparison(comparison),
             examine=_examine(diagnosis),
-            results=_results(capture),
-            data=_embedded(evidence, series, capture, charts),
+            results=_results(capture) if lead is None else [],
+            data=_embedded(evidence, series, capture, charts, measured),
             series_count=series.series_count,
             empty_count=series.empty_count,
             method=_method(diagnosis, imported, site, limits, anonymous=anonymous),
@@ -109,7 +117,8 @@ def limits_used(profile: Profile) -> dict[str, dict[str, float]]:
     }
 
 
-def _environment() -> jinja2.Environment:
+def environment() -> jinja2.Environment:
+    """Where templates come from: everything put into one is escaped, and an unknown name is an error."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("leadline.faces.report"),
         autoescape=True,
@@ -126,12 +135,14 @@ def _bare(path: str) -> str:
     return path.replace("!", "/").rsplit("/", 1)[-1]
 
 
-def _asset(names: tuple[str, ...]) -> str:
+def asset(names: tuple[str, ...]) -> str:
+    """Scripts or styles of the page, one after the other."""
     folder = resources.files("leadline.faces.report").joinpath("assets")
     return "\n".join(folder.joinpath(name).read_text(encoding="utf-8") for name in names)
 
 
-def _policy(script: str, style: str) -> str:
+def policy(script: str, style: str) -> str:
+    """The content security policy of a page that holds this script and style and loads nothing."""
     hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (script, style)]
     return (
         f"default-src 'none'; script-src 'sha256-{hashes[0]}'; style-src 'sha256-{hashes[1]}'; "
@@ -183,14 +194,25 @@ def _chart(chart: Chart, charts: list[Chart], capture: Capture) -> dict[str, Any
     return {"index": len(charts) - 1, **parts}
 
 
+def _section(section: Section, charts: list[Chart], capture: Capture) -> dict[str, Any]:
+    return {
+        "it": section,
+        "spreads": [distribution(spread) for spread in section.spreads],
+        "charts": [_chart(chart, charts, capture) for chart in section.charts],
+    }
+
+
 def _evidence_lines(charts: list[Chart]) -> list[SeriesGroup]:
     return [line for chart in charts for line in chart.lines]
 
 
-def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart]) -> dict[str, Any]:
-    """What the script reads: the packs, and what to draw where. Times are milliseconds since 1970, UTC."""
+def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart], measured: int) -> dict[str, Any]:
+    """What the script reads: the packs, and what to draw where. Times are milliseconds since 1970, UTC.
+
+    The first ``measured`` charts are no finding's.
+    """
     drawn, at = [], 0
-    for chart in charts:
+    for number, chart in enumerate(charts):
         # A line that nothing was measured of is not in the pack.
         named = zip(chart.labels(capture), chart.lines, strict=True)
         held = [label for label, line in named if bool(np.isfinite(line.values).any())]
@@ -200,11 +222,13 @@ def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart
                 "labels": held,
                 "lines": list(range(at, at + len(held))),
                 "limits": [[limit.value, limit.label] for limit in chart.limits],
+                "logarithmic": chart.is_logarithmic,
+                "left": MEASURED_LEFT if number < measured else 0,
                 "windows": [[w.start_ns // 1_000_000, w.end_ns // 1_000_000] for w in chart.windows],
             }
         )
         at += len(held)
-    first = charts[0] if charts else None
+    first = charts[measured] if len(charts) > measured else None
     page = {
         "charts": drawn,
         "span_ms": [t // 1_000_000 for t in capture.span_ns() or (0, 0)],

@@ -9,8 +9,11 @@ from leadline.core.finding import iso
 from leadline.core.units import duration
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from leadline.core.capture import Capture
     from leadline.core.finding import Diagnosis, Finding, Window
+    from leadline.faces.report.lead import Phase
 
 ROWS_MAX = 14
 SOURCES_MAX = 12
@@ -22,8 +25,8 @@ _DAY_S = 86_400
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, _DAY_S, 7 * _DAY_S)
 
 
-def timeline(diagnosis: Diagnosis, capture: Capture) -> dict[str, Any] | None:
-    """Rows of findings and recordings with positions in percent of the span, and ticks; None without times."""
+def timeline(diagnosis: Diagnosis, capture: Capture, phases: Sequence[Phase] = ()) -> dict[str, Any] | None:
+    """Rows of phases, findings and recordings with positions in percent of the span, and ticks; None without times."""
     span = capture.span_ns()
     if span is None or span[1] <= span[0]:
         return None
@@ -40,6 +43,7 @@ def timeline(diagnosis: Diagnosis, capture: Capture) -> dict[str, Any] | None:
     covered = [s for s in capture.sources if s.start_ns is not None and s.end_ns is not None and s.series_count]
     sources = [{"name": s.name, "bar": _bar(int(s.start_ns or 0), int(s.end_ns or 0), span)} for s in covered]
     return {
+        "phases": [{"name": p.name, "bars": [_bar(w.start_ns, w.end_ns, span) for w in p.windows]} for p in phases],
         "rows": rows,
         "more": max(len(timed) - ROWS_MAX, 0),
         "sources": sources[:SOURCES_MAX],

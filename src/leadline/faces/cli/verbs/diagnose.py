@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -12,6 +11,7 @@ import typer
 from leadline.faces.cli.options import (
     Date,
     FailOn,
+    Html,
     Json,
     Offsets,
     Paths,
@@ -22,6 +22,7 @@ from leadline.faces.cli.options import (
     offsets_of,
     profile_of,
     read_paths,
+    said_report,
 )
 
 EPILOG = """\
@@ -52,12 +53,7 @@ def command(
         list[Path] | None,
         typer.Option(help="Recordings of another time: say what changed since. Repeatable.", show_default=False),
     ] = None,
-    html: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write a report in one file, for browser, paper or mail.", show_default=False
-        ),
-    ] = None,
+    html: Html = None,
     anonymize: Annotated[bool, typer.Option("--anonymize", help="Replace names and addresses in the report.")] = False,
     profile: ProfileFile = None,
     timezone: Timezone = None,
@@ -104,8 +100,7 @@ def command(
         from leadline.faces.report import write_report
 
         size_bytes = write_report(html, diagnosis, imported, site, comparison=comparison, anonymize=anonymize)
-        if not quiet:
-            sys.stderr.write(f"report: {html} ({size_bytes / 1e6:.1f} MB)\n")
+        said_report(html, size_bytes, quiet=quiet)
     if fails(diagnosis, fail_on):
         raise typer.Exit(FINDINGS_EXIT)
 

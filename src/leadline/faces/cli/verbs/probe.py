@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import Html, Json, Quiet, said_report
 
 if TYPE_CHECKING:
     from leadline.app.probing import Probed, ProbePlan
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
 
-  leadline probe --on scratch --seconds 2 --pulse 3 --set-size 16m --yes -o probed
+  leadline probe --on scratch --seconds 2 --pulse 3 --set-size 16m --yes -o probed --html probe.html
 
   leadline probe --observe-only --on scratch --seconds 2 -o watched
 
@@ -47,6 +47,7 @@ def command(
     yes: Annotated[
         bool, typer.Option("--yes", "-y", help="Do not ask; the workload is off when round 2 begins.")
     ] = False,
+    html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -60,7 +61,9 @@ def command(
     from leadline.core.benchmark import Target
     from leadline.core.errors import UsageError
     from leadline.faces.cli.running import talking
+    from leadline.faces.probe_page import write_probe_page
 
+    _check_report(html, origin)
     if origin:
         _offline(origin, limit, json=json)
         return
@@ -84,6 +87,24 @@ def command(
     with talking(quiet=quiet) as talk:
         done = probe(made, talk, ready)
     _show(done, made, json=json)
+    if html is not None:
+        said_report(html, write_probe_page(html, done, made), quiet=quiet)
+
+
+def _check_report(html: Path | None, origin: list[Path] | None) -> None:
+    from leadline.core.errors import UsageError
+    from leadline.faces.report import check_writable
+
+    if html is None:
+        return
+    if origin:
+        raise UsageError(
+            "--html",
+            found="recordings that were made before",
+            expected="a probe that is made now",
+            advice="`leadline diagnose RECORDINGS --html report.html` draws both on one time line.",
+        )
+    check_writable(html)
 
 
 def _show_plan(made: ProbePlan) -> None:
@@ -135,7 +156,7 @@ def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
     found = [] if done.diagnosis is None else [f for f in done.diagnosis.findings if f.severity >= Severity.MEDIUM]
     for finding in found[:5]:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ")
-    wrapped(out, f"Both rounds on one time line: leadline diagnose {made.folder} --html report.html", style="dim")
+    wrapped(out, f"The recordings of both rounds: {made.folder}", style="dim")
 
 
 def _offline(origin: list[Path], limit: float | None, *, json: bool) -> None:

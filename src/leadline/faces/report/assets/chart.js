@@ -70,7 +70,7 @@ function path(line, x, y) {
 }
 
 class Chart {
-  // spec: { title, unit, lines: [{ label, times, values }], limits: [[value, label]], windows: [[start, end]], span }
+  // spec: { title, unit, lines: [{ label, times, values }], limits: [[value, label]], windows: [[start, end]], span, logarithmic, left }
   constructor(host, spec) {
     this.host = host;
     this.spec = spec;
@@ -123,26 +123,41 @@ class Chart {
     }
     for (const [value] of limits) high = Math.max(high, value * 1.08);
     if (high === low) high = low + 1;
-    const step = tickStep(high - low, 4);
-    high = Math.ceil(high / step - 1e-9) * step;
-    low = Math.floor(low / step + 1e-9) * step;
     const levels = [];
-    for (let v = low; v <= high + step / 2; v += step) levels.push(Math.abs(v) < step / 1e6 ? 0 : v);
-    this.left = 16 + 6.9 * Math.max(...levels.map((v) => shown(v, unit).length));
+    if (this.spec.logarithmic) {
+      high = 10 ** Math.ceil(Math.log10(high) - 1e-9);
+      low = Math.min(Math.max(this.lowest(), high / 1e5), high / 10);
+      for (let v = low; v <= high * 1.001; v *= 10) levels.push(v);
+    } else {
+      const step = tickStep(high - low, 4);
+      high = Math.ceil(high / step - 1e-9) * step;
+      low = Math.floor(low / step + 1e-9) * step;
+      for (let v = low; v <= high + step / 2; v += step) levels.push(Math.abs(v) < step / 1e6 ? 0 : v);
+    }
+    this.left = Math.max(16 + 6.9 * Math.max(...levels.map((v) => shown(v, unit).length)), this.spec.left ?? 0);
     const inner = this.width - this.left - MARGIN.right;
     const tall = CHART_HEIGHT - MARGIN.top - MARGIN.bottom;
     const length = Math.max(span[1] - span[0], 1);
     this.x = (t) => this.left + ((t - span[0]) / length) * inner;
-    this.y = (v) => MARGIN.top + (1 - (v - low) / (high - low)) * tall;
+    const scale = this.spec.logarithmic ? (v) => Math.log10(Math.max(v, low)) : (v) => v;
+    this.y = (v) => MARGIN.top + (1 - (scale(v) - scale(low)) / (scale(high) - scale(low))) * tall;
     this.time = (px) => span[0] + ((px - this.left) / inner) * length;
     return levels;
+  }
+
+  // The power of ten below everything above 0.
+  lowest() {
+    let low = Infinity;
+    for (const line of this.spec.lines) for (const v of line.values) if (v > 0 && v < low) low = v;
+    for (const [value] of this.spec.limits) if (value > 0) low = Math.min(low, value);
+    return 10 ** Math.floor(Math.log10(low));
   }
 
   draw() {
     const width = Math.max(Math.round(this.plot.clientWidth), 280);
     if (width === this.width) return;
     this.width = width;
-    const { lines, limits, windows, unit, span } = this.spec;
+    const { lines, limits, windows, unit, span, logarithmic } = this.spec;
     const levels = this.scales();
     const right = width - MARGIN.right;
     const bottom = CHART_HEIGHT - MARGIN.bottom;
@@ -157,7 +172,7 @@ class Chart {
       const y = this.y(level);
       root.append(svg("line", { class: "grid", x1: this.left, x2: right, y1: y, y2: y }));
       const label = svg("text", { class: "tick", x: this.left - 7, y: y + 4, "text-anchor": "end" });
-      label.textContent = shown(level, unit);
+      label.textContent = (logarithmic && level === levels[0] ? "≤ " : "") + shown(level, unit);
       root.append(label);
     }
     for (const [t, label] of timeTicks(span, Math.max(2, Math.floor(width / 110)))) {

@@ -23,11 +23,11 @@ function themes() {
 async function drawFindings(page) {
   const store = await new Store("evidence").open();
   for (const host of document.querySelectorAll("[data-chart]")) {
-    const { title, labels, lines: numbers, limits, windows } = page.charts[Number(host.dataset.chart)];
+    const { title, labels, lines: numbers, limits, windows, logarithmic, left } = page.charts[Number(host.dataset.chart)];
     if (!numbers.length) continue;
     const { unit } = store.metric(numbers[0]);
     const lines = await Promise.all(numbers.map(async (i, k) => ({ label: labels[k], ...(await store.read(i)) })));
-    new Chart(host, { title, unit, lines, limits, windows, span: page.span_ms });
+    new Chart(host, { title, unit, lines, limits, windows, logarithmic, left, span: page.span_ms });
     const numbersBox = host.closest("figure").querySelector("details");
     numbersBox.addEventListener("toggle", () => {
       const place = numbersBox.querySelector("[data-samples]");

@@ -3,38 +3,54 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import Html, Json, Most, Quiet, most_of, said_report
+from leadline.faces.cli.verbs.bench._many import HOSTS_HELP, PASSWORD_HELP, Asked, load_many
+from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
+    from leadline.app.baselines import Judgement
     from leadline.core.benchmark import Plan
-    from leadline.core.workload import Workload
+    from leadline.core.run import Run
+    from leadline.core.theoretical import Theoretical
+    from leadline.stores.runs import RunStore
 
 EPILOG = """\
 Examples:
 
-  leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --yes
+  leadline bench run hci-8k-50-50 --on scratch --set-size 32m --seconds 2 --rounds 1 --html run.html --yes
+
+  leadline bench run hci-4k-read --on scratch --set-size 8m --seconds 1 --warm-up 0 --repeat 3 --keep quiet --yes
 
   LEADLINE_HOME=runs leadline bench run my.yaml --on /dev/sdx --destroy-data /dev/sdx
 
   LEADLINE_HOME=runs leadline bench run network --on db2
+
+  leadline bench run hci-8k-50-50 --hosts hosts.txt --set-size 8m --seconds 2 --rounds 1 --warm-up 0 --yes
 """
+WORSE = 1
 
 
 def command(
     workload: Annotated[str, typer.Argument(help="A shipped workload, a file, or a fio or vdbench job file.")],
     *,
     on: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--on",
             help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN; "
             "for a network `new` or HOST.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option("--hosts", help=f"Many machines, as `bench hosts`. {HOSTS_HELP}", show_default=False),
+    ] = None,
     wal: Annotated[
         str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
     ] = None,
@@ -48,29 +64,58 @@ def command(
     warm_up: Annotated[
         float | None, typer.Option("--warm-up", help="Seconds at most until steady.", show_default=False)
     ] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Whole runs one after the other, filled once.")] = 1,
+    keep_as: Annotated[
+        str | None, typer.Option("--keep", metavar="NAME", help="Keep it as a baseline.", show_default=False)
+    ] = None,
+    fail_on_worse: Annotated[
+        bool, typer.Option("--fail-on-worse", help="Exit 1 when worse than a baseline, surely.")
+    ] = False,
+    theoretical: Most = None,
+    ask_password: Annotated[bool, typer.Option("--ask-password", help=PASSWORD_HELP)] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Fill, warm up until steady, measure rounds, and keep the run.
 
     The plan is printed first. What is made is removed again, also after Ctrl-C; what was measured until then is kept:
-    see `leadline runs`.
+    see `leadline runs`. It is judged against every baseline of the same load, target and host (`leadline runs
+    baseline keep`).
     """
-    from leadline.app.benching import diagnosis_of, plan, run
+    from leadline.app.baselines import check_name, judge, keep
+    from leadline.app.benching import plan, run_repeated
     from leadline.app.workloads import workload_of
     from leadline.core.benchmark import Target
     from leadline.core.errors import UsageError
-    from leadline.faces.cli.output import print_json
     from leadline.faces.cli.running import talking
-    from leadline.faces.runs import show_run
-    from leadline.stores.runs import RunStore, document
+    from leadline.faces.report import check_writable
+    from leadline.faces.run_page import write_run_page
+    from leadline.stores.runs import RunStore
 
-    wanted = _changed(workload_of(workload), size, seconds, rounds, warm_up)
+    most = most_of(theoretical)
+    wanted = changed(workload_of(workload), "bench run", size, seconds, rounds, warm_up)
+    if hosts is not None:
+        if wal is not None:
+            raise UsageError(
+                "--wal", found="--hosts", expected="one of them", advice="A host of the file has one target."
+            )
+        named = () if destroy is None else (destroy,)
+        load_many(wanted, Asked(hosts, on or "/tmp", named, seed, ask_password, most, yes, json, quiet, "bench run"))
+        return
+    if on is None:
+        raise UsageError(
+            "bench run", found="no target", expected="--on or --hosts", advice="For example --on /srv/scratch."
+        )
+    if keep_as is not None:
+        check_name(keep_as)
+    if html is not None:
+        check_writable(html)
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
     if not quiet:
-        _show_plan(made)
+        _show_plan(made, repeat)
     if not yes:
         if not sys.stdin.isatty():
             raise UsageError(
@@ -79,41 +124,43 @@ def command(
         typer.confirm("Go?", abort=True, err=True)
     store = RunStore()
     with talking(quiet=quiet) as talk:
-        done = run(made, store, seed=seed, talk=talk)
+        done = run_repeated(made, store, repeat, seed=seed, talk=talk)
+    judgements = judge(store, done)
+    if keep_as is not None:
+        keep(store, keep_as, done)
+    _show(done, judgements, store, most, json=json)
+    if html is not None:
+        said_report(html, write_run_page(html, done[-1], store, judgements, done[:-1]), quiet=quiet)
+    if fail_on_worse and any(own.comparison.worse for own in judgements):
+        raise typer.Exit(WORSE)
+
+
+def _show(
+    done: list[Run], judgements: list[Judgement], store: RunStore, most: Theoretical | None, *, json: bool
+) -> None:
+    from leadline.app.benching import diagnosis_of
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.hosts import share_of
+    from leadline.faces.runs import show_judgements, show_run
+    from leadline.stores.runs import document
+
     if json:
-        print_json("leadline.run/1", run=document(done), files=str(store.files_of(done.id)))
-    else:
-        show_run(done, diagnosis_of(done.id, store))
+        last = done[-1]
+        print_json(
+            "leadline.run/1",
+            run=document(last),
+            files=str(store.files_of(last.id)),
+            runs=[run.id for run in done],
+            judgements=[own.to_dict() for own in judgements],
+            **({} if most is None else {"theoretical_share": share_of(last, most)}),
+        )
+        return
+    for run in done:
+        show_run(run, diagnosis_of(run.id, store), most=most)
+    show_judgements(judgements)
 
 
-def _changed(
-    workload: Workload, size: str | None, seconds: float | None, rounds: int | None, warm_up: float | None
-) -> Workload:
-    """The workload with what was asked for on the command line; checked like a file."""
-    from pydantic import ValidationError
-
-    from leadline.core.errors import UsageError
-    from leadline.core.workload import Workload
-
-    plain = workload.plain()
-    if size is not None:
-        plain["io_settings"] = {**plain.get("io_settings", {}), "working_set": size}
-        plain["io"] = [{k: v for k, v in stream.items() if k != "working_set"} for stream in plain.get("io", [])]
-    timing = {"measure_s": seconds, "rounds": rounds, "warm_up_s": warm_up}
-    plain["timing"] = {**plain.get("timing", {}), **{k: v for k, v in timing.items() if v is not None}}
-    try:
-        return Workload.model_validate(plain)
-    except ValidationError as error:
-        first = error.errors()[0]
-        raise UsageError(
-            "bench run",
-            found=f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}",
-            expected="sizes as 4g, seconds of at least 1, rounds of at least 1",
-            advice="See `leadline bench run --help`.",
-        ) from error
-
-
-def _show_plan(made: Plan) -> None:
+def _show_plan(made: Plan, repeat: int) -> None:
     from leadline.app.benching import expected_s
     from leadline.app.workloads import notes_in_short
 
@@ -131,6 +178,7 @@ def _show_plan(made: Plan) -> None:
     filling = f"filling {made.written_bytes / 2**30:.2f} GiB, then " if made.workload.kind != "network" else ""
     typer.echo(
         f"  time: {filling}at most {expected_s(made.workload):.0f} s "
-        f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)",
+        f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)"
+        f"{f', and all but the filling {repeat} times' if repeat > 1 else ''}",
         err=True,
     )

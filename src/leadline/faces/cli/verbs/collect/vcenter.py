@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -39,8 +37,9 @@ def command(
     from leadline.core.collector import Access
     from leadline.core.parquet import save
     from leadline.faces.cli.output import print_json, say_warnings, work_progress
+    from leadline.faces.cli.passwords import password_of
 
-    access = Access(host, user, _password(user), port, not insecure)
+    access = Access(host, user, password_of(user), port, not insecure)
     with work_progress("reading", quiet=quiet) as progress:
         capture = collect("vcenter", access, progress)
     save(capture, output)
@@ -53,21 +52,3 @@ def command(
         print_json("leadline.collect/1", output=str(output), entities=kinds)
     else:
         typer.echo(f"{output}: " + ", ".join(f"{count} {kind}" for kind, count in kinds.items()))
-
-
-def _password(user: str) -> str:
-    """From the environment, else asked for; never an option, which other users of the machine would see."""
-    known = os.environ.get("LEADLINE_PASSWORD")
-    if known:
-        return known
-    if not sys.stdin.isatty():
-        from leadline.core.errors import UsageError
-
-        raise UsageError(
-            "LEADLINE_PASSWORD",
-            found="not set, and nobody to ask",
-            expected="a password",
-            advice="Set it and run again.",
-        )
-    answer: str = typer.prompt(f"Password of {user}", hide_input=True, err=True)
-    return answer

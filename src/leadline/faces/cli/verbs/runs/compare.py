@@ -1,4 +1,4 @@
-"""`leadline runs compare`: two runs side by side."""
+"""`leadline runs compare`: runs before and after, side by side."""
 
 from __future__ import annotations
 
@@ -12,28 +12,39 @@ EPILOG = """\
 Examples:
 
   leadline runs compare last last
+
+  leadline runs compare before-upgrade after-upgrade
+
+  leadline runs compare last last --no-history --json
 """
+_SIDE = "A run, several with commas between, a baseline, or last:3."
 
 
 def command(
-    before: Annotated[str, typer.Argument(help="A run, or the name of a baseline.")],
-    after: Annotated[str, typer.Argument(help="A run.")] = "last",
+    before: Annotated[str, typer.Argument(help=_SIDE)],
+    after: Annotated[str, typer.Argument(help=_SIDE)] = "last",
     *,
+    history: Annotated[
+        bool, typer.Option("--history/--no-history", help="Learn from like runs how much runs differ.")
+    ] = True,
     json: Json = False,
 ) -> None:
-    """Compare two runs: change and 95 % interval per metric, and what was not alike.
+    """Compare runs: change and 95 % interval per metric, and what was not alike.
 
-    Exit status 1 when anything became worse beyond chance and by more than 2 %.
+    With several runs on a side the interval knows what changes from run to run. Exit status 1 when anything became
+    worse beyond chance and by more than 2 %; two single runs without three like ones kept earlier never prove that.
     """
-    from leadline.app.comparing_runs import compare_runs
+    from leadline.app.baselines import side
+    from leadline.app.comparing_runs import compare_runs, history_of
     from leadline.faces.cli.output import print_json
     from leadline.faces.runs import show_comparison
     from leadline.stores.runs import RunStore
 
     store = RunStore()
-    found = compare_runs(store.get(before), store.get(after))
+    sides = side(store, before), side(store, after)
+    found = compare_runs(*sides, history_of(store, *sides) if history else ())
     if json:
-        print_json("leadline.run-comparison/1", **found.to_dict())
+        print_json("leadline.run-comparison/2", **found.to_dict())
     else:
         show_comparison(found)
     if found.worse:

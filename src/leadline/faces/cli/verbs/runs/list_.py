@@ -22,15 +22,20 @@ def command(*, json: Json = False) -> None:
     if json:
         fields = ("id", "name", "state", "tool", "target", "started")
         print_json(
-            "leadline.runs/1", runs=[{name: getattr(run, name) for name in fields} for run in found], baselines=marks
+            "leadline.runs/2", runs=[{name: getattr(run, name) for name in fields} for run in found], baselines=marks
         )
         return
     out = console()
     if not found:
         out.print("No run was kept yet.")
         return
-    kept = {run: name for name, run in marks.items()}
+    kept: dict[str, list[str]] = {}
+    for name, ids in marks.items():
+        for run_id in ids:
+            kept.setdefault(run_id, []).append(name)
     table = plain_table("run", "state", "tool", "target", "")
     for run in found:
-        table.add_row(run.id, run.state, run.tool, run.target, f"baseline {kept[run.id]}" if run.id in kept else "")
+        table.add_row(
+            run.id, run.state, run.tool, run.target, f"baseline {', '.join(kept[run.id])}" if run.id in kept else ""
+        )
     out.print(table)

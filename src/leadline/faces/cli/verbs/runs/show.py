@@ -6,27 +6,52 @@ from typing import Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json
+from leadline.faces.cli.options import Html, Json, Most, most_of, said_report
 
 EPILOG = """\
 Examples:
 
   leadline runs show last
+
+  leadline runs show last --html run.html
+
+  leadline runs show last --theoretical 24x550000
 """
 
 
 def command(
-    run: Annotated[str, typer.Argument(help="Its id, enough of it, a baseline's name, or last.")], *, json: Json = False
+    run: Annotated[str, typer.Argument(help="Its id, enough of it, a baseline's name, or last.")],
+    *,
+    html: Html = None,
+    theoretical: Most = None,
+    json: Json = False,
 ) -> None:
-    """Show what a run measured, how sure that is, and what to beware of."""
+    """Show what a run measured, how sure that is, and what to beware of.
+
+    The report adds percentiles and histograms, the run second by second, and the run beside its baselines.
+    """
+    from leadline.app.baselines import judge
     from leadline.app.benching import diagnosis_of
+    from leadline.app.hosts_runs import hosts_of
     from leadline.faces.cli.output import print_json
+    from leadline.faces.hosts import hosts_document, share_of
+    from leadline.faces.report import check_writable
+    from leadline.faces.run_page import write_run_page
     from leadline.faces.runs import show_run
     from leadline.stores.runs import RunStore, document
 
+    most = most_of(theoretical)
+    if html is not None:
+        check_writable(html)
     store = RunStore()
     found = store.get(run)
+    hosts = hosts_of(found)
     if json:
-        print_json("leadline.run/1", run=document(found), files=str(store.files_of(found.id)))
+        more: dict[str, object] = {} if most is None else {"theoretical_share": share_of(found, most)}
+        if hosts is not None:
+            more = {"together": hosts_document(hosts, most)}
+        print_json("leadline.run/1", run=document(found), files=str(store.files_of(found.id)), **more)
     else:
-        show_run(found, diagnosis_of(found.id, store))
+        show_run(found, diagnosis_of(found.id, store), hosts=hosts, most=most)
+    if html is not None:
+        said_report(html, write_run_page(html, found, store, judge(store, [found]) if found.rounds else ()), quiet=json)

@@ -1,0 +1,193 @@
+"""Latency by ioping: one request at a time, the time of every one kept.
+
+Measures:
+    How long a single read or write takes when nothing else is asked of the disk by this load, in nanoseconds, each
+    request by itself. Direct I/O; with ``sync: true`` a write is over when the medium holds it (O_SYNC), which is what
+    a commit waits for.
+
+Does not:
+    Load the disk: one outstanding request tells nothing about how it behaves under more (use ``io``). With
+    ``interval_s`` the requests per second are those that were asked for, not what the disk could do.
+
+Warm-up and stopping:
+    In a folder ioping makes a file of the working set, filled with random data, and all steps use it. The warm-up is a
+    run of its own, ended when the requests per second are steady, which without an interval is the inverse of their
+    latency; every round is a run with its own seed. ioping leaves the first request of each out.
+
+Misleads when:
+    The working set fits a cache that production's does not. An interval lets the CPU fall asleep between requests: it
+    is then the wake-up that is measured as well. Without ``sync`` a write is over when the device's cache has it.
+
+Sources:
+    ioping(1): -i, -D, -C, -WWW, -Y, -L, -k, -e, "RAW STATISTICS"; ioping.c.
+"""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from leadline.core.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.errors import ToolError, UsageError
+from leadline.core.following import Load, follow
+from leadline.core.processes import running, wait
+from leadline.core.safety import require_space, usable_size
+from leadline.core.tools import TOOLS, examine
+from leadline.core.units import factor
+from leadline.core.workload import Latency, Workload
+
+META = BenchmarkMeta(program="ioping", kind="latency")
+
+PLACE = "latency"
+FOLDER = "leadline-bench-latency"
+FILE = "ioping.tmp"  # the name ioping gives the file it keeps
+FILL_S = 86_400.0
+TICK_S = 1.0
+
+
+def plan(workload: Workload, target: Target) -> Plan:
+    """A file that ioping makes in a folder, else the file or device that is there.
+
+    Raises:
+        UsageError: the target would be overwritten but is not named, is in use, too small, or does not exist.
+        ToolError: there is not enough space.
+    """
+    own = settings_of(workload)
+    size = own.working_set // own.block * own.block
+    path = Path(target.name).absolute()  # ioping runs in a folder of its own
+    if path.is_dir():
+        base = path / FOLDER
+        if base.exists():
+            raise UsageError(
+                str(base), found="it is there already", expected="a name that is free", advice="Remove it."
+            )
+        require_space(str(path), size)
+        return Plan(workload, target, {PLACE: Place(str(base / FILE), size, made=True)})
+    if not path.exists():
+        raise UsageError(target.name, found="nothing", expected="a folder, file or device", advice="Make it first.")
+    there, is_device = usable_size(path, target.destroy, writes=own.write)
+    if there < own.block:
+        raise UsageError(
+            target.name, found=f"{there} bytes", expected=f"at least {own.block}", advice="Name a larger target."
+        )
+    place = Place(str(path), min(size, there // own.block * own.block), made=False, is_device=is_device)
+    return Plan(workload, target, {PLACE: place}, read_only=not own.write)
+
+
+def settings_of(workload: Workload) -> Latency:
+    """The latency section, which this driver needs.
+
+    Raises:
+        UsageError: there is none.
+    """
+    if workload.latency is None:
+        raise UsageError(
+            f"workload {workload.name}", found="no latency", expected="a latency section", advice="See the guide."
+        )
+    return workload.latency
+
+
+def prepare(plan: Plan, folder: Path, say: Said) -> None:
+    """Have ioping make its file of random data, where the target is a folder.
+
+    Raises:
+        ToolError: ioping is missing or fails.
+    """
+    place = plan.places[PLACE]
+    if not place.made:
+        return
+    say(f"filling {place.path} with {place.size_bytes / 2**30:.2f} GiB of random data")
+    base = Path(place.path).parent
+    try:
+        base.mkdir(mode=0o700)
+    except OSError as error:
+        raise ToolError(
+            str(base), found=str(error.strerror), expected="a folder that can be made", advice="Name another target."
+        ) from error
+    output = folder / "fill.txt"
+    words = ["ioping", "-q", "-k", "-c", "1", "-s", "1m", "-S", str(place.size_bytes), str(base)]
+    with running(words, output=output, folder=folder) as process:
+        if not wait(process, FILL_S) or process.returncode:
+            raise _failed(output, place.path)
+
+
+def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+    """One run of ioping.
+
+    Raises:
+        ToolError: ioping is missing or fails.
+    """
+    own = folder / step.label
+    own.mkdir(exist_ok=True)
+    words = [*command(plan, step), "-w", f"{max(step.duration_s, 0.1):g}s", _target(plan)]
+    load = Load(words, own / "ioping.txt")
+    # Raw lines do not say what was asked: the command stands before them, as in a terminal.
+    load.output.write_text(f"$ {shlex.join(words)}\n", encoding="utf-8")
+    where = plan.places[PLACE].path
+    ticks, ended_early = follow(load, step.duration_s, _ticks(), watch, lambda: _failed(load.output, where))
+    version = examine(next(tool for tool in TOOLS if tool.name == "ioping")).version
+    return Measured((load.output,), tuple(ticks), (tuple(words),), version, ended_early)
+
+
+def clean(plan: Plan) -> None:
+    """Remove the file that was made, with its folder."""
+    place = plan.places[PLACE]
+    if place.made:
+        shutil.rmtree(Path(place.path).parent, ignore_errors=True)
+
+
+def command(plan: Plan, step: Step) -> list[str]:
+    """The words of one run, without how long and the target."""
+    own = settings_of(plan.workload)
+    words = ["ioping", "-q", "-p", "1", "-i", f"{round(own.interval_s * factor('s', 'us'))}us", "-s", str(own.block)]
+    words += ["-S", str(plan.places[PLACE].size_bytes), "-e", str(step.seed), "-C" if own.buffered else "-D"]
+    words += ["-WWW"] * own.write + ["-Y"] * own.sync + ["-L"] * (not own.random)
+    return words + ["-k"] * plan.places[PLACE].made
+
+
+def _target(plan: Plan) -> str:
+    place = plan.places[PLACE]
+    return str(Path(place.path).parent) if place.made else place.path
+
+
+def _ticks() -> Callable[[str], Tick | None]:
+    """Lines of single requests as about a second each."""
+    elapsed_ns, taken_ns, size_bytes = 0.0, 0.0, 0.0
+    latencies: list[float] = []
+
+    def tick_of(line: str) -> Tick | None:
+        nonlocal elapsed_ns, taken_ns, size_bytes
+        fields = line.split()
+        if len(fields) != 10 or not all(part.isdigit() for part in fields):
+            return None
+        _, _, iops, bytes_per_s, _, mean_ns, _, _, made_count, ran_ns = map(float, fields)
+        taken_ns += ran_ns
+        if iops > 0:
+            latencies.extend([mean_ns] * int(made_count))
+            size_bytes += made_count * bytes_per_s / iops
+        if taken_ns < TICK_S * factor("s", "ns"):
+            return None
+        elapsed_ns += taken_ns
+        passed_s = taken_ns * factor("ns", "s")
+        p99_ms = float(np.quantile(latencies, 0.99)) * factor("ns", "ms") if latencies else float("nan")
+        tick = Tick(elapsed_ns * factor("ns", "s"), len(latencies) / passed_s, size_bytes / passed_s, p99_ms)
+        taken_ns, size_bytes = 0.0, 0.0
+        latencies.clear()
+        return tick
+
+    return tick_of
+
+
+def _failed(output: Path, where: str) -> ToolError:
+    lines = [line for line in output.read_text(errors="replace").splitlines() if line.startswith("ioping:")]
+    said = (lines or ["it did not end in time"])[-1]
+    return ToolError(
+        where,
+        found=f"ioping failed: {said[:200]}",
+        expected="a whole run",
+        advice="Look at the target and at free space; not every file system takes direct I/O (buffered: true).",
+    )

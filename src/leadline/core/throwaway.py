@@ -1,0 +1,88 @@
+"""What throw-away database servers share: where one may be, its folder, and the error when it cannot be made."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import tempfile
+from pathlib import Path
+from typing import Protocol
+
+from leadline.core.errors import ToolError, UsageError
+
+NEW = "new"
+START_S = 60.0  # Judgement: starting takes a second; a busy disk may need more
+_SOCKET_BYTES_MAX = 107  # Source: unix(7), sun_path without its final zero
+
+
+class Server(Protocol):
+    """The type of a module that makes throw-away servers of one engine."""
+
+    NOTE: str
+
+    def base_of(self, target: str) -> Path:
+        """Where the server of a target will be."""
+
+    def expected_bytes(self, data_bytes: int) -> int:
+        """What a server with that much data takes."""
+
+    def dsn_of(self, base: Path) -> dict[str, str]:
+        """How the server is reached."""
+
+    def start(self, base: Path, output: Path, client_count: int) -> None:
+        """Make and start it."""
+
+    def stop(self, base: Path) -> None:
+        """End and remove it."""
+
+
+def free_base(target: str, engine: str, socket: str) -> Path:
+    """A folder for a server: in the folder named, or a new temporary one; its socket must have a name that can be.
+
+    Raises:
+        UsageError: there is one already, or its socket could not have such a long name.
+    """
+    if target == NEW:
+        base = Path(tempfile.gettempdir()) / f"leadline-bench-{secrets.token_hex(4)}"
+    else:
+        base = Path(target).resolve() / f"leadline-bench-{engine}"
+    if base.exists():
+        raise UsageError(
+            str(base), found="it is there already", expected="a name that is free", advice="Remove it or name another."
+        )
+    if len(os.fsencode(base / socket)) > _SOCKET_BYTES_MAX or "," in str(base):
+        raise UsageError(
+            str(base),
+            found="a path no socket can have",
+            expected=f"no comma, at most {_SOCKET_BYTES_MAX - len(socket) - 1} bytes",
+            advice="Name another folder.",
+        )
+    return base
+
+
+def make_folder(base: Path) -> None:
+    """Make the folder of a server, which nobody else may enter.
+
+    Raises:
+        ToolError: it cannot be made.
+    """
+    try:
+        base.mkdir(mode=0o700)
+    except OSError as error:
+        raise ToolError(
+            str(base), found=str(error.strerror), expected="a folder that can be made", advice="Name another one."
+        ) from error
+
+
+def failed(program: str, output: Path, advice: str) -> ToolError:
+    """The error of a server that could not be made, with what its program said."""
+    lines = [line for line in output.read_text(errors="replace").splitlines() if line.strip()]
+    said = next(
+        (line for line in lines if "error" in line.lower() or "fatal" in line.lower()), (lines or ["nothing"])[-1]
+    )
+    return ToolError(
+        program,
+        found=f"a throw-away server could not be made: {said[:160]}",
+        expected="a server of its own",
+        advice=advice,
+    )

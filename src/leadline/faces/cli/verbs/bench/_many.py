@@ -1,0 +1,134 @@
+"""What `bench hosts` and `bench run --hosts` have in common."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+if TYPE_CHECKING:
+    from leadline.app.hosts import Host
+    from leadline.core.theoretical import Theoretical
+    from leadline.core.workload import Workload
+
+FAILED = 4
+HOSTS_HELP = "File: a line HOST[,PORT] [FOLDER] or ssh://[USER@]HOST[:PORT] [FOLDER] each."
+PASSWORD_HELP = "Ask for a password for SSH (or LEADLINE_PASSWORD)."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the command line asked for."""
+
+    hosts: Path
+    folder: str
+    destroy: tuple[str, ...] = ()
+    seed: int | None = None
+    ask_password: bool = False
+    most: Theoretical | None = None
+    yes: bool = False
+    json: bool = False
+    quiet: bool = False
+    verb: str = field(default="bench hosts")
+
+
+def load_many(workload: Workload, asked: Asked) -> None:
+    """Print the plan, ask, load, show, and end with status 4 when a host failed.
+
+    Raises:
+        UsageError: the workload is none for hosts, a target holds data nobody named, or there is nobody to ask.
+    """
+    from leadline.app.hosts import HostsOptions, read_hosts, require_destroyable, require_fio
+    from leadline.app.hosts_runs import run_hosts
+    from leadline.core.errors import UsageError
+    from leadline.faces.cli.running import talking
+    from leadline.stores.runs import RunStore
+
+    if workload.kind != "io":
+        raise UsageError(
+            f"workload {workload.name}",
+            found=f"kind {workload.kind}",
+            expected="io",
+            advice="On many hosts load is fio's; run others on one.",
+        )
+    hosts = read_hosts(asked.hosts, asked.folder)
+    require_fio()
+    require_destroyable(workload, hosts, asked.destroy)
+    if not asked.quiet:
+        _show_plan(workload, hosts)
+    _confirm(asked)
+    options = HostsOptions(password=_password() if asked.ask_password else None, destroy=asked.destroy)
+    store = RunStore()
+    with talking(quiet=asked.quiet) as talk:
+        own, done = run_hosts(
+            workload, hosts, store, say=lambda text: talk.phase(text, 0.0), seed=asked.seed, options=options
+        )
+    if asked.json:
+        from leadline.faces.cli.output import print_json
+        from leadline.faces.hosts import hosts_document
+
+        files = str(store.files_of(own.id))
+        print_json("leadline.bench-hosts/1", run=own.id, files=files, **hosts_document(done, asked.most))
+    else:
+        from leadline.app.benching import diagnosis_of
+        from leadline.faces.runs import show_run
+
+        show_run(own, diagnosis_of(own.id, store), hosts=done, most=asked.most)
+    if any(host.error is not None for host in done.hosts):
+        raise typer.Exit(FAILED)
+
+
+def _show_plan(workload: Workload, hosts: list[Host]) -> None:
+    from leadline.app.benching import expected_s
+    from leadline.app.workloads import notes_in_short
+
+    total = sum(workload.working_set_bytes(stream) for stream in workload.io) / 2**30
+    typer.echo(f"Plan: {workload.name} on {len(hosts)} hosts, at once, {total:.2f} GiB on each", err=True)
+    for host in hosts:
+        what = "make, fill and remove files in"
+        if "://" in host.path or host.path.startswith("/dev/"):
+            reads = all(stream.read_pct == 100.0 for stream in workload.io) and not host.is_ssh
+            what = "read" if reads else "OVERWRITE"
+        typer.echo(f"  {host.address}: {what} {host.path}", err=True)
+    if any(host.is_ssh for host in hosts):
+        typer.echo("  ssh://: a fio server behind the connection, counters copied; both end with it", err=True)
+    for note in notes_in_short(workload):
+        typer.echo(f"  note: {note}", err=True)
+    timing = workload.timing
+    typer.echo(
+        f"  time: filling, then {expected_s(workload):.0f} s "
+        f"(warm-up {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)",
+        err=True,
+    )
+
+
+def _confirm(asked: Asked) -> None:
+    from leadline.core.errors import UsageError
+
+    if asked.yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(asked.verb, found="nobody to ask", expected="--yes", advice="Look at the plan, then add it.")
+    typer.confirm("Go?", abort=True, err=True)
+
+
+def _password() -> str:
+    """From the environment, else asked for; never an option, which other users of the machine would see."""
+    from leadline.core.errors import UsageError
+
+    known = os.environ.get("LEADLINE_PASSWORD")
+    if known:
+        return known
+    if not sys.stdin.isatty():
+        raise UsageError(
+            "LEADLINE_PASSWORD",
+            found="not set, and nobody to ask",
+            expected="a password",
+            advice="Set it and run again, or use keys.",
+        )
+    answer: str = typer.prompt("Password for SSH", hide_input=True, err=True)
+    return answer

@@ -1,0 +1,268 @@
+"""`leadline bench density`: how many instances of a workload fit."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leadline.faces.cli.options import Json, Quiet
+
+if TYPE_CHECKING:
+    from leadline.app.density import DensityPlan
+    from leadline.app.density_results import Density
+    from leadline.stores.runs import RunStore
+
+EPILOG = """\
+Examples:
+
+  leadline bench density hci-8k-50-50 --on scratch --rate 40 --set-size 4m --max 2 \
+--service-level 'p95<=2s' --seconds 11 --rounds 1 --warm-up 0 --yes
+
+  LEADLINE_HOME=runs leadline bench density my.yaml --on /srv/scratch \
+--service-level 'p95<=20ms, per_s>=0.95 of offered' --html density.html
+
+  LEADLINE_HOME=runs leadline bench density --compare 20260101 last
+"""
+_NAME = "bench density"
+FAILED = 4
+
+
+def command(
+    workload: Annotated[str | None, typer.Argument(help="A shipped workload, or a file.", show_default=False)] = None,
+    *,
+    level: Annotated[
+        str | None,
+        typer.Option(
+            "--service-level",
+            metavar="TEXT",
+            help="Of each instance, by commas: p50 ... p99.99 <= TIME; per_s >= RATE or SHARE of offered.",
+            show_default=False,
+        ),
+    ] = None,
+    on: Annotated[
+        str, typer.Option("--on", help="Folder, file, device or nbd://...; {n} is the instance's number.")
+    ] = ".",
+    destroy: Annotated[
+        str | None,
+        typer.Option("--destroy-data", help="The very same target again: its data may go.", show_default=False),
+    ] = None,
+    rate: Annotated[
+        float | None, typer.Option(help="Operations per second an instance asks for.", show_default=False)
+    ] = None,
+    start: Annotated[int, typer.Option(help="First count of instances.")] = 1,
+    step: Annotated[int, typer.Option(help="How close the answer is sought.")] = 1,
+    growth: Annotated[float, typer.Option(help="Factor upwards; 1: by --step.")] = 2.0,
+    most: Annotated[int, typer.Option("--max", help="Most instances.")] = 64,
+    cpus: Annotated[float | None, typer.Option(help="CPUs of an instance, as 0.5.", show_default=False)] = None,
+    memory: Annotated[str | None, typer.Option(help="Memory of an instance, as 512m.", show_default=False)] = None,
+    iops: Annotated[
+        int | None, typer.Option(help="Reads, and writes, per second an instance may do.", show_default=False)
+    ] = None,
+    hosts: Annotated[
+        Path | None,
+        typer.Option(help="Instances are machines: a line HOST[,PORT] [FOLDER] each.", show_default=False),
+    ] = None,
+    folder: Annotated[str, typer.Option("--in", help="With --hosts: folder on each to make files in.")] = "/tmp",
+    size: Annotated[
+        str | None, typer.Option("--set-size", help="Working set of an instance, as 4g.", show_default=False)
+    ] = None,
+    seconds: Annotated[float | None, typer.Option(help="Length of a round.", show_default=False)] = None,
+    rounds: Annotated[int | None, typer.Option(help="Rounds at each count.", show_default=False)] = None,
+    warm_up: Annotated[
+        float | None, typer.Option("--warm-up", help="Seconds before each round.", show_default=False)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
+    resume: Annotated[
+        str | None, typer.Option(metavar="RUN", help="Go on with one that was cut, or `last`.", show_default=False)
+    ] = None,
+    compare: Annotated[
+        tuple[str, str] | None, typer.Option(metavar="A B", help="Two density runs side by side.", show_default=False)
+    ] = None,
+    require: Annotated[
+        int | None, typer.Option(help="Exit status 1 when fewer surely fit.", show_default=False)
+    ] = None,
+    html: Annotated[Path | None, typer.Option(help="Write the curve as a page too.", show_default=False)] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """How many such VMs fit? Add instances until the service level of one breaks.
+
+    The count doubles until the service level surely breaks, then the gap is halved. Instances are processes of fio,
+    each with data of its own, limited by control groups when asked; or machines. Every count is kept as a run.
+    """
+    from leadline.app.density import Request, make_plan, resume_plan
+    from leadline.app.density_requests import bytes_of, changed
+    from leadline.app.hosts import read_hosts
+    from leadline.app.workloads import workload_of
+    from leadline.core.benchmark import Target
+    from leadline.core.cgroups import Limits
+    from leadline.core.density import parse_service_level
+    from leadline.core.density_steps import StepRule
+    from leadline.faces.report import check_writable
+    from leadline.stores.runs import RunStore
+
+    _require_one(workload, level, resume, compare)
+    if html is not None:
+        check_writable(html)
+    store = RunStore()
+    if compare is not None:
+        _compare(store, compare, html, json=json)
+        return
+    if resume is not None:
+        made, before = resume_plan(store, resume, destroy)
+    else:
+        wanted = changed(
+            workload_of(workload or ""),
+            size=size,
+            rate_per_s=rate,
+            measure_s=seconds,
+            rounds=rounds,
+            warm_up_s=warm_up,
+        )
+        request = Request(
+            wanted,
+            Target(on, destroy),
+            parse_service_level(level or ""),
+            StepRule(start, step, growth, most),
+            Limits(cpus, bytes_of(memory, "--memory"), iops),
+            () if hosts is None else tuple(read_hosts(hosts, folder)),
+        )
+        made, before = make_plan(request), None
+    _ask(made, before, yes=yes, quiet=quiet)
+    _run(made, before, store, html, (seed, require), json=json, quiet=quiet)
+
+
+def _require_one(workload: str | None, level: str | None, resume: str | None, compare: tuple[str, str] | None) -> None:
+    from leadline.core.errors import UsageError
+
+    chosen = [name for name, given in (("WORKLOAD", workload), ("--resume", resume), ("--compare", compare)) if given]
+    if len(chosen) != 1:
+        raise UsageError(
+            _NAME,
+            found=" and ".join(chosen) or "nothing to do",
+            expected="one of WORKLOAD, --resume and --compare",
+            advice="See `leadline bench density --help`.",
+        )
+    if workload and not level:
+        raise UsageError(
+            _NAME,
+            found="no --service-level",
+            expected="what every instance must have",
+            advice="For example --service-level 'p95<=20ms, per_s>=0.95 of offered'.",
+        )
+
+
+def _ask(made: DensityPlan, before: Density | None, *, yes: bool, quiet: bool) -> None:
+    from leadline.core.errors import UsageError
+
+    if not (quiet and yes):
+        _show_plan(made, before)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageError(_NAME, found="nobody to ask", expected="--yes", advice="Look at the plan, then add it.")
+    typer.confirm("Go?", abort=True, err=True)
+
+
+def _show_plan(made: DensityPlan, before: Density | None) -> None:
+    """On stderr, so that it is there with ``--json`` too."""
+    from leadline.core.density_steps import count_most
+    from leadline.core.units import duration
+    from leadline.faces.cli.output import console
+    from leadline.faces.terminal import wrapped
+
+    out, request, site = console(stderr=True), made.request, made.site
+    wrapped(out, f"{request.workload.name}, {', '.join(map(str, made.clauses))} for every instance", "Plan: ")
+    for line in _places(made):
+        wrapped(out, line, "  ")
+    if site is not None and made.groups is not None and request.limits.controllers:
+        wrapped(out, f"each limited to {request.limits.words()} (control groups v{made.groups.version})", "  ")
+    timing, rule = request.workload.timing, made.rule
+    at_each, counts = timing.rounds * made.round_s, count_most(rule)
+    wrapped(
+        out,
+        f"up to {rule.most} instances in about {counts} counts of {duration(at_each)} ({timing.rounds} x "
+        f"{timing.measure_s:.0f} s, each after {timing.warm_up_s:.0f} s): {duration(at_each * counts)}, and the time "
+        "of filling",
+        "  ",
+    )
+    if before is not None:
+        kept = ", ".join(str(own.count) for own in before.by_count) or "none"
+        wrapped(out, f"goes on with {before.id}; counts kept: {kept}", "  ")
+    for note in made.notes:
+        wrapped(out, f"note: {note}", "  ")
+
+
+def _places(made: DensityPlan) -> list[str]:
+    request, site = made.request, made.site
+    if site is None:
+        size = sum(request.workload.working_set_bytes(stream) for stream in request.workload.io) / 2**30
+        hosts = [f"{host.address}  {host.path}" for host in request.hosts]
+        return [f"make, fill and remove {size:.2f} GiB on each machine:", *hosts]
+    each, most = site.each_bytes / 2**20, site.each_bytes * made.rule.most / 2**30
+    if site.kind == "folder":
+        return [f"makes a folder of its own in {request.target.name}: {each:,.0f} MiB each, at most {most:.2f} GiB"]
+    what = "reads" if site.plan.read_only else "OVERWRITES"
+    if site.kind == "each":
+        return [f"{what} {request.target.name}, {each:,.0f} MiB of each"]
+    return [f"{what} stretches of {request.target.name}, {each:,.0f} MiB each, at most {most:.2f} GiB"]
+
+
+def _run(
+    made: DensityPlan,
+    before: Density | None,
+    store: RunStore,
+    html: Path | None,
+    wanted: tuple[int | None, int | None],
+    *,
+    json: bool,
+    quiet: bool,
+) -> None:
+    from leadline.app.density import run_density
+    from leadline.core.density import State
+    from leadline.faces.cli.main import INTERRUPTED
+    from leadline.faces.cli.output import console, print_json
+    from leadline.faces.cli.running import talking
+    from leadline.faces.density import show_density
+    from leadline.faces.report import write_page
+    from leadline.faces.report.density import density_page
+
+    seed, require = wanted
+    with talking(quiet=quiet) as talk:
+        done = run_density(made, store, seed=seed, talk=talk, before=before)
+    if html is not None:
+        write_page(html, density_page([done]))
+    if json:
+        print_json("leadline.density/1", density=done.to_dict())
+    else:
+        show_density(console(), done)
+    if not done.is_done:
+        raise typer.Exit(INTERRUPTED)
+    if all(own.state is State.FAILED for own in done.levels):
+        raise typer.Exit(FAILED)
+    if require is not None and done.answer.held < require:
+        raise typer.Exit(1)
+
+
+def _compare(store: RunStore, names: tuple[str, str], html: Path | None, *, json: bool) -> None:
+    from leadline.app.comparing_density import compare_density
+    from leadline.app.density_results import stored
+    from leadline.faces.cli.output import console, print_json
+    from leadline.faces.density import show_density_comparison
+    from leadline.faces.report import write_page
+    from leadline.faces.report.density import density_page
+
+    runs = [stored(store, name) for name in names]
+    found = compare_density(*runs)
+    if html is not None:
+        write_page(html, density_page(runs, found))
+    if json:
+        print_json("leadline.density-comparison/1", **found.to_dict())
+    else:
+        show_density_comparison(console(), found)
+    if found.worse:
+        raise typer.Exit(1)

@@ -1,0 +1,258 @@
+"""`leadline bench fleet`: worker VMs made through vCenter, loaded together and removed."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leadline.faces.cli.options import Json, Quiet
+
+if TYPE_CHECKING:
+    from leadline.app.fleet import FleetDone, Load, Talk
+    from leadline.core.collector import Access
+    from leadline.core.fleet import FleetPlan
+
+EPILOG = """\
+Examples:
+
+  leadline bench fleet --clean
+
+  LEADLINE_PASSWORD=... leadline bench fleet examples/fleet.yaml --dry-run
+
+  LEADLINE_PASSWORD=... leadline bench fleet examples/fleet.yaml --yes
+"""
+FAILED = 4
+MANY = 40  # workers in the plan; Judgement: beyond, places are counted
+SCHEMA = "leadline.bench-fleet/1"
+
+
+def command(
+    spec: Annotated[
+        str | None, typer.Argument(help="A fleet file; with --clean a fleet's id.", show_default=False)
+    ] = None,
+    *,
+    password_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Its first line is the password. [default: as the file says, LEADLINE_PASSWORD, or asked]",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, print the plan, make nothing.")] = False,
+    clean: Annotated[bool, typer.Option("--clean", help="Only remove what killed runs left.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Clone worker VMs, add disks, load them together through fio, remove them.
+
+    The template starts fio's server (`fio --server`) at boot and has VMware Tools, which tell its address. All that
+    speaks against the fleet is told at once, before anything is made. The workers are removed whatever happens; after
+    kill -9 by --clean. Only VMs that carry the fleet's mark are ever removed. Percentiles are of the pooled requests
+    of all workers. One that fails is told and the rest kept; the exit status is then 4.
+    """
+    from leadline.app.fleet_order import prepare
+    from leadline.core.errors import UsageError
+    from leadline.core.fleet_file import GUIDE, read_fleet
+    from leadline.faces.cli.passwords import password_of
+
+    if clean:
+        _clean(spec, password_file, json=json, quiet=quiet)
+        return
+    if spec is None:
+        raise UsageError("bench fleet", found="no file", expected="a fleet file, or --clean", advice=f"See {GUIDE}.")
+    file = read_fleet(Path(spec))
+    secret = password_file or file.vcenter.password_file
+    account = f"{file.vcenter.user} at {file.vcenter.host}"
+    found = prepare(file, Path(spec).parent, lambda: password_of(account, secret))
+    if found.problems or found.load is None or found.access is None:
+        _show_problems(found.plan, json=json)
+        raise typer.Exit(found.exit_status)
+    if dry_run:
+        _show_dry_run(found.plan, found.load, json=json)
+        return
+    _run(found.plan, found.access, found.load, yes=yes, json=json, quiet=quiet)
+
+
+def _run(plan: FleetPlan, access: Access, load: Load, *, yes: bool, json: bool, quiet: bool) -> None:
+    from leadline.app.fleet import run_fleet
+    from leadline.core.errors import UsageError
+
+    if not quiet:
+        for line in _plan_lines(plan, load):
+            typer.echo(line, err=True)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise UsageError(
+                "bench fleet", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
+            )
+        typer.confirm("Go?", abort=True, err=True)
+    with _ended_as_by_ctrl_c():
+        done = run_fleet(plan, access, load, _talk(quiet=quiet))
+    _show(done, json=json)
+    if not done.is_whole:
+        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _ended_as_by_ctrl_c() -> Iterator[None]:
+    """A lost terminal or a polite kill removes the workers as Ctrl-C does."""
+
+    def end(_: int, __: Any) -> None:  # noqa: ANN401 - a frame
+        raise KeyboardInterrupt
+
+    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _talk(*, quiet: bool) -> Talk:
+    from leadline.app.fleet import Talk
+
+    if quiet:
+        return Talk(lambda _: None, lambda _, __: None)
+    return Talk(lambda text: typer.echo(text, err=True), lambda name, state: typer.echo(f"  {name}: {state}", err=True))
+
+
+def _show_problems(plan: FleetPlan, *, json: bool) -> None:
+    from leadline.faces.cli.output import console, print_json
+    from leadline.faces.tables import plain_table
+
+    if json:
+        rows = [{"where": own.where, "found": own.found, "advice": own.advice} for own in plan.problems]
+        print_json(SCHEMA, problems=rows)
+    out = console(stderr=True)
+    table = plain_table("on", "found", "do")
+    for own in plan.problems:
+        table.add_row(own.where, own.found, own.advice)
+    out.print(table, markup=False)
+    typer.echo(f"error: bench fleet: {len(plan.problems)} problems; expected none. Nothing was made.", err=True)
+
+
+def _show_dry_run(plan: FleetPlan, load: Load, *, json: bool) -> None:
+    from leadline.faces.cli.output import print_json
+
+    if not json:
+        for line in _plan_lines(plan, load):
+            typer.echo(line)
+        typer.echo("Nothing was made.")
+        return
+    print_json(
+        SCHEMA,
+        problems=[],
+        plan={
+            "template": plan.spec.template,
+            "worker_bytes": plan.worker_bytes,
+            "disk_bytes": plan.spec.disk_bytes,
+            "disks_by_controller": plan.controllers,
+            "workers": [
+                {"worker": own.name, "host": own.host.name, "datastore": own.datastore.name} for own in plan.placements
+            ],
+            "workload": load.workload.name,
+            "paths": list(load.paths),
+        },
+    )
+
+
+def _plan_lines(plan: FleetPlan, load: Load) -> Iterator[str]:
+    spec, gib = plan.spec, 2**30
+    size = plan.worker_bytes / gib
+    yield f"Plan: {spec.count} clones of {spec.template}, at most {size:.1f} GiB each, {load.parallel} at a time"
+    if plan.controllers:
+        spread = ", ".join(map(str, plan.controllers))
+        yield f"  disks: {spec.disk_count} x {spec.disk_bytes / gib:.2f} GiB on pvscsi controllers: {spread}"
+    for own in plan.placements[:MANY]:
+        yield f"  make {own.name} on {own.host.name}, {own.datastore.name}"
+    if len(plan.placements) > MANY:
+        yield f"  ... and {len(plan.placements) - MANY} more, in turn"
+    timing = load.workload.timing
+    total = sum(load.workload.working_set_bytes(stream) for stream in load.workload.io) * len(load.paths)
+    yield f"  then {load.workload.name} on {', '.join(load.paths)} of each:"
+    yield f"  fill {total / gib:.2f} GiB on each, {timing.rounds} x {timing.measure_s:.0f} s; then remove them all"
+    devices = [path for path in load.paths if path.startswith("/dev/")]
+    if devices:
+        yield f"  OVERWRITE in the workers: {', '.join(devices)}"
+
+
+def _show(done: FleetDone, *, json: bool) -> None:
+    from leadline.app.hosts import HostsResult
+    from leadline.faces.cli.output import console, print_json
+    from leadline.faces.tables import plain_table
+    from leadline.faces.terminal import wrapped
+
+    found = done.hosts or HostsResult(())
+    far = {id(own) for own in found.outliers()}
+    rows = list(zip(done.names, found.hosts, strict=True))
+    if json:
+        print_json(
+            SCHEMA,
+            fleet=done.id,
+            run=done.run_id,
+            per_s=found.per_s,
+            percentiles_ms={name: ms for name, (ms, _) in found.percentiles_ms().items()},
+            workers=[
+                {
+                    "worker": name,
+                    "address": own.host.address,
+                    "path": own.host.path,
+                    "per_s": own.per_s,
+                    "p95_ms": own.p95_ms,
+                    "outlier": id(own) in far,
+                    "error": own.error,
+                }
+                for name, own in rows
+            ],
+            failed=done.failed,
+            left=done.left,
+        )
+        return
+    out = console()
+    table = plain_table("worker", "per s", "p95 ms", "", right=("per s", "p95 ms"))
+    for name, own in rows:
+        if own.error is not None:
+            table.add_row(name, "-", "-", own.error)
+        else:
+            table.add_row(
+                name, f"{own.per_s:,.0f}", f"{own.p95_ms:.3g}", "far from the others" if id(own) in far else ""
+            )
+    for name, why in done.failed.items():
+        table.add_row(name, "-", "-", why)
+    out.print(table, markup=False)
+    shown = "  ".join(f"{name} {ms:.3g}" for name, (ms, _) in found.percentiles_ms().items())
+    wrapped(out, f"{found.per_s:,.0f} operations/s in all; pooled, ms: {shown}")
+    wrapped(out, f"kept as run {done.run_id}")
+    for name, why in done.left.items():
+        wrapped(out, f"NOT REMOVED: {name} ({why}); leadline bench fleet --clean {done.id}", style="bold")
+
+
+def _clean(fleet: str | None, password_file: Path | None, *, json: bool, quiet: bool) -> None:
+    from leadline.app.fleet import clean
+    from leadline.core.collector import Access
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.cli.passwords import password_of
+    from leadline.stores.fleets import FleetStore
+
+    store = FleetStore()
+    journals = [store.get(fleet)] if fleet is not None else [own for own in store.list() if not own.is_in_use]
+    left: dict[str, dict[str, str]] = {}
+    for own in journals:
+        account = f"{own.user} at {own.vcenter}"
+        access = Access(own.vcenter, own.user, password_of(account, password_file), own.port, own.verify)
+        left[own.id] = clean(own, access, _talk(quiet=quiet), store).left
+    if json:
+        print_json(SCHEMA, cleaned=[key for key, own in left.items() if not own], left=left)
+    for key, names in left.items() if not json else ():
+        typer.echo(f"fleet {key}: {'nothing left' if not names else f'could not remove {names}'}")
+    if not journals and not json:
+        typer.echo("no fleet was left by a killed run")
+    if any(left.values()):
+        raise typer.Exit(FAILED)

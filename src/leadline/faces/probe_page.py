@@ -1,0 +1,214 @@
+"""A probe as the first part of an HTML report: the verdict, and both rounds on one time line, pulses as humps."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.app.diagnosing import diagnose
+from leadline.app.probing import block_device_of, disk_line, recorded
+from leadline.core.capture import NS_PER_S, Capture, SeriesGroup
+from leadline.core.entities import Entity
+from leadline.core.finding import Window
+from leadline.core.units import show
+from leadline.core.vocabulary import EntityKind
+from leadline.faces.report import write_measured
+from leadline.faces.report.figures import Chart, Limit, inside_windows
+from leadline.faces.report.lead import Lead, Phase, Section, Table
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.app.probing import Probed, ProbePlan
+    from leadline.core.probe import Pulse
+
+    Floats = NDArray[np.float64]
+
+WIDE = 8.0  # Judgement: on one linear scale an eighth of the height is hardly seen
+_RULES = "The rules looked at round 1, the real workload; the pulses of round 2 load the disk on purpose."
+_RULES_ALONE = "The workload was not watched: the rules looked at the pulses, which load the disk on purpose."
+
+
+def write_probe_page(path: Path, done: Probed, made: ProbePlan) -> int:
+    """Write the report of a probe. Returns its size in bytes.
+
+    Raises:
+        UsageError: the file cannot be written there.
+        InputError: nothing was recorded.
+    """
+    imported = recorded(made.folder)
+    diagnosis = done.diagnosis or diagnose(imported.capture)
+    return write_measured(path, diagnosis, imported, probe_lead(done, made, imported.capture))
+
+
+def probe_lead(done: Probed, made: ProbePlan, capture: Capture) -> Lead:
+    """What is said of a probe before the diagnosis of its recordings."""
+    disk = done.observed.disk if done.observed is not None else block_device_of(made.target)
+    own = done.observed
+    if done.verdict is not None:
+        headline, answer = f"The disk is {done.verdict.ruling.value}", done.verdict.sentence
+    elif own is not None:
+        headline = f"{own.disk}: {own.iops_p95:,.0f} IOPS (p95) at {show(own.await_ms, 'ms')}; nothing was pulsed"
+        answer = "Not examined: only pulses tell what the disk could do."
+    else:
+        headline, answer = f"No disk was recorded behind {made.target}", "Not examined."
+    sections = [_time_line(done, made, capture, disk)]
+    sections += [_pulses(done)] if done.pulses else []
+    facts = [("Target", made.target), ("Disk", disk or "not known")]
+    facts += [("Provisioned limit", show(made.limit, "per_s"))] if made.limit is not None else []
+    facts += [("Read share of the pulses", f"{done.read_pct:.0f} %")] if done.pulses else []
+    return Lead(
+        "probe",
+        headline,
+        (("Is it the disk?", answer),),
+        tuple(facts),
+        tuple(sections),
+        (*_observed_phase(capture), *(Phase(f"pulse, {name}", (window,)) for name, window in _windows(capture))),
+        _RULES if own is not None else _RULES_ALONE,
+    )
+
+
+def _pulses(done: Probed) -> Section:
+    rows = tuple(
+        (
+            _name(pulse),
+            "–" if pulse.offered_per_s is None else show(pulse.offered_per_s, "per_s"),
+            show(pulse.per_s, "per_s"),
+            f"{pulse.cv_pct:.1f} %",
+            show(pulse.mean_ms, "ms"),
+            show(pulse.p99_ms, "ms"),
+            f"{show(pulse.little_ms, 'ms')}" if pulse.offered_per_s is None else "–",
+        )
+        for pulse in done.pulses
+    )
+    columns = ("pulse", "offered", "came out", "spread of seconds", "mean", "p99", "outstanding / rate")
+    reasons = () if done.verdict is None else tuple(f"{r[0].upper()}{r[1:]}." for r in done.verdict.reasons)
+    return Section(
+        "pulses",
+        "What the pulses measured",
+        "As hard as possible the latency is what the outstanding requests and the rate make it (Little's law, last "
+        "column); below the ceiling it is the disk's own.",
+        (Table(columns, rows),),
+        notes=(*reasons, *(f"{note[0].upper()}{note[1:]}." for note in done.notes if note)),
+    )
+
+
+def _name(pulse: Pulse) -> str:
+    if pulse.offered_per_s is None:
+        return f"as hard as possible, {pulse.outstanding} outstanding"
+    return f"{pulse.offered_per_s:,.0f} per second"
+
+
+def _time_line(done: Probed, made: ProbePlan, capture: Capture, disk: str | None) -> Section:
+    """Rate and latency of the disk as the kernel counted, and of the pulses as fio did, over both rounds."""
+    lines: dict[str, list[tuple[SeriesGroup, str]]] = {"rate": [], "latency": []}
+    counted = None if disk is None else disk_line(capture, disk)
+    if counted is not None and disk is not None:
+        entity = Entity(EntityKind.BLOCK_DEVICE, disk)
+        named = f"{disk}, the kernel's counters"
+        lines["rate"].append((_group("disk_iops", entity, counted.times_ns, counted.iops), named))
+        lines["latency"].append((_group("guest_disk_await_ms", entity, counted.times_ns, counted.await_ms), named))
+    pulsed = _pulse_line(capture)
+    if pulsed is not None:
+        entity = Entity(EntityKind.JOB, "probe")
+        times, rate, latency = pulsed
+        lines["rate"].append((_group("job_iops", entity, times, rate), "pulses, as fio counted"))
+        lines["latency"].append((_group("job_latency_ms", entity, times, latency), "pulses, as fio counted"))
+    windows = tuple(window for _, window in _windows(capture))
+    limits = () if made.limit is None else (Limit(made.limit, f"provisioned limit {show(made.limit, 'per_s')}"),)
+    charts = [
+        _chart("Operations per second, both rounds", lines["rate"], windows, limits),
+        _chart("Latency of a request, both rounds", lines["latency"], windows, ()),
+    ]
+    what = "Round 1 is the real workload. " if done.observed is not None else ""
+    return Section(
+        "rounds",
+        "Both rounds" if done.pulses and done.observed is not None else "What was recorded",
+        f"{what}{'Shaded are the pulses of round 2, with the workload off.' if windows else ''}".strip(),
+        charts=tuple(chart for chart in charts if chart is not None),
+    )
+
+
+def _chart(
+    heading: str, named: list[tuple[SeriesGroup, str]], windows: tuple[Window, ...], limits: tuple[Limit, ...]
+) -> Chart | None:
+    held = [(line, name) for line, name in named if np.isfinite(line.values).any()]
+    if not held:
+        return None
+    lines, names = tuple(line for line, _ in held), tuple(name for _, name in held)
+    first = lines[0]
+    wide = _is_wide(lines, windows)
+    heading += ", logarithmic" if wide else ""
+    chart = Chart(first.metric, first.unit, lines, limits, windows, heading=heading, names=names, inside="pulses")
+    return replace(chart, is_logarithmic=wide)
+
+
+def _is_wide(lines: tuple[SeriesGroup, ...], windows: tuple[Window, ...]) -> bool:
+    """Whether the highest pulse would leave nothing of the lowest to see."""
+    tops = [
+        float(np.nanmedian(line.values[0][inside]))
+        for line in lines[-1:]
+        for inside in (inside_windows(line.times_ns, (window,)) for window in windows)
+        if np.isfinite(line.values[0][inside]).any()
+    ]
+    return len(tops) > 1 and max(tops) > WIDE * min(tops)
+
+
+def _group(metric: str, entity: Entity, times_ns: NDArray[np.int64], values: Floats) -> SeriesGroup:
+    return SeriesGroup(metric, [entity], times_ns, values[np.newaxis, :], 1.0)
+
+
+def _pulse_line(capture: Capture) -> tuple[NDArray[np.int64], Floats, Floats] | None:
+    """Operations per second and mean ms of every second of every pulse, a moment of NaN after each."""
+    found: list[tuple[int, float, float]] = []
+    for number in range(len(capture.sources)):
+        parts = [_rows(capture, f"job_{what}_{way}", number) for way in ("read", "write") for what in _MEASURED]
+        times = next((group.times_ns for group in parts if group is not None), None)
+        if times is None or not len(times):
+            continue
+        rates, waits = (
+            np.array([np.full(len(times), np.nan) if g is None else g.values[0] for g in parts[k::2]]) for k in range(2)
+        )
+        rate = np.nansum(rates, axis=0)
+        spent = np.nansum(rates * waits, axis=0)
+        latency = np.divide(spent, rate, out=np.full(len(times), np.nan), where=rate > 0)
+        # The report at the end covers what is left of a second: too little to be one.
+        whole = np.diff(times, prepend=times[0] - NS_PER_S) > NS_PER_S // 2
+        found += [
+            (int(t), float(r), float(w)) for t, r, w in zip(times[whole], rate[whole], latency[whole], strict=True)
+        ]
+        found.append((int(times[-1]) + 1, float("nan"), float("nan")))
+    if not found:
+        return None
+    found.sort()
+    return np.array([t for t, _, _ in found], dtype=np.int64), *(np.array([p[k] for p in found]) for k in (1, 2))  # type: ignore[return-value]
+
+
+_MEASURED = ("iops", "latency_ms")
+
+
+def _rows(capture: Capture, metric: str, source: int) -> SeriesGroup | None:
+    return next((group for group in capture.of(metric, EntityKind.JOB) if group.source == source), None)
+
+
+def _windows(capture: Capture) -> list[tuple[str, Window]]:
+    """Every pulse with when it was, in order of time."""
+    found = []
+    for result in capture.results:
+        if result.start_ns is not None and result.duration_s == result.duration_s:
+            stem = Path(result.source).stem
+            name = "as hard as possible" if stem == "hard" else f"{int(stem.removeprefix('rate-')):,} per second"
+            end = result.start_ns + round(result.duration_s * NS_PER_S)
+            found.append((name, Window(result.start_ns, end)))
+    return sorted(found, key=lambda own: own[1].start_ns)
+
+
+def _observed_phase(capture: Capture) -> list[Phase]:
+    return [
+        Phase("round 1: the workload", (Window(source.start_ns, source.end_ns),))
+        for source in capture.sources
+        if Path(source.name).parent.name == "round-1" and source.start_ns is not None and source.end_ns is not None
+    ]
