@@ -25,7 +25,6 @@ Sources:
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -62,7 +61,6 @@ META = ImporterMeta(
 _MIB = float(1 << 20)
 _NS_PER_MS = 1e6
 Values = NDArray[np.float64]
-Counter = Callable[[dict[str, Any]], float]
 
 
 def sniff(source: Source) -> int:
@@ -79,7 +77,7 @@ def read(source: Source, request: Request) -> Capture:
     """
     builder = CaptureBuilder(source.name, "qemu", META.tool)
     lines = _lines(source, builder)
-    times = np.array([to_ns(datetime.fromisoformat(line["time"])) for line in lines], dtype=np.int64)
+    times = np.array([to_ns(datetime.fromisoformat(line["time"]), request) for line in lines], dtype=np.int64)
     if len(times) < 2 or bool(np.any(np.diff(times) <= 0)):
         raise InputError(
             source.name, found="no two samples in order", expected="a recording over time", advice="Record longer."
@@ -127,7 +125,7 @@ class _Recording:
         """Share of time each CPU was not idle, and all of them together."""
         shares = []
         for name in self.lines[0].get("cpus", {}):
-            busy, idle = (self._grown(lambda line, i=i, n=name: line["cpus"][n][i]) for i in (0, 1))
+            busy, idle = (self._grown("cpus", name, position) for position in (0, 1))
             with np.errstate(invalid="ignore", divide="ignore"):
                 shares.append(100.0 * busy / (busy + idle))
             self._add(Entity(EntityKind.PCPU, name, host), "host_cpu_util_pct", shares[-1])
@@ -144,11 +142,11 @@ class _Recording:
                 continue
             rows = []
             for name in names:
-                grown = self._grown(lambda line, n=name, i=position: line["guests"][vm.name]["vcpus"][n][i])
+                grown = self._grown("guests", vm.name, "vcpus", name, position)
                 rows.append(100.0 * grown / 1e9 / self.seconds)
                 self._add(Entity(EntityKind.VCPU, name, vm), metric, rows[-1])
             self._add(vm, metric, np.mean(rows, axis=0))
-        other = self._grown(lambda line: line["guests"][vm.name]["others"][0])
+        other = self._grown("guests", vm.name, "others", 0)
         self._add(vm, "cpu_system_pct", 100.0 * other / 1e9 / self.seconds / max(len(names), 1))
         for name in known[0]["blocks"]:
             self._disk(Entity(EntityKind.VIRTUAL_DISK, name, vm))
@@ -157,7 +155,7 @@ class _Recording:
         vm = str(disk.parent.name) if disk.parent is not None else ""
 
         def grown(field: str) -> Values:
-            return self._grown(lambda line: line["guests"][vm]["blocks"][disk.name][field])
+            return self._grown("guests", vm, "blocks", disk.name, field)
 
         totals = []
         for way, metric in (("rd", "read"), ("wr", "write")):
@@ -170,9 +168,9 @@ class _Recording:
             self._add(disk, f"virtual_disk_latency_ms_{metric}", np.where(count > 0, each, np.nan))
         self._add(disk, "disk_iops", sum(totals) / self.seconds)
 
-    def _grown(self, counter: Counter) -> Values:
-        """By how much a counter grew from line to line; NaN where it is missing or fell."""
-        values = np.array([_value(counter, line) for line in self.lines], dtype=np.float64)
+    def _grown(self, *path: str | int) -> Values:
+        """By how much the counter at a path grew from line to line; NaN where it is missing or fell."""
+        values = np.array([_value(line, path) for line in self.lines], dtype=np.float64)
         grown = np.diff(values)
         grown[grown < 0] = np.nan
         return grown
@@ -182,8 +180,10 @@ class _Recording:
             self.builder.add_series(metric, entity, self.times[1:], values)
 
 
-def _value(counter: Counter, line: dict[str, Any]) -> float:
+def _value(line: Any, path: tuple[str | int, ...]) -> float:  # noqa: ANN401 - nested plain data
     try:
-        return float(counter(line))
+        for step in path:
+            line = line[step]
+        return float(line)
     except (KeyError, IndexError, TypeError):
         return float("nan")

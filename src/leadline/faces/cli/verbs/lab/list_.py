@@ -18,15 +18,16 @@ def command(*, json: Json = False) -> None:
     from leadline.faces.cli.output import print_json
     from leadline.lab.folders import labs
 
-    found = [
-        {"lab": lab.path.name, "running": lab.is_running, "guests": [guest.name for guest in lab.guests]}
-        for lab in labs()
-    ]
+    found = labs()
     if json:
-        print_json("leadline.labs/1", labs=found)
+        plain = [
+            {"lab": lab.path.name, "running": lab.is_running, "guests": [guest.name for guest in lab.guests]}
+            for lab in found
+        ]
+        print_json("leadline.labs/1", labs=plain)
         return
     if not found:
         typer.echo("No lab runs. Start one: leadline lab run FILE")
     for lab in found:
-        state = "runs" if lab["running"] else "was killed; `leadline lab clean` removes it"
-        typer.echo(f"{lab['lab']}  {state}: {', '.join(map(str, lab['guests']))}")
+        state = "runs" if lab.is_running else "was killed; `leadline lab clean` removes it"
+        typer.echo(f"{lab.path.name}  {state}: {', '.join(guest.name for guest in lab.guests)}")
