@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import shutil
 import socket
 import tempfile
 import threading
@@ -15,19 +14,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from leadline.app.lab_loads import LoadOrder, duration_s, load_guest, workload_in
 from leadline.app.recording import recording
 from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.run import Run
 from leadline.core.safety import require_space
-from leadline.core.workload import Workload, find_workload
 from leadline.lab.accelerator import Accelerator, accelerator
 from leadline.lab.folders import lab_folder, running_folder
 from leadline.lab.image import root_image
 from leadline.lab.kernel import Kernel, find_kernel
 from leadline.lab.machine import Grounds, Machine, answering, launched
-from leadline.lab.specification import Guest, Lab, varied
+from leadline.lab.specification import GUESTS, Guest, Lab
 from leadline.stores.runs import RunStore
 
 BOOT_EXPECTED_S = {"kvm": 3.0, "tcg": 15.0}  # measured on an idle machine of two cores, two guests at a time
@@ -63,43 +60,15 @@ class LabPlan:
     @property
     def load_count(self) -> int:
         """How many times something is loaded, one after the other."""
-        at_once = 1 if self.lab.together else len(self.loaded)
-        return at_once * len(self.lab.variants()) * self.lab.repeats if self.loaded else 0
+        groups = len(self.lab.at_once) or (1 if self.lab.together else len(self.loaded))
+        return groups * len(self.lab.variants()) * self.lab.repeats if self.loaded else 0
 
     @property
     def expected_s(self) -> float:
         """How long it takes at most, boot included."""
-        longest = max((_duration_s(workload_in(guest, {})) for guest in self.loaded), default=0.0)
+        longest = max((duration_s(guest) for guest in self.loaded), default=0.0)
         boot = BOOT_EXPECTED_S[self.accelerator.name] * max(len(self.machines) / 2.0, 1.0)
         return boot + self.load_count * (longest + COMMAND_EXPECTED_S)
-
-
-def _duration_s(workload: Workload) -> float:
-    timing = workload.timing
-    return timing.warm_up_s + timing.rounds * timing.measure_s
-
-
-def workload_in(guest: Guest, variant: dict[str, Any]) -> Workload:
-    """The workload of a guest with what varies set.
-
-    Raises:
-        UsageError: there is no such workload, or it has no such key.
-        InputError: its file is damaged.
-    """
-    load = guest.load
-    if load is None:
-        raise UsageError(f"guest {guest.name}", found="no load", expected="a load", advice="Give it one.")
-    if isinstance(load.workload, str):
-        given = find_workload(load.workload)
-    else:
-        given = Workload.model_validate({"name": guest.name, **load.workload})
-    try:
-        return varied(given, variant)
-    except ValueError as error:
-        first = error.errors()[0]["msg"] if hasattr(error, "errors") else str(error)
-        raise UsageError(
-            f"guest {guest.name}", found=str(first), expected="keys of its workload", advice="See docs/guides/lab.md."
-        ) from error
 
 
 def plan_lab(lab: Lab) -> LabPlan:
@@ -111,7 +80,7 @@ def plan_lab(lab: Lab) -> LabPlan:
     """
     machines = tuple(lab.machines())
     for guest in machines:
-        for variant in lab.variants() if guest.load is not None else ():
+        for variant in lab.variants() if guest.load is not None and guest.load.command is None else ():
             workload_in(guest, variant)
     kernel = find_kernel()
     made = LabPlan(
@@ -243,11 +212,13 @@ def _order(made: LabPlan, machines: Sequence[Machine]) -> Iterator[tuple[list[Ma
     chance = random.Random(made.lab.seed)
     loaded = [machine for machine in machines if machine.guest.load is not None]
     groups = [loaded] if made.lab.together else [[machine] for machine in loaded]
+    if made.lab.at_once:
+        groups = [loaded[:count] for count in made.lab.at_once]
     for repeat in range(1, made.lab.repeats + 1):
         steps = [(group, variant) for group in groups if group for variant in made.lab.variants()]
         chance.shuffle(steps)
         for group, variant in steps:
-            yield group, variant, repeat
+            yield group, {**({GUESTS: len(group)} if made.lab.at_once else {}), **variant}, repeat
 
 
 def _together(
@@ -260,7 +231,7 @@ def _together(
         name, load = machine.guest.name, machine.guest.load
         time.sleep(load.start_after_s if load is not None else 0.0)
         try:
-            run = _load(made, machine, variant, repeat, store)
+            run = load_guest(LoadOrder(made.lab, made.accelerator, variant, repeat), machine, store)
             found[name] = Loaded(name, variant, repeat, run)
         except LeadlineError as error:
             found[name] = Loaded(name, variant, repeat, None, str(error))
@@ -282,76 +253,3 @@ def _together(
                 if notes:
                     store.save(replace(load.run, notes=(*load.run.notes, *notes)))
     return loads
-
-
-def _load(made: LabPlan, machine: Machine, variant: dict[str, Any], repeat: int, store: RunStore) -> Run:
-    """One load by Leadline in the guest; its run and files are kept here.
-
-    Raises:
-        ToolError: it fails in the guest, or the guest is gone.
-    """
-    guest, channel = machine.guest, machine.channel
-    workload, load = workload_in(guest, variant), guest.load
-    assert load is not None
-    channel.put("/tmp/workload.yaml", yaml.safe_dump(workload.plain()).encode())
-    words = ["bench", "run", "/tmp/workload.yaml", "--yes", "--quiet"]
-    words += ["--seed", str(made.lab.seed * 1000 + repeat), *_targets(machine)]
-    answer = channel.leadline(
-        words, env={"LEADLINE_HOME": _HOME}, timeout_s=60.0 + 5.0 * _duration_s(workload) + _fill_s(workload)
-    )
-    if answer.status:
-        said = answer.err.decode(errors="replace").strip().splitlines()
-        raise ToolError(
-            f"guest {guest.name}",
-            found=said[-1].removeprefix("error: ") if said else f"exit status {answer.status}",
-            expected="a run",
-            advice="",
-        )
-    adapters = {disk.name: next(a.type for a in guest.adapters if a.name == disk.adapter) for disk in guest.disks}
-    own = {
-        "lab": made.lab.name,
-        "accelerator": f"{made.accelerator.name} ({made.accelerator.reason})",
-        "guest": guest.model_dump(mode="json", exclude_defaults=True),
-        "variant": variant,
-        "adapter": adapters[load.disk],
-        "hypervisor": dict(zip(("system", "host", "release"), os.uname()[:3], strict=True)),
-    }
-    with tempfile.TemporaryDirectory() as scratch:
-        copied = RunStore(channel.fetch(_HOME, Path(scratch)))
-        channel.run(["rm", "-rf", _HOME])
-        run = copied.get("last")
-        run = replace(run, host={**run.host, **own}, notes=(*run.notes, *_beware(made)))
-        shutil.copytree(copied.files_of(run.id), store.files_of(run.id), dirs_exist_ok=True)
-    store.save(run)
-    return run
-
-
-def _targets(machine: Machine) -> list[str]:
-    """Options that name the disks of a load: a device to be overwritten, or where its file system is mounted."""
-    load = machine.guest.load
-    words: list[str] = []
-    for option, name in (("--on", load.disk), ("--wal", load.wal)) if load is not None else ():
-        disk = next((disk for disk in machine.guest.disks if disk.name == name), None)
-        if disk is None:
-            continue
-        if disk.filesystem is not None:
-            words += [option, f"/mnt/{disk.name}"]
-            continue
-        device = machine.device_of(disk.name)
-        words += [option, device, *(("--destroy-data", device) if option == "--on" else ())]
-    return words
-
-
-def _fill_s(workload: Workload) -> float:
-    """Time for filling, at the slowest an emulated disk does."""
-    slowest_per_s = 4 * 2**20
-    return sum(workload.working_set_bytes(stream) for stream in workload.io) / slowest_per_s
-
-
-def _beware(made: LabPlan) -> tuple[str, ...]:
-    if made.accelerator.name == "kvm":
-        return ()
-    return (
-        "software emulation: a guest's CPU is some ten times slower than real, so CPU-bound rates mean nothing; "
-        f"limits, queues and their ratios hold ({made.accelerator.reason})",
-    )

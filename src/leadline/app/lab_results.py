@@ -83,7 +83,7 @@ class Outcome:
 def outcome(result: LabResult) -> Outcome:
     """Rows and ratios of a lab."""
     guests = list(dict.fromkeys(load.guest for load in result.loads))
-    variants = result.lab.variants()
+    variants = result.lab.cases()
     rows = [row for guest in guests for variant in variants if (row := _row(result, guest, variant)) is not None]
     ratios = [
         ratio

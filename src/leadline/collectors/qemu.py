@@ -28,7 +28,7 @@ from typing import Any
 
 from leadline.core.collector import CollectorMeta
 from leadline.core.errors import ToolError, UsageError
-from leadline.core.qmp import Qmp, connect
+from leadline.core.qmp import Qmp, block_counters, connect
 from leadline.core.vocabulary import Layer
 
 META = CollectorMeta(
@@ -36,10 +36,6 @@ META = CollectorMeta(
 )
 
 FILE_NAME = "qemu.jsonl"
-BLOCK_FIELDS = (
-    *("rd_bytes", "wr_bytes", "rd_operations", "wr_operations", "flush_operations"),
-    *("rd_total_time_ns", "wr_total_time_ns", "flush_total_time_ns"),
-)
 
 
 def record(target: str, folder: Path) -> QemuRecorder:
@@ -113,15 +109,10 @@ def _guest(guest: Qmp) -> dict[str, Any]:
     tasks = Path(f"/proc/{guest.pid}/task")
     times = {int(task): _times(tasks / task) for task in os.listdir(tasks)}  # noqa: PTH208 - names, quickly
     others = [times[task] for task in times if task not in vcpus.values()]
-    blocks = {}
-    for block in guest.execute("query-blockstats"):
-        name = _device(block)
-        if name:
-            blocks[name] = {field: block["stats"][field] for field in BLOCK_FIELDS if field in block["stats"]}
     return {
         "vcpus": {name: times[task] for name, task in vcpus.items() if task in times},
         "others": [sum(values) for values in zip(*others, strict=True)],
-        "blocks": blocks,
+        "blocks": block_counters(guest),
     }
 
 
@@ -129,9 +120,3 @@ def _times(task: Path) -> tuple[int, int]:
     """Nanoseconds run, and nanoseconds runnable without a CPU."""
     run, wait, _ = (task / "schedstat").read_text().split()
     return int(run), int(wait)
-
-
-def _device(block: dict[str, Any]) -> str:
-    """A disk's name as its user gave it: the id of its device, without what QEMU adds."""
-    path = block.get("qdev") or block.get("device") or ""
-    return str(path).removeprefix("/machine/peripheral/").split("/")[0]

@@ -12,6 +12,10 @@ from typing import Any
 from leadline.core.errors import ToolError
 
 TIMEOUT_S = 10.0  # Judgement: an emulator that answers no command for so long is stuck
+BLOCK_FIELDS = (
+    *("rd_bytes", "wr_bytes", "rd_operations", "wr_operations", "flush_operations"),
+    *("rd_total_time_ns", "wr_total_time_ns", "flush_total_time_ns"),
+)
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid; Source: unix(7), SO_PEERCRED
 
 
@@ -95,3 +99,23 @@ def connect(path: Path, timeout_s: float = TIMEOUT_S) -> Qmp:
             if time.monotonic() >= deadline:
                 raise
             time.sleep(0.05)
+
+
+def block_counters(guest: Qmp) -> dict[str, dict[str, int]]:
+    """Counters of every disk a guest has, by the disk's name.
+
+    Raises:
+        ToolError: QEMU is gone.
+    """
+    found = {}
+    for block in guest.execute("query-blockstats"):
+        name = _device(block)
+        if name:
+            found[name] = {field: block["stats"][field] for field in BLOCK_FIELDS if field in block["stats"]}
+    return found
+
+
+def _device(block: dict[str, Any]) -> str:
+    """A disk's name as its user gave it: the id of its device, without what QEMU adds."""
+    path = block.get("qdev") or block.get("device") or ""
+    return str(path).removeprefix("/machine/peripheral/").split("/")[0]

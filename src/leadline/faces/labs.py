@@ -24,7 +24,8 @@ def show_lab(outcome: Outcome) -> None:
         wrapped(out, lab.question, style="bold")
     wrapped(out, f"{result.accelerator.name}: {result.accelerator.reason}", "by ")
     columns = ("per s", "95 %", "mean", *SHOWN)
-    table = plain_table("guest", *lab.vary, *columns, "", right=(*lab.vary, *columns))
+    keys = tuple(lab.cases()[0])
+    table = plain_table("guest", *keys, *columns, "", right=(*keys, *columns))
     most = max((row.per_s for row in outcome.rows), default=1.0)
     for row in outcome.rows:
         table.add_row(*_cells(row), "█" * round(BAR * row.per_s / most) if most > 0 else "")

@@ -102,6 +102,8 @@ def options(guest: Guest, files: Files, *, direct: bool, networks: Mapping[str, 
         words += ["-blockdev", json.dumps(chain(disk, files.images[disk.name], direct=direct))]
     # Devices come after what they stand on.
     words += [word for disk in guest.disks for word in _disk(disk, guest)]
+    if guest.host_queue_depth is not None:
+        words += ["-object", f"main-loop,id=loop,thread-pool-max={guest.host_queue_depth}"]
     for number, nic in enumerate(guest.nics):
         port = networks[nic.network]
         words += ["-netdev", f"socket,id=net{number},mcast={_MULTICAST.format(1, port)},localaddr=127.0.0.1"]
@@ -129,6 +131,8 @@ def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
         "cache": _cache(disk.cache, direct=direct),
         "discard": "unmap",
     }
+    if disk.sector is not None:
+        node["file"] = {"driver": "blkdebug", "align": disk.sector, "image": node["file"]}
     if disk.limits is not None:
         node = {"driver": "throttle", "throttle-group": _group_of(disk), "file": node}
     return {**node, "node-name": f"disk-{disk.name}"}
@@ -176,6 +180,8 @@ def _disk(disk: Disk, guest: Guest) -> list[str]:
         own |= {"driver": on_bus, "bus": f"{adapter.name}.0", "scsi-id": number}
     else:
         own |= {"driver": device}
+    if disk.sector is not None and adapter.type != "nvme":
+        own |= {"logical_block_size": 512, "physical_block_size": max(disk.sector, 512)}
     if disk.cache in ("writeback", "unsafe"):
         own["write-cache"] = "on"
     return ["-device", json.dumps(own)]

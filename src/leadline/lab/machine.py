@@ -13,7 +13,7 @@ from pathlib import Path
 
 from leadline.core.errors import ToolError
 from leadline.core.processes import running
-from leadline.core.qmp import Qmp, connect
+from leadline.core.qmp import Qmp, block_counters, connect
 from leadline.lab.accelerator import Accelerator, find_qemu
 from leadline.lab.channel import Channel
 from leadline.lab.hardware import Files, module_options, options
@@ -56,6 +56,17 @@ class Machine:
     channel: Channel
     boot_s: float
     notes: tuple[str, ...]
+
+    def blocks(self) -> dict[str, dict[str, int]]:
+        """QEMU's counters of every disk, by the disk's name: operations, bytes, nanoseconds in each direction."""
+        return block_counters(self.monitor)
+
+    def place_of(self, disk: Disk) -> str:
+        """What is worked on in the guest: where the file system is mounted, the partition, or the whole device."""
+        if disk.filesystem is not None:
+            return f"/mnt/{disk.name}"
+        device = self.device_of(disk.name)
+        return partition_of(device) if disk.partition_offset else device
 
     def device_of(self, disk: str) -> str:
         """The guest's name of a disk: found by its serial number, whatever order the guest found it in."""
@@ -189,10 +200,23 @@ def _disk_steps(disk: Disk, device: str) -> Iterator[str]:
         yield f"echo {disk.queue_depth} > {queue}/device/queue_depth"
     if disk.scheduler is not None:
         yield f"echo {disk.scheduler} > {queue}/queue/scheduler"
+    if disk.partition_offset:
+        yield f"echo start={disk.partition_offset // 512}, type=83 | sfdisk -q --force {device}"
+        device = partition_of(device)
+        yield f"for i in 1 2 3 4 5 6 7 8; do [ -b {device} ] && break; sleep 0.5; done; [ -b {device} ]"
     if disk.filesystem is not None:
         yield f"mkfs.{disk.filesystem} {'-q -F' if disk.filesystem == 'ext4' else '-q -f'} {device}"
         yield f"mkdir -p /mnt/{disk.name} && mount -t {disk.filesystem} {device} /mnt/{disk.name}"
         yield f"chmod 1777 /mnt/{disk.name}"
+
+
+def partition_of(device: str) -> str:
+    """The first partition of a device.
+
+    >>> partition_of("/dev/sda"), partition_of("/dev/nvme0n1")
+    ('/dev/sda1', '/dev/nvme0n1p1')
+    """
+    return f"{device}p1" if device[-1].isdigit() else f"{device}1"
 
 
 def _must(machine: Machine, step: str) -> None:

@@ -16,6 +16,7 @@ from leadline.core.yaml_files import read_model
 
 WHAT, GUIDE = "a lab file", "docs/guides/lab.md"
 _STRICT = ConfigDict(extra="forbid", frozen=True)
+GUESTS = "guests"  # what varies with ``at_once``
 _NAME = r"^[a-z][a-z0-9-]{0,30}$"
 Name = Annotated[str, Field(pattern=_NAME)]
 AdapterType = Literal["pvscsi", "lsi", "lsi-sas", "megasas", "virtio-scsi", "virtio-blk", "nvme"]
@@ -69,6 +70,8 @@ class Disk(BaseModel):
         shared_limit: disks of a guest with the same name of it share one limit.
         filesystem: made and mounted in the guest at /mnt/NAME; without, the load works on the device.
         queue_depth: of the device in the guest (``/sys/block/*/device/queue_depth``).
+        sector: what the storage below works in; smaller or misaligned writes are read, changed and written back there.
+        partition_offset: the guest works on a partition that begins there (32256 is 63 sectors, as old systems did).
     """
 
     model_config = _STRICT
@@ -86,6 +89,18 @@ class Disk(BaseModel):
     filesystem: Literal["ext4", "xfs"] | None = None
     queue_depth: Annotated[int, Field(ge=1)] | None = None
     scheduler: str | None = None
+    sector: Annotated[Size, Field(ge=512, le=65536)] | None = None
+    partition_offset: Size = 0
+
+    @model_validator(mode="after")
+    def _whole(self) -> Disk:
+        if self.sector is not None and self.sector & (self.sector - 1):
+            message = f"sector {self.sector} is no power of two"
+            raise ValueError(message)
+        if self.partition_offset % 512:
+            message = f"partition_offset {self.partition_offset} is no multiple of 512"
+            raise ValueError(message)
+        return self
 
 
 class Adapter(BaseModel):
@@ -109,9 +124,10 @@ class Nic(BaseModel):
 
 
 class Load(BaseModel):
-    """What a guest runs: a workload (a name, a file, or written out) on one of its disks.
+    """What a guest runs: a workload (a name, a file, or written out) on one of its disks, or a shell command.
 
     Attributes:
+        command: run again and again until ``seconds`` are over; what its disks did is counted by the hypervisor.
         disk: name of the disk; for a database its file system holds the cluster.
         wal: name of the disk of streams of role wal, if another.
         start_after_s: how long after the others it starts.
@@ -119,10 +135,19 @@ class Load(BaseModel):
 
     model_config = _STRICT
 
-    workload: str | dict[str, Any]
+    workload: str | dict[str, Any] | None = None
+    command: str | None = None
+    seconds: Annotated[Seconds, Field(ge=2)] = 10.0
     disk: Name
     wal: Name | None = None
     start_after_s: Seconds = 0.0
+
+    @model_validator(mode="after")
+    def _one(self) -> Load:
+        if (self.workload is None) == (self.command is None):
+            message = "a load is either a workload or a command"
+            raise ValueError(message)
+        return self
 
 
 class Guest(BaseModel):
@@ -132,6 +157,7 @@ class Guest(BaseModel):
         count: so many alike, called NAME-1, NAME-2 …
         numa_nodes: vCPUs and memory are split evenly over so many virtual NUMA nodes.
         host_cpus: CPUs of this machine its threads may run on; all without.
+        host_queue_depth: requests of all its disks this machine works on at once (QEMU's thread pool; 64 without).
         cpu_quota_pct: percent of one CPU of this machine it may use (needs a writable cgroup).
         prepare: shell commands run in the guest before its load.
     """
@@ -147,6 +173,7 @@ class Guest(BaseModel):
     disks: tuple[Disk, ...] = ()
     nics: tuple[Nic, ...] = ()
     host_cpus: Cpus = ()
+    host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
     cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
     prepare: tuple[str, ...] = ()
     load: Load | None = None
@@ -191,6 +218,7 @@ class Lab(BaseModel):
             combination is run.
         repeats: so often, in an order shuffled by the seed, so that drift of the machine hits all alike.
         together: all guests are loaded at the same time, otherwise one after the other.
+        at_once: so many guests, the first of the file, are loaded at the same time, one number after the other.
     """
 
     model_config = _STRICT
@@ -204,6 +232,7 @@ class Lab(BaseModel):
     vary: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
     together: bool = False
+    at_once: tuple[Annotated[int, Field(ge=1)], ...] = ()
     seed: int = 1
 
     @model_validator(mode="after")
@@ -215,6 +244,10 @@ class Lab(BaseModel):
         for guest in self.guests:
             for variant in self.variants():
                 _check_load(guest, variant)
+        loaded = sum(guest.load is not None for guest in self.machines())
+        if self.at_once and max(self.at_once) > loaded:
+            message = f"at_once: {max(self.at_once)} guests, but {loaded} have a load"
+            raise ValueError(message)
         return self
 
     def machines(self) -> list[Guest]:
@@ -224,6 +257,11 @@ class Lab(BaseModel):
             for guest in self.guests
             for number in range(1, guest.count + 1)
         ]
+
+    def cases(self) -> list[dict[str, Any]]:
+        """What results are told by: every combination of what varies, with the number of guests where that does."""
+        numbers = [{GUESTS: count} for count in self.at_once] or [{}]
+        return [{**number, **variant} for number in numbers for variant in self.variants()]
 
     def variants(self) -> list[dict[str, Any]]:
         """Every combination of what varies."""
