@@ -84,7 +84,7 @@ def test_a_group_goes_with_its_last_process_and_not_before() -> None:
     groups = made(LIMITS)
     own = grouped(groups)
     process = subprocess.Popen(own.enter(["sleep", "60"]))
-    while not (own.folders[0] / "cgroup.procs").read_text().strip():
+    while not all((folder / "cgroup.procs").read_text().strip() for folder in own.folders):
         time.sleep(0.01)
     assert not own.remove()
     assert own.folders[0].exists()

@@ -275,8 +275,8 @@ def test_a_removal_that_fails_is_tried_again_and_then_told(tmp_path: Path) -> No
     ("said", "number"),
     [
         ("leadline-01: cloning", signal.SIGINT),
-        ("round-1 on 2 machines", signal.SIGINT),
-        ("round-1 on 2 machines", signal.SIGTERM),
+        ("round-1 on 2 hosts", signal.SIGINT),
+        ("round-1 on 2 hosts", signal.SIGTERM),
     ],
 )
 def test_ctrl_c_removes_the_workers(tmp_path: Path, said: str, number: signal.Signals) -> None:
@@ -289,7 +289,7 @@ def test_ctrl_c_removes_the_workers(tmp_path: Path, said: str, number: signal.Si
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("said", ["leadline-01: cloning", "round-1 on 2 machines"])
+@pytest.mark.parametrize("said", ["leadline-01: cloning", "round-1 on 2 hosts"])
 def test_what_kill_9_left_is_cleaned_and_nothing_else(tmp_path: Path, said: str) -> None:
     with estate(tmp_path, "-clone-ms", "1000") as own:
         process = started(own, own.file(load__measure_s=60), said)

@@ -4,73 +4,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import jinja2
-
-from leadline import __version__
 from leadline.core.density import State
-from leadline.faces.report.page import asset, policy
+from leadline.faces.report.page import standalone
+from leadline.faces.report.xy import Chart, Line, Mark, drawn
+from leadline.faces.report.xy import Level as Bound
 
 if TYPE_CHECKING:
     from leadline.app.density_results import Density
     from leadline.core.density import Level
     from leadline.core.density_comparison import DensityComparison
 
-WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 640, 260, 62, 14, 12, 36
-TICKS = 5
 _CLASS = {State.HELD: "cleared", State.BROKE: "convicted", State.UNSURE: "suspected", State.FAILED: "convicted"}
-Value = Callable[["Level"], float]
-
-
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    """From values to a stretch of pixels, from zero to a round number."""
-
-    most: float
-    start: float
-    end: float
-
-    def at(self, value: float) -> float:
-        """The pixel of a value; values beyond the end are drawn at it."""
-        return round(self.start + min(value / self.most, 1.0) * (self.end - self.start), 1)
-
-    def ticks(self) -> list[tuple[float, str]]:
-        """Pixels and labels of round values."""
-        step = _round_step(self.most / TICKS)
-        count = int(self.most / step + 1e-9)
-        return [(self.at(i * step), f"{i * step:,.10g}") for i in range(count + 1)]
-
-
-def _round_step(value: float) -> float:
-    """1, 2 or 5 times a power of ten, at least ``value``."""
-    power = 10.0 ** math.floor(math.log10(value))
-    return next(factor * power for factor in (1.0, 2.0, 5.0, 10.0) if factor * power >= value * (1 - 1e-9))
+Values = Callable[["Level"], tuple[float, float, float]]  # with the ends of its 95 % interval
 
 
 def density_page(runs: Sequence[Density], comparison: DensityComparison | None = None) -> str:
     """The whole page of one density run, or of two with their comparison."""
-    style = asset(("report.css", "density.css"))
-    return (
-        jinja2.Environment(
-            loader=jinja2.PackageLoader("leadline.faces.report"),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
-        .get_template("density.html.j2")
-        .render(
-            policy=policy("", style),
-            style=style,
-            version=__version__,
-            headline=_first(runs[0].answer.sentence) if comparison is None else comparison.sentence,
-            unlike=[] if comparison is None else comparison.unlike,
-            charts=_charts(runs),
-            runs=[_run(own) for own in runs],
-            size=(WIDTH, HEIGHT),
-        )
+    return standalone(
+        "density.html.j2",
+        headline=_first(runs[0].answer.sentence) if comparison is None else comparison.sentence,
+        unlike=[] if comparison is None else comparison.unlike,
+        charts=[own for own in map(drawn, density_charts(runs)) if own is not None],
+        runs=[_run(own) for own in runs],
     )
 
 
@@ -79,47 +37,39 @@ def _first(text: str) -> str:
     return f"{text.split('. ', maxsplit=1)[0].rstrip('.')}."
 
 
-def _charts(runs: Sequence[Density]) -> list[dict[str, Any]]:
+def density_charts(runs: Sequence[Density]) -> list[Chart]:
+    """What all instances did together, and the latency of the worst of them, against how many there were."""
     levels = [level for own in runs for level in own.levels]
     if not levels:
         return []
     name = levels[0].latency_name
     bounds = [part.bound for level in levels for part in level.clauses if part.unit == "ms"]
-    latency = _chart(runs, f"{name} of the worst instance, ms", lambda level: level.worst_ms, bounds[:1])
-    return [_chart(runs, "Operations per second of all instances", lambda level: level.per_s.mean, []), latency]
+    asked = tuple(Bound(bound, f"{bound:.4g} is asked") for bound in bounds[:1])
+    rate = _chart(runs, "Operations per second of all instances", "per second", _rate)
+    return [rate, replace(_chart(runs, f"{name} of the worst instance, ms", "ms", _worst), levels=asked)]
 
 
-def _chart(runs: Sequence[Density], title: str, value: Value, bounds: Sequence[float]) -> dict[str, Any]:
-    """A line for each run, a dot for each count in the colour of its state."""
-    levels = [level for own in runs for level in own.levels]
-    known = [value(level) for level in levels if math.isfinite(value(level))]
-    highest = max([*known, *bounds], default=1.0) or 1.0
-    step = _round_step(highest / TICKS)
-    across = _Axis(float(max(level.count for level in levels)), LEFT, WIDTH - RIGHT)
-    up = _Axis(step * math.ceil(highest / step - 1e-9), HEIGHT - BOTTOM, TOP)
-    lines: list[dict[str, Any]] = []
+def _rate(level: Level) -> tuple[float, float, float]:
+    return level.per_s.mean, level.per_s.low, level.per_s.high
+
+
+def _worst(level: Level) -> tuple[float, float, float]:
+    return level.worst_ms, *level.worst_ms_interval
+
+
+def _chart(runs: Sequence[Density], title: str, unit: str, values: Values) -> Chart:
+    """A line for each run, a mark for each count in the colour of its state."""
+    lines = []
     for index, own in enumerate(runs):
-        dots = [
-            {
-                "x": across.at(level.count),
-                "y": up.at(value(level)),
-                "state": _CLASS[level.state],
-                "title": f"{level.count} instances: {value(level):,.4g}, {level.state.value}",
-            }
-            for level in own.by_count
-            if math.isfinite(value(level))
-        ]
-        path = " ".join(f"{dot['x']},{dot['y']}" for dot in dots)
-        lines.append({"index": index, "path": path, "dots": dots, "label": own.id})
-    ticks = sorted({round(i * across.most / TICKS) for i in range(TICKS + 1)})
-    return {
-        "title": title,
-        "lines": lines,
-        "bounds": [(up.at(bound), f"{bound:.4g} is asked") for bound in bounds],
-        "across": [(across.at(count), str(count)) for count in ticks],
-        "up": up.ticks(),
-        "summary": "; ".join(f"{d['title']}" for line in lines for d in line["dots"]),
-    }
+        marks = tuple(_mark(own, level, *values(level)) for level in own.by_count)
+        lines.append(Line(own.id, tuple((mark.x, mark.y) for mark in marks), marks, index))
+    said = "; ".join(mark.text for line in lines for mark in line.marks if math.isfinite(mark.y))
+    return Chart(title, "instances", unit, tuple(lines), whole_x=True, summary=said)
+
+
+def _mark(own: Density, level: Level, value: float, low: float, high: float) -> Mark:
+    text = f"{own.id}, {level.count} instances: {value:,.4g}, {level.state.value}"
+    return Mark(level.count, value, text, low=low, high=high, state=_CLASS[level.state])
 
 
 def _run(own: Density) -> dict[str, Any]:

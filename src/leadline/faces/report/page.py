@@ -117,6 +117,13 @@ def limits_used(profile: Profile) -> dict[str, dict[str, float]]:
     }
 
 
+def standalone(template: str, **shown: object) -> str:
+    """A page of its own without a script, from a template that extends ``standalone.html.j2``."""
+    style = asset(STYLES)
+    page = environment().get_template(template)
+    return page.render(policy=policy("", style), style=style, version=leadline.__version__, **shown)
+
+
 def environment() -> jinja2.Environment:
     """Where templates come from: everything put into one is escaped, and an unknown name is an error."""
     environment = jinja2.Environment(

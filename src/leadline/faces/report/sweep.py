@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-import leadline
 from leadline.app.sweeping_curves import between
 from leadline.core.scaling import Usl
 from leadline.core.sweep import OIO
 from leadline.faces.report import write_page
-from leadline.faces.report.page import STYLES, asset, environment, policy
+from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Level, Line, Mark, drawn
 
 if TYPE_CHECKING:
@@ -36,18 +35,14 @@ def write_sweep(path: Path, outcome: Outcome) -> int:
 def sweep_page(outcome: Outcome) -> str:
     """The whole page as a string."""
     sweep = outcome.sweep
-    style = asset(STYLES)
     charts = [*latency_charts(outcome), rate_chart(outcome)]
     facts = [
         ("Begun", sweep.started.replace("T", " ")),
         ("Points", str(sum(len(curve.points) + len(curve.again) for curve in outcome.curves))),
         ("Seed", str(sweep.seed)),
     ]
-    page = environment().get_template("sweep.html.j2")
-    return page.render(
-        policy=policy("", style),
-        style=style,
-        version=leadline.__version__,
+    return standalone(
+        "sweep.html.j2",
         outcome=outcome,
         name=sweep.workload["name"],
         facts=facts,
@@ -87,7 +82,8 @@ def rate_chart(outcome: Outcome) -> Chart:
             law = tuple((float(load), float(curve.usl.rate(load))) for load in loads)
             name = f"{_name(curve)}: universal scalability law"
             lines.append(Line(name, law, (), index, dashed=True))
-    return Chart("Operations per second against load", _axis(outcome.sweep.axis), "operations per second", tuple(lines))
+    title, x_title = "Operations per second against load", _axis(outcome.sweep.axis)
+    return Chart(title, x_title, "operations per second", tuple(lines), whole_x=True)
 
 
 def _mark(curve: Curve, point: Point, x: float, y: float, form: str) -> Mark:
