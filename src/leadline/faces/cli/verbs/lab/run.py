@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.options import Html, Json, Quiet, said_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -34,7 +34,7 @@ def command(
     plan_only: Annotated[bool, typer.Option("--plan", help="Show what would be done, and stop.")] = False,
     repeats: Annotated[int | None, typer.Option(min=1, help="Instead of the file's.", show_default=False)] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Keep the guests until Ctrl-C, for lab console.")] = False,
-    html: Annotated[Path | None, typer.Option(help="Write table and figure here.", show_default=False)] = None,
+    html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -46,10 +46,13 @@ def command(
     """
     from leadline.app.lab import plan_lab, run_lab
     from leadline.faces.cli.output import print_json
-    from leadline.faces.labs import lab_document, lab_page, show_lab
+    from leadline.faces.labs import lab_document, show_lab
+    from leadline.faces.report import check_writable
     from leadline.lab.specification import read_lab
     from leadline.stores.runs import RunStore
 
+    if html is not None:
+        check_writable(html)
     lab = read_lab(file)
     if repeats is not None:
         lab = lab.model_copy(update={"repeats": repeats})
@@ -65,9 +68,10 @@ def command(
         found = run_lab(made, RunStore(), say=say, done=done, **then)
     result = outcome(found)
     if html is not None:
-        from leadline.faces.cli.output import write_bytes
+        from leadline.faces.report import write_page
+        from leadline.faces.report.lab import lab_page
 
-        write_bytes(html, lab_page(result).encode())
+        said_report(html, write_page(html, lab_page(result)), quiet=quiet)
     if json:
         print_json("leadline.lab/1", **lab_document(result))
     else:
