@@ -54,11 +54,11 @@ while read name options; do $b insmod /modules/$name.ko $options 2>/dev/null; do
 n=0; while [ ! -b /dev/vda ] && [ $n -lt 200 ]; do $b usleep 20000; n=$((n+1)); done
 $b mount -t ext4 -o ro /dev/vda /lower && $b mount -t tmpfs -o size=75% upper /upper
 $b mkdir /upper/over /upper/work
-$b mount -t overlay -o lowerdir=/lower,upperdir=/upper/over,workdir=/upper/work root /root
-$b mkdir -p /root/proc /root/sys /root/dev /root/tmp /root/run /root/mnt /root/leadline/code
-$b cp -r /code/. /root/leadline/code; $b rm -r /code /modules
-for part in proc sys dev; do $b mount -o move /$part /root/$part; done
-exec $b switch_root /root /usr/bin/busybox sh /leadline/start
+$b mount -t overlay -o lowerdir=/lower,upperdir=/upper/over,workdir=/upper/work root /new
+$b mkdir -p /new/proc /new/sys /new/dev /new/tmp /new/run /new/mnt /new/leadline/code
+$b cp -r /code/. /new/leadline/code; $b rm -r /code /modules
+for part in proc sys dev; do $b mount -o move /$part /new/$part; done
+exec $b switch_root /new /usr/bin/busybox sh /leadline/start
 """
 _START = """export PATH=/usr/bin:/usr/sbin:{postgresql} HOME=/root PYTHONPATH=/leadline/code:{site} LANG=C.UTF-8
 b=/usr/bin/busybox
@@ -126,7 +126,7 @@ def first_file_system(kernel: Kernel, options: dict[str, str] | None = None) -> 
         raise ToolError("busybox", found="not installed", expected="busybox-static", advice="Install it.")
     modules = kernel.with_needed(MODULES)
     order = "".join(f"{name} {(options or {}).get(name, '')}".rstrip() + "\n" for name in modules)
-    folders = ("bin", "dev", "proc", "sys", "root", "lower", "upper", "modules", "code")
+    folders = ("bin", "dev", "proc", "sys", "new", "lower", "upper", "modules", "code")
     entries = [Entry(name, FOLDER | 0o755) for name in folders]
     entries.append(Entry("dev/console", CHARACTER | 0o600, device=(5, 1)))
     entries.append(Entry("bin/busybox", FILE | 0o755, Path(busybox).read_bytes()))
