@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from leadline.app.auditing import audit
 from leadline.app.importing import import_paths
 from leadline.core.errors import ToolError
 from leadline.core.vocabulary import EntityKind
+from leadline.lab.channel import Channel
 from leadline.lab.machine import Machine
 
 pytestmark = [pytest.mark.real, pytest.mark.slow, pytest.mark.xdist_group("lab")]
@@ -82,15 +84,18 @@ def test_commands_run_beside_each_other(guest: Machine) -> None:
 
 
 def test_a_shell_for_a_person(guest: Machine) -> None:
-    from leadline.lab.channel import Channel
-
     shown: list[bytes] = []
-    typed = [b"stty size; echo $((40 + 2)); exit 5\n"]
+    words = [b"stty size; echo $((40 + 2)); exit 5\n"]
+
+    def typed() -> bytes:
+        if words:
+            return words.pop()
+        time.sleep(0.2)
+        return b" "
+
     channel = Channel(guest.files.terminal, "db")
     try:
-        status = channel.shell(
-            31, 97, lambda: typed.pop() if typed else (time.sleep(0.2) or b" "), lambda _, d: shown.append(d)
-        )
+        status = channel.shell(31, 97, typed, lambda _, data: shown.append(data))
     finally:
         channel.close()
     text = b"".join(shown).decode()
@@ -125,8 +130,6 @@ def test_facts_of_a_pvscsi_guest_feed_the_audit(guest: Machine, tmp_path: Path) 
     found = json.dumps(json.loads((tmp_path / "facts.json").read_text()))
     assert "vmw_pvscsi" in found
     assert "64" in found
-    from leadline.app.auditing import audit
-
     rules = {finding.rule for finding in audit(capture).findings}
     assert rules, "a default kernel for a database has something to be said about"
 

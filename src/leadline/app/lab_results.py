@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from leadline.app.benching import diagnosis_of
 from leadline.app.lab import LabResult
 from leadline.core.between_runs import Shift, shift
 from leadline.core.run import PERCENTILES, Pooled, Run, pool
 from leadline.core.student import quantile_two_sided
+from leadline.core.vocabulary import Severity
+from leadline.stores.runs import RunStore
 
 NAN = float("nan")
 SHOWN = ("p50", "p99")
+FINDING_COUNT_MAX = 4  # Judgement: of each row; the run itself shows all
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,12 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A lab's result as it is shown."""
+    """A lab's result as it is shown; ``findings`` are what the rules say of the last repeat of each load."""
 
     result: LabResult
     rows: tuple[Row, ...]
     ratios: tuple[Ratio, ...]
+    findings: tuple[str, ...] = ()
 
     @property
     def errors(self) -> list[str]:
@@ -80,8 +85,8 @@ class Outcome:
         return [f"{load.guest}, repeat {load.repeat}: {load.error}" for load in self.result.loads if load.error]
 
 
-def outcome(result: LabResult) -> Outcome:
-    """Rows and ratios of a lab."""
+def outcome(result: LabResult, store: RunStore) -> Outcome:
+    """Rows and ratios of a lab, and what the rules find in the recordings of its runs."""
     guests = list(dict.fromkeys(load.guest for load in result.loads))
     variants = result.lab.cases()
     rows = [row for guest in guests for variant in variants if (row := _row(result, guest, variant)) is not None]
@@ -91,7 +96,19 @@ def outcome(result: LabResult) -> Outcome:
         for guest in guests[1:]
         if (ratio := _ratio(result, guests[0], guest, variant)) is not None
     ]
-    return Outcome(result, tuple(rows), tuple(ratios))
+    return Outcome(result, tuple(rows), tuple(ratios), tuple(_findings(rows, store)))
+
+
+def _findings(rows: Sequence[Row], store: RunStore) -> Iterator[str]:
+    """The most severe findings of the last run of every row, each told once with where it was."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        diagnosis = diagnosis_of(row.runs[-1], store)
+        shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
+        for finding in shown[:FINDING_COUNT_MAX]:
+            found.setdefault(f"{finding.summary} [{finding.rule}]", []).append(row.guest)
+    for text, guests in found.items():
+        yield f"{', '.join(dict.fromkeys(guests))}: {text}"
 
 
 def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> Row | None:

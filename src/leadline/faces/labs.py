@@ -32,6 +32,8 @@ def show_lab(outcome: Outcome) -> None:
     out.print(table)
     for ratio in outcome.ratios:
         wrapped(out, ratio.sentence)
+    for finding in outcome.findings:
+        wrapped(out, finding, "found  ", style="yellow")
     for error in outcome.errors:
         wrapped(out, error, "failed  ", style="red")
     for note in result.notes:
@@ -69,6 +71,8 @@ def lab_document(outcome: Outcome) -> dict[str, Any]:
             {**{name: getattr(own, name) for name in own.__dataclass_fields__}, "word": own.word}
             for own in outcome.ratios
         ],
+        "sentences": [own.sentence for own in outcome.ratios],
+        "findings": list(outcome.findings),
         "errors": outcome.errors,
         "notes": list(result.notes),
     }

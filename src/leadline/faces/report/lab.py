@@ -27,6 +27,7 @@ def lab_page(outcome: Outcome) -> str:
         heads=["per s", "95 % between", "mean ms", *(f"{name} ms" for name in SHOWN)],
         rows=[_cells(row) for row in outcome.rows],
         sentences=[ratio.sentence for ratio in outcome.ratios],
+        findings=outcome.findings,
         errors=outcome.errors,
         notes=[*result.notes, *notes],
         guests=[_hardware(guest) for guest in lab.guests],

@@ -63,10 +63,11 @@ def command(
         return
     from leadline.app.lab_results import outcome
 
+    store = RunStore()
     with _progress(quiet=quiet) as (say, done):
         then = {"wait": lambda: _until_ctrl_c(made)} if wait or not made.loaded else {}
-        found = run_lab(made, RunStore(), say=say, done=done, **then)
-    result = outcome(found)
+        found = run_lab(made, store, say=say, done=done, **then)
+    result = outcome(found, store)
     if html is not None:
         from leadline.faces.report import write_page
         from leadline.faces.report.lab import lab_page
