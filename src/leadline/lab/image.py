@@ -35,7 +35,7 @@ MODULES = (
 NEEDED = ("busybox", "mke2fs")
 PROGRAMS = (
     *("fio", "ioping", "sysbench", "pgbench", "iperf3", "mke2fs", "mkfs.xfs", "lsblk", "findmnt", "blockdev"),
-    *("sysctl", "setpriv", "taskset", "numactl", "ethtool", "sfdisk", "runuser"),
+    *("sysctl", "setpriv", "taskset", "numactl", "ethtool", "runuser"),
 )
 SITE = "/leadline/site"
 HOME = "/leadline"
