@@ -12,7 +12,7 @@ from leadline.faces.cli.options import Json, Quiet
 EPILOG = """\
 Examples:
 
-  leadline collect qemu /run/db01.qmp /run/db02.qmp -o kvm01 --seconds 60
+  sudo leadline collect qemu /run/db01.qmp /run/db02.qmp -o kvm01 --seconds 60
 """
 
 

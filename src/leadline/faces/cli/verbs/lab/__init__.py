@@ -3,9 +3,9 @@
 EPILOG = """\
 Examples:
 
-  leadline lab run examples/lab/pvscsi-vs-lsi.yaml
+  LEADLINE_HOME=runs leadline lab run examples/lab/pvscsi-vs-lsi.yaml
 
-  leadline lab console pvscsi
+  XDG_CACHE_HOME=cache leadline lab console pvscsi
 
-  leadline lab clean
+  XDG_CACHE_HOME=cache leadline lab clean
 """

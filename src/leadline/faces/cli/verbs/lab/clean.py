@@ -9,7 +9,7 @@ import typer
 EPILOG = """\
 Examples:
 
-  leadline lab clean
+  XDG_CACHE_HOME=cache leadline lab clean
 """
 
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
 
-  leadline lab console pvscsi
+  XDG_CACHE_HOME=cache leadline lab console pvscsi
 
-  leadline lab console lsi cat /proc/interrupts
+  XDG_CACHE_HOME=cache leadline lab console lsi cat /proc/interrupts
 """
 
 

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 EPILOG = """\
 Examples:
 
-  leadline lab run examples/lab/pvscsi-vs-lsi.yaml
+  LEADLINE_HOME=runs leadline lab run examples/lab/pvscsi-vs-lsi.yaml
 
-  leadline lab run examples/lab/pvscsi-vs-lsi.yaml --plan
+  LEADLINE_HOME=runs leadline lab run examples/lab/pvscsi-vs-lsi.yaml --plan
 
-  leadline lab run my.yaml --repeats 1 --wait
+  LEADLINE_HOME=runs leadline lab run my.yaml --repeats 1 --wait
 """
 
 
