@@ -111,7 +111,17 @@ def _workload(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -
     variant = {key: value for key, value in order.variant.items() if key in order.lab.vary}
     workload = workload_in(machine.guest, variant)
     channel.put(_WORKLOAD, yaml.safe_dump(workload.plain()).encode())
-    words = ["bench", "run", _WORKLOAD, "--yes", "--quiet", "--seed", str(order.seed), *_targets(machine, load)]
+    words = [
+        "bench",
+        "run",
+        _WORKLOAD,
+        "--yes",
+        "--quiet",
+        "--json",
+        "--seed",
+        str(order.seed),
+        *_targets(machine, load),
+    ]
     fill_s = sum(workload.working_set_bytes(stream) for stream in workload.io) / SLOWEST_PER_S
     patience_s = PATIENCE_S + 5.0 * duration_s(machine.guest) + fill_s
     _must(machine, channel.leadline(words, env={"LEADLINE_HOME": HOME}, timeout_s=patience_s))
