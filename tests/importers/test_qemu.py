@@ -42,6 +42,7 @@ def line(second: int, waits: int = 1, **changes: object) -> str:
         "time": f"2026-11-21T08:00:{second:02d}.000+00:00",
         "host": "kvm01",
         "cpus": {"0": [second * 100, 0], "1": [second * 25, second * 75]},
+        "devices": {"sda": [second * 100, 0, second * 819200, 0, second * 30, 0], "sdb": [0, 0, 0, 0, 0, 0]},
         "guests": {"db01": guest},
     }
     return json.dumps({**plain, **changes}) + "\n"
@@ -73,6 +74,10 @@ def test_counters_become_rates(tmp_path: Path) -> None:
     assert values(capture, "virtual_disk_latency_ms_read", disk) == pytest.approx([4.0, 4.0])
     assert not capture.of("virtual_disk_latency_ms_write")  # nothing was written: not measured
     assert capture.inventory.get(VM, "vcpu_count") == 2
+    device = Entity(EntityKind.DEVICE, "sda", HOST)
+    assert values(capture, "disk_device_latency_ms", device) == pytest.approx([0.3, 0.3])
+    assert values(capture, "disk_iops", device) == pytest.approx([100.0, 100.0])
+    assert [e.name for group in capture.of("disk_iops", EntityKind.DEVICE) for e in group.entities] == ["sda"]
 
 
 def test_a_kernel_without_wait_times_has_no_ready_time(tmp_path: Path) -> None:

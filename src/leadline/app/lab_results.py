@@ -100,15 +100,13 @@ def outcome(result: LabResult, store: RunStore) -> Outcome:
 
 
 def _findings(rows: Sequence[Row], store: RunStore) -> Iterator[str]:
-    """The most severe findings of the last run of every row, each told once with where it was."""
-    found: dict[str, list[str]] = {}
+    """The first findings of the last run of every row, each told once."""
+    found: dict[str, None] = {}
     for row in rows:
         diagnosis = diagnosis_of(row.runs[-1], store)
         shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
-        for finding in shown[:FINDING_COUNT_MAX]:
-            found.setdefault(f"{finding.summary} [{finding.rule}]", []).append(row.guest)
-    for text, guests in found.items():
-        yield f"{', '.join(dict.fromkeys(guests))}: {text}"
+        found |= dict.fromkeys(f"{finding.summary} [{finding.rule}]" for finding in shown[:FINDING_COUNT_MAX])
+    yield from found
 
 
 def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> Row | None:

@@ -2,8 +2,9 @@
 
 Collects:
     Per vCPU thread the time it ran and the time it was runnable without a CPU (``/proc/PID/task/TID/schedstat``),
-    the same of QEMU's other threads together, QEMU's block statistics per disk, and the times of every CPU of the host.
-    One JSON line per sample is appended, which the importer qemu reads.
+    the same of QEMU's other threads together, QEMU's block statistics per disk; the times of every CPU of the host,
+    and what its own disks did (``/proc/diskstats``), which tells whether they or something above them is slow. One
+    JSON line per sample is appended, which the importer qemu reads.
 
 Cost:
     Two questions to each QEMU and a few small files per sample: about a millisecond per guest.
@@ -36,6 +37,8 @@ META = CollectorMeta(
 )
 
 FILE_NAME = "qemu.jsonl"
+SECTOR_BYTES = 512  # of /proc/diskstats, whatever the disk's own
+_NO_DISKS = ("loop", "ram", "zram", "nbd", "sr", "fd")
 
 
 def record(target: str, folder: Path) -> QemuRecorder:
@@ -80,7 +83,9 @@ class QemuRecorder:
             raise ToolError("qemu", found="every guest has ended", expected="running guests", advice="Start them.")
         line = {"qemu": 1, "time": began.isoformat(timespec="milliseconds"), "host": self._host}
         try:
-            self._stream.write(json.dumps({**line, "cpus": _cpus(), "guests": seen}).encode() + b"\n")
+            self._stream.write(
+                json.dumps({**line, "cpus": _cpus(), "devices": _devices(), "guests": seen}).encode() + b"\n"
+            )
         except OSError as error:
             raise ToolError(
                 self._stream.name, found=str(error.strerror), expected="space to write to", advice="Free some."
@@ -101,6 +106,17 @@ def _cpus() -> dict[str, list[int]]:
         if name.startswith("cpu") and name != "cpu":
             user, nice, system, idle, waiting, irq, soft, stolen, *_ = (*map(int, rest), *[0] * 8)
             found[name[3:]] = [user + nice + system + irq + soft + stolen, idle + waiting]
+    return found
+
+
+def _devices() -> dict[str, list[int]]:
+    """Per disk of the host: reads and writes done, bytes of each, milliseconds they took."""
+    found = {}
+    for line in Path("/proc/diskstats").read_text().splitlines():
+        name, reads, _, read_sectors, read_ms, writes, _, written, write_ms, *_ = line.split()[2:]
+        if Path("/sys/block", name).exists() and not name.startswith(_NO_DISKS):
+            sizes = [int(read_sectors) * SECTOR_BYTES, int(written) * SECTOR_BYTES]
+            found[name] = [int(reads), int(writes), *sizes, int(read_ms), int(write_ms)]
     return found
 
 

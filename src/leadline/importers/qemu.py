@@ -1,13 +1,14 @@
 """What ``leadline collect qemu`` and the lab record of guests on a QEMU/KVM host, beside the guests' own counters.
 
 Reads:
-    One JSON object per line and sample: the host's CPUs, and per guest the run and wait time of each vCPU thread, of
-    QEMU's other threads, and QEMU's block statistics per disk. A cut last line is left out.
+    One JSON object per line and sample: the host's CPUs and disks, and per guest the run and wait time of each vCPU
+    thread, of QEMU's other threads, and QEMU's block statistics per disk. A cut last line is left out.
 
 Sample:
     .. code-block:: text
 
         {"qemu": 1, "time": "2026-11-21T08:00:00.000+00:00", "host": "kvm01", "cpus": {"0": [512, 9000]},
+         "devices": {"sda": [120, 80, 983040, 655360, 24, 40]},
          "guests": {"db01": {"vcpus": {"0": [81234567, 123456]}, "others": [1234567, 0],
          "blocks": {"data": {"rd_operations": 12, "rd_bytes": 98304, "rd_total_time_ns": 4800000}}}}}
 
@@ -44,6 +45,7 @@ _FIELDS = {
     "vcpus.wait": Field("cpu_ready_pct", "pct"),
     "others.run": Field("cpu_system_pct", "pct"),
     "cpus": Field("host_cpu_util_pct", "pct"),
+    "devices": Field("disk_device_latency_ms", "ms"),
     "rd_operations": Field("disk_reads_per_s", "per_s"),
     "wr_operations": Field("disk_writes_per_s", "per_s"),
     "rd_bytes": Field("disk_read_mib_per_s", "bytes_per_s"),
@@ -131,6 +133,23 @@ class _Recording:
             self._add(Entity(EntityKind.PCPU, name, host), "host_cpu_util_pct", shares[-1])
         if shares:
             self._add(host, "host_cpu_util_pct", np.mean(shares, axis=0))
+        for name in self.lines[0].get("devices", {}):
+            self._device(Entity(EntityKind.DEVICE, name, host))
+
+    def _device(self, device: Entity) -> None:
+        """What a disk of the host did, and how long each of its requests took."""
+        reads, writes, read_bytes, written, read_ms, write_ms = (
+            self._grown("devices", device.name, position) for position in range(6)
+        )
+        if not float(np.nansum(reads + writes)):
+            return
+        self._add(device, "disk_reads_per_s", reads / self.seconds)
+        self._add(device, "disk_writes_per_s", writes / self.seconds)
+        self._add(device, "disk_iops", (reads + writes) / self.seconds)
+        self._add(device, "disk_read_mib_per_s", read_bytes / _MIB / self.seconds)
+        self._add(device, "disk_write_mib_per_s", written / _MIB / self.seconds)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            self._add(device, "disk_device_latency_ms", (read_ms + write_ms) / (reads + writes))
 
     def guest(self, vm: Entity) -> None:
         """Run and ready time per vCPU, the VM's mean, and its disks."""
