@@ -18,6 +18,7 @@ from leadline.core.metrics import metrics
 from leadline.core.rule import Rule
 from leadline.core.settings import settings
 from leadline.core.vocabulary import Layer
+from scripts import labs
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "reference"
@@ -46,6 +47,7 @@ def main() -> None:
     (TARGET / "metrics.md").write_text(metric_table(), encoding="utf-8")
     (TARGET / "settings.md").write_text(settings_table(), encoding="utf-8")
     (TARGET / "coverage.md").write_text(coverage_table(), encoding="utf-8")
+    count += labs.write(TARGET)
     print(f"docs/reference: {count} pages of units, {len(metrics())} metrics")
 
 

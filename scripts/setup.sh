@@ -8,7 +8,8 @@ cd "$(dirname "$0")/.."
 PACKAGES="sysstat:sadf procps:vmstat fio:fio ioping:ioping postgresql:postgres postgresql-contrib:pgbench \
 sysbench:sysbench mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 sockperf:sockperf \
 iputils-ping:ping iproute2:ip chromium:chromium debootstrap:debootstrap qemu-system-common:qemu-storage-daemon \
-libnbd-bin:nbdinfo"
+libnbd-bin:nbdinfo \
+qemu-system-x86:qemu-system-x86_64 qemu-utils:qemu-img busybox-static:busybox"
 
 say() { printf 'setup: %s\n' "$*" >&2; }
 fail() { say "$*"; exit 4; }
@@ -69,6 +70,20 @@ unpack_sshd() {
     rm -rf "$here"
 }
 
+# The kernel of the lab's guests: Debian's package unpacked beside us, never installed.
+unpack_kernel() {
+    if compgen -G ".tools/lab/kernel/boot/vmlinuz-*" >/dev/null || ! command -v apt-cache >/dev/null 2>&1; then return 0; fi
+    local package here
+    package=$(apt-cache depends linux-image-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[^ ]*\).*/\1/p' | head -1)
+    say "unpacking a kernel for the lab's guests"
+    here=$(mktemp -d)
+    # shellcheck disable=SC2015
+    [ -n "$package" ] && (cd "$here" && apt-get download -qq "$package" >/dev/null 2>&1) &&
+        mkdir -p .tools/lab/kernel && dpkg -x "$here"/*.deb .tools/lab/kernel ||
+        say "could not fetch it; leadline lab and its tests need one"
+    rm -rf "$here"
+}
+
 # The same simulator with a template, addresses of workers and failures on request, for the tests of `bench fleet`.
 install_vcsim_fleet() {
     local built=.tools/bin/vcsim-fleet
@@ -82,6 +97,7 @@ install_vcsim_fleet() {
 install_packages
 install_vcsim
 unpack_sshd
+unpack_kernel
 install_vcsim_fleet
 UV=$(find_uv)
 export UV_PYTHON_DOWNLOADS=never

@@ -13,7 +13,7 @@ from leadline.app.importing import import_paths
 from leadline.benchmarks import pgbench
 from leadline.core import dsn
 from leadline.core.benchmark import Plan, Step, Target, Tick
-from leadline.core.database_load import PLACE, ask, reached
+from leadline.core.database_load import LOG_PLACE, PLACE, ask, reached
 from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.tools import find_program
 from leadline.core.vocabulary import EntityKind
@@ -119,6 +119,29 @@ def test_a_run_has_every_transaction_and_leaves_nothing(tmp_path: Path) -> None:
     assert f"number of transactions actually processed: {pooled.count:.0f}\n" in said
     capture = capture_of(done.id, store)
     assert any(g.entities[0].name == "postgres" for g in capture.of("db_tps", EntityKind.DATABASE))
+
+
+@pytest.mark.real
+@needs_postgresql
+def test_the_log_may_have_a_folder_of_its_own_and_both_go(tmp_path: Path) -> None:
+    with open_folder() as folder:
+        data, log = folder / "data", folder / "log"
+        data.mkdir(mode=0o755)
+        log.mkdir(mode=0o755)
+        made = pgbench.plan(workload(), Target(str(data), roles={"wal": str(log)}))
+        assert not any(log.iterdir())
+        try:
+            pgbench.prepare(made, tmp_path, lambda _: None)
+            place = Path(made.places[LOG_PLACE].path)
+            assert place.parent == log
+            assert (Path(made.places[PLACE].path) / "data" / "pg_wal").readlink() == place / "wal"
+            assert any(file.stat().st_size == 16 * 2**20 for file in (place / "wal").iterdir())
+        finally:
+            pgbench.clean(made)
+        assert not any(data.iterdir())
+        assert not any(log.iterdir())
+    with pytest.raises(UsageError, match="--wal"):
+        pgbench.plan(workload(), Target("new", roles={"wal": str(tmp_path / "none")}))
 
 
 @pytest.mark.real

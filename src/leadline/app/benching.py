@@ -265,7 +265,7 @@ def capture_of(run_id: str, store: RunStore) -> Capture:
     """What was recorded during a run: the machine's counters, and the driver's own series and results."""
     folder = store.files_of(run_id)
     # A driver's other files (job files, what the tool said) are no recordings.
-    patterns = ("linux.txt", "linux-*.txt", "pg_*.csv", "round-*.json", "round-*/*")
+    patterns = ("linux.txt", "linux-*.txt", "qemu.jsonl", "pg_*.csv", "round-*.json", "round-*/*")
     found = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
     return import_paths([path for path in found if path.is_file() and path.stat().st_size], Request()).capture
 

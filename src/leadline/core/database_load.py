@@ -17,6 +17,7 @@ from leadline.core.throwaway import NEW, Server
 from leadline.core.workload import Database, Workload
 
 PLACE = "database"
+LOG_PLACE = "wal"
 FILL_S = 86_400.0
 CONNECT_TIMEOUT_S = 10
 _SERVERS: dict[str, Server] = {"postgresql": throwaway_postgresql, dsn.MYSQL: throwaway_mysql}
@@ -60,7 +61,8 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
         base = server.base_of(target.name)
         needed = server.expected_bytes(tables.size_bytes)
         require_space(str(base.parent), needed)
-        return Plan(workload, target, {PLACE: Place(str(base), needed, made=True)}, (server.NOTE, *notes))
+        places = {PLACE: Place(str(base), needed, made=True), **_log_place(target, server, engine)}
+        return Plan(workload, target, places, (server.NOTE, *notes))
     plain, secret = _server(target.name, engine)
     if target.destroy is not None and dsn.parts(target.destroy) == dsn.parts(target.name):
         note = f"{', '.join(tables.names)} in that database are dropped, made and filled, and dropped in the end"
@@ -75,6 +77,25 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
         )
     place = Place(plain, 0, made=False)
     return Plan(workload, Target(plain), {PLACE: place}, notes, read_only=True, secret=secret)
+
+
+def _log_place(target: Target, server: Server, engine: str) -> dict[str, Place]:
+    """Where the log goes when it was given a folder of its own.
+
+    Raises:
+        UsageError: it is no folder, or the engine's log cannot be kept apart.
+    """
+    named = target.roles.get(LOG_PLACE)
+    if named is None:
+        return {}
+    if not Path(named).is_dir() or not server.LOG:
+        raise UsageError(
+            f"--wal {named}",
+            found="no folder" if server.LOG else f"a throw-away server of {engine}",
+            expected="a folder, for a server of PostgreSQL's",
+            advice="Make it first, or leave --wal out.",
+        )
+    return {LOG_PLACE: Place(str(Path(named).resolve() / server.LOG), 0, made=True)}
 
 
 def _server(name: str, engine: str) -> tuple[str, str]:
@@ -162,7 +183,9 @@ def start(plan: Plan, folder: Path) -> None:
     """
     place, own = plan.places[PLACE], settings_of(plan.workload)
     if place.made:
-        _made_by(plan).start(Path(place.path), folder / f"{own.engine}.txt", own.clients)
+        log = plan.places.get(LOG_PLACE)
+        apart = None if log is None else Path(log.path)
+        _made_by(plan).start(Path(place.path), folder / f"{own.engine}.txt", own.clients, apart)
 
 
 def stop(plan: Plan) -> bool:

@@ -19,6 +19,7 @@ class Server(Protocol):
     """The type of a module that makes throw-away servers of one engine."""
 
     NOTE: str
+    LOG: str  # name of the folder of a log kept apart; empty where the engine's cannot be
 
     def base_of(self, target: str) -> Path:
         """Where the server of a target will be."""
@@ -29,8 +30,8 @@ class Server(Protocol):
     def dsn_of(self, base: Path) -> dict[str, str]:
         """How the server is reached."""
 
-    def start(self, base: Path, output: Path, client_count: int) -> None:
-        """Make and start it."""
+    def start(self, base: Path, output: Path, client_count: int, log: Path | None = None) -> None:
+        """Make and start it, its log in a folder of its own where one is named."""
 
     def stop(self, base: Path) -> None:
         """End and remove it."""

@@ -24,6 +24,7 @@ from leadline.core.tools import find_program
 
 DATABASE = "bench"
 NOTE = "a MariaDB of its own with default settings (innodb_buffer_pool_size 128 MB): compare it with itself alone"
+LOG = ""
 ADVICE = "Name a folder on another file system; see also `leadline doctor`."
 EMPTY_BYTES = 192 * 1024**2  # measured: log of 96 MiB, system, undo and temporary tablespaces
 _SOCKET = "s.sock"
@@ -58,12 +59,13 @@ def dsn_of(base: Path) -> dict[str, str]:
     }
 
 
-def start(base: Path, output: Path, client_count: int) -> None:
+def start(base: Path, output: Path, client_count: int, log: Path | None = None) -> None:
     """Make the system tables, start the server and make its database; `stop` must follow, whatever happens.
 
     Raises:
         ToolError: MariaDB is not installed, or does not start.
     """
+    del log  # InnoDB's would need another layout
     make_folder(base)
     _made[str(base)] = contextlib.ExitStack()
     data, user = base / "data", ["-uroot"] if os.geteuid() == 0 else []

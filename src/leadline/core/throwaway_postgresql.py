@@ -26,6 +26,7 @@ NOTE = "a PostgreSQL of its own with default settings (shared_buffers 128 MB): c
 ADVICE = "The user postgres must be able to enter the folder; see also `leadline doctor`."
 EMPTY_BYTES = 48 * 1024**2  # Judgement: what initdb writes, with room
 WAL_BYTES_MAX = 1024**3  # PostgreSQL's default max_wal_size
+LOG = "leadline-bench-postgresql-wal"
 _SOCKET = ".s.PGSQL.5432"
 _SPARE_CONNECTIONS = 20
 
@@ -51,8 +52,8 @@ def dsn_of(base: Path) -> dict[str, str]:
     return {"host": str(base), "port": "5432", "user": OWNER, "dbname": "postgres"}
 
 
-def start(base: Path, output: Path, client_count: int) -> None:
-    """Make a cluster and start its server; `stop` must follow, whatever happens.
+def start(base: Path, output: Path, client_count: int, log: Path | None = None) -> None:
+    """Make a cluster and start its server, its WAL in ``log`` if named; `stop` must follow, whatever happens.
 
     Raises:
         ToolError: PostgreSQL is not installed, or does not start.
@@ -60,6 +61,10 @@ def start(base: Path, output: Path, client_count: int) -> None:
     data = base / "data"
     make = _as_owner("initdb", "-D", str(data), "-A", "trust", "-U", OWNER, "-E", "UTF8", "--locale=C", "--no-sync")
     _make_folder(base)
+    if log is not None:
+        _make_folder(log)
+        _made[str(base)].callback(stop, log)
+        make += ["-X", str(log / "wal")]
     with running(make, output=output, folder=base) as process:
         wait(process, START_S)
         if process.returncode != 0:

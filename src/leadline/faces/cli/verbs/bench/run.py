@@ -52,7 +52,8 @@ def command(
         typer.Option("--hosts", help=f"Many machines, as `bench hosts`. {HOSTS_HELP}", show_default=False),
     ] = None,
     wal: Annotated[
-        str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
+        str | None,
+        typer.Option("--wal", help="Where streams of role wal, or a new PostgreSQL's WAL, go.", show_default=False),
     ] = None,
     destroy: Annotated[
         str | None,

@@ -1,0 +1,154 @@
+"""What the loads of a lab say: a row per guest and variant, and every guest beside the first one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leadline.app.benching import diagnosis_of
+from leadline.app.lab import LabResult
+from leadline.core.between_runs import Shift, shift
+from leadline.core.run import PERCENTILES, Pooled, Run, pool
+from leadline.core.student import quantile_two_sided
+from leadline.core.vocabulary import Severity
+from leadline.stores.runs import RunStore
+
+NAN = float("nan")
+SHOWN = ("p50", "p99")
+FINDING_COUNT_MAX = 4  # Judgement: of each row; the run itself shows all
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A guest under a variant: operations per second with the interval over repeats, latency of all its requests.
+
+    ``low`` and ``high`` are NaN with fewer than two repeats.
+    """
+
+    guest: str
+    variant: dict[str, Any]
+    runs: tuple[str, ...]
+    per_s: float
+    low: float
+    high: float
+    mean_ms: float
+    percentiles_ms: dict[str, float]
+
+    @property
+    def label(self) -> str:
+        """What varied, for people."""
+        return ", ".join(f"{key} {value}" for key, value in self.variant.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """A guest beside the first one under the same variant: operations per second, as a multiple."""
+
+    guest: str
+    first: str
+    variant: dict[str, Any]
+    times: float
+    low: float
+    high: float
+
+    @property
+    def word(self) -> str:
+        """Whether these data show a difference."""
+        if self.low != self.low:
+            return "too few repeats"
+        return "faster" if self.low > 1.0 else "slower" if self.high < 1.0 else "no difference shown"
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        under = ", ".join(f"{key} {value}" for key, value in self.variant.items())
+        span = "" if self.low != self.low else f" (95 % between {self.low:.3g} and {self.high:.3g})"
+        what = f"{self.guest} does {self.times:.3g} times the operations of {self.first}"
+        return f"{what}{f' at {under}' if under else ''}{span}: {self.word}."
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A lab's result as it is shown; ``findings`` are what the rules say of the last repeat of each load."""
+
+    result: LabResult
+    rows: tuple[Row, ...]
+    ratios: tuple[Ratio, ...]
+    findings: tuple[str, ...] = ()
+
+    @property
+    def errors(self) -> list[str]:
+        """Loads that failed."""
+        return [f"{load.guest}, repeat {load.repeat}: {load.error}" for load in self.result.loads if load.error]
+
+
+def outcome(result: LabResult, store: RunStore) -> Outcome:
+    """Rows and ratios of a lab, and what the rules find in the recordings of its runs."""
+    guests = list(dict.fromkeys(load.guest for load in result.loads))
+    variants = result.lab.cases()
+    rows = [row for guest in guests for variant in variants if (row := _row(result, guest, variant)) is not None]
+    ratios = [
+        ratio
+        for variant in variants
+        for guest in guests[1:]
+        if (ratio := _ratio(result, guests[0], guest, variant)) is not None
+    ]
+    return Outcome(result, tuple(rows), tuple(ratios), tuple(_findings(rows, store)))
+
+
+def _findings(rows: Sequence[Row], store: RunStore) -> Iterator[str]:
+    """The first findings of the last run of every row, each told once."""
+    found: dict[str, None] = {}
+    for row in rows:
+        diagnosis = diagnosis_of(row.runs[-1], store)
+        shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
+        found |= dict.fromkeys(f"{finding.summary} [{finding.rule}]" for finding in shown[:FINDING_COUNT_MAX])
+    yield from found
+
+
+def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> Row | None:
+    runs = result.runs(guest, variant)
+    if not runs:
+        return None
+    rates = [rate_of(run) for run in runs]
+    low, high = _interval(rates)
+    whole = pooled(runs)
+    shown = {name: whole.percentiles_ms[name][0] for name in SHOWN if name in whole.percentiles_ms}
+    ids = tuple(run.id for run in runs)
+    return Row(guest, variant, ids, float(np.mean(rates)), low, high, whole.mean_ms, shown)
+
+
+def rate_of(run: Run) -> float:
+    """Operations per second of a run as its tool counted them over all its time, all jobs together."""
+    return float(sum(part.per_s for part in run.pooled()))
+
+
+def pooled(runs: Sequence[Run]) -> Pooled:
+    """The requests of all jobs of several runs, merged."""
+    operations = [o for run in runs for part in run.rounds for result in part.results for o in result.operations]
+    return pool("all", operations)
+
+
+def _interval(values: Sequence[float]) -> tuple[float, float]:
+    """Student's 95 % interval of a mean of repeats."""
+    if len(values) < 2:
+        return NAN, NAN
+    middle, count = float(np.mean(values)), len(values)
+    away = quantile_two_sided(0.95, count - 1.0) * float(np.std(values, ddof=1)) / count**0.5
+    return middle - away, middle + away
+
+
+def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -> Ratio | None:
+    sides = [[rate_of(run) for run in result.runs(name, variant)] for name in (first, guest)]
+    if not all(sides) or not all(value > 0.0 for side in sides for value in side):
+        return None
+    found: Shift = shift(sides[0], sides[1])
+    return Ratio(guest, first, variant, 1.0 + found.change, 1.0 + found.low, 1.0 + found.high)
+
+
+def percentile_names() -> tuple[str, ...]:
+    """Percentiles a row shows."""
+    return tuple(name for name in PERCENTILES if name in SHOWN)

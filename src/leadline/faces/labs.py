@@ -1,0 +1,78 @@
+"""A lab's result as text and as plain data."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from leadline.app.lab_results import SHOWN
+from leadline.faces.cli.output import console
+from leadline.faces.tables import plain_table
+from leadline.faces.terminal import wrapped
+
+if TYPE_CHECKING:
+    from leadline.app.lab_results import Outcome, Row
+
+BAR = 24
+
+
+def show_lab(outcome: Outcome) -> None:
+    """The table, a bar per row, the guests beside the first one, and what it means."""
+    out = console()
+    lab, result = outcome.result.lab, outcome.result
+    if lab.question:
+        wrapped(out, lab.question, style="bold")
+    wrapped(out, f"{result.accelerator.name}: {result.accelerator.reason}", "by ")
+    columns = ("per s", "95 %", "mean", *SHOWN)
+    keys = tuple(lab.cases()[0])
+    table = plain_table("guest", *keys, *columns, "", right=(*keys, *columns))
+    most = max((row.per_s for row in outcome.rows), default=1.0)
+    for row in outcome.rows:
+        table.add_row(*_cells(row), "█" * round(BAR * row.per_s / most) if most > 0 else "")
+    out.print(table)
+    for ratio in outcome.ratios:
+        wrapped(out, ratio.sentence)
+    for finding in outcome.findings:
+        wrapped(out, finding, "found  ", style="yellow")
+    for error in outcome.errors:
+        wrapped(out, error, "failed  ", style="red")
+    for note in result.notes:
+        wrapped(out, f"note: {note}", style="yellow")
+    for run in outcome.result.loads[:1]:
+        for note in run.run.notes if run.run is not None else ():
+            wrapped(out, f"note: {note}", style="yellow")
+    if lab.means:
+        wrapped(out, lab.means, "In production: ")
+    if lab.does_not_mean:
+        wrapped(out, lab.does_not_mean, "Not shown: ")
+    if outcome.rows:
+        wrapped(out, "Each load is a run: leadline runs list, runs show RUN --html.", style="dim")
+
+
+def _cells(row: Row) -> list[str]:
+    span = f"{row.low:,.0f}–{row.high:,.0f}" if isfinite(row.low) else "-"
+    latency = [_number(row.mean_ms), *(_number(row.percentiles_ms.get(name, float("nan"))) for name in SHOWN)]
+    return [row.guest, *map(str, row.variant.values()), f"{row.per_s:,.0f}", span, *latency]
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if isfinite(value) else "-"
+
+
+def lab_document(outcome: Outcome) -> dict[str, Any]:
+    """A lab's result as plain data."""
+    result = outcome.result
+    return {
+        "name": result.lab.name,
+        "accelerator": {"name": result.accelerator.name, "reason": result.accelerator.reason},
+        "boot_s": result.boot_s,
+        "rows": [{name: getattr(row, name) for name in row.__dataclass_fields__} for row in outcome.rows],
+        "ratios": [
+            {**{name: getattr(own, name) for name in own.__dataclass_fields__}, "word": own.word}
+            for own in outcome.ratios
+        ],
+        "sentences": [own.sentence for own in outcome.ratios],
+        "findings": list(outcome.findings),
+        "errors": outcome.errors,
+        "notes": list(result.notes),
+    }

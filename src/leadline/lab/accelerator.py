@@ -1,0 +1,96 @@
+"""KVM when it works, software emulation (TCG) otherwise; that it works is proven by booting a guest.
+
+In nested set-ups ``/dev/kvm`` may open, accept a machine and never run an instruction of it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from leadline.core.errors import ToolError
+from leadline.core.tools import find_program
+from leadline.lab.image import cache_folder, first_file_system
+from leadline.lab.kernel import Kernel
+
+PROGRAM = "qemu-system-x86_64"
+PROOF_S = 20.0  # Judgement: with KVM the kernel is up in a second; without in seven
+MARK = "leadline-guest-runs"
+_DEVICE = Path("/dev/kvm")
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """How guests are run, and why so."""
+
+    name: Literal["kvm", "tcg"]
+    reason: str
+
+    @property
+    def options(self) -> list[str]:
+        """QEMU's options for it."""
+        if self.name == "kvm":
+            return ["-accel", "kvm", "-cpu", "host"]
+        return ["-accel", "tcg,thread=multi", "-cpu", "max"]
+
+
+def find_qemu() -> str:
+    """The emulator.
+
+    Raises:
+        ToolError: it is not installed.
+    """
+    found = find_program(PROGRAM)
+    if found is None:
+        raise ToolError(
+            PROGRAM, found="not installed", expected="the emulator", advice="apt-get install qemu-system-x86"
+        )
+    return found
+
+
+def accelerator(kernel: Kernel) -> Accelerator:
+    """What guests run on; the proof is made once per start of this machine and kept.
+
+    Raises:
+        ToolError: there is no emulator.
+    """
+    qemu = find_qemu()
+    if not os.access(_DEVICE, os.R_OK | os.W_OK):
+        there = "may not be opened by this user" if _DEVICE.exists() else "is not there"
+        return Accelerator("tcg", f"{_DEVICE} {there}")
+    kept = cache_folder() / "accelerator.json"
+    boot = _BOOT.read_text().strip()
+    try:
+        held = json.loads(kept.read_text())
+        if held["boot"] == boot:
+            return Accelerator(held["name"], held["reason"])
+    except (OSError, ValueError, KeyError):
+        pass
+    found = _prove(qemu, kernel)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(json.dumps({"boot": boot, "name": found.name, "reason": found.reason}))
+    return found
+
+
+def _prove(qemu: str, kernel: Kernel) -> Accelerator:
+    kvm = Accelerator("kvm", "a guest booted with it")
+    with tempfile.TemporaryDirectory() as folder:
+        initrd = Path(folder) / "initrd"
+        initrd.write_bytes(first_file_system(kernel))
+        words = [qemu, *kvm.options, "-m", "384", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+        words += ["-kernel", str(kernel.image), "-initrd", str(initrd), "-serial", "stdio"]
+        words += ["-append", "console=ttyS0 quiet leadline.proof"]
+        try:
+            done = subprocess.run(words, capture_output=True, timeout=PROOF_S, check=False, stdin=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return Accelerator("tcg", f"{_DEVICE} opens, but a guest did not boot with it within {PROOF_S:.0f} s")
+    if MARK.encode() in done.stdout:
+        return kvm
+    said = done.stderr.decode(errors="replace").strip().splitlines()
+    return Accelerator("tcg", f"{_DEVICE} opens, but QEMU failed with it: {said[0] if said else 'no output'}")

@@ -1,0 +1,1 @@
+"""What runs inside a guest of the lab: standard library alone, and no import of the rest of Leadline at its top."""

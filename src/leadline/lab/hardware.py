@@ -1,0 +1,193 @@
+"""A guest's virtual hardware as QEMU's options: block chains with their limits, adapters, network cards, NUMA nodes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leadline.lab.specification import Adapter, Disk, Guest, Limits
+
+ROOT = "root"
+# Adapter type -> QEMU's device and, where disks are devices on its bus, what they are called there.
+_DEVICES: dict[str, tuple[str, str]] = {
+    "pvscsi": ("pvscsi", "scsi-hd"),
+    "lsi": ("lsi53c895a", "scsi-hd"),
+    "lsi-sas": ("mptsas1068", "scsi-hd"),
+    "megasas": ("megasas-gen2", "scsi-hd"),
+    "virtio-scsi": ("virtio-scsi-pci", "scsi-hd"),
+    "virtio-blk": ("virtio-blk-pci", ""),
+    "nvme": ("nvme", ""),
+}
+DRIVERS = {
+    "pvscsi": "vmw_pvscsi",
+    "lsi": "sym53c8xx",
+    "lsi-sas": "mptsas",
+    "megasas": "megaraid_sas",
+    "virtio-scsi": "virtio_scsi",
+    "virtio-blk": "virtio_blk",
+    "nvme": "nvme",
+}
+_NICS = {"vmxnet3": "vmxnet3", "e1000": "e1000", "e1000e": "e1000e", "virtio": "virtio-net-pci"}
+_MULTICAST = "230.0.0.{}:{}"
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where a guest's files are: its folder, its disks' images by name, the shared root."""
+
+    folder: Path
+    images: Mapping[str, Path]
+    root: Path
+
+    @property
+    def channel(self) -> Path:
+        """The socket of the agent's channel."""
+        return self.folder / "channel"
+
+    @property
+    def terminal(self) -> Path:
+        """The socket of the channel for a person."""
+        return self.folder / "terminal"
+
+    @property
+    def monitor(self) -> Path:
+        """The QMP socket that belongs to whoever runs the guest."""
+        return self.folder / "monitor"
+
+    @property
+    def counters(self) -> Path:
+        """The QMP socket that belongs to who records."""
+        return self.folder / "counters"
+
+    @property
+    def console(self) -> Path:
+        """What the guest's kernel and agent print."""
+        return self.folder / "console.log"
+
+
+def module_options(guest: Guest) -> dict[str, str]:
+    """Options of drivers in the guest, by module."""
+    return {DRIVERS[a.type]: a.module_options for a in guest.adapters if a.module_options}
+
+
+def options(guest: Guest, files: Files, *, direct: bool, networks: Mapping[str, int]) -> list[str]:
+    """QEMU's options for a guest, without accelerator and kernel.
+
+    Args:
+        guest: what it is.
+        files: where its sockets and images are.
+        direct: the images' file system can bypass the page cache.
+        networks: port of each network on this machine.
+    """
+    words = ["-name", guest.name, "-M", "q35", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
+    words += ["-m", str(guest.memory // 2**20), "-smp", str(guest.vcpus), *_numa(guest)]
+    words += ["-chardev", f"file,id=console,path={files.console}", "-serial", "chardev:console"]
+    words += ["-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={files.channel},server=on,wait=off"]
+    words += ["-device", "virtserialport,chardev=agent,name=leadline", "-device", "virtio-rng-pci"]
+    words += ["-chardev", f"socket,id=person,path={files.terminal},server=on,wait=off"]
+    words += ["-device", "virtserialport,chardev=person,name=leadline-console"]
+    for path in (files.monitor, files.counters):
+        words += ["-qmp", f"unix:{path},server=on,wait=off"]
+    root = {"driver": "raw", "node-name": ROOT, "read-only": True, "file": _file(files.root, "unsafe", direct=False)}
+    words += ["-blockdev", json.dumps(root), "-device", f"virtio-blk-pci,drive={ROOT},id={ROOT}"]
+    for group, limits in _groups(guest).items():
+        words += ["-object", json.dumps({"qom-type": "throttle-group", "id": group, "limits": _limits(limits)})]
+    for adapter in guest.adapters:
+        words += _adapter(adapter)
+    for disk in guest.disks:
+        words += ["-blockdev", json.dumps(chain(disk, files.images[disk.name], direct=direct))]
+    # Devices come after what they stand on.
+    words += [word for disk in guest.disks for word in _disk(disk, guest)]
+    if guest.host_queue_depth is not None:
+        words += ["-object", f"main-loop,id=loop,thread-pool-max={guest.host_queue_depth}"]
+    for number, nic in enumerate(guest.nics):
+        port = networks[nic.network]
+        words += ["-netdev", f"socket,id=net{number},mcast={_MULTICAST.format(1, port)},localaddr=127.0.0.1"]
+        words += ["-device", f"{_NICS[nic.type]},netdev=net{number},mac={_mac(guest.name, number)}"]
+    return words
+
+
+def _numa(guest: Guest) -> list[str]:
+    if guest.numa_nodes == 1:
+        return []
+    words = []
+    each, memory = guest.vcpus // guest.numa_nodes, guest.memory // 2**20 // guest.numa_nodes
+    for node in range(guest.numa_nodes):
+        words += ["-object", f"memory-backend-ram,id=ram{node},size={memory}M"]
+        first = node * each
+        words += ["-numa", f"node,nodeid={node},cpus={first}-{first + each - 1},memdev=ram{node}"]
+    return words
+
+
+def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
+    """The block nodes of a disk, from its limit down to its file."""
+    node: dict[str, Any] = {
+        "driver": disk.format if not disk.overlays else "qcow2",
+        "file": _file(image, disk.cache, direct=direct, aio=disk.aio),
+        "cache": _cache(disk.cache, direct=direct),
+        "discard": "unmap",
+    }
+    if disk.sector is not None:
+        node["file"] = {"driver": "blkdebug", "align": disk.sector, "image": node["file"]}
+    if disk.limits is not None:
+        node = {"driver": "throttle", "throttle-group": _group_of(disk), "file": node}
+    return {**node, "node-name": f"disk-{disk.name}"}
+
+
+def _file(image: Path, cache: str, *, direct: bool, aio: str = "threads") -> dict[str, Any]:
+    return {"driver": "file", "filename": str(image), "aio": aio, "cache": _cache(cache, direct=direct)}
+
+
+def _cache(mode: str, *, direct: bool) -> dict[str, bool]:
+    return {"direct": direct and mode in ("none", "directsync"), "no-flush": mode == "unsafe"}
+
+
+def _group_of(disk: Disk) -> str:
+    return f"limit-{disk.shared_limit or disk.name}"
+
+
+def _groups(guest: Guest) -> dict[str, Limits]:
+    return {_group_of(disk): disk.limits for disk in guest.disks if disk.limits is not None}
+
+
+def _limits(limits: Limits) -> dict[str, int]:
+    given = {
+        "iops-total": limits.iops,
+        "iops-read": limits.iops_read,
+        "iops-write": limits.iops_write,
+        "bps-total": limits.bytes_per_s,
+        "iops-size": limits.iops_size,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _adapter(adapter: Adapter) -> list[str]:
+    device, on_bus = _DEVICES[adapter.type]
+    return ["-device", f"{device},id={adapter.name}"] if on_bus else []
+
+
+def _disk(disk: Disk, guest: Guest) -> list[str]:
+    adapter = next(adapter for adapter in guest.adapters if adapter.name == disk.adapter)
+    device, on_bus = _DEVICES[adapter.type]
+    own: dict[str, Any] = {"drive": f"disk-{disk.name}", "id": disk.name, "serial": disk.name[:20]}
+    if on_bus:
+        # One target each: guests find them in this order.
+        number = [one.name for one in guest.disks if one.adapter == disk.adapter].index(disk.name)
+        own |= {"driver": on_bus, "bus": f"{adapter.name}.0", "scsi-id": number}
+    else:
+        own |= {"driver": device}
+    if disk.sector is not None and adapter.type != "nvme":
+        own |= {"logical_block_size": 512, "physical_block_size": max(disk.sector, 512)}
+    if disk.cache in ("writeback", "unsafe"):
+        own["write-cache"] = "on"
+    return ["-device", json.dumps(own)]
+
+
+def _mac(guest: str, number: int) -> str:
+    """An address made of the guest's name: the same in every run."""
+    value = zlib.crc32(f"{guest}/{number}".encode())
+    return "52:54:00:" + ":".join(f"{value >> shift & 255:02x}" for shift in (16, 8, 0))

@@ -1,0 +1,315 @@
+"""Lab files: guests with their virtual hardware, what each runs, and what varies from run to run.
+
+``docs/guides/lab.md`` explains every key with examples; ``examples/lab/`` holds whole ones.
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
+
+from leadline.core.workload import Seconds, Size, Workload
+from leadline.core.yaml_files import read_model
+
+WHAT, GUIDE = "a lab file", "docs/guides/lab.md"
+_STRICT = ConfigDict(extra="forbid", frozen=True)
+GUESTS = "guests"  # what varies with ``at_once``
+_NAME = r"^[a-z][a-z0-9-]{0,30}$"
+Name = Annotated[str, Field(pattern=_NAME)]
+AdapterType = Literal["pvscsi", "lsi", "lsi-sas", "megasas", "virtio-scsi", "virtio-blk", "nvme"]
+
+
+def _cpus(given: object) -> object:
+    """A list of CPUs of ``0``, ``[0, 1]`` or ``0-3,6``.
+
+    >>> _cpus("0-2,5")
+    (0, 1, 2, 5)
+    """
+    if isinstance(given, int) and not isinstance(given, bool):
+        return (given,)
+    if not isinstance(given, str):
+        return given
+    found: list[int] = []
+    for part in given.split(","):
+        first, _, last = part.partition("-")
+        if not first.strip().isdigit() or (last and not last.strip().isdigit()):
+            message = f"{given!r} is no list of CPUs such as 0-3,6"
+            raise ValueError(message)
+        found += range(int(first), int(last or first) + 1)
+    return tuple(found)
+
+
+Cpus = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_cpus)]
+
+
+class Limits(BaseModel):
+    """What the hypervisor lets a disk do: operations and bytes per second, in both directions together or in each.
+
+    ``iops_size``: an operation larger than that counts as several, as vSphere counts in units of 32 KiB.
+    """
+
+    model_config = _STRICT
+
+    iops: Annotated[int, Field(ge=1)] | None = None
+    iops_read: Annotated[int, Field(ge=1)] | None = None
+    iops_write: Annotated[int, Field(ge=1)] | None = None
+    bytes_per_s: Size | None = None
+    iops_size: Size | None = None
+
+
+class Disk(BaseModel):
+    """A virtual disk.
+
+    Attributes:
+        provisioning: ``filled`` with random data before the guest starts, ``full`` (zeros written), ``falloc`` (space
+            reserved), ``thin``.
+        overlays: snapshots taken before the guest starts: so many qcow2 files over the base.
+        shared_limit: disks of a guest with the same name of it share one limit.
+        filesystem: made and mounted in the guest at /mnt/NAME; without, the load works on the device.
+        queue_depth: of the device in the guest (``/sys/block/*/device/queue_depth``).
+        sector: what the storage below works in; smaller or misaligned writes are read, changed and written back there.
+        partition_offset: the guest works on a partition that begins there (32256 is 63 sectors, as old systems did).
+    """
+
+    model_config = _STRICT
+
+    name: Name
+    adapter: Name
+    size: Size
+    format: Literal["raw", "qcow2"] = "raw"
+    cache: Literal["none", "writeback", "directsync", "unsafe"] = "none"
+    aio: Literal["threads", "native", "io_uring"] = "threads"
+    provisioning: Literal["filled", "full", "falloc", "thin"] = "filled"
+    overlays: Annotated[int, Field(ge=0, le=32)] = 0
+    limits: Limits | None = None
+    shared_limit: Name | None = None
+    filesystem: Literal["ext4", "xfs"] | None = None
+    queue_depth: Annotated[int, Field(ge=1)] | None = None
+    scheduler: str | None = None
+    sector: Annotated[Size, Field(ge=512, le=65536)] | None = None
+    partition_offset: Size = 0
+
+    @model_validator(mode="after")
+    def _whole(self) -> Disk:
+        if self.sector is not None and self.sector & (self.sector - 1):
+            message = f"sector {self.sector} is no power of two"
+            raise ValueError(message)
+        if self.partition_offset % 512:
+            message = f"partition_offset {self.partition_offset} is no multiple of 512"
+            raise ValueError(message)
+        return self
+
+
+class Adapter(BaseModel):
+    """A virtual storage adapter; ``module_options`` go to its driver in the guest, as ``cmd_per_lun=254``."""
+
+    model_config = _STRICT
+
+    name: Name
+    type: AdapterType
+    module_options: str = ""
+
+
+class Nic(BaseModel):
+    """A virtual network card; guests on the same network see each other, and nothing else."""
+
+    model_config = _STRICT
+
+    type: Literal["vmxnet3", "e1000", "e1000e", "virtio"] = "vmxnet3"
+    network: Name = "lab"
+    address: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+\.\d+/\d+$")]
+
+
+class Load(BaseModel):
+    """What a guest runs: a workload (a name, a file, or written out) on one of its disks, or a shell command.
+
+    Attributes:
+        command: run again and again until ``seconds`` are over; what its disks did is counted by the hypervisor.
+        disk: name of the disk; for a database its file system holds the cluster.
+        wal: name of the disk of streams of role wal, if another.
+        start_after_s: how long after the others it starts.
+    """
+
+    model_config = _STRICT
+
+    workload: str | dict[str, Any] | None = None
+    command: str | None = None
+    seconds: Annotated[Seconds, Field(ge=2)] = 10.0
+    disk: Name
+    wal: Name | None = None
+    start_after_s: Seconds = 0.0
+
+    @model_validator(mode="after")
+    def _one(self) -> Load:
+        if (self.workload is None) == (self.command is None):
+            message = "a load is either a workload or a command"
+            raise ValueError(message)
+        return self
+
+
+class Guest(BaseModel):
+    """A guest: its virtual hardware, where it runs, and its load.
+
+    Attributes:
+        count: so many alike, called NAME-1, NAME-2 …
+        numa_nodes: vCPUs and memory are split evenly over so many virtual NUMA nodes.
+        host_cpus: CPUs of this machine its threads may run on; all without.
+        host_queue_depth: requests of all its disks this machine works on at once (QEMU's thread pool; 64 without).
+        cpu_quota_pct: percent of one CPU of this machine it may use (needs a writable cgroup).
+        prepare: shell commands run in the guest before its load.
+    """
+
+    model_config = _STRICT
+
+    name: Name
+    count: Annotated[int, Field(ge=1, le=64)] = 1
+    vcpus: Annotated[int, Field(ge=1, le=64)] = 1
+    memory: Size = 768 * 1024**2
+    numa_nodes: Annotated[int, Field(ge=1, le=8)] = 1
+    adapters: tuple[Adapter, ...] = ()
+    disks: tuple[Disk, ...] = ()
+    nics: tuple[Nic, ...] = ()
+    host_cpus: Cpus = ()
+    host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
+    cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
+    prepare: tuple[str, ...] = ()
+    load: Load | None = None
+
+    @field_validator("memory")
+    @classmethod
+    def _enough(cls, given: int) -> int:
+        if given < 384 * 1024**2:
+            message = "a guest needs at least 384m of memory"
+            raise ValueError(message)
+        return given
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Guest:
+        adapters = {adapter.name: adapter.type for adapter in self.adapters}
+        disks = {disk.name for disk in self.disks}
+        for disk in self.disks:
+            if disk.adapter not in adapters:
+                raise _unknown(f"disk {disk.name}: adapter", disk.adapter, adapters)
+        if len(adapters) != len(self.adapters) or len(disks) != len(self.disks):
+            message = "two adapters or two disks have the same name"
+            raise ValueError(message)
+        for single in (name for name, kind in adapters.items() if kind in ("virtio-blk", "nvme")):
+            if sum(disk.adapter == single for disk in self.disks) > 1:
+                message = f"adapter {single} holds one disk; give each disk an adapter of its own"
+                raise ValueError(message)
+        for wanted in () if self.load is None else (self.load.disk, self.load.wal):
+            if wanted is not None and wanted not in disks:
+                raise _unknown("load: disk", wanted, disks)
+        if self.vcpus % self.numa_nodes:
+            message = f"{self.vcpus} vCPUs cannot be split over {self.numa_nodes} NUMA nodes"
+            raise ValueError(message)
+        return self
+
+
+class Lab(BaseModel):
+    """A lab file.
+
+    Attributes:
+        question: what it answers; ``means`` and ``does_not_mean``: what the answer says about production.
+        vary: value lists by key of the workload's streams or database load (``oio``, ``block``, ``clients`` …); every
+            combination is run.
+        repeats: so often, in an order shuffled by the seed, so that drift of the machine hits all alike.
+        together: all guests are loaded at the same time, otherwise one after the other.
+        at_once: so many guests, the first of the file, are loaded at the same time, one number after the other.
+    """
+
+    model_config = _STRICT
+
+    leadline_lab: Literal[1] = 1
+    name: Name
+    question: str = ""
+    means: str = ""
+    does_not_mean: str = ""
+    guests: Annotated[tuple[Guest, ...], Field(min_length=1)]
+    vary: dict[str, Annotated[tuple[Any, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    repeats: Annotated[int, Field(ge=1, le=100)] = 1
+    together: bool = False
+    at_once: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    seed: int = 1
+
+    @model_validator(mode="after")
+    def _names(self) -> Lab:
+        names = [guest.name for guest in self.guests]
+        if len(set(names)) != len(names):
+            message = "two guests have the same name"
+            raise ValueError(message)
+        for guest in self.guests:
+            for variant in self.variants():
+                _check_load(guest, variant)
+        loaded = sum(guest.load is not None for guest in self.machines())
+        if self.at_once and max(self.at_once) > loaded:
+            message = f"at_once: {max(self.at_once)} guests, but {loaded} have a load"
+            raise ValueError(message)
+        return self
+
+    def machines(self) -> list[Guest]:
+        """Every guest, those of ``count`` above 1 with a number."""
+        return [
+            guest.model_copy(update={"name": f"{guest.name}-{number}" if guest.count > 1 else guest.name, "count": 1})
+            for guest in self.guests
+            for number in range(1, guest.count + 1)
+        ]
+
+    def cases(self) -> list[dict[str, Any]]:
+        """What results are told by: every combination of what varies, with the number of guests where that does."""
+        numbers = [{GUESTS: count} for count in self.at_once] or [{}]
+        return [{**number, **variant} for number in numbers for variant in self.variants()]
+
+    def variants(self) -> list[dict[str, Any]]:
+        """Every combination of what varies."""
+        return [dict(zip(self.vary, values, strict=True)) for values in product(*self.vary.values())]
+
+
+def varied(workload: Workload, variant: dict[str, Any]) -> Workload:
+    """A workload with keys of its streams, database load, settings or timing set.
+
+    Raises:
+        ValueError: no part of it has such a key, or the value is not valid there.
+    """
+    plain = workload.model_dump(mode="json", exclude_defaults=True)
+    for key, value in variant.items():
+        part = _part_with(workload, key)
+        if part == "io":
+            plain["io"] = [{**stream, key: value} for stream in plain["io"]]
+        else:
+            plain[part] = {**plain.get(part, {}), key: value}
+    return Workload.model_validate(plain)
+
+
+def _part_with(workload: Workload, key: str) -> str:
+    parts: dict[str, object] = {"timing": workload.timing, "io_settings": workload.io_settings}
+    if workload.io:
+        parts["io"] = workload.io[0]
+    if workload.database is not None:
+        parts["database"] = workload.database
+    for name, part in parts.items():
+        if key in type(part).model_fields:  # type: ignore[attr-defined]
+            return name
+    message = f"vary: {key} is no key of the workload"
+    raise ValueError(message)
+
+
+def _check_load(guest: Guest, variant: dict[str, Any]) -> None:
+    if guest.load is not None and isinstance(guest.load.workload, dict):
+        varied(Workload.model_validate({"name": guest.name, **guest.load.workload}), variant)
+
+
+def _unknown(what: str, name: str, known: object) -> ValueError:
+    return ValueError(f"{what} {name} is not there; there is {', '.join(sorted(known)) or 'none'}")  # type: ignore[call-overload]
+
+
+def read_lab(path: Path) -> Lab:
+    """The lab a file describes.
+
+    Raises:
+        InputError: not readable or not a lab, with line and column.
+    """
+    return read_model(path, Lab, WHAT, GUIDE)

@@ -1,0 +1,130 @@
+"""What QEMU's host records: counters become rates per vCPU and disk; and a real QEMU, recorded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from leadline.app.importing import import_paths
+from leadline.app.recording import record
+from leadline.core.capture import Capture
+from leadline.core.entities import Entity
+from leadline.core.errors import InputError, ToolError, UsageError
+from leadline.core.processes import running
+from leadline.core.qmp import connect
+from leadline.core.vocabulary import EntityKind
+
+HOST = Entity(EntityKind.HOST, "kvm01")
+VM = Entity(EntityKind.VM, "db01", HOST)
+
+
+def line(second: int, waits: int = 1, **changes: object) -> str:
+    guest = {
+        "vcpus": {"0": [second * 500_000_000, waits * second * 250_000_000], "1": [0, waits * second * 750_000_000]},
+        "others": [second * 200_000_000, 0],
+        "blocks": {
+            "data": {
+                "rd_operations": second * 100,
+                "rd_bytes": second * 100 * 8192,
+                "rd_total_time_ns": second * 100 * 4_000_000,
+                "wr_operations": 0,
+                "wr_bytes": 0,
+                "wr_total_time_ns": 0,
+            }
+        },
+    }
+    plain = {
+        "qemu": 1,
+        "time": f"2026-11-21T08:00:{second:02d}.000+00:00",
+        "host": "kvm01",
+        "cpus": {"0": [second * 100, 0], "1": [second * 25, second * 75]},
+        "devices": {"sda": [second * 100, 0, second * 819200, 0, second * 30, 0], "sdb": [0, 0, 0, 0, 0, 0]},
+        "guests": {"db01": guest},
+    }
+    return json.dumps({**plain, **changes}) + "\n"
+
+
+def read(folder: Path, text: str) -> Capture:
+    path = folder / "qemu.jsonl"
+    path.write_text(text)
+    return import_paths([path]).capture
+
+
+def values(capture: Capture, metric: str, entity: Entity) -> list[float]:
+    row = next(row for group in capture.of(metric) if (row := group.row(entity)) is not None)
+    return [float(value) for value in row]
+
+
+def test_counters_become_rates(tmp_path: Path) -> None:
+    capture = read(tmp_path, line(1) + line(2) + line(4))
+    vcpu = [Entity(EntityKind.VCPU, name, VM) for name in ("0", "1")]
+    assert values(capture, "cpu_run_pct", vcpu[0]) == pytest.approx([50.0, 50.0])
+    assert values(capture, "cpu_ready_pct", vcpu[1]) == pytest.approx([75.0, 75.0])
+    assert values(capture, "cpu_ready_pct", VM) == pytest.approx([50.0, 50.0])  # the mean of its vCPUs
+    assert values(capture, "cpu_system_pct", VM) == pytest.approx([10.0, 10.0])
+    assert values(capture, "host_cpu_util_pct", Entity(EntityKind.PCPU, "1", HOST)) == pytest.approx([25.0, 25.0])
+    assert values(capture, "host_cpu_util_pct", HOST) == pytest.approx([62.5, 62.5])
+    disk = Entity(EntityKind.VIRTUAL_DISK, "data", VM)
+    assert values(capture, "disk_reads_per_s", disk) == pytest.approx([100.0, 100.0])
+    assert values(capture, "disk_read_mib_per_s", disk) == pytest.approx([100 / 128, 100 / 128])
+    assert values(capture, "virtual_disk_latency_ms_read", disk) == pytest.approx([4.0, 4.0])
+    assert not capture.of("virtual_disk_latency_ms_write")  # nothing was written: not measured
+    assert capture.inventory.get(VM, "vcpu_count") == 2
+    device = Entity(EntityKind.DEVICE, "sda", HOST)
+    assert values(capture, "disk_device_latency_ms", device) == pytest.approx([0.3, 0.3])
+    assert values(capture, "disk_iops", device) == pytest.approx([100.0, 100.0])
+    assert [e.name for group in capture.of("disk_iops", EntityKind.DEVICE) for e in group.entities] == ["sda"]
+
+
+def test_a_kernel_without_wait_times_has_no_ready_time(tmp_path: Path) -> None:
+    capture = read(tmp_path, line(1, 0) + line(2, 0))
+    assert not capture.of("cpu_ready_pct")
+
+
+def test_a_guest_that_ended_and_a_cut_line(tmp_path: Path) -> None:
+    capture = read(tmp_path, line(1) + line(2) + line(3, guests={}) + line(4)[:50])
+    shown = values(capture, "cpu_run_pct", VM)
+    assert shown[0] == pytest.approx(25.0)
+    assert shown[1] != shown[1]
+    assert any(warning.code == "cut" for warning in capture.sources[0].warnings)
+
+
+def test_damage_is_one_error_with_its_line(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"qemu.jsonl:2"):
+        read(tmp_path, line(1) + "{}\n" + line(2))
+    with pytest.raises(InputError, match="no two samples"):
+        read(tmp_path, line(1))
+
+
+@pytest.mark.real
+@pytest.mark.skipif(shutil.which("qemu-system-x86_64") is None, reason="QEMU is not installed")
+def test_a_real_qemu_is_recorded(tmp_path: Path) -> None:
+    image, sock = tmp_path / "disk.raw", tmp_path / "qmp"
+    image.write_bytes(bytes(1 << 20))
+    words = ["qemu-system-x86_64", "-name", "db01", "-M", "q35", "-m", "64", "-nodefaults", "-display", "none"]
+    words += ["-accel", "tcg", "-smp", "2", "-blockdev", f"driver=file,node-name=d,filename={image}"]
+    words += ["-device", "virtio-blk-pci,drive=d,id=data", "-qmp", f"unix:{sock},server=on,wait=off"]
+    with running(words, output=tmp_path / "log", folder=tmp_path, stop_signal=signal.SIGTERM) as process:
+        connect(sock).close()
+        done = record("qemu", str(sock), tmp_path / "out", every_s=0.5, seconds=2.0)
+        assert done.sample_count >= 3
+        guest = connect(sock)
+        assert guest.pid == process.pid
+        with pytest.raises(ToolError, match="no-such-command"):
+            guest.execute("no-such-command")
+        guest.close()
+    capture = import_paths([tmp_path / "out"]).capture
+    (vm,) = capture.inventory.of_kind(EntityKind.VM)
+    assert vm.name == "db01"
+    run = values(capture, "cpu_run_pct", Entity(EntityKind.VCPU, "0", vm))
+    assert 0.0 <= max(run) <= 110.0
+    disk = Entity(EntityKind.VIRTUAL_DISK, "data", vm)
+    assert values(capture, "disk_reads_per_s", disk)[-1] >= 0.0
+    with pytest.raises(ToolError):
+        record("qemu", str(tmp_path / "none"), tmp_path / "out", every_s=1.0, seconds=2.0)
+    with pytest.raises(UsageError):
+        record("qemu", "", tmp_path / "out", every_s=1.0, seconds=2.0)

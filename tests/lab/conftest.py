@@ -1,0 +1,57 @@
+"""A guest that all tests of the lab share: booting one under software emulation takes some ten seconds."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+
+import pytest
+
+from leadline.app.lab import LabPlan, booted, plan_lab
+from leadline.core.errors import LeadlineError
+from leadline.core.yaml_files import parse_model
+from leadline.lab.machine import Machine
+from leadline.lab.specification import Lab
+
+GUEST = """
+leadline_lab: 1
+name: tests
+guests:
+  - name: db
+    memory: 896m
+    adapters:
+      - {name: scsi0, type: pvscsi, module_options: cmd_per_lun=64}
+      - {name: scsi1, type: lsi}
+      - {name: block0, type: virtio-blk}
+      - {name: nvme0, type: nvme}
+    disks:
+      - {name: data, adapter: scsi0, size: 64m}
+      - {name: wal, adapter: scsi0, size: 64m, filesystem: ext4, queue_depth: 32}
+      - {name: capped, adapter: scsi0, size: 16m, limits: {iops: 100}}
+      - {name: old, adapter: scsi1, size: 32m, partition_offset: 32256, sector: 4k}
+      - {name: fast, adapter: block0, size: 32m, format: qcow2, overlays: 2}
+      - {name: flash, adapter: nvme0, size: 32m, provisioning: thin}
+    nics: [{type: vmxnet3, address: 10.9.0.1/24}]
+    prepare: ["echo prepared > /tmp/prepared"]
+"""
+
+
+def lab_of(text: str) -> Lab:
+    return parse_model(text, "lab.yaml", Lab, "a lab file", "docs")
+
+
+def planned(text: str) -> LabPlan:
+    """What a lab will do; skips where there can be none."""
+    if shutil.which("qemu-system-x86_64") is None:
+        pytest.skip("QEMU is not installed")
+    try:
+        return plan_lab(lab_of(text))
+    except LeadlineError as error:
+        pytest.skip(f"no lab here: {error}")
+
+
+@pytest.fixture(scope="session")
+def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
+    del tmp_path_factory
+    with booted(planned(GUEST), lambda _: None) as machines:
+        yield machines[0]

@@ -1,0 +1,155 @@
+"""A real guest: its devices, its agent, and Leadline in it with VMware's paravirtual adapter."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from leadline.app.auditing import audit
+from leadline.app.importing import import_paths
+from leadline.core.errors import ToolError
+from leadline.core.vocabulary import EntityKind
+from leadline.lab.channel import Channel
+from leadline.lab.machine import Machine
+
+pytestmark = [pytest.mark.real, pytest.mark.slow]
+
+
+def sh(machine: Machine, script: str) -> str:
+    answer = machine.channel.run(["sh", "-c", script], timeout_s=120.0)
+    assert answer.status == 0, answer.err
+    return answer.text.strip()
+
+
+def test_every_disk_is_found_by_name_on_its_adapter(guest: Machine) -> None:
+    drivers = {}
+    for disk in guest.guest.disks:
+        device = guest.device_of(disk.name).rpartition("/")[2]
+        path = sh(guest, f"readlink -f /sys/block/{device}/device")
+        pci = next(part for part in reversed(path.split("/")) if part.count(":") == 2 and part.count(".") == 1)
+        drivers[disk.name] = sh(guest, f"basename $(readlink /sys/bus/pci/devices/{pci}/driver)")
+        assert int(sh(guest, f"cat /sys/block/{device}/size")) * 512 == disk.size
+    assert drivers == {
+        "data": "vmw_pvscsi",
+        "wal": "vmw_pvscsi",
+        "capped": "vmw_pvscsi",
+        "old": "sym53c8xx",
+        "fast": "virtio-pci",
+        "flash": "nvme",
+    }
+
+
+def test_the_guest_is_set_up_as_its_file_says(guest: Machine) -> None:
+    assert sh(guest, "hostname") == "db"
+    assert sh(guest, "cat /sys/module/vmw_pvscsi/parameters/cmd_per_lun") == "64"
+    assert " /mnt/wal ext4 " in sh(guest, "cat /proc/mounts")
+    wal = guest.device_of("wal").rpartition("/")[2]
+    assert sh(guest, f"cat /sys/block/{wal}/device/queue_depth") == "32"
+    old = guest.device_of("old").rpartition("/")[2]
+    assert sh(guest, f"cat /sys/block/{old}/{old}1/start") == "63"
+    assert sh(guest, f"cat /sys/block/{old}/queue/physical_block_size") == "4096"
+    assert "10.9.0.1" in sh(guest, "ip addr show eth0")
+    assert sh(guest, "basename $(readlink /sys/class/net/eth0/device/driver)") == "vmxnet3"
+    assert sh(guest, "cat /tmp/prepared") == "prepared"
+
+
+def test_commands_files_and_clock(guest: Machine, tmp_path: Path) -> None:
+    answer = guest.channel.run(["sh", "-c", "echo out; echo err >&2; exit 3"])
+    assert (answer.status, answer.out, answer.err) == (3, b"out\n", b"err\n")
+    assert guest.channel.run(["no-such-program"]).status == 127
+    data = bytes(range(256)) * 1000
+    guest.channel.put("/tmp/folder/data.bin", data, 0o600)
+    assert (guest.channel.fetch("/tmp/folder", tmp_path) / "data.bin").read_bytes() == data
+    with pytest.raises(ToolError, match="No such file"):
+        guest.channel.fetch("/tmp/none", tmp_path)
+    assert abs(guest.channel.clock_offset_s()) < 2.0
+    with pytest.raises(ToolError, match="no answer within"):
+        guest.channel.run(["sleep", "5"], timeout_s=0.2)
+
+
+def test_commands_run_beside_each_other(guest: Machine) -> None:
+    began = time.monotonic()
+    done: list[int] = []
+    threads = [threading.Thread(target=lambda: done.append(guest.channel.run(["sleep", "4"]).status)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert done == [0, 0, 0]
+    assert time.monotonic() - began < 11.0
+
+
+def test_a_shell_for_a_person(guest: Machine) -> None:
+    shown: list[bytes] = []
+    words = [b"stty size; echo $((40 + 2)); exit 5\n"]
+
+    def typed() -> bytes:
+        if words:
+            return words.pop()
+        time.sleep(0.2)
+        return b" "
+
+    channel = Channel(guest.files.terminal, "db")
+    try:
+        status = channel.shell(31, 97, typed, lambda _, data: shown.append(data))
+    finally:
+        channel.close()
+    text = b"".join(shown).decode()
+    assert "31 97" in text
+    assert "\r\n42\r\n" in text
+    assert status == 5
+
+
+def test_the_hypervisor_counts_what_the_guest_does(guest: Machine) -> None:
+    before = guest.blocks()["data"]
+    sh(guest, f"dd if={guest.device_of('data')} of=/dev/null bs=64k count=100 iflag=direct")
+    after = guest.blocks()["data"]
+    assert after["rd_operations"] - before["rd_operations"] == 100
+    assert after["rd_bytes"] - before["rd_bytes"] == 100 * 65536
+    assert guest.blocks()["wal"] == guest.blocks()["wal"]
+
+
+def test_a_limit_of_the_hypervisor_holds(guest: Machine) -> None:
+    device = guest.device_of("capped")
+    words = f"fio --name=x --filename={device} --rw=randread --bs=4k --iodepth=16 --ioengine=libaio --direct=1"
+    report = json.loads(sh(guest, f"{words} --size=16m --runtime=6 --ramp_time=2 --time_based --output-format=json"))
+    assert report["jobs"][0]["read"]["iops"] == pytest.approx(100.0, rel=0.05)
+
+
+def test_facts_of_a_pvscsi_guest_feed_the_audit(guest: Machine, tmp_path: Path) -> None:
+    answer = guest.channel.leadline(["facts", "-o", "/tmp/facts.json"], timeout_s=300.0)
+    assert answer.status == 0, answer.err
+    (tmp_path / "facts.json").write_bytes((guest.channel.fetch("/tmp/facts.json", tmp_path)).read_bytes())
+    capture = import_paths([tmp_path / "facts.json"]).capture
+    (own,) = [entity for entity in capture.inventory.of_kind(EntityKind.GUEST) if entity.name == "db"]
+    held = {key: fact.value for key, fact in capture.inventory.facts[own].items()}
+    assert held["kernel_version"] == sh(guest, "uname -r")
+    assert held["module_parameters"]["vmw_pvscsi.cmd_per_lun"] == 64.0
+    assert held["cpu_count"] == 1
+    rules = {finding.rule for finding in audit(capture).findings}
+    assert {"guest-partition-misaligned", "guest-swappiness-high"} <= rules, sorted(rules)
+
+
+def test_guest_optimisation_is_applied_and_taken_back(guest: Machine) -> None:
+    leadline = guest.channel.leadline
+    sh(guest, "mkdir -p /etc/sysctl.d /etc/systemd/system")
+    listing = "find /etc /usr/lib -xdev -type f -newer /tmp/prepared -o -path '/etc/*' -type f | sort | xargs md5sum"
+    before = sh(guest, listing)
+    analysed = leadline(["guest", "analyze", "--json"], timeout_s=300.0)
+    assert analysed.status in (0, 1), analysed.err
+    was = sh(guest, "sysctl -n vm.swappiness")
+    applied = leadline(["guest", "apply", "--template", "postgresql", "--yes"], timeout_s=300.0)
+    assert applied.status == 0, applied.err
+    assert sh(guest, listing) != before
+    written = sh(guest, "cat /etc/sysctl.d/*leadline*.conf")
+    wanted = dict(line.replace(" ", "").split("=") for line in written.splitlines() if "=" in line and line[0] != "#")
+    assert "vm.swappiness" in wanted
+    sh(guest, "sysctl -q -p /etc/sysctl.d/*leadline*.conf || true")
+    assert sh(guest, "sysctl -n vm.swappiness") == wanted["vm.swappiness"] != was
+    reverted = leadline(["guest", "revert"], timeout_s=300.0)
+    assert reverted.status == 0, reverted.err
+    assert sh(guest, listing) == before
