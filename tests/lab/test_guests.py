@@ -131,7 +131,7 @@ def test_facts_of_a_pvscsi_guest_feed_the_audit(guest: Machine, tmp_path: Path) 
     assert held["module_parameters"]["vmw_pvscsi.cmd_per_lun"] == 64.0
     assert held["cpu_count"] == 1
     rules = {finding.rule for finding in audit(capture).findings}
-    assert {"guest-partition-misaligned", "guest-swappiness-high"} <= rules, sorted(rules)
+    assert {"guest-partition-misaligned", "guest-time-not-synced"} <= rules, sorted(rules)
 
 
 def test_guest_optimisation_is_applied_and_taken_back(guest: Machine) -> None:
@@ -150,6 +150,7 @@ def test_guest_optimisation_is_applied_and_taken_back(guest: Machine) -> None:
     assert "vm.swappiness" in wanted
     sh(guest, "sysctl -q -p /etc/sysctl.d/*leadline*.conf || true")
     assert sh(guest, "sysctl -n vm.swappiness") == wanted["vm.swappiness"] != was
+    sh(guest, f"sysctl -q -w vm.swappiness={was}")
     reverted = leadline(["guest", "revert"], timeout_s=300.0)
     assert reverted.status == 0, reverted.err
     assert sh(guest, listing) == before

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import json
+import os
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from leadline.core.cgroups import Limits, find
 from leadline.core.errors import InputError
 from leadline.core.workload import parse_workload
 from leadline.lab.cpio import FILE, FOLDER, Entry, archive
 from leadline.lab.hardware import Files, chain, options
+from leadline.lab.image import root_image
+from leadline.lab.machine import Grounds, launched
 from leadline.lab.specification import Guest, read_lab, varied
-from tests.lab.conftest import lab_of
+from tests.lab.conftest import lab_of, planned
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples" / "lab").glob("*.yaml"))
 GUEST = """
@@ -96,6 +102,25 @@ def test_a_limit_stands_above_the_file_and_sectors_right_above_it() -> None:
     assert group == {"qom-type": "throttle-group", "id": "limit-d", "limits": {"iops-total": 200, "iops-size": 32768}}
     device = next(json.loads(word) for word in words if '"scsi-hd"' in word)
     assert (device["bus"], device["serial"], device["physical_block_size"]) == ("s.0", "d", 4096)
+
+
+@pytest.mark.real
+def test_a_guest_has_its_share_of_the_cpu_and_no_group_is_left() -> None:
+    text = GUEST.replace("name: a\n", "name: a\n    cpu_quota_pct: 50\n")
+    made = planned(text)
+    if isinstance(where := find(Limits(cpus=0.5)), str):
+        pytest.skip(where)
+    grounds = Grounds(made.kernel, made.accelerator, root_image(), {})
+    with tempfile.TemporaryDirectory(prefix="ll") as short:
+        with launched(made.machines[0], grounds, Path(short) / "a") as guest:
+            until = time.monotonic() + 10.0
+            while "qemu" not in Path(f"/proc/{guest.process.pid}/cmdline").read_text():
+                assert time.monotonic() < until
+                time.sleep(0.02)
+            groups = [path for path in where.folders["cpu"].iterdir() if str(os.getpid()) in path.name]
+            assert len(groups) == 1
+            assert str(guest.process.pid) in (groups[0] / "cgroup.procs").read_text().split()
+        assert not groups[0].exists()
 
 
 def test_the_first_file_system_is_the_same_every_time() -> None:

@@ -87,7 +87,8 @@ class Outcome:
 
 def outcome(result: LabResult, store: RunStore) -> Outcome:
     """Rows and ratios of a lab, and what the rules find in the recordings of its runs."""
-    guests = list(dict.fromkeys(load.guest for load in result.loads))
+    loaded = {load.guest for load in result.loads}
+    guests = [guest.name for guest in result.lab.machines() if guest.name in loaded]
     variants = result.lab.cases()
     rows = [row for guest in guests for variant in variants if (row := _row(result, guest, variant)) is not None]
     ratios = [

@@ -131,6 +131,8 @@ def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
         "cache": _cache(disk.cache, direct=direct),
         "discard": "unmap",
     }
+    if disk.storage is not None:
+        node["file"] = {"driver": "throttle", "throttle-group": f"storage-{disk.name}", "file": node["file"]}
     if disk.sector is not None:
         node["file"] = {"driver": "blkdebug", "align": disk.sector, "image": node["file"]}
     if disk.limits is not None:
@@ -151,7 +153,8 @@ def _group_of(disk: Disk) -> str:
 
 
 def _groups(guest: Guest) -> dict[str, Limits]:
-    return {_group_of(disk): disk.limits for disk in guest.disks if disk.limits is not None}
+    above = {_group_of(disk): disk.limits for disk in guest.disks if disk.limits is not None}
+    return above | {f"storage-{disk.name}": disk.storage for disk in guest.disks if disk.storage is not None}
 
 
 def _limits(limits: Limits) -> dict[str, int]:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.core.cgroups import Group, Groups, Limits, find
 from leadline.core.errors import ToolError
 from leadline.core.processes import running
 from leadline.core.qmp import Qmp, block_counters, connect
@@ -123,11 +124,36 @@ def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]
         words += ["-kernel", str(grounds.kernel.image), "-initrd", str(initrd), "-append", APPEND.format(guest.name)]
         if guest.host_cpus:
             words = ["taskset", "-c", ",".join(map(str, guest.host_cpus)), *words]
+        if guest.cpu_quota_pct is not None:
+            words = _within_quota(guest, stack).enter(words)
         began = time.monotonic()
         output = folder / OUTPUT
         process = stack.enter_context(running(words, output=output, folder=folder, stop_signal=signal.SIGTERM))
         note_process(folder / PID, process.pid)
         yield Launched(guest, files, process, began, BOOT_S[grounds.accelerator.name], tuple(notes))
+
+
+def _within_quota(guest: Guest, stack: contextlib.ExitStack) -> Group:
+    """A control group with the guest's share of the CPU, removed with the stack.
+
+    Raises:
+        ToolError: this user may make none.
+    """
+    limits = Limits(cpus=(guest.cpu_quota_pct or 100.0) / 100.0)
+    where = find(limits)
+    try:
+        if isinstance(where, str):
+            raise OSError(0, where)  # noqa: TRY301 - one way out
+        groups = Groups(where, limits)
+        stack.callback(groups.remove)
+        return groups.make(1)
+    except OSError as error:
+        raise ToolError(
+            f"guest {guest.name}: cpu_quota_pct",
+            found=str(error.strerror),
+            expected="control groups this user may make",
+            advice="Run as root, or leave the key out and set host_cpus.",
+        ) from error
 
 
 @contextlib.contextmanager

@@ -70,6 +70,7 @@ class Disk(BaseModel):
         shared_limit: disks of a guest with the same name of it share one limit.
         filesystem: made and mounted in the guest at /mnt/NAME; without, the load works on the device.
         queue_depth: of the device in the guest (``/sys/block/*/device/queue_depth``).
+        storage: what the storage below can do at most, as `limits` say what the hypervisor lets through.
         sector: what the storage below works in; smaller or misaligned writes are read, changed and written back there.
         partition_offset: the guest works on a partition that begins there (32256 is 63 sectors, as old systems did).
     """
@@ -85,6 +86,7 @@ class Disk(BaseModel):
     provisioning: Literal["filled", "full", "falloc", "thin"] = "filled"
     overlays: Annotated[int, Field(ge=0, le=32)] = 0
     limits: Limits | None = None
+    storage: Limits | None = None
     shared_limit: Name | None = None
     filesystem: Literal["ext4", "xfs"] | None = None
     queue_depth: Annotated[int, Field(ge=1)] | None = None
