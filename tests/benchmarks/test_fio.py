@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import time
 from dataclasses import replace
@@ -108,6 +109,11 @@ def test_targets_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "tiny").write_bytes(b"x")
     with pytest.raises(UsageError, match="at least 1 MiB"):
         fio.plan(workload("[{}]"), Target(str(tmp_path / "tiny")))
+    place = str(tmp_path / "socket")
+    with socket.socket(socket.AF_UNIX) as held:
+        held.bind(place)  # there and allowed, but nothing that can be opened
+        with pytest.raises(UsageError, match="cannot be opened"):
+            fio.plan(workload("[{}]"), Target(place, place))
     made = fio.plan(workload("[{}]"), Target("ftp://host/x"))
     with pytest.raises(UsageError, match="a target of kind ftp"):
         fio.job_file(made, Step("a", 1.0, 1))

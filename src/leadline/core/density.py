@@ -17,7 +17,7 @@ import numpy as np
 
 from leadline.core.errors import UsageError
 from leadline.core.histogram import Histogram
-from leadline.core.resampling import RESAMPLE_COUNT, SAMPLE_COUNT_MIN, Interval, mean_interval
+from leadline.core.resampling import RESAMPLE_COUNT, SAMPLE_COUNT_MIN, Interval, block_index, mean_interval
 from leadline.core.run import BEHIND_MIN, PERCENTILES, percentiles
 
 if TYPE_CHECKING:
@@ -415,20 +415,11 @@ def _buckets(seconds: Sequence[Second]) -> tuple[NDArray[np.float64], NDArray[np
 
 
 def _weights(lengths: Sequence[int], seed: int) -> NDArray[np.float64]:
-    """How often each second is drawn in each resampling: float64 [r, n]; circular blocks within rounds.
-
-    Source: Politis and Romano, The Stationary Bootstrap (1994); blocks have the mean length n ** (1/3), at least 2.
-    """
+    """How often each second is drawn in each resampling: float64 [r, n]; circular blocks within rounds."""
     generator = np.random.default_rng(seed)
     parts = []
     for count in lengths:
-        restart = generator.random((RESAMPLE_COUNT, count)) < 1.0 / max(count ** (1 / 3), 2.0)
-        restart[:, 0] = True
-        starts = generator.integers(0, count, (RESAMPLE_COUNT, count))
-        columns = np.arange(count)
-        begun = np.maximum.accumulate(np.where(restart, columns, 0), axis=1)
-        index = (np.take_along_axis(starts, begun, axis=1) + columns - begun) % count
-        flat = index + np.arange(RESAMPLE_COUNT)[:, None] * count
+        flat = block_index(count, generator) + np.arange(RESAMPLE_COUNT)[:, None] * count
         drawn = np.bincount(flat.ravel(), minlength=RESAMPLE_COUNT * count)
         parts.append(drawn.reshape(RESAMPLE_COUNT, count).astype(np.float64))
     return np.concatenate(parts, axis=1)

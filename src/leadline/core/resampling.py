@@ -64,17 +64,24 @@ def _resampled_means(parts: list[NDArray[np.float64]], seed: int) -> NDArray[np.
     generator = np.random.default_rng(seed)
     total = np.zeros(RESAMPLE_COUNT)
     for part in parts:
-        count = len(part)
-        restart = generator.random((RESAMPLE_COUNT, count)) < 1.0 / max(count ** (1 / 3), 2.0)
-        restart[:, 0] = True
-        starts = generator.integers(0, count, (RESAMPLE_COUNT, count))
-        columns = np.arange(count)
-        # Where the current block began, and with which sample: the index runs on from there.
-        begun = np.maximum.accumulate(np.where(restart, columns, 0), axis=1)
-        index = (np.take_along_axis(starts, begun, axis=1) + columns - begun) % count
-        total += part[index].sum(axis=1)
+        total += part[block_index(len(part), generator)].sum(axis=1)
     means: NDArray[np.float64] = total / sum(len(part) for part in parts)
     return means
+
+
+def block_index(count: int, generator: np.random.Generator) -> NDArray[np.intp]:
+    """Which of ``count`` samples in order are drawn: int [r, count], circular blocks of mean length count ** (1/3).
+
+    Source: Politis and Romano, The Stationary Bootstrap (1994); blocks have at least 2 samples on average.
+    """
+    restart = generator.random((RESAMPLE_COUNT, count)) < 1.0 / max(count ** (1 / 3), 2.0)
+    restart[:, 0] = True
+    starts = generator.integers(0, count, (RESAMPLE_COUNT, count))
+    columns = np.arange(count)
+    # Where the current block began, and with which sample: the index runs on from there.
+    begun = np.maximum.accumulate(np.where(restart, columns, 0), axis=1)
+    index: NDArray[np.intp] = (np.take_along_axis(starts, begun, axis=1) + columns - begun) % count
+    return index
 
 
 def difference_interval(

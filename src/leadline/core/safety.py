@@ -39,12 +39,19 @@ def usable_size(path: Path, named: str | None, *, writes: bool) -> tuple[int, bo
         if is_device:
             refuse_mounted(str(path))
         require_named(str(path), named)
-    if not os.access(path, os.W_OK if writes else os.R_OK):
+    try:  # the way it will be opened: asking for the right alone misses what a sandbox or a mount forbids
+        held = os.open(path, (os.O_RDWR if writes else os.O_RDONLY) | os.O_CLOEXEC)
+    except OSError as error:
         raise UsageError(
-            str(path), found="no right to use it", expected="a target this user may open", advice="Run as root."
-        )
-    with path.open("rb") as held:
-        return held.seek(0, os.SEEK_END), is_device
+            str(path),
+            found=f"it cannot be opened ({error.strerror})",
+            expected="a target this user may open",
+            advice="Run as root, or name another.",
+        ) from error
+    try:
+        return os.lseek(held, 0, os.SEEK_END), is_device
+    finally:
+        os.close(held)
 
 
 def refuse_mounted(path: str) -> None:

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.formats.translation import read_text, wrong
+from leadline.formats.translation import Written, read_text, wrong
 
 WHAT = "a fio job file"
 INCLUDE_DEPTH_MAX = 8
@@ -45,25 +45,10 @@ ALIASES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class Option(Written):
     """An option: its name as written and as fio calls it, its value with variables replaced, and where it stands."""
 
-    file: str
-    line: int
-    column: int
-    written: str
-    name: str
     value: str
-
-    @property
-    def at(self) -> tuple[str, int, str]:
-        """Where a note on it belongs."""
-        return self.file, self.line, self.written
-
-    @property
-    def where(self) -> str:
-        """File, line and column of the value."""
-        return f"{self.file}:{self.line}:{self.column}"
 
 
 @dataclass(slots=True)

@@ -32,6 +32,27 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class Written:
+    """Where something stands in a job file, how it is written there, and what its tool calls it."""
+
+    file: str
+    line: int
+    column: int
+    written: str
+    name: str
+
+    @property
+    def at(self) -> tuple[str, int, str]:
+        """Where a note on it belongs."""
+        return self.file, self.line, self.written
+
+    @property
+    def where(self) -> str:
+        """File, line and column."""
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
 class Note:
     """What becomes of one option of one line, and how or why."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leadline.core.errors import InputError
-from leadline.formats.translation import read_text, wrong
+from leadline.formats.translation import Written, read_text, wrong
 
 WHAT = "a vdbench parameter file"
 VALUES_MAX = 1024
@@ -76,25 +76,10 @@ _BEGINS: dict[str, tuple[str, ...]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(Written):
     """A parameter: as written and as vdbench calls it, its values as text, and where it stands."""
 
-    file: str
-    line: int
-    column: int
-    written: str
-    name: str
     values: tuple[str, ...]
-
-    @property
-    def at(self) -> tuple[str, int, str]:
-        """Where a note on it belongs."""
-        return self.file, self.line, self.written
-
-    @property
-    def where(self) -> str:
-        """File, line and column."""
-        return f"{self.file}:{self.line}:{self.column}"
 
     @property
     def text(self) -> str:
