@@ -280,6 +280,8 @@ impl<J: Request> Discipline<J> for MClock<J> {
         let client = &mut self.clients[index];
         let tagged = client.tag(time, job, cost);
         if self.waiting.push(&mut client.line, tagged) {
+            self.admit(time);
+            let client = &mut self.clients[index];
             let least = match self.ready.min() {
                 ABSENT => self.virtual_time,
                 tag => tag.max(self.virtual_time),

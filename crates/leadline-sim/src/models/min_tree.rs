@@ -15,9 +15,7 @@ impl Node {
     fn min(&self) -> i64 {
         let keys = &self.0;
         let quarter = |index: usize| keys[2 * index].min(keys[2 * index + 1]);
-        quarter(0)
-            .min(quarter(1))
-            .min(quarter(2).min(quarter(3)))
+        quarter(0).min(quarter(1)).min(quarter(2).min(quarter(3)))
     }
 
     /// The first position of a key that is there.

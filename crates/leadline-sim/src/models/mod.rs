@@ -22,7 +22,7 @@ mod token_bucket;
 
 pub use cost::CostRule;
 pub use discipline::{Discipline, Fifo, Next};
-pub use dmclock::{DistributedRequest, DmClockCluster, DmClockEvent, ServiceTracker};
+pub use dmclock::{DistributedRequest, DmClockCluster, DmClockEvent, Placement, ServiceTracker};
 pub use fluid::fluid_allocation;
 pub use mclock::{MClock, Released};
 pub use min_tree::{ABSENT, MinTree};
