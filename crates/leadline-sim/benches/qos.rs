@@ -5,11 +5,9 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use leadline_sim::kernel::Simulation;
 use leadline_sim::models::{
-    CostRule, Discipline, MClock, Next, QosHost, QosPolicy, QosVm, Request, RequestSize, Sfq,
-    SharedRate, VmRequest,
+    CostRule, Discipline, MClock, Next, QosPolicy, Request, Sfq, VmRequest,
 };
 use leadline_sim::random::{Stream, Streams};
-use leadline_sim::sources::Renewal;
 use leadline_sim::time::{Nanos, SECOND};
 
 /// Clients that always have this many requests waiting.
@@ -140,7 +138,7 @@ fn decide<D: Discipline<VmRequest>>(
         step();
     }
     group.bench_function(BenchmarkId::new(name, count), |bencher| {
-        bencher.iter(&mut step)
+        bencher.iter(&mut step);
     });
     group.finish();
 }
@@ -165,17 +163,9 @@ fn decisions(criterion: &mut Criterion) {
 
 /// 100 machines of 1,000 IOPS each under mClock, one virtual second.
 fn host(criterion: &mut Criterion) {
-    let streams = Streams::new(1);
-    let policies = [QosPolicy::weighing(2.0).reserving(500.0).limited(1_500.0); 100];
-    let vm = |index: u32| {
-        let stream = streams.stream(&format!("vm{index}"), "gaps");
-        QosVm::new(Renewal::poisson(1_000.0, stream), RequestSize::Fixed(8192))
-    };
-    let Ok(scheduler) = MClock::new(&policies, CostRule::Request) else {
+    let Ok(host) = leadline_sim::yardstick::host_model(100, 1) else {
         return;
     };
-    let device = SharedRate::new(120_000.0, 200_000, CostRule::Request);
-    let host = QosHost::new((0..100).map(vm).collect(), scheduler, 64, device);
     let mut simulation = Simulation::new(host);
     simulation.run_until(5 * SECOND);
     let mut group = criterion.benchmark_group("host");

@@ -35,7 +35,7 @@ fn array(per_second: f64) -> SharedRate {
     SharedRate::new(per_second, 0, CostRule::Request)
 }
 
-/// IOPS of each host's machines from 400 s to 1,000 s, and the cluster after that.
+/// IOPS of each host's machines from 200 s to 500 s, and the cluster after that.
 fn run(
     hosts: Vec<Host>,
     law: WindowLaw,
@@ -49,11 +49,11 @@ fn measure(
     cluster: PardaCluster<AnySource, SharedRate>,
 ) -> (Vec<Vec<f64>>, PardaCluster<AnySource, SharedRate>) {
     let mut simulation = Simulation::new(cluster);
-    simulation.run_until(400 * SECOND);
-    simulation.model.restart_measuring(400 * SECOND);
-    simulation.run_until(1_000 * SECOND);
+    simulation.run_until(200 * SECOND);
+    simulation.model.restart_measuring(200 * SECOND);
+    simulation.run_until(500 * SECOND);
     simulation.check().unwrap();
-    let rate = |vm: &QosVm<AnySource>| vm.responses.count() as f64 / 600.0;
+    let rate = |vm: &QosVm<AnySource>| vm.responses.count() as f64 / 300.0;
     let rates = |host: &Host| host.vms().iter().map(rate).collect();
     let found = simulation.model.hosts().iter().map(rates).collect();
     (found, simulation.model)

@@ -27,7 +27,9 @@
 //! pseudo-code would lend that lag to every client that wakes. Here a client wakes no earlier than the virtual time, the
 //! largest P that was served by weight. A client that got more than its share by its reservation stays ahead in P for
 //! as long: when capacity rises, it first falls behind the shares of the fluid allocation, as it does in the paper.
-//! Idle means that nothing of the client waits, whether or not something is in service.
+//! Idle means that nothing of the client waits, whether or not something is in service. Reservations that exceed the
+//! capacity are met in proportion only of clients whose backlog lasts: R = max(.., t) lets a closed loop forget what it
+//! waited for longer than its own queue lasts.
 //!
 //! # Sources
 //! Gulati, Merchant and Varman, "mClock: handling throughput variability for hypervisor IO scheduling" (OSDI 2010),
@@ -168,6 +170,9 @@ pub struct MClock<J> {
     held: MinTree,
     /// P of first requests whose L has come.
     ready: MinTree,
+    /// The client that woke last, if no tree knows of it yet: most requests that find a free server go before another
+    /// comes, and then no tree need ever know.
+    fresh: Option<u32>,
     virtual_time: i64,
 }
 
@@ -189,6 +194,7 @@ impl<J: Request> MClock<J> {
             reservations: MinTree::new(policies.len()),
             held: MinTree::new(policies.len()),
             ready: MinTree::new(policies.len()),
+            fresh: None,
             virtual_time: 0,
         })
     }
@@ -220,6 +226,34 @@ impl<J: Request> MClock<J> {
         } else {
             self.ready.set(index, client.weight_tag);
         }
+    }
+
+    /// Shows the client that woke last.
+    #[inline]
+    fn show_fresh(&mut self, time: i64) {
+        if let Some(index) = self.fresh.take() {
+            self.show(index as usize, time);
+        }
+    }
+
+    /// Why the client that woke last goes before all others, if it does.
+    #[inline]
+    fn phase_of_fresh(&mut self, index: usize, time: i64) -> Option<Phase> {
+        let client = &self.clients[index];
+        let first = self.waiting.front(client.line)?;
+        let least = self.reservations.min();
+        if client.reservation_step > 0 {
+            let tag = first.reservation.wrapping_sub(client.taken_off);
+            if tag <= time {
+                return (tag < least).then_some(Phase::Reservation);
+            }
+        }
+        if least <= time || first.limit > time {
+            return None;
+        }
+        let tag = client.weight_tag;
+        self.admit(time);
+        (tag < self.ready.min()).then_some(Phase::Weight)
     }
 
     /// Lets clients join whose limit allows it by now.
@@ -280,6 +314,7 @@ impl<J: Request> Discipline<J> for MClock<J> {
         let client = &mut self.clients[index];
         let tagged = client.tag(time, job, cost);
         if self.waiting.push(&mut client.line, tagged) {
+            self.show_fresh(time);
             self.admit(time);
             let client = &mut self.clients[index];
             let least = match self.ready.min() {
@@ -288,20 +323,37 @@ impl<J: Request> Discipline<J> for MClock<J> {
             };
             client.weight_tag += client.weight_step * i64::from(tagged.elsewhere);
             client.weight_tag = client.weight_tag.max(least - client.credit);
-            self.show(index, time);
+            self.fresh = Some(job.client());
         }
     }
 
     #[inline]
     fn next(&mut self, now: Nanos) -> Next<J> {
         let time = ticks(now);
+        if let Some(index) = self.fresh {
+            let index = index as usize;
+            if let Some(phase) = self.phase_of_fresh(index, time) {
+                self.fresh = None;
+                return self.release(index, phase, time);
+            }
+            self.show_fresh(time);
+        }
         if self.reservations.min() <= time {
             return self.release(self.reservations.first(), Phase::Reservation, time);
         }
-        self.admit(time);
         if self.ready.min() == ABSENT {
-            return self.wait();
+            if self.held.min() > time {
+                return self.wait();
+            }
+            let index = self.held.first();
+            self.held.set(index, ABSENT);
+            if self.held.min() > time {
+                // The only one whose time has come: it goes without ever being ready.
+                return self.release(index, Phase::Weight, time);
+            }
+            self.ready.set(index, self.clients[index].weight_tag);
         }
+        self.admit(time);
         self.release(self.ready.first(), Phase::Weight, time)
     }
 

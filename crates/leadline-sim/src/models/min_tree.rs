@@ -1,6 +1,7 @@
 //! The least of many keys that change one at a time.
 
-/// Children of a node; eight keys fill a cache line.
+/// Children of a node; eight keys fill a cache line. Judgement: faster than 16 at every number of clients that was
+/// measured.
 const FAN: usize = 8;
 const FAN_BITS: u32 = 3;
 /// Enough for 8^10 positions.
@@ -14,8 +15,8 @@ impl Node {
     #[inline]
     fn min(&self) -> i64 {
         let keys = &self.0;
-        let quarter = |index: usize| keys[2 * index].min(keys[2 * index + 1]);
-        quarter(0).min(quarter(1)).min(quarter(2).min(quarter(3)))
+        let pair = |index: usize| keys[2 * index].min(keys[2 * index + 1]);
+        pair(0).min(pair(1)).min(pair(2).min(pair(3)))
     }
 
     /// The first position of a key that is there.

@@ -19,6 +19,7 @@ mod sfq;
 mod sioc_v2;
 mod station;
 mod token_bucket;
+mod window_law;
 
 pub use cost::CostRule;
 pub use discipline::{Discipline, Fifo, Next};
@@ -26,9 +27,7 @@ pub use dmclock::{DistributedRequest, DmClockCluster, DmClockEvent, Placement, S
 pub use fluid::fluid_allocation;
 pub use mclock::{MClock, Released};
 pub use min_tree::{ABSENT, MinTree};
-pub use parda::{
-    HostRequest, PardaCluster, PardaEvent, PardaHost, WindowLaw, latency_at_peak_share,
-};
+pub use parda::{HostRequest, PardaCluster, PardaEvent, PardaHost};
 pub use policy::{QosPolicy, Shares};
 pub use qos_host::{QosEvent, QosHost, QosVm, RequestSize, SharedRate};
 pub use queueing::{Queueing, QueueingEvent};
@@ -38,3 +37,4 @@ pub use sfq::Sfq;
 pub use sioc_v2::{DiskPolicy, sioc_v2};
 pub use station::{Finished, Little, Started, Station, Waiting};
 pub use token_bucket::{IO_UNIT_BYTES, IopsLimit, io_units};
+pub use window_law::{WindowLaw, latency_at_peak_share};
