@@ -80,6 +80,19 @@
 //! Delays that are constant, uniform, heavy-tailed or of few different lengths cost 31 to 60 ns with 10,000 pending.
 //! An M/M/1 system with all its measurements handles 30 to 44 million events/s, with or without a trace hash, depending on
 //! what else the machine does.
+//!
+//! Schedulers find the next request in trees of minima. ns for one decision and the next arrival, all clients with a backlog,
+//! a third each with a reservation, a limit, both; medians of `cargo bench -p leadline-sim --bench qos` on that machine
+//! while others used both cores:
+//!
+//! | clients | mClock | SFQ | mClock's rules by looking at all |
+//! |---:|---:|---:|---:|
+//! | 4 | 46 | 19 | 41 |
+//! | 100 | 81 | 31 | 311 |
+//! | 1,000 | 109 | 39 | 2,790 |
+//! | 10,000 | 128 | 37 | 21,200 |
+//!
+//! A host of 100 machines of 1,000 IOPS each under mClock simulates a second in 16 ms.
 pub mod error;
 pub mod kernel;
 pub mod measure;

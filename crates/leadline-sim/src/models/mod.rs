@@ -2,14 +2,39 @@
 //!
 //! A component is passive: it keeps state and says what to schedule; the model that owns it schedules its own events.
 
+mod client_queues;
+mod cost;
 mod discipline;
+mod dmclock;
+mod fluid;
+mod mclock;
+mod min_tree;
+mod parda;
+mod policy;
+mod qos_host;
 mod queueing;
+mod request;
 mod service;
+mod sfq;
+mod sioc_v2;
 mod station;
 mod token_bucket;
+mod window_law;
 
+pub use cost::CostRule;
 pub use discipline::{Discipline, Fifo, Next};
+pub use dmclock::{DistributedRequest, DmClockCluster, DmClockEvent, Placement, ServiceTracker};
+pub use fluid::fluid_allocation;
+pub use mclock::{MClock, Released};
+pub use min_tree::{ABSENT, MinTree};
+pub use parda::{HostRequest, PardaCluster, PardaEvent, PardaHost};
+pub use policy::{QosPolicy, Shares};
+pub use qos_host::{QosEvent, QosHost, QosVm, RequestSize, SharedRate};
 pub use queueing::{Queueing, QueueingEvent};
+pub use request::{Elsewhere, Phase, Request, VmRequest};
 pub use service::{Drawn, Service};
+pub use sfq::Sfq;
+pub use sioc_v2::{DiskPolicy, sioc_v2};
 pub use station::{Finished, Little, Started, Station, Waiting};
 pub use token_bucket::{IO_UNIT_BYTES, IopsLimit, io_units};
+pub use window_law::{WindowLaw, latency_at_peak_share};
