@@ -28,6 +28,7 @@ TITLES = {
     "collector": "Live sources",
     "target": "What Leadline can change",
     "benchmark": "Load drivers",
+    "scenario": "Simulated systems",
 }
 
 
