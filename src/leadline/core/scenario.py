@@ -89,10 +89,17 @@ WorkloadOf = Annotated[Workload, BeforeValidator(_workload)]
 
 @dataclass(frozen=True, slots=True)
 class ScenarioMeta:
-    """What is known about a simulated system: the key that names its policy, and the policies there are."""
+    """What is known about a simulated system.
+
+    Attributes:
+        policy_key: the key that names its policy.
+        policies: the policies there are.
+        columns: measures shown in tables, with their headings; an entity without the first has a line of its own.
+    """
 
     policy_key: str
     policies: tuple[str, ...]
+    columns: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +228,10 @@ class Variant:
     @property
     def label(self) -> str:
         """What tells it from the others, empty when nothing was set."""
-        return ", ".join(f"{key}={'null' if value is None else value}" for key, value in self.settings)
+        short = [key.rpartition(".")[2] for key, _ in self.settings]
+        names = short if len(set(short)) == len(short) else [key for key, _ in self.settings]
+        values = ("null" if value is None else value for _, value in self.settings)
+        return ", ".join(f"{name}={value}" for name, value in zip(names, values, strict=True))
 
 
 def variants(scenario: Scenario, axes: Sequence[Axis]) -> list[Variant]:

@@ -34,7 +34,7 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -60,10 +60,23 @@ from leadline.core.scenario import (
 )
 from leadline.core.workload import Seconds, Stream
 
-META = ScenarioMeta(policy_key="hosts.*.scheduler", policies=tuple(_core.SIMULATION_SCHEDULERS))
+META = ScenarioMeta(
+    policy_key="hosts.*.scheduler",
+    policies=tuple(_core.SIMULATION_SCHEDULERS),
+    columns=(
+        ("iops", "per s"),
+        ("latency_ms_mean", "mean ms"),
+        ("latency_ms_p99", "p99 ms"),
+        ("limit_count_mean", "limit"),
+        ("adapter_count_mean", "adapter"),
+        ("host_count_mean", "host"),
+        ("device_count_mean", "device"),
+    ),
+)
 WAYS = ("read", "write")
-CORRELATION_MAX = 0.3  # Source: as in the kernel's batch means; above it intervals are too narrow
+CORRELATION_MAX = 0.5  # Judgement: of 30 independent batches one set in 300 shows as much by chance
 MS_PER_NS = 1e-6
+NAMES_SHOWN = 5
 _NAN = float("nan")
 
 
@@ -214,7 +227,7 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
         series=tuple(series for (name, _), vm in owned for series in _series(scenario, name, vm["series"])),
         trace=found["trace"],
         event_count=found["event_count"],
-        notes=tuple(dict.fromkeys(note for (name, own), vm in owned for note in _notes(name, own, vm))),
+        notes=_notes(owned),
     )
 
 
@@ -374,13 +387,29 @@ def _device_measures(scenario: StoragePath, devices: list[tuple[float | None, fl
         yield Measure(own.name, "device_count_mean", _NAN if inside is None else inside, "count")
 
 
-def _notes(name: str, streams: list[Stream], vm: dict[str, Any]) -> Iterator[str]:
-    if any(stream.sync_every for stream in streams):
-        yield "flushes are not simulated"
+def _notes(owned: Sequence[tuple[_Owned, dict[str, Any]]]) -> tuple[str, ...]:
+    """What to beware of, with the VMs it holds for."""
+    found: dict[str, list[str]] = {}
+    for (name, streams), vm in owned:
+        if any(stream.sync_every for stream in streams):
+            found.setdefault("flushes are not simulated", []).append(name)
+        text = _doubt(vm)
+        if text:
+            found.setdefault(text, []).append(name)
+    return tuple(f"{_listed(names)}: {text}" for text, names in found.items())
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+
+
+def _doubt(vm: dict[str, Any]) -> str:
     intervals = [vm[key] for key in ("rate_interval", "latency_interval")]
+    if any(own is None for own in intervals):
+        return "too few requests for an interval; measure longer"
     if vm["steady_after"] is None:
-        yield f"{name}: not steady while measured, or too few requests to tell; measure longer, or less is done than is offered"
-    elif any(own is None for own in intervals):
-        yield f"{name}: too few requests for an interval; measure longer"
-    elif any(own[3] > CORRELATION_MAX for own in intervals):
-        yield f"{name}: neighbouring batches are alike, so that the intervals are too narrow; measure longer"
+        return "latency drifts while measured: more is offered than is done, or the warm-up is too short"
+    if any(own[3] > CORRELATION_MAX for own in intervals):
+        return "neighbouring batches are alike, so that the intervals are too narrow; measure longer"
+    return ""

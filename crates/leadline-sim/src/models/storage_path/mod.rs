@@ -454,7 +454,7 @@ impl Model for StoragePath {
 
     fn start(&mut self, schedule: &mut Schedule<PathEvent>) {
         for (index, feed) in (0u32..).zip(&mut self.feeds) {
-            while let Some(time) = feed.source.first(schedule.now()) {
+            while let Some(time) = feed.source.first(schedule.now() + feed.phase) {
                 schedule.at(time, PathEvent::Issue(index));
             }
         }

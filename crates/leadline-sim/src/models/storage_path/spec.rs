@@ -113,6 +113,8 @@ pub(super) struct Feed {
     pub(super) mix: RequestMix,
     pub(super) vm: usize,
     pub(super) disk: usize,
+    /// When it begins, ns.
+    pub(super) phase: Nanos,
     /// Of a closed source: load for so many ns in each of so many.
     pub(super) gate: Option<(Nanos, Nanos)>,
 }
@@ -163,6 +165,14 @@ pub(super) fn feed(
             "a rate, and bursts, above 0",
         );
     }
+    // Even distances begin anywhere within the first: sources in step would meet at every request.
+    let even = matches!(spec.arrivals, Arrivals::Even(_));
+    let gap_nanos = crate::time::whole(SECOND as f64 / rate);
+    let phase = if even {
+        streams.stream(&key, "phase").below(gap_nanos)
+    } else {
+        0
+    };
     let source = match (&spec.arrivals, spec.burst) {
         (Arrivals::Closed { outstanding, think }, _) => {
             AnySource::Closed(Closed::new(*outstanding, constant(*think), stream))
@@ -195,6 +205,7 @@ pub(super) fn feed(
         mix,
         vm,
         disk: spec.disk,
+        phase,
         gate,
     })
 }
