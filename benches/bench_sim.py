@@ -22,7 +22,7 @@ import gc
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from typing import Any
 
 import simpy
@@ -42,14 +42,14 @@ def simpy_processes(events: int, seed: int) -> float:
     server = simpy.Resource(environment)
     waits: list[float] = []
 
-    def request() -> Iterator[Any]:
+    def request() -> Generator[simpy.Event, Any, None]:
         arrived = environment.now
         with server.request() as turn:
             yield turn
             waits.append(environment.now - arrived)
             yield environment.timeout(own.expovariate(1.0 / SERVICE_S))
 
-    def source() -> Iterator[Any]:
+    def source() -> Generator[simpy.Event, Any, None]:
         for _ in range(events // 2):
             yield environment.timeout(own.expovariate(RATE))
             environment.process(request())
@@ -122,13 +122,15 @@ def per_second(work: Callable[[], object], events: int, repeat: int) -> float:
 
 def hold_per_second(pending: int, events: int, repeat: int) -> float:
     """Events per second of the kernel's hold model without filling it: two lengths, and what the longer takes more."""
-    spent = {events: float("inf"), 2 * events: float("inf")}
-    for _ in range(repeat):
-        for count in spent:
+    least = []
+    for count in (events, 2 * events):
+        spent = []
+        for _ in range(repeat):
             start = time.process_time()
             _core.simulation_hold(pending, count, 1)
-            spent[count] = min(spent[count], time.process_time() - start)
-    return events / max(spent[2 * events] - spent[events], 1e-9)
+            spent.append(time.process_time() - start)
+        least.append(min(spent))
+    return events / max(least[1] - least[0], 1e-9)
 
 
 def right(name: str, wait_ms: float, events: int) -> None:
@@ -167,12 +169,13 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--simpy-events", type=int, default=500_000)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--pending", type=int, nargs="*", default=list(PENDING))
+    parser.add_argument("--any", action="store_true", help="exit with 0 whatever the figures are")
     options = parser.parse_args(arguments)
     print(f"SimPy {simpy.__version__}; CPU time, best of {options.repeat}")
     own, factor = mm1(options.events, options.simpy_events, options.repeat)
     factors = [hold(count, options.events, options.simpy_events, options.repeat) for count in options.pending]
     print(f"budget: {EVENTS_PER_S_MIN / 1e6:g} million M/M/1 events/s, {FACTOR_MIN:g} x SimPy everywhere")
-    if own < EVENTS_PER_S_MIN or min([factor, *factors]) < FACTOR_MIN:
+    if not options.any and (own < EVENTS_PER_S_MIN or min([factor, *factors]) < FACTOR_MIN):
         raise SystemExit(1)
 
 

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "SIMULATION_SCHEDULERS",
     "IostatRecording",
     "ParseError",
     "PdhFile",
     "PdhTable",
-    "SIMULATION_SCHEDULERS",
     "SimulationError",
     "Trace",
     "TraceProfile",
@@ -174,7 +174,6 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
-
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...

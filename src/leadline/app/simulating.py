@@ -137,7 +137,7 @@ def _outcomes(planned: Planned, told: Callable[[float], object]) -> Iterator[tup
             pool.shutdown(cancel_futures=True)
 
 
-class _Stopped(Exception):  # noqa: N818 - no error: a variant that is not wanted any more
+class _Stopped(Exception):
     """Ends a variant between two slices."""
 
 

@@ -32,7 +32,9 @@ class Draw(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["constant", "exponential", "uniform", "erlang", "normal", "lognormal", "pareto", "empirical"] = "constant"
+    kind: Literal["constant", "exponential", "uniform", "erlang", "normal", "lognormal", "pareto", "empirical"] = (
+        "constant"
+    )
     mean: _Time | None = None
     low: _Time | None = None
     high: _Time | None = None
@@ -54,7 +56,9 @@ class Draw(BaseModel):
         """As the simulator takes it, in ns: kind, parameters, buckets."""
         if self.kind == "empirical":
             return self.kind, [], [(a * NS_PER_S, b * NS_PER_S, n) for a, b, n in self.buckets or ()]
-        times = {name: value * NS_PER_S for name in ("mean", "low", "high") if (value := getattr(self, name)) is not None}
+        times = {
+            name: value * NS_PER_S for name in ("mean", "low", "high") if (value := getattr(self, name)) is not None
+        }
         numbers = [times[name] if name in times else float(getattr(self, name)) for name in _NEEDS[self.kind]]
         if self.kind == "normal":
             numbers[1] *= numbers[0]  # the simulator takes the deviation itself

@@ -73,7 +73,9 @@ def show_simulation(planned: Planned, found: Sequence[Simulated], *, compared: b
         for sentence in changes(found):
             wrapped(out, sentence, "- ")
     first = found[0].run.id
-    wrapped(out, f"kept as {first}{f' and {len(found) - 1} more' if len(found) > 1 else ''}: leadline runs", style="dim")
+    wrapped(
+        out, f"kept as {first}{f' and {len(found) - 1} more' if len(found) > 1 else ''}: leadline runs", style="dim"
+    )
 
 
 def _main(planned: Planned, outcome: Outcome) -> list[str]:
@@ -104,7 +106,9 @@ def _show_others(out: Console, planned: Planned, own: Simulated) -> None:
     for name in own.outcome.entities():
         told = [m for m in own.outcome.measures if m.entity == name and isfinite(m.value)]
         if name not in main and told:
-            words = ", ".join(f"{m.name.replace('_pct', '').replace('_', ' ')} {cell(m)}{' %' * (m.unit == 'pct')}" for m in told)
+            words = ", ".join(
+                f"{m.name.replace('_pct', '').replace('_', ' ')} {cell(m)}{' %' * (m.unit == 'pct')}" for m in told
+            )
             wrapped(out, f"{start}{name}: {words}", style="dim")
     for note in own.outcome.notes:
         wrapped(out, f"note: {start}{note}", style="yellow")

@@ -16,15 +16,16 @@ Assumptions:
 
 Parameters:
     ``vms``: name, count, workload (a shipped name, a file beside the scenario, or its text), host, device,
-    adapter_depth, iops_limit, iops_burst (units that may go at once after an idle time), shares, reservation_iops (both
-    for schedulers that know them), and ``disks`` for streams of a role, as wal. ``hosts``: name, queue_depth, scheduler.
-    ``devices``: name, parallelism, service, write_service, sequential_service, mb_per_s; or curve (operations per second
-    and mean latency by point, from the lowest load) with spread, the coefficient of variation around it.
+    adapter_depth, iops_limit, iops_burst (units that may go at once after an idle time), shares, reservation_iops
+    (both for schedulers that know them), and ``disks`` for streams of a role, as wal. ``hosts``: name, queue_depth,
+    scheduler.
+    ``devices``: name, parallelism, service, write_service, sequential_service, mb_per_s; or curve (operations per
+    second and mean latency by point, from the lowest load) with spread, the coefficient of variation around it.
 
 Limits:
     No network, caches, errors, splitting or merging of requests, one path per device. Flushes (``sync_every``),
-    verification, compression and the working set of a workload change nothing; its own timing is not used. A curve holds
-    for the mix it was measured with.
+    verification, compression and the working set of a workload change nothing; its own timing is not used. A curve
+    holds for the mix it was measured with.
 
 Sources:
     C. Hogan, "VSAN 6.2 part 4: IOPS limit for object" (2016), for units of 32 KB.
@@ -35,6 +36,7 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -153,7 +155,7 @@ class Device(BaseModel):
             message = "a device has either a service time or a curve"
             raise ValueError(message)
         loads = [rate * latency for rate, latency in self.curve]
-        if any(later <= earlier for earlier, later in zip(loads, loads[1:], strict=False)):
+        if any(later <= earlier for earlier, later in pairwise(loads)):
             message = "the load of a curve (operations per second times latency) grows from point to point"
             raise ValueError(message)
         return self
@@ -175,11 +177,11 @@ class StoragePath(Scenario):
                 message = f"two {kind} have the same name"
                 raise ValueError(message)
         for vm in self.vms:
-            wanted = [("host", vm.host, self.hosts)]
-            wanted += [("device", disk.device, self.devices) for disk in (vm, *vm.disks.values())]
+            wanted = [("host", vm.host, _names(self.hosts))]
+            wanted += [("device", disk.device, _names(self.devices)) for disk in (vm, *vm.disks.values())]
             for kind, name, known in wanted:
-                if name is not None and name not in _names(known):
-                    message = f"VM {vm.name}: no {kind} {name}; there are {', '.join(_names(known))}"
+                if name is not None and name not in known:
+                    message = f"VM {vm.name}: no {kind} {name}; there are {', '.join(known)}"
                     raise ValueError(message)
         if self.timing.measure_s < self.timing.window_s:
             message = "timing: a window is longer than what is measured"
@@ -319,7 +321,8 @@ def _device(own: Device) -> dict[str, Any]:
 
 def _histogram(ways: list[dict[str, Any]]) -> Histogram | None:
     """Latencies in ns; None when nothing was done."""
-    held = [Histogram.of(*way["histogram"], "ns") for way in ways if way["count"]]
+    columns = [way["histogram"] for way in ways if way["count"]]
+    held = [Histogram.of(lower, upper, counts, "ns") for lower, upper, counts in columns]
     return Histogram.merged(held) if held else None
 
 

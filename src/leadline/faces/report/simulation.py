@@ -86,7 +86,9 @@ def by_key(found: Sequence[Simulated]) -> list[Chart]:
         entities = dict.fromkeys(m.entity for own in found for m in own.outcome.measures if m.name == name)
         lines = []
         for colour, entity in enumerate(list(entities)[:LINES_MAX]):
-            marks = tuple(_mark(float(value), own.outcome, entity, name) for value, own in zip(values, found, strict=True))
+            marks = tuple(
+                _mark(float(value), own.outcome, entity, name) for value, own in zip(values, found, strict=True)
+            )
             lines.append(Line(entity, tuple((mark.x, mark.y) for mark in marks), marks, colour))
         charts.append(Chart(f"{title} by {keys[0]}", keys[0], unit, tuple(lines)))
     return charts
@@ -134,10 +136,10 @@ def _rows(own: Simulated, names: Sequence[str]) -> list[dict[str, Any]]:
         if not any(isfinite(measure.value) for measure in measures):
             continue
         cells = [
-            f"{cell(m)} ± {m.half_width:.2g}" if isfinite(m.half_width) and m.half_width > 0 else cell(m).replace("-", "–")
+            f"{cell(m)} ± {m.half_width:.2g}"
+            if isfinite(m.half_width) and m.half_width > 0
+            else cell(m).replace("-", "–")
             for m in measures
         ]
         rows.append({"label": own.variant.label, "entity": entity, "cells": cells, "run": own.run.id})
     return rows
-
-
