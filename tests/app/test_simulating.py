@@ -147,7 +147,8 @@ def test_progress_is_told_and_ends_at_all(tmp_path: Path) -> None:
     said: list[tuple[float, int, int]] = []
     planned = plan_simulation(EXAMPLES / "adapter-queue.yaml", [*SHORT])
     simulate(planned, RunStore(tmp_path), lambda *now: said.append(now))
-    assert said[-1] == (pytest.approx(1.0), 1, 1)
+    assert said[-1][0] == pytest.approx(1.0)
+    assert said[-1][1:] == (1, 1)
 
 
 def command(*words: str, home: Path) -> Any:

@@ -315,12 +315,7 @@ fn vm<'py>(
     let stages = STAGES.iter().zip(&own.stages);
     let stages = stages.map(|(name, stage)| {
         let inside = stage.inside();
-        (
-            *name,
-            inside.mean(now),
-            inside.max(),
-            stage.residences().mean(),
-        )
+        (*name, inside.mean(now), inside.max(), stage.stay_mean())
     });
     found.set_item("stages", stages.collect::<Vec<_>>())?;
     found.set_item("little", own.total.little(now).map(plain_little))?;

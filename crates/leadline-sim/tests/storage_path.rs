@@ -107,11 +107,11 @@ fn run(spec: Spec) -> Run {
 }
 
 fn rate(run: &Run, vm: usize) -> f64 {
-    run.model.measures[vm].total.residences().count() as f64 / 60.0
+    run.model.measures[vm].total.left_count() as f64 / 60.0
 }
 
 fn latency_ms(run: &Run, vm: usize) -> f64 {
-    let mean = run.model.measures[vm].total.residences().mean();
+    let mean = run.model.measures[vm].total.stay_mean();
     mean.unwrap() / MILLISECOND as f64
 }
 

@@ -4,7 +4,7 @@
 
 use super::station::Little;
 use crate::error::SimError;
-use crate::measure::{Durations, TimeWeighted};
+use crate::measure::TimeWeighted;
 use crate::time::{Nanos, SECOND, seconds};
 
 /// The number inside over time and the residence times of those that left. The integral of the one must be the sum of
@@ -12,7 +12,8 @@ use crate::time::{Nanos, SECOND, seconds};
 #[derive(Clone, Debug, Default)]
 pub struct Account {
     inside: TimeWeighted,
-    residences: Durations,
+    left_count: u64,
+    stayed: u128,
     measured_from: Nanos,
     /// Sum over those inside of when they came, or of the start of measurement for those that came before it.
     inside_since: u128,
@@ -28,11 +29,18 @@ impl Account {
         self.inside_since += u128::from(now);
     }
 
+    /// One enters and leaves at once.
+    #[inline]
+    pub fn pass(&mut self) {
+        self.left_count += 1;
+    }
+
     /// The one that entered at `entered` leaves.
     #[inline]
     pub fn leave(&mut self, now: Nanos, entered: Nanos) {
         self.inside.sub(now, 1);
-        self.residences.record(now - entered);
+        self.left_count += 1;
+        self.stayed += u128::from(now - entered);
         let since = entered.max(self.measured_from);
         // Wrapping: one that leaves twice must reach the check, not end the program here.
         self.inside_since = self.inside_since.wrapping_sub(u128::from(since));
@@ -43,7 +51,7 @@ impl Account {
     pub fn restart_measuring(&mut self, now: Nanos) {
         self.measured_from = now;
         self.inside.restart(now);
-        self.residences = Durations::default();
+        (self.left_count, self.stayed) = (0, 0);
         self.inside_since = u128::from(self.inside.level()) * u128::from(now);
         self.left_sum = 0;
     }
@@ -54,10 +62,16 @@ impl Account {
         &self.inside
     }
 
-    /// How long those stayed that left in the measured time.
+    /// How many left in the measured time.
     #[must_use]
-    pub fn residences(&self) -> &Durations {
-        &self.residences
+    pub fn left_count(&self) -> u64 {
+        self.left_count
+    }
+
+    /// How long those stayed on average that left in the measured time, ns; None before any did.
+    #[must_use]
+    pub fn stay_mean(&self) -> Option<f64> {
+        (self.left_count > 0).then(|| self.stayed as f64 / self.left_count as f64)
     }
 
     /// Little's law over the measured time; None before anything left.
@@ -65,8 +79,8 @@ impl Account {
     pub fn little(&self, now: Nanos) -> Option<Little> {
         Some(Little {
             in_system_mean: self.inside.mean(now)?,
-            rate_per_second: self.residences.count() as f64 / seconds(now - self.measured_from),
-            residence_seconds_mean: self.residences.mean()? / SECOND as f64,
+            rate_per_second: self.left_count as f64 / seconds(now - self.measured_from),
+            residence_seconds_mean: self.stay_mean()? / SECOND as f64,
         })
     }
 
@@ -113,7 +127,7 @@ mod tests {
         account.leave(40, 10);
         account.check("queue", 45).unwrap();
         assert_eq!(account.inside().area(45), 20 + 15);
-        assert_eq!(account.residences().sum(), 30);
+        assert_eq!(account.stay_mean(), Some(30.0));
         assert_eq!(account.little(60).unwrap().rate_per_second, 1e9 / 40.0);
     }
 

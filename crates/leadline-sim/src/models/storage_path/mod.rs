@@ -339,19 +339,26 @@ impl StoragePath {
             schedule.at(admitted, PathEvent::Admit(slot));
             return;
         }
-        self.step(now, slot, None, Some(ADAPTER));
-        self.queue_at_adapter(now, vm, io, schedule);
+        self.queue_at_adapter(now, None, vm, io, schedule);
     }
 
+    /// Takes a request from where it is to the adapter's queue, or past it.
     fn queue_at_adapter(
         &mut self,
         now: Nanos,
+        from: Option<usize>,
         vm: usize,
         io: Io,
         schedule: &mut Schedule<PathEvent>,
     ) {
-        self.vms[vm].waiting.push_back(io);
-        self.release(now, vm, schedule);
+        let own = &mut self.vms[vm];
+        if own.in_flight < own.depth {
+            self.measures[vm].stages[ADAPTER].pass();
+            self.queue_at_host(now, from, vm, io, schedule);
+        } else {
+            own.waiting.push_back(io);
+            self.step(now, io.slot, from, Some(ADAPTER));
+        }
     }
 
     /// Lets requests out of the adapter's queue while its depth allows.
@@ -360,12 +367,23 @@ impl StoragePath {
             let Some(io) = self.vms[vm].waiting.pop_front() else {
                 return;
             };
-            self.vms[vm].in_flight += 1;
-            self.step(now, io.slot, Some(ADAPTER), Some(HOST));
-            let lane = self.disks[io.client as usize].lane;
-            self.lanes[lane].scheduler.push(now, io);
-            self.dispatch(now, lane, schedule);
+            self.queue_at_host(now, Some(ADAPTER), vm, io, schedule);
         }
+    }
+
+    fn queue_at_host(
+        &mut self,
+        now: Nanos,
+        from: Option<usize>,
+        vm: usize,
+        io: Io,
+        schedule: &mut Schedule<PathEvent>,
+    ) {
+        self.vms[vm].in_flight += 1;
+        self.step(now, io.slot, from, Some(HOST));
+        let lane = self.disks[io.client as usize].lane;
+        self.lanes[lane].scheduler.push(now, io);
+        self.dispatch(now, lane, schedule);
     }
 
     /// Lets requests out of a host's queue while its depth and its scheduler allow.
@@ -464,9 +482,8 @@ impl Model for StoragePath {
         match event {
             PathEvent::Issue(index) => self.issue(now, index, schedule),
             PathEvent::Admit(slot) => {
-                self.step(now, slot, Some(LIMIT), Some(ADAPTER));
                 let io = self.requests[slot as usize].io;
-                self.queue_at_adapter(now, self.vm_of(slot), io, schedule);
+                self.queue_at_adapter(now, Some(LIMIT), self.vm_of(slot), io, schedule);
             }
             PathEvent::Wake(lane) => {
                 let lane = lane as usize;
