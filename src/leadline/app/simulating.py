@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Any, cast
 
@@ -195,6 +196,15 @@ def _keep(store: RunStore, run: Run, variant: Variant, outcome: Outcome) -> None
         "series": [asdict(series) for series in outcome.series],
     }
     aside = folder / ".simulation.json.part"
-    aside.write_text(json.dumps(document), encoding="utf-8")
+    aside.write_text(json.dumps(_known(document), allow_nan=False), encoding="utf-8")
     aside.replace(folder / "simulation.json")
     store.save(run)
+
+
+def _known(value: Any) -> Any:  # noqa: ANN401 - plain data
+    """Plain data with None where nothing was measured: JSON has no NaN."""
+    if isinstance(value, dict):
+        return {key: _known(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Protocol
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
 from leadline.core.benchmark import Tick
 from leadline.core.errors import InputError, LeadlineError, UsageError
@@ -33,6 +33,7 @@ STRICT = ConfigDict(extra="forbid", frozen=True)
 WHAT, GUIDE = "a scenario file", "docs/guides/simulate.md"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$"
 VARIANTS_MAX = 10_000
+WINDOWS_MAX = 1_000_000
 ALL = "*"
 Name = Annotated[str, Field(pattern=NAME)]
 
@@ -45,6 +46,14 @@ class Timing(BaseModel):
     warm_up_s: Annotated[Seconds, Field(ge=0, le=1e7)] = 10.0
     measure_s: Annotated[Seconds, Field(gt=0, le=1e7)] = 60.0
     window_s: Annotated[Seconds, Field(gt=0)] = 1.0
+
+    @model_validator(mode="after")
+    def _fits(self) -> Timing:
+        count = self.measure_s / self.window_s
+        if not 1.0 <= count <= WINDOWS_MAX:
+            message = f"{count:,.3g} windows in what is measured; there are 1 to {WINDOWS_MAX:,}"
+            raise ValueError(message)
+        return self
 
 
 class Scenario(BaseModel):

@@ -37,7 +37,9 @@ def command(
         str | None,
         typer.Option(metavar="POLICY", help="Other policies beside the scenario's own.", show_default=False),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Seed instead of the scenario's.", show_default=False)] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, max=2**63 - 1, help="Seed instead of the scenario's.", show_default=False)
+    ] = None,
     html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
