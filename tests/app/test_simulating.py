@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from leadline.app.comparing_runs import compare_runs
+from leadline.app.comparing_runs import compare_runs, history_of
 from leadline.app.simulating import Simulated, plan_simulation, simulate
 from leadline.core.errors import InputError, UsageError
 from leadline.core.scenario import Axis, parse_axis
@@ -89,6 +89,15 @@ def test_variants_are_runs_that_are_compared_by_their_parameters(store: RunStore
     document = json.loads((store.files_of(runs[0].id) / "simulation.json").read_text())
     assert document["settings"] == {"vms.db01.iops_limit": 200}
     assert len(document["series"][0]["values"]) == 300
+
+
+def test_copies_of_a_run_teach_nothing_other_seeds_do(store: RunStore) -> None:
+    first = simulated(store, "iops-cap", *SHORT, Axis("vms.db01.iops_limit", (200, 400)))
+    simulated(store, "iops-cap", *SHORT, Axis("vms.db01.iops_limit", (200, 400)))
+    runs = [own.run for own in first]
+    assert [len(group) for group in history_of(store, runs[:1], runs[1:])] == [0, 0]
+    simulated(store, "iops-cap", *SHORT, Axis("seed", (2, 3)), Axis("vms.db01.iops_limit", (200, 400)))
+    assert [len(group) for group in history_of(store, runs[:1], runs[1:])] == [2, 2]
 
 
 def scenario(folder: Path, io: str, device: str = "service: 1ms", more: str = "") -> str:

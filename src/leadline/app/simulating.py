@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from leadline import __version__
+from leadline.app.comparing_runs import SIMULATION
 from leadline.core.discovery import load_unit
 from leadline.core.errors import UsageError
 from leadline.core.run import Round, Run
@@ -24,7 +25,6 @@ from leadline.core.workload import Steadiness
 from leadline.stores.runs import RunStore
 
 POLL_S = 0.1
-TOOL = "simulation"
 Told = Callable[[float, int, int], object]
 
 
@@ -152,7 +152,7 @@ def _run(name: str, began: datetime, variant: Variant, outcome: Outcome) -> Run:
         id=name,
         name=scenario.name,
         state="done",
-        tool=TOOL,
+        tool=SIMULATION,
         target=f"simulated {scenario.system}",
         started=began.isoformat(timespec="seconds"),
         seed=scenario.seed,
