@@ -23,6 +23,11 @@ _NEEDS = {
 _Time = Annotated[Seconds, Field(ge=0)]
 
 
+def ns_of(seconds: float) -> int:
+    """Seconds in whole ns, as the simulator counts."""
+    return round(seconds * NS_PER_S)
+
+
 class Draw(BaseModel):
     """A length of time.
 

@@ -18,8 +18,9 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
 
+import numpy as np
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
@@ -29,11 +30,15 @@ from leadline.core.result import Result
 from leadline.core.workload import Seconds, Workload, find_workload, profiles
 from leadline.core.yaml_files import parse_model, read_text
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
 STRICT = ConfigDict(extra="forbid", frozen=True)
 WHAT, GUIDE = "a scenario file", "docs/guides/simulate.md"
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_-]{0,60}$"
 VARIANTS_MAX = 10_000
 WINDOWS_MAX = 1_000_000
+NAMES_SHOWN = 5
 ALL = "*"
 Name = Annotated[str, Field(pattern=NAME)]
 
@@ -160,6 +165,18 @@ class Outcome:
         """That measure; NaN where there is none."""
         found = (own for own in self.measures if (own.entity, own.name) == (entity, name))
         return next(found, Measure(entity, name, float("nan"), ""))
+
+
+def whole_windows(values: ArrayLike, count: int, fill: float) -> NDArray[np.float64]:
+    """The first ``count`` windows [count]; those after the last with a value are ``fill``."""
+    own = np.asarray(values, dtype=np.float64)[:count]
+    return np.concatenate([own, np.full(count - len(own), fill)])
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a sentence, of many the first."""
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
 
 
 Progress = Callable[[float], object]

@@ -44,7 +44,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S, DrawOf, Plain
+from leadline.core.draws import NS_PER_S, DrawOf, Plain, ns_of
 from leadline.core.errors import InputError
 from leadline.core.histogram import Histogram
 from leadline.core.result import Operation, Result
@@ -59,6 +59,8 @@ from leadline.core.scenario import (
     ScenarioMeta,
     Series,
     WorkloadOf,
+    listed,
+    whole_windows,
 )
 from leadline.core.workload import Seconds, Stream
 
@@ -78,8 +80,8 @@ META = ScenarioMeta(
 WAYS = ("read", "write")
 CORRELATION_MAX = 0.5  # Judgement: of 30 independent batches one set in 300 shows as much by chance
 MS_PER_NS = 1e-6
-NAMES_SHOWN = 5
 _NAN = float("nan")
+_Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
 
 
 class Disk(BaseModel):
@@ -230,9 +232,6 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     )
 
 
-_Owned = tuple[str, list[Stream]]
-
-
 def _spec(scenario: StoragePath) -> tuple[dict[str, Any], list[_Owned]]:
     """What the simulator takes, and each VM's name with the stream of each of its sources."""
     vms: list[dict[str, Any]] = []
@@ -257,16 +256,12 @@ def _spec(scenario: StoragePath) -> tuple[dict[str, Any], list[_Owned]]:
     times = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s}
     return {
         "seed": scenario.seed,
-        **{name: _ns(seconds) for name, seconds in times.items()},
+        **{name: ns_of(seconds) for name, seconds in times.items()},
         "vms": vms,
         "disks": disks,
         "hosts": [host.model_dump() for host in scenario.hosts],
         "devices": [_device(device) for device in scenario.devices],
     }, owned
-
-
-def _ns(seconds: float) -> int:
-    return round(seconds * NS_PER_S)
 
 
 def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
@@ -284,9 +279,9 @@ def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
 def _sources(stream: Stream) -> Iterator[dict[str, Any]]:
     """What issues a stream's requests: one source, or with a rate one for each direction."""
     common = {
-        "think": _ns(stream.think_time_s),
+        "think": ns_of(stream.think_time_s),
         "even": stream.arrivals == "even",
-        "burst": None if stream.burst is None else (_ns(stream.burst.on_s), _ns(stream.burst.off_s)),
+        "burst": None if stream.burst is None else (ns_of(stream.burst.on_s), ns_of(stream.burst.off_s)),
         "sizes": list(stream.block.items()),
         "random_share": stream.random_pct / 100.0,
     }
@@ -340,25 +335,19 @@ def _results(scenario: StoragePath, name: str, streams: list[Stream], vm: dict[s
         yield Result("simulation", job, tuple(operations), seconds, tool_version=__version__)
 
 
-def _padded(values: Any, count: int, fill: float) -> Any:  # noqa: ANN401 - an array
-    """The first windows that are whole; those after the last with a value are empty."""
-    own = np.asarray(values[:count], dtype=np.float64)
-    return np.concatenate([own, np.full(count - len(own), fill)])
-
-
 def _ticks(parts: list[dict[str, Any]], count: int, window_s: float) -> tuple[Tick, ...]:
-    rates = sum(_padded(part["count"], count, 0.0) for part in parts) / window_s
-    sizes = sum(_padded(part["bytes"], count, 0.0) for part in parts) / window_s
+    rates = np.sum([whole_windows(part["count"], count, 0.0) for part in parts], axis=0) / window_s
+    sizes = np.sum([whole_windows(part["bytes"], count, 0.0) for part in parts], axis=0) / window_s
     return tuple(Tick((n + 1) * window_s, float(rates[n]), float(sizes[n])) for n in range(count))
 
 
 def _series(scenario: StoragePath, name: str, part: dict[str, Any]) -> Iterator[Series]:
     window = scenario.timing.window_s
     count = int(scenario.timing.measure_s / window + 1e-9)
-    rates = _padded(part["count"], count, 0.0) / window
+    rates = whole_windows(part["count"], count, 0.0) / window
     yield Series(name, "iops", "per_s", tuple(rates.tolist()))
     for key in ("latency_ms", "latency_ms_max"):
-        yield Series(name, key, "ms", tuple(_padded(part[key], count, _NAN).tolist()))
+        yield Series(name, key, "ms", tuple(whole_windows(part[key], count, _NAN).tolist()))
 
 
 def _measures(scenario: StoragePath, name: str, vm: dict[str, Any]) -> Iterator[Measure]:
@@ -396,12 +385,7 @@ def _notes(owned: Sequence[tuple[_Owned, dict[str, Any]]]) -> tuple[str, ...]:
         text = _doubt(vm)
         if text:
             found.setdefault(text, []).append(name)
-    return tuple(f"{_listed(names)}: {text}" for text, names in found.items())
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
-    return f"{', '.join(names[:NAMES_SHOWN])}{more}"
+    return tuple(f"{listed(names)}: {text}" for text, names in found.items())
 
 
 def _doubt(vm: dict[str, Any]) -> str:
