@@ -1,5 +1,5 @@
 """Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault,
-collector, target).
+collector, target, scenario).
 
 A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
 """
@@ -117,6 +117,29 @@ def plan(items: list[Item], root: Path) -> list[FileChange]:
     """The files that would be written."""
     return []
 '''
+SCENARIO_BODY = '''
+from __future__ import annotations
+
+from typing import Literal
+
+from leadline.core.scenario import Outcome, Progress, Scenario, ScenarioMeta
+
+META = ScenarioMeta(policy_key="KEY", policies=("POLICY",), columns=(("MEASURE", "HEADING"),))
+
+
+class System(Scenario):
+    """A scenario file of this system."""
+
+    system: Literal["{name}"] = "{name}"
+
+
+MODEL = System
+
+
+def simulate(scenario: Scenario, progress: Progress) -> Outcome:
+    """One run."""
+    return Outcome((), (), (), (), (), "", 0)
+'''
 CASE = """# WHY THIS CASE.
 interval_s: 5
 series:
@@ -141,6 +164,7 @@ def main(words: list[str]) -> int:
         "fault": FAULT_BODY,
         "collector": COLLECTOR_BODY,
         "target": TARGET_BODY,
+        "scenario": SCENARIO_BODY,
     }[kind]
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
     if kind == "rule":

@@ -29,6 +29,7 @@ TITLES = {
     "collector": "Live sources",
     "target": "What Leadline can change",
     "benchmark": "Load drivers",
+    "scenario": "Simulated systems",
 }
 
 

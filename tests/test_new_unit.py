@@ -18,6 +18,7 @@ from scripts import new_unit
         (["importer", "footop"], "src/leadline/importers/footop.py"),
         (["collector", "hyperfoo"], "src/leadline/collectors/hyperfoo.py"),
         (["target", "foo"], "src/leadline/targets/foo.py"),
+        (["scenario", "cache-foo"], "src/leadline/scenarios/cache_foo.py"),
         (["fault", "device_foo"], "src/leadline/generators/faults/device_foo.py"),
     ],
 )

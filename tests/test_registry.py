@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import inspect
 from importlib import resources
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -17,16 +18,19 @@ from leadline.core.docstrings import HEADINGS, sections, title
 from leadline.core.errors import UsageError
 from leadline.core.importer import Importer
 from leadline.core.metrics import foreign_sources, metric, metrics
+from leadline.core.scenario import Axis, System, places, read_scenario, variants
 from leadline.core.settings import TYPES
 from leadline.core.tools import TOOLS
 from leadline.core.units import UNITS, factor
 from leadline.core.vocabulary import EntityKind
 from leadline.core.workload import KINDS as WORKLOAD_KINDS
 from leadline.generators.fault import Fault
+from tests.conftest import ROOT
 
 IMPORTERS = load_units("importer")
 FAULTS = load_units("fault")
 BENCHMARKS = load_units("benchmark")
+SYSTEMS = load_units("scenario")
 
 
 def test_only_tools_that_are_read_and_driven_share_a_name() -> None:
@@ -73,6 +77,37 @@ def test_driver_keeps_the_contract(name: str) -> None:
         ("clean", ["plan"]),
     ):
         assert list(inspect.signature(getattr(module, function)).parameters) == words
+
+
+@pytest.mark.parametrize("name", SYSTEMS)
+def test_simulated_system_keeps_the_contract(name: str) -> None:
+    module = SYSTEMS[name]
+    assert [h for h in HEADINGS["scenario"] if not sections(module.__doc__).get(h)] == []
+    system = cast("System", module)
+    assert system.MODEL.model_fields["system"].default == name
+    assert list(inspect.signature(system.simulate).parameters) == ["scenario", "progress"]
+    examples = [read_scenario(path, lambda _: system) for path in scenarios_of(name)]
+    assert examples, f"examples/scenarios has no scenario of {name}"
+    for _, scenario in examples:
+        again = system.MODEL.model_validate(scenario.plain())
+        assert again == scenario, "what a run keeps is the scenario"
+        policies = {held[at] for held, at in places(scenario.plain(), system.META.policy_key)}
+        assert policies <= set(system.META.policies)
+    axes = [Axis("timing.warm_up_s", (1,)), Axis("timing.measure_s", (5,))]
+    short = variants(examples[0][1], axes)[0].scenario
+    shares: list[float] = []
+    first, second = (system.simulate(short, shares.append) for _ in range(2))
+    assert first.trace == second.trace
+    assert first.measures
+    assert 0.0 <= min(shares) <= max(shares) <= 1.0
+    columns = [column for column, _ in system.META.columns]
+    assert set(columns) <= {measure.name for measure in first.measures}
+    assert all(len(series.values) == len(first.ticks) for series in first.series)
+
+
+def scenarios_of(system: str) -> list[Path]:
+    found = sorted((ROOT / "examples" / "scenarios").glob("*.yaml"))
+    return [path for path in found if f"system: {system}\n" in path.read_text(encoding="utf-8")]
 
 
 @pytest.mark.parametrize("name", FAULTS)

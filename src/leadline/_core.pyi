@@ -8,15 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "SIMULATION_SCHEDULERS",
     "IostatRecording",
     "ParseError",
     "PdhFile",
     "PdhTable",
+    "SimulationError",
     "Trace",
     "TraceProfile",
     "__version__",
     "pdh_write_header",
     "pdh_write_rows",
+    "simulate_storage_path",
+    "simulation_hold",
+    "simulation_mm1",
     "trace_characterise",
     "trace_format",
     "trace_synthesise",
@@ -32,6 +37,16 @@ class ParseError(ValueError):
     found: str
     expected: str
     advice: str
+
+class SimulationError(ValueError):
+    """A scenario that makes no run, or a run that broke a law, told in four parts."""
+
+    where: str
+    found: str
+    expected: str
+    advice: str
+
+SIMULATION_SCHEDULERS: list[str]
 
 @final
 class IostatRecording:
@@ -159,3 +174,6 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
+def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
+def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...

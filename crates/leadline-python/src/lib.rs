@@ -3,6 +3,7 @@
 mod errors;
 mod iostat;
 mod pdh;
+mod sim;
 mod trace;
 
 use pyo3::prelude::*;
@@ -13,6 +14,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     iostat::register(module)?;
     pdh::register(module)?;
+    sim::register(module)?;
     trace::register(module)?;
     Ok(())
 }

@@ -29,6 +29,7 @@ NOTICEABLE = 0.02  # Judgement: less than 2 % of change matters to nobody, howev
 Z_95 = 1.959964
 HISTOGRAM_ERROR = 1.0 / 64.0  # width of fio's buckets, below which a percentile cannot be told
 SHORT_SPAN_S = 3600.0  # Judgement: runs within an hour see one state of a shared system
+SIMULATION = "simulation"  # the tool of simulated runs
 OPERATIONS, THROUGHPUT = "operations", "throughput"
 # Of a workload: what it says and how long it waits, not what it does.
 _TOLD = ("name", "about", "source", "notes", "steady")
@@ -310,11 +311,18 @@ def history_of(store: RunStore, before: Sequence[Run], after: Sequence[Run]) -> 
     """Whole runs of the store made under the very conditions of either side and on neither, by conditions."""
     sides = {run.id for run in (*before, *after)}
     groups: dict[str, list[Run]] = {conditions(run): [] for run in (*before, *after)}
+    seen = {_draws(run) for run in (*before, *after)}
     for run in store.alike(before[0]):
         group = groups.get(conditions(run))
-        if group is not None and run.id not in sides and run.rounds:
+        if group is not None and run.id not in sides and run.rounds and _draws(run) not in seen:
             group.append(run)
+            seen.add(_draws(run))
     return list(groups.values())
+
+
+def _draws(run: Run) -> str:
+    """What a run's chance came from: simulated runs of one seed and the same conditions are copies of each other."""
+    return f"{conditions(run)} {run.seed}" if run.tool == SIMULATION else run.id
 
 
 def conditions(run: Run) -> str:

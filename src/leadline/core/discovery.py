@@ -19,6 +19,7 @@ KINDS = {
     "collector": "leadline.collectors",
     "target": "leadline.targets",
     "benchmark": "leadline.benchmarks",
+    "scenario": "leadline.scenarios",
 }
 
 

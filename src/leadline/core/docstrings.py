@@ -11,6 +11,7 @@ HEADINGS = {
     "collector": ("Collects", "Cost", "Late or missing data", "Sources"),
     "target": ("Changes", "Undo", "Unsafe ranges", "Sources"),
     "benchmark": ("Measures", "Does not", "Warm-up and stopping", "Misleads when", "Sources"),
+    "scenario": ("Model", "Assumptions", "Parameters", "Limits", "Sources"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
 _HEADING = re.compile(r"^([A-Z][A-Za-z -]+):$")

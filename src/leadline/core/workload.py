@@ -49,6 +49,8 @@ def seconds_of(text: object) -> float:
     >>> seconds_of("10m"), seconds_of(2)
     (600.0, 2.0)
     """
+    if isinstance(text, int | float) and not isinstance(text, bool) and 0 <= text < float("inf"):
+        return float(text)
     match = _TIME.fullmatch(str(text).strip())
     if match is None:
         message = f"{text!r} is no duration such as 500us, 30s or 10m"

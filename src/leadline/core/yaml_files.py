@@ -23,17 +23,27 @@ def read_model(path: Path, model: type[Model], what: str, guide: str) -> Model:
     Raises:
         InputError: not readable, not YAML, or not the model; with line and column of the first fault.
     """
+    return parse_model(read_text(path, what, guide), str(path), model, what, guide)
+
+
+def read_text(path: Path, what: str, guide: str) -> str:
+    """The text of a file people write.
+
+    Raises:
+        InputError: not readable, not UTF-8, or too large.
+    """
     try:
         if path.stat().st_size > BYTES_MAX:
             raise _wrong(str(path), "more than 4 MiB", what, guide)
-        text = path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise _wrong(str(path), f"not readable ({error})", what, guide) from error
-    return parse_model(text, str(path), model, what, guide)
 
 
-def parse_model(text: str, name: str, model: type[Model], what: str, guide: str) -> Model:
-    """The model a YAML text describes.
+def parse_model(
+    text: str, name: str, model: type[Model], what: str, guide: str, context: dict[str, str] | None = None
+) -> Model:
+    """The model a YAML text describes; ``context`` is for its validators.
 
     Raises:
         InputError: not YAML, or not the model; with line and column of the first fault.
@@ -47,7 +57,7 @@ def parse_model(text: str, name: str, model: type[Model], what: str, guide: str)
         problem = getattr(error, "problem", None) or "unreadable"
         raise _wrong(where, f"not YAML ({problem})", what, guide) from error
     try:
-        return model.model_validate({} if loaded is None else loaded)
+        return model.model_validate({} if loaded is None else loaded, context=context)
     except ValidationError as error:
         first = error.errors()[0]
         line, column = _place(tree, first["loc"])

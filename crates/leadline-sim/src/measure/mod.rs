@@ -10,7 +10,7 @@ mod weighted;
 
 pub use batches::{Batches, Interval};
 pub use durations::Durations;
-pub use leadline_stats::histogram::LogLinear;
+pub use leadline_stats::histogram::{Bucket, LogLinear};
 pub use recorder::Recorder;
 pub use series::{LevelSeries, WindowSeries};
 pub use steady::{WarmUp, mser};

@@ -6,6 +6,8 @@ use crate::time::Nanos;
 #[derive(Clone, Debug, PartialEq)]
 pub struct WindowSeries {
     width: Nanos,
+    /// The window of the last value: when it begins, and which it is. Times mostly stay in it, and a division is saved.
+    current: (Nanos, usize),
     windows: Vec<Window>,
 }
 
@@ -22,6 +24,7 @@ impl WindowSeries {
     pub fn new(width: Nanos) -> Self {
         Self {
             width: width.max(1),
+            current: (0, 0),
             windows: Vec::new(),
         }
     }
@@ -29,7 +32,11 @@ impl WindowSeries {
     /// A value comes at `now`, ns.
     #[inline]
     pub fn record(&mut self, now: Nanos, value: f64) {
-        let index = window_of(now, self.width);
+        let (start, mut index) = self.current;
+        if now.wrapping_sub(start) >= self.width {
+            index = window_of(now, self.width);
+            self.current = (index as u64 * self.width, index);
+        }
         if index >= self.windows.len() {
             self.windows.resize(index + 1, Window::default());
         }

@@ -2,8 +2,10 @@
 //!
 //! A component is passive: it keeps state and says what to schedule; the model that owns it schedules its own events.
 
+mod account;
 mod client_queues;
 mod cost;
+mod device;
 mod discipline;
 mod dmclock;
 mod fluid;
@@ -14,14 +16,18 @@ mod policy;
 mod qos_host;
 mod queueing;
 mod request;
+mod scheduler;
 mod service;
 mod sfq;
 mod sioc_v2;
 mod station;
+pub mod storage_path;
 mod token_bucket;
 mod window_law;
 
+pub use account::Account;
 pub use cost::CostRule;
+pub use device::{Curve, Device, Speed, Times};
 pub use discipline::{Discipline, Fifo, Next};
 pub use dmclock::{DistributedRequest, DmClockCluster, DmClockEvent, Placement, ServiceTracker};
 pub use fluid::fluid_allocation;
@@ -32,6 +38,7 @@ pub use policy::{QosPolicy, Shares};
 pub use qos_host::{QosEvent, QosHost, QosVm, RequestSize, SharedRate};
 pub use queueing::{Queueing, QueueingEvent};
 pub use request::{Elsewhere, Phase, Request, VmRequest};
+pub use scheduler::{Client, Io, RoundRobin, SCHEDULERS, Scheduler, Setting};
 pub use service::{Drawn, Service};
 pub use sfq::Sfq;
 pub use sioc_v2::{DiskPolicy, sioc_v2};

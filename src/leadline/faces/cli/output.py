@@ -111,3 +111,21 @@ def work_progress(verb: str, *, quiet: bool = False) -> Iterator[Callable[[int, 
     with Progress(console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(verb, total=None)
         yield lambda done, total: bar.update(task, total=total, completed=done)
+
+
+@contextmanager
+def share_progress(verb: str, *, quiet: bool = False) -> Iterator[Callable[[float, int, int], None]]:
+    """A bar of the share that is done, and how many of how many parts are; nothing when stderr is no terminal."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda *_: None
+        return
+    from rich.progress import Progress
+
+    with Progress(console=console(stderr=True), transient=True) as bar:
+        task = bar.add_task(verb, total=1.0)
+
+        def told(share: float, done: int, count: int) -> None:
+            words = f"{verb}, {done} of {count} variants" if count > 1 else verb
+            bar.update(task, completed=share, description=words)
+
+        yield told

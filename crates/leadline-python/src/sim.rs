@@ -1,0 +1,401 @@
+//! Simulations: `leadline._core.simulate_storage_path` and the kernel's yardsticks.
+
+use std::sync::Arc;
+
+use leadline_sim::error::SimError;
+use leadline_sim::kernel::Simulation;
+use leadline_sim::measure::{Interval, LogLinear, TraceHash, WindowSeries};
+use leadline_sim::models::storage_path::{
+    Arrivals, DeviceSpec, DiskSpec, HostSpec, STAGES, SourceSpec, Spec, StoragePath, VmMeasures,
+    VmSpec,
+};
+use leadline_sim::models::{Client, Curve, Little, SCHEDULERS, Speed, Times};
+use leadline_sim::random::{
+    Constant, Distribution, Empirical, Erlang, Exponential, LogNormal, Normal, Pareto, Uniform,
+};
+use leadline_sim::time::Nanos;
+use leadline_sim::yardstick::{self, Done};
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::errors::{SimulationError, simulation_error};
+
+/// Events between two looks for an interrupt: some 10 ms.
+const SLICE_EVENTS: u64 = 50_000;
+
+/// Adds the functions of this file to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("SimulationError", module.py().get_type::<SimulationError>())?;
+    module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
+    module.add_function(wrap_pyfunction!(simulate_storage_path, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation_mm1, module)?)?;
+    module.add_function(wrap_pyfunction!(simulation_hold, module)?)
+}
+
+/// Kind, parameters, and buckets of (lower, upper, weight) for `empirical`.
+type PlainDistribution = (String, Vec<f64>, Vec<(f64, f64, f64)>);
+
+fn distribution(plain: &PlainDistribution, place: &str) -> Result<Distribution, SimError> {
+    let (kind, numbers, buckets) = plain;
+    let made = match (kind.as_str(), numbers.as_slice()) {
+        ("constant", [value]) => Distribution::Constant(Constant(*value)),
+        ("uniform", [low, high]) => Distribution::Uniform(Uniform {
+            low: *low,
+            high: *high,
+        }),
+        ("exponential", [mean]) => Distribution::Exponential(Exponential { mean: *mean }),
+        ("erlang", [mean, stages]) => Distribution::Erlang(Erlang {
+            mean: *mean,
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates
+            stages: *stages as u32,
+        }),
+        ("normal", [mean, deviation]) => Distribution::Normal(Normal {
+            mean: *mean,
+            deviation: *deviation,
+        }),
+        ("lognormal", [mean, variation]) => {
+            Distribution::LogNormal(LogNormal::from_mean(*mean, *variation))
+        }
+        ("pareto", [mean, shape]) => Distribution::Pareto(Pareto::from_mean(*mean, *shape)),
+        ("empirical", []) => match Empirical::from_buckets(buckets) {
+            Some(found) => Distribution::Empirical(Arc::new(found)),
+            None => return Err(no_distribution(place, "buckets without weight")),
+        },
+        _ => return Err(no_distribution(place, &format!("{kind} of {numbers:?}"))),
+    };
+    made.check(place)?;
+    Ok(made)
+}
+
+fn no_distribution(place: &str, found: &str) -> SimError {
+    let expected = "a distribution: constant, uniform, exponential, erlang, normal, lognormal, pareto or empirical";
+    SimError::new(place, found, expected, "Correct the scenario.")
+}
+
+/// Times in ns, sizes in bytes, rates per second, shares from 0 to 1 everywhere below.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlainSource {
+    name: String,
+    disk: usize,
+    outstanding: Option<u32>,
+    think: Nanos,
+    rate: f64,
+    even: bool,
+    burst: Option<(Nanos, Nanos)>,
+    sizes: Vec<(u32, f64)>,
+    read_share: f64,
+    random_share: f64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlainVm {
+    name: String,
+    host: usize,
+    adapter_depth: u32,
+    sources: Vec<PlainSource>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlainDisk {
+    name: String,
+    device: usize,
+    limit: Option<(f64, u64)>,
+    shares: f64,
+    reservation_iops: f64,
+    limit_iops: f64,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlainHost {
+    name: String,
+    queue_depth: u32,
+    scheduler: String,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlainDevice {
+    name: String,
+    parallelism: u32,
+    read: PlainDistribution,
+    write: PlainDistribution,
+    sequential: Option<PlainDistribution>,
+    bytes_per_second: f64,
+    curve: Vec<(f64, f64)>,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlainSpec {
+    seed: u64,
+    warm_up: Nanos,
+    measured: Nanos,
+    window: Nanos,
+    vms: Vec<PlainVm>,
+    disks: Vec<PlainDisk>,
+    hosts: Vec<PlainHost>,
+    devices: Vec<PlainDevice>,
+}
+
+fn source(plain: PlainSource) -> SourceSpec {
+    let arrivals = match (plain.outstanding, plain.even) {
+        (Some(outstanding), _) => Arrivals::Closed {
+            outstanding,
+            think: plain.think,
+        },
+        (None, true) => Arrivals::Even(plain.rate),
+        (None, false) => Arrivals::Poisson(plain.rate),
+    };
+    SourceSpec {
+        name: plain.name,
+        disk: plain.disk,
+        arrivals,
+        burst: plain.burst,
+        sizes: plain.sizes,
+        read_share: plain.read_share,
+        random_share: plain.random_share,
+    }
+}
+
+fn device(plain: PlainDevice) -> Result<DeviceSpec, SimError> {
+    let place = format!("device {}", plain.name);
+    let read = distribution(&plain.read, &place)?;
+    let speed = if plain.curve.is_empty() {
+        let sequential = plain.sequential.map(|own| distribution(&own, &place));
+        Speed::Times(Times {
+            read,
+            write: distribution(&plain.write, &place)?,
+            sequential: sequential.transpose()?,
+            bytes_per_second: plain.bytes_per_second,
+        })
+    } else {
+        Speed::Curve(Curve::new(&plain.curve, read, &place)?)
+    };
+    Ok(DeviceSpec {
+        name: plain.name,
+        parallelism: plain.parallelism,
+        speed,
+    })
+}
+
+fn spec(plain: PlainSpec) -> Result<Spec, SimError> {
+    let vms = plain.vms.into_iter().map(|vm| VmSpec {
+        name: vm.name,
+        host: vm.host,
+        adapter_depth: vm.adapter_depth,
+        sources: vm.sources.into_iter().map(source).collect(),
+    });
+    let disks = plain.disks.into_iter().map(|disk| DiskSpec {
+        client: Client {
+            name: disk.name,
+            shares: disk.shares,
+            reservation_iops: disk.reservation_iops,
+            limit_iops: disk.limit_iops,
+        },
+        device: disk.device,
+        limit: disk.limit,
+    });
+    let hosts = plain.hosts.into_iter().map(|host| HostSpec {
+        name: host.name,
+        queue_depth: host.queue_depth,
+        scheduler: host.scheduler,
+    });
+    Ok(Spec {
+        seed: plain.seed,
+        measured: plain.measured,
+        window: plain.window,
+        vms: vms.collect(),
+        disks: disks.collect(),
+        hosts: hosts.collect(),
+        devices: plain
+            .devices
+            .into_iter()
+            .map(device)
+            .collect::<Result<_, _>>()?,
+    })
+}
+
+type Run = Simulation<StoragePath, TraceHash>;
+
+/// What becomes of a run between two slices.
+enum Ended {
+    Whole,
+    Overrun,
+    Stopped(PyErr),
+}
+
+/// Runs to `end`; signals and `progress`, told the virtual time in ns, are looked after between slices.
+fn run_to(run: &mut Run, end: Nanos, progress: Option<&Py<PyAny>>) -> Ended {
+    loop {
+        let handled = run.run(end, SLICE_EVENTS);
+        if run.is_stopped() {
+            return Ended::Overrun;
+        }
+        let now = run.now();
+        let told = Python::attach(|py| {
+            progress.map_or(Ok(()), |call| call.call1(py, (now,)).map(drop))?;
+            py.check_signals()
+        });
+        if let Err(error) = told {
+            return Ended::Stopped(error);
+        }
+        if handled < SLICE_EVENTS {
+            return Ended::Whole;
+        }
+    }
+}
+
+fn overrun(run: &Run) -> SimError {
+    SimError::new(
+        format!("after {:.3} s", leadline_sim::time::seconds(run.now())),
+        "more requests waiting than a run keeps",
+        "a system that can do what it is offered",
+        "Lower the rate of an open stream, or give it outstanding requests instead.",
+    )
+}
+
+/// Run a storage path: warm up, measure; what came out as plain data. Times are ns, but for `latency_ms`.
+///
+/// Raises `SimulationError` when the scenario makes no run, or a run broke a law; what `progress` raises ends it.
+#[pyfunction]
+#[pyo3(signature = (plain, progress=None))]
+#[allow(clippy::needless_pass_by_value)]
+fn simulate_storage_path(
+    py: Python<'_>,
+    plain: PlainSpec,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Bound<'_, PyDict>> {
+    let (warm_up, measured) = (plain.warm_up, plain.measured);
+    let failed = |error: SimError| simulation_error(py, &error);
+    let model = spec(plain).and_then(StoragePath::new).map_err(failed)?;
+    let mut run = Simulation::observed(model, TraceHash::default());
+    let mut before = Vec::new();
+    let ended = py.detach(|| {
+        let ended = run_to(&mut run, warm_up, progress.as_ref());
+        if !matches!(ended, Ended::Whole) {
+            return ended;
+        }
+        before.clone_from(&run.model.measures);
+        run.model.restart_measuring(warm_up);
+        run_to(
+            &mut run,
+            warm_up.saturating_add(measured),
+            progress.as_ref(),
+        )
+    });
+    match ended {
+        Ended::Stopped(error) => return Err(error),
+        Ended::Overrun => return Err(failed(overrun(&run))),
+        Ended::Whole => run.check().map_err(failed)?,
+    }
+    let found = PyDict::new(py);
+    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
+    found.set_item("event_count", run.event_count())?;
+    let vms = run.model.measures.iter().zip(&before);
+    let vms = vms.map(|(own, before)| vm(py, own, before, run.now()));
+    found.set_item("vms", vms.collect::<PyResult<Vec<_>>>()?)?;
+    let devices = run.model.devices().iter();
+    let devices = devices.map(|own| (own.busy().mean(run.now()), own.in_system().mean(run.now())));
+    found.set_item("devices", devices.collect::<Vec<_>>())?;
+    Ok(found)
+}
+
+fn vm<'py>(
+    py: Python<'py>,
+    own: &VmMeasures,
+    before: &VmMeasures,
+    now: Nanos,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    let stages = STAGES.iter().zip(&own.stages);
+    let stages = stages.map(|(name, stage)| {
+        let inside = stage.inside();
+        (*name, inside.mean(now), inside.max(), stage.stay_mean())
+    });
+    found.set_item("stages", stages.collect::<Vec<_>>())?;
+    found.set_item("little", own.total.little(now).map(plain_little))?;
+    found.set_item("inside_mean", own.total.inside().mean(now))?;
+    found.set_item("inside_end", own.total.inside().level())?;
+    found.set_item("rate_interval", own.rate_interval().map(plain_interval))?;
+    let latency = own.in_order.interval_after(0).map(plain_interval);
+    found.set_item("latency_interval", latency)?;
+    found.set_item("steady_after", own.in_order.warm_up())?;
+    found.set_item("series", series(py, own)?)?;
+    found.set_item("warm_up", series(py, before)?)?;
+    let mut done = Vec::new();
+    for ways in &own.done {
+        for own in ways {
+            let way = PyDict::new(py);
+            way.set_item("count", own.responses.count())?;
+            way.set_item("bytes", own.bytes)?;
+            way.set_item("mean", own.responses.mean())?;
+            way.set_item("histogram", columns(py, own.responses.histogram()))?;
+            done.push(way);
+        }
+    }
+    found.set_item("done", done)?;
+    Ok(found)
+}
+
+/// L, rate per second, W in seconds, imbalance.
+fn plain_little(own: Little) -> (f64, f64, f64, f64) {
+    let imbalance = own.imbalance();
+    (
+        own.in_system_mean,
+        own.rate_per_second,
+        own.residence_seconds_mean,
+        imbalance,
+    )
+}
+
+/// Mean, half width, batches, correlation.
+fn plain_interval(own: Interval) -> (f64, f64, usize, f64) {
+    (own.mean, own.half_width, own.batch_count, own.correlation)
+}
+
+fn columns<'py>(py: Python<'py>, histogram: &LogLinear) -> [Bound<'py, PyAny>; 3] {
+    let held: Vec<_> = histogram.buckets().collect();
+    let column = |value: fn(&leadline_sim::measure::Bucket) -> u64| {
+        let values: Vec<u64> = held.iter().map(value).collect();
+        values.into_pyarray(py).into_any()
+    };
+    [
+        column(|bucket| bucket.lower),
+        column(|bucket| bucket.upper),
+        column(|bucket| bucket.count),
+    ]
+}
+
+fn series<'py>(py: Python<'py>, own: &VmMeasures) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    let latency: &WindowSeries = &own.latency_ms;
+    found.set_item("count", latency.counts().into_pyarray(py))?;
+    found.set_item("latency_ms", latency.means().into_pyarray(py))?;
+    found.set_item("latency_ms_max", latency.maxima().into_pyarray(py))?;
+    found.set_item("bytes", own.bytes.sums().into_pyarray(py))?;
+    Ok(found)
+}
+
+/// Events handled, virtual ns, mean wait in ns (NaN for the hold model).
+type Measured = (u64, Nanos, f64);
+
+fn measured(done: Done) -> Measured {
+    (done.event_count, done.now, done.wait_mean)
+}
+
+/// Handle events of an M/M/1 system with all its measurements, to measure the kernel.
+#[pyfunction]
+fn simulation_mm1(py: Python<'_>, events: u64, seed: u64) -> Measured {
+    py.detach(|| measured(yardstick::mm1(events, seed)))
+}
+
+/// Handle events of the hold model with so many pending, to measure the kernel.
+#[pyfunction]
+fn simulation_hold(py: Python<'_>, pending: u32, events: u64, seed: u64) -> Measured {
+    py.detach(|| measured(yardstick::hold(pending, events, seed)))
+}

@@ -1,0 +1,261 @@
+//! What a storage path is made of: parameters, their check, and the sources they make.
+
+use crate::error::SimError;
+use crate::models::device::Speed;
+use crate::models::scheduler::Client;
+use crate::random::{Constant, Distribution, Exponential, Streams};
+use crate::sources::{AnySource, Closed, OnOff, Paced, Renewal, RequestMix};
+use crate::time::{Nanos, SECOND};
+
+/// How a source's requests come.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arrivals {
+    /// So many outstanding, each replaced when it is done and the client has thought.
+    Closed {
+        /// Requests outstanding.
+        outstanding: u32,
+        /// Think time, ns.
+        think: Nanos,
+    },
+    /// So many per second at random.
+    Poisson(f64),
+    /// So many per second at even distances.
+    Even(f64),
+}
+
+/// One stream of a workload in one direction or both.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceSpec {
+    /// Its name: with the VM's the key of its random numbers.
+    pub name: String,
+    /// Index of the disk.
+    pub disk: usize,
+    /// How requests come.
+    pub arrivals: Arrivals,
+    /// Load for so many ns, then none for so many, again and again.
+    pub burst: Option<(Nanos, Nanos)>,
+    /// Sizes in bytes with their weights.
+    pub sizes: Vec<(u32, f64)>,
+    /// Share of reads, 0 to 1.
+    pub read_share: f64,
+    /// Share of random requests, 0 to 1.
+    pub random_share: f64,
+}
+
+/// A virtual machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct VmSpec {
+    /// Its name.
+    pub name: String,
+    /// Index of its host.
+    pub host: usize,
+    /// Requests its adapter has under way at most.
+    pub adapter_depth: u32,
+    /// Its sources.
+    pub sources: Vec<SourceSpec>,
+}
+
+/// A virtual disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DiskSpec {
+    /// What it is entitled to at its host's scheduler; its name.
+    pub client: Client,
+    /// Index of its device.
+    pub device: usize,
+    /// Operations of up to 32 KB per second, and how many at once after an idle time.
+    pub limit: Option<(f64, u64)>,
+}
+
+/// A host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HostSpec {
+    /// Its name.
+    pub name: String,
+    /// Requests it has at a device at most.
+    pub queue_depth: u32,
+    /// The order in which requests leave its queue: one of [`crate::models::SCHEDULERS`].
+    pub scheduler: String,
+}
+
+/// A device.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeviceSpec {
+    /// Its name.
+    pub name: String,
+    /// Requests it works on at once; a curve works on all that come.
+    pub parallelism: u32,
+    /// What it takes for them.
+    pub speed: Speed,
+}
+
+/// A system and how long to watch it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Measured time, ns; windows of series, ns.
+    pub measured: Nanos,
+    /// Windows of the series, ns.
+    pub window: Nanos,
+    /// Virtual machines.
+    pub vms: Vec<VmSpec>,
+    /// All disks; a disk belongs to the VM whose sources use it.
+    pub disks: Vec<DiskSpec>,
+    /// Hosts.
+    pub hosts: Vec<HostSpec>,
+    /// Devices.
+    pub devices: Vec<DeviceSpec>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Feed {
+    pub(super) source: AnySource,
+    pub(super) mix: RequestMix,
+    pub(super) vm: usize,
+    pub(super) disk: usize,
+    /// When it begins, ns.
+    pub(super) phase: Nanos,
+    /// Of a closed source: load for so many ns in each of so many.
+    pub(super) gate: Option<(Nanos, Nanos)>,
+}
+
+/// Parameters or a state that make no sense.
+pub(super) fn wrong<T>(place: &str, found: &impl ToString, expected: &str) -> Result<T, SimError> {
+    let found = found.to_string();
+    Err(SimError::new(
+        place,
+        found,
+        expected,
+        "Correct the scenario.",
+    ))
+}
+
+fn gap(rate: f64, is_random: bool) -> Distribution {
+    let mean = SECOND as f64 / rate;
+    if is_random {
+        Distribution::Exponential(Exponential { mean })
+    } else {
+        Distribution::Constant(Constant(mean))
+    }
+}
+
+/// The source of a VM that the parameters describe.
+pub(super) fn feed(
+    spec: &SourceSpec,
+    vm: usize,
+    vm_name: &str,
+    streams: Streams,
+) -> Result<Feed, SimError> {
+    let key = format!("{vm_name}/{}", spec.name);
+    let place = format!("vm {vm_name}: {}", spec.name);
+    let stream = streams.stream(&key, "arrivals");
+    let constant = |nanos: Nanos| Distribution::Constant(Constant(nanos as f64));
+    let sound = |share: f64| (0.0..=1.0).contains(&share);
+    if !sound(spec.read_share) || !sound(spec.random_share) {
+        return wrong(&place, &"shares outside 0 to 1", "shares from 0 to 1");
+    }
+    let rate = match spec.arrivals {
+        Arrivals::Closed { .. } => 1.0,
+        Arrivals::Poisson(rate) | Arrivals::Even(rate) => rate,
+    };
+    if !(rate > 0.0 && rate.is_finite()) || spec.burst.is_some_and(|(on, _)| on == 0) {
+        return wrong(
+            &place,
+            &format!("{rate} per second"),
+            "a rate, and bursts, above 0",
+        );
+    }
+    // Even distances begin anywhere within the first: sources in step would meet at every request.
+    let even = matches!(spec.arrivals, Arrivals::Even(_));
+    let gap_nanos = crate::time::whole(SECOND as f64 / rate);
+    let phase = if even {
+        streams.stream(&key, "phase").below(gap_nanos)
+    } else {
+        0
+    };
+    let source = match (&spec.arrivals, spec.burst) {
+        (Arrivals::Closed { outstanding, think }, _) => {
+            AnySource::Closed(Closed::new(*outstanding, constant(*think), stream))
+        }
+        (Arrivals::Even(rate), None) => AnySource::Paced(Paced::new(*rate)),
+        (Arrivals::Poisson(rate), None) => {
+            AnySource::Renewal(Renewal::new(gap(*rate, true), stream))
+        }
+        (arrivals, Some((on, off))) => {
+            let gap = gap(rate, matches!(arrivals, Arrivals::Poisson(_)));
+            AnySource::OnOff(OnOff::new(gap, constant(on), constant(off), stream))
+        }
+    };
+    let is_closed = matches!(spec.arrivals, Arrivals::Closed { .. });
+    let mixed = RequestMix::new(
+        &spec.sizes,
+        spec.read_share,
+        spec.random_share,
+        streams.stream(&key, "mix"),
+    );
+    let Some(mix) = mixed else {
+        return wrong(&place, &"no sizes", "sizes with weights above 0");
+    };
+    let gate = spec
+        .burst
+        .filter(|_| is_closed)
+        .map(|(on, off)| (on, on + off));
+    Ok(Feed {
+        source,
+        mix,
+        vm,
+        disk: spec.disk,
+        phase,
+        gate,
+    })
+}
+
+/// Whether the parts fit each other.
+pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
+    const COUNT_MAX: usize = 60_000;
+    let counts = [
+        spec.vms.len(),
+        spec.disks.len(),
+        spec.hosts.len(),
+        spec.devices.len(),
+    ];
+    if counts.iter().any(|count| !(1..COUNT_MAX).contains(count)) || spec.window == 0 {
+        return wrong(
+            "system",
+            &format!("{counts:?}"),
+            "VMs, disks, hosts and devices, fewer than 60,000 each",
+        );
+    }
+    for vm in &spec.vms {
+        let known = |source: &SourceSpec| source.disk < spec.disks.len();
+        if vm.host >= spec.hosts.len() || vm.adapter_depth == 0 || !vm.sources.iter().all(known) {
+            return wrong(
+                &vm.name,
+                &format!("host {}, depth {}", vm.host, vm.adapter_depth),
+                "a host, disks and a depth",
+            );
+        }
+    }
+    for disk in &spec.disks {
+        let sound = disk
+            .limit
+            .is_none_or(|(iops, _)| iops > 0.0 && iops.is_finite());
+        if disk.device >= spec.devices.len() || !sound {
+            return wrong(
+                &disk.client.name,
+                &format!("limit {:?}", disk.limit),
+                "a device, and a limit above 0",
+            );
+        }
+    }
+    if let Some(host) = spec.hosts.iter().find(|host| host.queue_depth == 0) {
+        return wrong(&host.name, &"queue depth 0", "1 or more");
+    }
+    for device in &spec.devices {
+        if device.parallelism == 0 {
+            return wrong(&device.name, &"parallelism 0", "1 or more");
+        }
+        device.speed.check(&device.name)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,340 @@
+//! The storage path against what arithmetic and queueing theory say of it.
+
+#![allow(clippy::unwrap_used)] // a test may end so
+
+use leadline_sim::kernel::Simulation;
+use leadline_sim::measure::TraceHash;
+use leadline_sim::models::storage_path::{
+    Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, StoragePath, VmSpec,
+};
+use leadline_sim::models::{Client, Curve, QosPolicy, SCHEDULERS, Speed, Times, fluid_allocation};
+use leadline_sim::random::{Constant, Distribution, Exponential};
+use leadline_sim::time::{MILLISECOND, Nanos, SECOND};
+
+type Run = Simulation<StoragePath, TraceHash>;
+
+fn constant(nanos: Nanos) -> Distribution {
+    Distribution::Constant(Constant(nanos as f64))
+}
+
+fn exponential(nanos: Nanos) -> Distribution {
+    Distribution::Exponential(Exponential { mean: nanos as f64 })
+}
+
+fn times(time: Distribution) -> Speed {
+    Speed::Times(Times {
+        read: time.clone(),
+        write: time,
+        sequential: None,
+        bytes_per_second: f64::INFINITY,
+    })
+}
+
+fn source(arrivals: Arrivals) -> SourceSpec {
+    SourceSpec {
+        name: "io".to_owned(),
+        disk: 0,
+        arrivals,
+        burst: None,
+        sizes: vec![(8_192, 1.0)],
+        read_share: 0.7,
+        random_share: 1.0,
+    }
+}
+
+fn closed(outstanding: u32) -> SourceSpec {
+    source(Arrivals::Closed {
+        outstanding,
+        think: 0,
+    })
+}
+
+fn client(name: &str) -> Client {
+    Client {
+        name: name.to_owned(),
+        shares: 1_000.0,
+        reservation_iops: 0.0,
+        limit_iops: f64::INFINITY,
+    }
+}
+
+/// One VM with a disk of its own for each source, all on one device behind one host.
+fn system(sources: Vec<SourceSpec>, parallelism: u32, speed: Speed) -> Spec {
+    let vms = sources.into_iter().enumerate().map(|(index, own)| VmSpec {
+        name: format!("vm{index}"),
+        host: 0,
+        adapter_depth: 1_024,
+        sources: vec![SourceSpec { disk: index, ..own }],
+    });
+    let vms: Vec<_> = vms.collect();
+    let disk = |vm: &VmSpec| DiskSpec {
+        client: client(&vm.name),
+        device: 0,
+        limit: None,
+    };
+    Spec {
+        seed: 1,
+        measured: 60 * SECOND,
+        window: SECOND,
+        disks: vms.iter().map(disk).collect(),
+        vms,
+        hosts: vec![HostSpec {
+            name: "esx01".to_owned(),
+            queue_depth: 1_024,
+            scheduler: "fifo".to_owned(),
+        }],
+        devices: vec![DeviceSpec {
+            name: "ssd".to_owned(),
+            parallelism,
+            speed,
+        }],
+    }
+}
+
+/// Warms up for 20 s and measures 60 s, and looks for what is not conserved many times on the way.
+fn run(spec: Spec) -> Run {
+    let model = StoragePath::new(spec).unwrap();
+    let mut simulation = Simulation::observed(model, TraceHash::default());
+    simulation.run_until(20 * SECOND);
+    simulation.check().unwrap();
+    let now = simulation.now();
+    simulation.model.restart_measuring(now);
+    for part in 1..=60 {
+        simulation.run_until(now + part * SECOND);
+        simulation.check().unwrap();
+    }
+    simulation
+}
+
+fn rate(run: &Run, vm: usize) -> f64 {
+    run.model.measures[vm].total.left_count() as f64 / 60.0
+}
+
+fn latency_ms(run: &Run, vm: usize) -> f64 {
+    let mean = run.model.measures[vm].total.stay_mean();
+    mean.unwrap() / MILLISECOND as f64
+}
+
+fn close(found: f64, expected: f64, share: f64) {
+    assert!(
+        (found / expected - 1.0).abs() <= share,
+        "{found} for {expected}"
+    );
+}
+
+/// 116 outstanding under 200 per second take 580 ms, under 400 half of it; all of it at the limit.
+#[test]
+fn a_capped_loop_takes_outstanding_by_cap() {
+    for (cap, latency) in [(200.0, 580.0), (400.0, 290.0)] {
+        let mut spec = system(vec![closed(116)], 8, times(constant(200_000)));
+        spec.disks[0].limit = Some((cap, 1));
+        let run = run(spec);
+        close(rate(&run, 0), cap, 0.001);
+        close(latency_ms(&run, 0), latency, 0.001);
+        let now = run.now();
+        let stages = &run.model.measures[0].stages;
+        assert!(stages[0].inside().mean(now).unwrap() > 115.0);
+        assert!(stages[1].inside().mean(now).unwrap() < 1e-9);
+        let little = run.model.measures[0].total.little(now).unwrap();
+        assert!(little.imbalance().abs() < 0.01, "{little:?}");
+    }
+}
+
+/// The narrowest part decides: raising one of two equal depths changes nothing, raising both does.
+#[test]
+fn depths_of_adapter_and_host_interact() {
+    let rate_with = |adapter: u32, host: u32| {
+        let mut spec = system(vec![closed(256)], 256, times(constant(MILLISECOND)));
+        spec.vms[0].adapter_depth = adapter;
+        spec.hosts[0].queue_depth = host;
+        rate(&run(spec), 0)
+    };
+    close(rate_with(32, 32), 32_000.0, 0.001);
+    close(rate_with(128, 32), 32_000.0, 0.001);
+    close(rate_with(32, 128), 32_000.0, 0.001);
+    close(rate_with(128, 128), 128_000.0, 0.001);
+}
+
+/// Nothing in the way: M/M/1. Source: Kleinrock, "Queueing systems" 1, section 3.2.
+#[test]
+fn one_server_and_poisson_arrivals_are_mm1() {
+    let open = source(Arrivals::Poisson(3_500.0));
+    let run = run(system(vec![open], 1, times(exponential(MILLISECOND / 5))));
+    close(latency_ms(&run, 0), 0.2 / (1.0 - 0.7), 0.03);
+    close(rate(&run, 0), 3_500.0, 0.01);
+}
+
+/// A curve from a sweep gives back its own points for the load they were measured at.
+#[test]
+fn a_curve_gives_its_points_back() {
+    let points = [(2_000.0, 1e6), (8_000.0, 2e6), (10_000.0, 6.4e6)];
+    let spread = Distribution::Exponential(Exponential { mean: 1.0 });
+    for (outstanding, iops) in [(2, 2_000.0), (16, 8_000.0), (64, 10_000.0), (256, 10_000.0)] {
+        let curve = Curve::new(&points, spread.clone(), "ssd").unwrap();
+        let run = run(system(vec![closed(outstanding)], 1, Speed::Curve(curve)));
+        close(rate(&run, 0), iops, 0.01);
+    }
+}
+
+/// A greedy neighbour takes all of a first-come queue, and half of one in turn.
+#[test]
+fn turns_protect_from_a_neighbour() {
+    let share_of_small = |scheduler: &str| {
+        let mut spec = system(
+            vec![closed(4), closed(124)],
+            4,
+            times(constant(MILLISECOND)),
+        );
+        spec.hosts[0].queue_depth = 4;
+        spec.hosts[0].scheduler = scheduler.to_owned();
+        let run = run(spec);
+        rate(&run, 0) / (rate(&run, 0) + rate(&run, 1))
+    };
+    close(share_of_small("fifo"), 4.0 / 128.0, 0.01);
+    close(share_of_small("round-robin"), 0.5, 0.01);
+}
+
+#[test]
+fn bursts_load_only_while_they_last() {
+    let bursty = SourceSpec {
+        burst: Some((SECOND, 3 * SECOND)),
+        ..closed(8)
+    };
+    let run = run(system(vec![bursty], 8, times(constant(MILLISECOND))));
+    close(rate(&run, 0), 8_000.0 / 4.0, 0.01);
+    let counts = run.model.measures[0].latency_ms.counts();
+    assert_eq!(counts.iter().filter(|count| **count > 7_000).count(), 15);
+    // The pause at the end has no windows of its own.
+    assert!(counts.iter().filter(|count| **count < 20).count() >= 41);
+    let rated = SourceSpec {
+        burst: Some((SECOND, SECOND)),
+        ..source(Arrivals::Even(1_000.0))
+    };
+    let run = self::run(system(vec![rated], 8, times(constant(MILLISECOND))));
+    close(rate(&run, 0), 500.0, 0.01);
+}
+
+/// Large requests count as several at the limit, and take their transfer at the device.
+#[test]
+fn sizes_count_at_the_limit_and_on_the_wire() {
+    let large = SourceSpec {
+        sizes: vec![(65_536, 1.0)],
+        ..closed(8)
+    };
+    let mut spec = system(vec![large], 1, times(constant(1_000)));
+    spec.disks[0].limit = Some((10_000.0, 1));
+    close(rate(&run(spec.clone()), 0), 5_000.0, 0.001);
+    spec.disks[0].limit = None;
+    let Speed::Times(times) = &mut spec.devices[0].speed else {
+        unreachable!()
+    };
+    times.bytes_per_second = 65_536_000.0;
+    close(rate(&run(spec), 0), 1_000.0, 0.002);
+}
+
+#[test]
+fn every_scheduler_conserves_and_repeats() {
+    for scheduler in SCHEDULERS {
+        let sources = || {
+            vec![
+                closed(64),
+                source(Arrivals::Poisson(900.0)),
+                source(Arrivals::Even(300.0)),
+            ]
+        };
+        let mut spec = system(sources(), 4, times(exponential(2 * MILLISECOND)));
+        spec.hosts[0].queue_depth = 16;
+        spec.hosts[0].scheduler = (*scheduler).to_owned();
+        spec.disks[2].limit = Some((250.0, 1));
+        let (first, second) = (run(spec.clone()), run(spec.clone()));
+        assert_eq!(first.observer.value(), second.observer.value());
+        let other = run(Spec { seed: 2, ..spec });
+        assert_ne!(first.observer.value(), other.observer.value());
+        let all: f64 = (0..3).map(|vm| rate(&first, vm)).sum();
+        close(all, 2_000.0, 0.01);
+    }
+}
+
+/// Shares, reservations and sizes come through the queue of a host as the fluid allocation gives them.
+#[test]
+fn schedulers_keep_shares_and_reservations() {
+    for (name, grants, bytes) in [
+        ("sfq", [(500.0, 0.0), (2_000.0, 0.0), (1_000.0, 0.0)], 8_192),
+        (
+            "mclock",
+            [(500.0, 500.0), (2_000.0, 0.0), (1_000.0, 0.0)],
+            8_192,
+        ),
+        (
+            "sioc-v2",
+            [(500.0, 500.0), (2_000.0, 0.0), (1_000.0, 0.0)],
+            65_536,
+        ),
+    ] {
+        let mut spec = system(vec![closed(64); 3], 4, times(constant(4 * MILLISECOND)));
+        spec.hosts[0].queue_depth = 4;
+        spec.hosts[0].scheduler = name.to_owned();
+        for (disk, (shares, reservation)) in spec.disks.iter_mut().zip(grants) {
+            disk.client.shares = shares;
+            disk.client.reservation_iops = reservation;
+        }
+        for vm in &mut spec.vms {
+            vm.sources[0].sizes = vec![(bytes, 1.0)];
+        }
+        // In units of 32 KB a request of 64 KB counts twice against its reservation.
+        let cost = if name == "sioc-v2" { 2.0 } else { 1.0 };
+        let policies = grants.map(|(weight, own)| QosPolicy::weighing(weight).reserving(own));
+        let found = run(spec);
+        for (vm, expected) in fluid_allocation(&policies, 1_000.0 * cost)
+            .iter()
+            .enumerate()
+        {
+            close(rate(&found, vm), expected / cost, 0.005);
+        }
+    }
+}
+
+/// Another value here means that runs of this version differ from those of the last: say so in the changelog.
+#[test]
+fn runs_are_those_of_every_machine() {
+    let sources = vec![closed(64), source(Arrivals::Poisson(900.0))];
+    let mut spec = system(sources, 4, times(exponential(2 * MILLISECOND)));
+    spec.disks[0].limit = Some((1_000.0, 1));
+    assert_eq!(run(spec).observer.value(), 9_208_788_125_631_407_688);
+}
+
+type Change = fn(&mut Spec);
+
+#[test]
+fn what_makes_no_system_is_refused() {
+    let sound = || system(vec![closed(4)], 1, times(constant(MILLISECOND)));
+    let changes: [(Change, &str); 12] = [
+        (|s| s.vms.clear(), "system"),
+        (|s| s.window = 0, "system"),
+        (|s| s.vms[0].adapter_depth = 0, "vm0"),
+        (|s| s.vms[0].host = 3, "vm0"),
+        (|s| s.vms[0].sources[0].disk = 3, "vm0"),
+        (|s| s.vms[0].sources[0].sizes.clear(), "vm vm0: io"),
+        (|s| s.vms[0].sources[0].read_share = 1.5, "vm vm0: io"),
+        (
+            |s| s.vms[0].sources[0].arrivals = Arrivals::Even(0.0),
+            "vm vm0: io",
+        ),
+        (|s| s.disks[0].limit = Some((0.0, 1)), "vm0"),
+        (|s| s.hosts[0].queue_depth = 0, "esx01"),
+        (
+            |s| s.hosts[0].scheduler = "lottery".to_owned(),
+            "host esx01: scheduler",
+        ),
+        (|s| s.devices[0].speed = times(constant(0)), "ssd"),
+    ];
+    for (change, place) in changes {
+        let mut spec = sound();
+        change(&mut spec);
+        let error = StoragePath::new(spec).unwrap_err();
+        assert_eq!(error.place, place);
+    }
+    let mut shared = system(vec![closed(4), closed(4)], 1, times(constant(MILLISECOND)));
+    shared.vms[1].sources[0].disk = 0;
+    assert_eq!(StoragePath::new(shared).unwrap_err().place, "vm1");
+}

@@ -1,0 +1,210 @@
+"""Use case: a scenario simulated, in one or many variants side by side; every variant is kept as a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from math import isfinite
+from pathlib import Path
+from typing import Any, cast
+
+from leadline import __version__
+from leadline.app.comparing_runs import SIMULATION
+from leadline.core.discovery import load_unit
+from leadline.core.errors import UsageError
+from leadline.core.run import Round, Run
+from leadline.core.scenario import Axis, Outcome, Scenario, System, Variant, places, read_scenario, variants
+from leadline.core.steady import SteadyState, steady_state
+from leadline.core.workload import Steadiness
+from leadline.stores.runs import RunStore
+
+POLL_S = 0.1
+Told = Callable[[float, int, int], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """What will be simulated: the system, its scenario as the file has it, and the variants."""
+
+    system: System
+    scenario: Scenario
+    variants: tuple[Variant, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """A variant with what came out of it, and the run it is kept as."""
+
+    variant: Variant
+    outcome: Outcome
+    run: Run
+
+
+def system_of(name: str) -> System:
+    """The unit that simulates a system.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return cast("System", load_unit("scenario", name))
+
+
+def plan_simulation(
+    path: Path, axes: Sequence[Axis] = (), policies: Sequence[str] = (), seed: int | None = None
+) -> Planned:
+    """The variants of a scenario file; ``axes`` replace those of the file, ``policies`` stand beside its own.
+
+    Raises:
+        InputError: the file is no scenario; with line and column.
+        UsageError: a key or a value is none of the scenario's.
+    """
+    system, scenario = read_scenario(path, system_of)
+    if seed is not None:
+        scenario = scenario.model_copy(update={"seed": seed})
+    wanted = list(axes) or [Axis(key, tuple(values)) for key, values in scenario.vary.items()]
+    if policies:
+        wanted.append(_policies(system, scenario, policies))
+    return Planned(system, scenario, tuple(variants(scenario, wanted)))
+
+
+def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Axis:
+    key = system.META.policy_key
+    unknown = [name for name in policies if name not in system.META.policies]
+    own = list(dict.fromkeys(held[at] for held, at in places(scenario.plain(), key)))
+    if unknown or len(own) != 1:
+        raise UsageError(
+            f"--compare {','.join(policies)}",
+            found=f"no policy {unknown[0]}" if unknown else f"a scenario with {', '.join(own)}",
+            expected=f"one of {', '.join(system.META.policies)}" if unknown else f"one policy at {key}",
+            advice=f"`--vary {key}=...` sets it as you like.",
+        )
+    return Axis(key, tuple(dict.fromkeys((own[0], *policies))))
+
+
+def simulate(planned: Planned, store: RunStore, told: Told = lambda *_: None) -> list[Simulated]:
+    """Simulate every variant on the cores there are; each is kept as soon as it is done.
+
+    ``told`` hears the share of all that is done, and of how many variants how many are. What a variant gives does not
+    depend on the others, nor on how many cores there are.
+
+    Raises:
+        InputError: the simulator refuses a variant; those that were done are kept.
+        KeyboardInterrupt: passed on when all have stopped, within a second; those that were done are kept.
+    """
+    began = datetime.now(UTC)
+    name = f"{began:%Y%m%d-%H%M%S}-{planned.scenario.name}-{secrets.token_hex(2)}"
+    count = len(planned.variants)
+    digits = len(str(count - 1))
+    found: dict[int, Simulated] = {}
+    for index, outcome in _outcomes(planned, lambda share: told(share, len(found), count)):
+        variant = planned.variants[index]
+        own = name if count == 1 else f"{name}.v{index:0{digits}}"
+        run = _run(own, began, variant, outcome)
+        _keep(store, run, variant, outcome)
+        found[index] = Simulated(variant, outcome, run)
+    return [found[index] for index in range(count)]
+
+
+def _outcomes(planned: Planned, told: Callable[[float], object]) -> Iterator[tuple[int, Outcome]]:
+    """Variants as they are done; the rest is stopped when anything ends this."""
+    stop = threading.Event()
+    shares = [0.0] * len(planned.variants)
+
+    def work(index: int) -> Outcome:
+        def progress(share: float) -> None:
+            shares[index] = share
+            if stop.is_set():
+                raise _Stopped
+
+        progress(0.0)
+        return planned.system.simulate(planned.variants[index].scenario, progress)
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0)), "leadline-simulation") as pool:
+        pending: dict[Future[Outcome], int] = {pool.submit(work, index): index for index in range(len(shares))}
+        try:
+            while pending:
+                done, _ = wait(pending, POLL_S, FIRST_COMPLETED)
+                for future in done:
+                    yield pending.pop(future), future.result()
+                told(sum(shares) / len(shares))
+        finally:
+            stop.set()
+            pool.shutdown(cancel_futures=True)
+
+
+class _Stopped(Exception):
+    """Ends a variant between two slices."""
+
+
+def _run(name: str, began: datetime, variant: Variant, outcome: Outcome) -> Run:
+    """A variant as a run: the load of its workloads, its parameters as conditions, its numbers as one round."""
+    scenario = variant.scenario
+    start_ns = round((began.timestamp() + sum(tick.elapsed_s for tick in outcome.warm_up[-1:])) * 1e9)
+    results = tuple(replace(result, start_ns=start_ns) for result in outcome.results)
+    notes = (*([f"variant: {variant.label}"] if variant.settings else []), *outcome.notes)
+    return Run(
+        id=name,
+        name=scenario.name,
+        state="done",
+        tool=SIMULATION,
+        target=f"simulated {scenario.system}",
+        started=began.isoformat(timespec="seconds"),
+        seed=scenario.seed,
+        workload={"name": scenario.name, "io": _streams(scenario)},
+        tool_version=__version__,
+        warm_up=_steady(scenario, outcome),
+        rounds=(Round("round-1", results, outcome.ticks),),
+        host=scenario.parameters(),
+        notes=notes,
+    )
+
+
+def _streams(scenario: Scenario) -> list[dict[str, Any]]:
+    """The streams of all workloads of a scenario; of several VMs with the VM before their names."""
+    owned = [(vm.name, stream) for vm in getattr(scenario, "vms", ()) for stream in vm.workload.io]
+    plain = [(name, stream.model_dump(mode="json", exclude_defaults=True)) for name, stream in owned]
+    if len({name for name, _ in owned}) == 1:
+        return [own for _, own in plain]
+    return [{**own, "name": f"{name}/{own.get('name', 'io')}"} for name, own in plain]
+
+
+def _steady(scenario: Scenario, outcome: Outcome) -> SteadyState | None:
+    """How steady the warm-up ended; None without one."""
+    if not outcome.warm_up:
+        return None
+    timing = scenario.timing
+    bounds = Steadiness(window_s=max(2.0 * timing.window_s, 1.0))
+    times, rates = zip(*((tick.elapsed_s, tick.per_s) for tick in outcome.warm_up), strict=True)
+    return steady_state(times, rates, bounds)
+
+
+def _keep(store: RunStore, run: Run, variant: Variant, outcome: Outcome) -> None:
+    """The run, and in its folder the scenario as it was and every number that a run has no place for."""
+    folder = store.files_of(run.id)
+    document = {
+        "scenario": variant.scenario.plain(),
+        "settings": dict(variant.settings),
+        "trace": outcome.trace,
+        "event_count": outcome.event_count,
+        "measures": [asdict(measure) for measure in outcome.measures],
+        "series": [asdict(series) for series in outcome.series],
+    }
+    aside = folder / ".simulation.json.part"
+    aside.write_text(json.dumps(_known(document), allow_nan=False), encoding="utf-8")
+    aside.replace(folder / "simulation.json")
+    store.save(run)
+
+
+def _known(value: Any) -> Any:  # noqa: ANN401 - plain data
+    """Plain data with None where nothing was measured: JSON has no NaN."""
+    if isinstance(value, dict):
+        return {key: _known(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(item) for item in value]
+    return None if isinstance(value, float) and not isfinite(value) else value

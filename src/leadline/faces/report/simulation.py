@@ -1,0 +1,145 @@
+"""The page of a simulation: every variant's numbers, what a varied key does, series over time, latencies."""
+
+from __future__ import annotations
+
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from leadline.core.histogram import Histogram
+from leadline.core.run import percentiles
+from leadline.faces.report import write_page
+from leadline.faces.report.distribution import distribution
+from leadline.faces.report.lead import Spread
+from leadline.faces.report.page import standalone
+from leadline.faces.report.xy import Chart, Line, Mark, drawn
+from leadline.faces.simulations import cell, changes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from leadline.app.simulating import Planned, Simulated
+    from leadline.core.scenario import Outcome
+
+LINES_MAX = 8  # in one chart: more cannot be told apart
+DRAWN_MAX = 4  # variants whose series and latencies are drawn
+TABLED_MAX = 500
+_OVER_TIME = {
+    "iops": ("Operations per second over time", "per s"),
+    "latency_ms": ("Mean latency over time", "ms"),
+}
+_BY_KEY = {
+    "iops": ("Operations per second", "per s"),
+    "latency_ms_mean": ("Mean latency", "ms"),
+    "latency_ms_p99": ("99th percentile of latency", "ms"),
+}
+_MARKED = ("p50", "p95", "p99", "p99.9")
+
+
+def write_simulation(path: Path, planned: Planned, found: Sequence[Simulated], *, compared: bool = False) -> int:
+    """Write the page; returns its size in bytes.
+
+    Raises:
+        UsageError: the file cannot be written there.
+    """
+    return write_page(path, simulation_page(planned, found, compared=compared))
+
+
+def simulation_page(planned: Planned, found: Sequence[Simulated], *, compared: bool = False) -> str:
+    """The whole page as a string."""
+    scenario = planned.scenario
+    shown = found[:DRAWN_MAX]
+    facts = [
+        ("System", scenario.system),
+        ("Seed", str(scenario.seed)),
+        ("Variants", f"{len(found):,}"),
+        ("Events", f"{sum(own.outcome.event_count for own in found):,}"),
+        ("Virtual time", f"{scenario.timing.warm_up_s:g} s, then {scenario.timing.measure_s:g} s measured"),
+    ]
+    charts = [*by_key(found), *(chart for own in shown for chart in over_time(own, planned))]
+    columns = planned.system.META.columns
+    return standalone(
+        "simulation.html.j2",
+        scenario=scenario,
+        facts=facts,
+        sentences=changes(found) if compared else [],
+        heads=["", "", *(head for _, head in columns)],
+        rows=[row for own in found[:TABLED_MAX] for row in _rows(own, [name for name, _ in columns])],
+        charts=[own for own in map(drawn, charts) if own is not None],
+        spreads=[distribution(spread) for own in shown for spread in spreads(own)],
+        notes=list(dict.fromkeys(note for own in found for note in own.outcome.notes)),
+        left_out=max(len(found) - DRAWN_MAX, 0),
+        keys=[(key, value) for key, value in scenario.parameters().items() if value != "none"],
+    )
+
+
+def by_key(found: Sequence[Simulated]) -> list[Chart]:
+    """Each quantity against the value of the one key that takes numbers; a line for each entity."""
+    keys = [key for key, _ in found[0].variant.settings]
+    if len(keys) != 1 or len(found) < 2:
+        return []
+    values = [own.variant.settings[0][1] for own in found]
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 for value in values):
+        return []
+    charts = []
+    for name, (title, unit) in _BY_KEY.items():
+        entities = dict.fromkeys(m.entity for own in found for m in own.outcome.measures if m.name == name)
+        lines = []
+        for colour, entity in enumerate(list(entities)[:LINES_MAX]):
+            marks = tuple(
+                _mark(float(value), own.outcome, entity, name) for value, own in zip(values, found, strict=True)
+            )
+            lines.append(Line(entity, tuple((mark.x, mark.y) for mark in marks), marks, colour))
+        charts.append(Chart(f"{title} by {keys[0]}", keys[0], unit, tuple(lines)))
+    return charts
+
+
+def _mark(x: float, outcome: Outcome, entity: str, name: str) -> Mark:
+    measure = outcome.measure(entity, name)
+    low, high = measure.value - measure.half_width, measure.value + measure.half_width
+    return Mark(x, measure.value, f"{entity}: {cell(measure)}", low=low, high=high)
+
+
+def over_time(own: Simulated, planned: Planned) -> list[Chart]:
+    """Rate and latency of each entity, window by window."""
+    window = planned.scenario.timing.window_s
+    charts = []
+    for name, (title, unit) in _OVER_TIME.items():
+        series = [part for part in own.outcome.series if part.name == name][:LINES_MAX]
+        lines = tuple(
+            Line(part.entity, tuple(((n + 1) * window, value) for n, value in enumerate(part.values)), (), colour)
+            for colour, part in enumerate(series)
+        )
+        label = f": {own.variant.label}" if own.variant.label else ""
+        charts.append(Chart(f"{title}{label}", "seconds measured", unit, lines))
+    return charts
+
+
+def spreads(own: Simulated) -> list[Spread]:
+    """Latencies of each job, reads and writes together."""
+    found = []
+    for result in own.outcome.results[:LINES_MAX]:
+        held = [operation.histogram for operation in result.operations if operation.histogram is not None]
+        if held:
+            merged = Histogram.merged(held)
+            known = percentiles(merged)
+            marks = tuple((name, known[name][0]) for name in _MARKED if name in known)
+            label = f", {own.variant.label}" if own.variant.label else ""
+            found.append(Spread(f"{result.job}{label}", merged, marks))
+    return found
+
+
+def _rows(own: Simulated, names: Sequence[str]) -> list[dict[str, Any]]:
+    rows = []
+    for entity in own.outcome.entities():
+        measures = [own.outcome.measure(entity, name) for name in names]
+        if not any(isfinite(measure.value) for measure in measures):
+            continue
+        cells = [
+            f"{cell(m)} ± {m.half_width:.2g}"
+            if isfinite(m.half_width) and m.half_width > 0
+            else cell(m).replace("-", "–")
+            for m in measures
+        ]
+        rows.append({"label": own.variant.label, "entity": entity, "cells": cells, "run": own.run.id})
+    return rows

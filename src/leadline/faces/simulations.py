@@ -1,0 +1,156 @@
+"""Simulations as text and as plain data: what each variant gave, and what a policy changes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from leadline.core.units import show
+from leadline.faces.cli.output import console
+from leadline.faces.tables import plain_table
+from leadline.faces.terminal import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from leadline.app.simulating import Planned, Simulated
+    from leadline.core.scenario import Measure, Outcome
+
+VARIANTS_SHOWN, ENTITIES_SHOWN = 24, 12
+COUNTED = "queue columns: requests there on average; ±: half of the 95 % interval"
+
+
+def document(planned: Planned, found: Sequence[Simulated]) -> dict[str, Any]:
+    """Plain data for ``--json``."""
+    return {
+        "scenario": planned.scenario.name,
+        "system": planned.scenario.system,
+        "seed": planned.scenario.seed,
+        "variants": [
+            {
+                "settings": dict(own.variant.settings),
+                "run": own.run.id,
+                "trace": own.outcome.trace,
+                "event_count": own.outcome.event_count,
+                "notes": list(own.outcome.notes),
+                "measures": [asdict(measure) for measure in own.outcome.measures],
+                "series": [asdict(series) for series in own.outcome.series],
+            }
+            for own in found
+        ],
+    }
+
+
+def show_simulation(planned: Planned, found: Sequence[Simulated], *, compared: bool = False) -> None:
+    """Every variant with its numbers; with ``compared`` also what changes against the first."""
+    out = console()
+    scenario = planned.scenario
+    wrapped(out, f"{scenario.name}, simulated {scenario.system}, seed {scenario.seed}")
+    if scenario.about:
+        wrapped(out, scenario.about, style="dim")
+    shown = found[:VARIANTS_SHOWN]
+    if all(len(_main(planned, own.outcome)) == 1 for own in shown) and len(shown) > 1:
+        rows = [(own.variant.label, own, _main(planned, own.outcome)[0]) for own in shown]
+        _table(out, planned, rows)
+    else:
+        for own in shown:
+            out.print()
+            if own.variant.label:
+                out.print(own.variant.label, style="bold", markup=False)
+            names = _main(planned, own.outcome)
+            _table(out, planned, [(name, own, name) for name in names[:ENTITIES_SHOWN]])
+            if len(names) > ENTITIES_SHOWN:
+                wrapped(out, f"and {len(names) - ENTITIES_SHOWN} more, with --json", style="dim")
+    for own in shown:
+        _show_others(out, planned, own)
+    if len(found) > len(shown):
+        wrapped(out, f"{len(found) - len(shown)} more variants, with --json or --html", style="dim")
+    wrapped(out, COUNTED, style="dim")
+    if compared:
+        for sentence in changes(found):
+            wrapped(out, sentence, "- ")
+    first = found[0].run.id
+    wrapped(
+        out, f"kept as {first}{f' and {len(found) - 1} more' if len(found) > 1 else ''}: leadline runs", style="dim"
+    )
+
+
+def _main(planned: Planned, outcome: Outcome) -> list[str]:
+    """Entities that are rows of the table."""
+    first = planned.system.META.columns[0][0]
+    return [name for name in outcome.entities() if any((m.entity, m.name) == (name, first) for m in outcome.measures)]
+
+
+def _table(out: Console, planned: Planned, rows: Sequence[tuple[str, Simulated, str]]) -> None:
+    columns = planned.system.META.columns
+    heads = [head for _, head in columns]
+    has_long = any(len(label) > 18 for label, _, _ in rows)
+    table = plain_table("", heads[0], "±", *heads[1:], right=(heads[0], "±", *heads[1:]))
+    for number, (label, own, entity) in enumerate(rows, 1):
+        measures = [own.outcome.measure(entity, name) for name, _ in columns]
+        cells = [cell(measure) for measure in measures]
+        table.add_row(str(number) if has_long else label, cells[0], _half_width(measures[0]), *cells[1:])
+    if has_long:
+        for number, (label, _, _) in enumerate(rows, 1):
+            wrapped(out, label, f"{number}: ")
+    out.print(table)
+
+
+def _show_others(out: Console, planned: Planned, own: Simulated) -> None:
+    """Entities without a row, and notes."""
+    main = _main(planned, own.outcome)
+    start = f"{own.variant.label}: " if own.variant.label else ""
+    for name in own.outcome.entities():
+        told = [m for m in own.outcome.measures if m.entity == name and isfinite(m.value)]
+        if name not in main and told:
+            words = ", ".join(
+                f"{m.name.replace('_pct', '').replace('_', ' ')} {cell(m)}{' %' * (m.unit == 'pct')}" for m in told
+            )
+            wrapped(out, f"{start}{name}: {words}", style="dim")
+    for note in own.outcome.notes:
+        wrapped(out, f"note: {start}{note}", style="yellow")
+
+
+def cell(measure: Measure) -> str:
+    """A number as a table shows it; a dash where nothing was measured."""
+    value = measure.value
+    if not isfinite(value):
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+
+
+def _half_width(measure: Measure) -> str:
+    if not isfinite(measure.half_width) or measure.value <= 0:
+        return "-"
+    share = 100.0 * measure.half_width / measure.value
+    return f"{share:.2g} %" if share >= 0.005 else "0 %"
+
+
+def changes(found: Sequence[Simulated]) -> list[str]:
+    """What each variant changes against the first, entity by entity, where intervals do not overlap."""
+    first = found[0].outcome
+    sentences = []
+    for own in found[1:]:
+        for entity in own.outcome.entities():
+            parts = [
+                part
+                for name in ("iops", "latency_ms_mean")
+                if (part := _change(first.measure(entity, name), own.outcome.measure(entity, name)))
+            ]
+            if parts:
+                sentences.append(f"{own.variant.label}, {entity}: {'; '.join(parts)}")
+    return sentences
+
+
+def _change(before: Measure, after: Measure) -> str:
+    if not (isfinite(before.value) and isfinite(after.value)) or before.value <= 0:
+        return ""
+    word = after.name.removesuffix("_mean").partition("_")[0]
+    apart = abs(after.value - before.value) > sum(m.half_width for m in (before, after) if isfinite(m.half_width))
+    values = f"{show(before.value, before.unit)} to {show(after.value, after.unit)}"
+    if not apart or before.value == after.value:
+        return f"{word} as before ({show(after.value, after.unit)})"
+    return f"{word} {100.0 * (after.value / before.value - 1.0):+,.3g} % ({values})"
