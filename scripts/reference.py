@@ -30,6 +30,7 @@ TITLES = {
     "target": "What Leadline can change",
     "benchmark": "Load drivers",
     "scenario": "Simulated systems",
+    "experiment": "Published figures",
 }
 
 

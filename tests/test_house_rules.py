@@ -24,6 +24,7 @@ UNIT_FOLDERS = (
     "src/leadline/rules",
     "src/leadline/generators/faults",
     "src/leadline/scenarios",
+    "src/leadline/experiments",
 )
 STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|/work/|/root/|localhost:\d+/simple|pythonhosted")
 

@@ -156,22 +156,13 @@ def _run(name: str, began: datetime, variant: Variant, outcome: Outcome) -> Run:
         target=f"simulated {scenario.system}",
         started=began.isoformat(timespec="seconds"),
         seed=scenario.seed,
-        workload={"name": scenario.name, "io": _streams(scenario)},
+        workload={"name": scenario.name, "io": scenario.loads()},
         tool_version=__version__,
         warm_up=_steady(scenario, outcome),
         rounds=(Round("round-1", results, outcome.ticks),),
         host=scenario.parameters(),
         notes=notes,
     )
-
-
-def _streams(scenario: Scenario) -> list[dict[str, Any]]:
-    """The streams of all workloads of a scenario; of several VMs with the VM before their names."""
-    owned = [(vm.name, stream) for vm in getattr(scenario, "vms", ()) for stream in vm.workload.io]
-    plain = [(name, stream.model_dump(mode="json", exclude_defaults=True)) for name, stream in owned]
-    if len({name for name, _ in owned}) == 1:
-        return [own for _, own in plain]
-    return [{**own, "name": f"{name}/{own.get('name', 'io')}"} for name, own in plain]
 
 
 def _steady(scenario: Scenario, outcome: Outcome) -> SteadyState | None:

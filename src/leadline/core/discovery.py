@@ -20,6 +20,7 @@ KINDS = {
     "target": "leadline.targets",
     "benchmark": "leadline.benchmarks",
     "scenario": "leadline.scenarios",
+    "experiment": "leadline.experiments",
 }
 
 

@@ -12,6 +12,7 @@ HEADINGS = {
     "target": ("Changes", "Undo", "Unsafe ranges", "Sources"),
     "benchmark": ("Measures", "Does not", "Warm-up and stopping", "Misleads when", "Sources"),
     "scenario": ("Model", "Assumptions", "Parameters", "Limits", "Sources"),
+    "experiment": ("Setup", "Run", "Limits"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
 _HEADING = re.compile(r"^([A-Z][A-Za-z -]+):$")

@@ -14,7 +14,7 @@ The unit's docstring carries the headings *Model, Assumptions, Parameters, Limit
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,8 +26,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from leadline.core.benchmark import Tick
 from leadline.core.errors import InputError, LeadlineError, UsageError
+from leadline.core.histogram import Histogram
 from leadline.core.result import Result
-from leadline.core.workload import Seconds, Workload, find_workload, profiles
+from leadline.core.workload import Seconds, Stream, Workload, find_workload, profiles
 from leadline.core.yaml_files import parse_model, read_text
 
 if TYPE_CHECKING:
@@ -78,6 +79,10 @@ class Scenario(BaseModel):
     def plain(self) -> dict[str, Any]:
         """Plain data that validates to the same scenario, with every default written out."""
         return self.model_dump(mode="json")
+
+    def loads(self) -> list[dict[str, Any]]:
+        """The streams of I/O of all its workloads, see `named_streams`; none for systems without I/O."""
+        return []
 
     def parameters(self) -> dict[str, str]:
         """What may differ between runs, by dotted key; not what names it, nor its workloads."""
@@ -171,6 +176,21 @@ def whole_windows(values: ArrayLike, count: int, fill: float) -> NDArray[np.floa
     """The first ``count`` windows [count]; those after the last with a value are ``fill``."""
     own = np.asarray(values, dtype=np.float64)[:count]
     return np.concatenate([own, np.full(count - len(own), fill)])
+
+
+def pooled(parts: Sequence[Mapping[str, Any]]) -> Histogram | None:
+    """One histogram, ns, of the simulator's ``count`` and ``histogram`` columns; None when nothing was done."""
+    columns = [part["histogram"] for part in parts if part["count"]]
+    held = [Histogram.of(lower, upper, counts, "ns") for lower, upper, counts in columns]
+    return Histogram.merged(held) if held else None
+
+
+def named_streams(owned: Sequence[tuple[str, Stream]]) -> list[dict[str, Any]]:
+    """Streams with the VM each belongs to as plain data; of several VMs with the VM before their names."""
+    plain = [(name, stream.model_dump(mode="json", exclude_defaults=True)) for name, stream in owned]
+    if len({name for name, _ in owned}) == 1:
+        return [own for _, own in plain]
+    return [{**own, "name": f"{name}/{own.get('name', 'io')}"} for name, own in plain]
 
 
 def listed(names: Sequence[str]) -> str:

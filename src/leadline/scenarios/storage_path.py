@@ -46,7 +46,6 @@ from leadline import __version__, _core
 from leadline.core.benchmark import Tick
 from leadline.core.draws import NS_PER_S, DrawOf, Plain, ns_of
 from leadline.core.errors import InputError
-from leadline.core.histogram import Histogram
 from leadline.core.result import Operation, Result
 from leadline.core.run import percentiles
 from leadline.core.scenario import (
@@ -60,6 +59,8 @@ from leadline.core.scenario import (
     Series,
     WorkloadOf,
     listed,
+    named_streams,
+    pooled,
     whole_windows,
 )
 from leadline.core.workload import Seconds, Stream
@@ -170,6 +171,10 @@ class StoragePath(Scenario):
     vms: Annotated[tuple[Vm, ...], Field(min_length=1)]
     hosts: Annotated[tuple[Host, ...], Field(min_length=1)] = (Host(name="host"),)
     devices: Annotated[tuple[Device, ...], Field(min_length=1)]
+
+    def loads(self) -> list[dict[str, Any]]:
+        """The streams of all VMs."""
+        return named_streams([(vm.name, stream) for vm in self.vms for stream in vm.workload.io])
 
     @model_validator(mode="after")
     def _fits(self) -> StoragePath:
@@ -311,13 +316,6 @@ def _device(own: Device) -> dict[str, Any]:
     }
 
 
-def _histogram(ways: list[dict[str, Any]]) -> Histogram | None:
-    """Latencies in ns; None when nothing was done."""
-    columns = [way["histogram"] for way in ways if way["count"]]
-    held = [Histogram.of(lower, upper, counts, "ns") for lower, upper, counts in columns]
-    return Histogram.merged(held) if held else None
-
-
 def _results(scenario: StoragePath, name: str, streams: list[Stream], vm: dict[str, Any]) -> Iterator[Result]:
     """One result for each stream, as load tools give them."""
     seconds = scenario.timing.measure_s
@@ -329,7 +327,7 @@ def _results(scenario: StoragePath, name: str, streams: list[Stream], vm: dict[s
             count, size = sum(own["count"] for own in done), sum(own["bytes"] for own in done)
             if count:
                 mean = sum(own["mean"] * own["count"] for own in done if own["count"]) / count * MS_PER_NS
-                histogram = _histogram(done)
+                histogram = pooled(done)
                 operations.append(Operation(way, count / seconds, size / seconds, count, {"mean": mean}, histogram))
         job = f"{name}/{stream}" if several else stream
         yield Result("simulation", job, tuple(operations), seconds, tool_version=__version__)
@@ -354,7 +352,7 @@ def _measures(scenario: StoragePath, name: str, vm: dict[str, Any]) -> Iterator[
     done = sum(way["count"] for way in vm["done"])
     rate, latency = (vm[key] or (_NAN, _NAN, 0, _NAN) for key in ("rate_interval", "latency_interval"))
     yield Measure(name, "iops", done / scenario.timing.measure_s, "per_s", rate[1])
-    histogram = _histogram(vm["done"])
+    histogram = pooled(vm["done"])
     known = {} if histogram is None else percentiles(histogram)
     mean = sum(way["mean"] * way["count"] for way in vm["done"] if way["count"]) / done * MS_PER_NS if done else _NAN
     yield Measure(name, "latency_ms_mean", mean, "ms", latency[1] * MS_PER_NS)

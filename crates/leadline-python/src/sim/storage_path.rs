@@ -1,76 +1,26 @@
-//! Simulations: `leadline._core.simulate_storage_path` and the kernel's yardsticks.
-
-use std::sync::Arc;
+//! `leadline._core.simulate_storage_path`.
 
 use leadline_sim::error::SimError;
 use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::{Interval, LogLinear, TraceHash, WindowSeries};
+use leadline_sim::measure::{TraceHash, WindowSeries};
 use leadline_sim::models::storage_path::{
     Arrivals, DeviceSpec, DiskSpec, HostSpec, STAGES, SourceSpec, Spec, StoragePath, VmMeasures,
     VmSpec,
 };
-use leadline_sim::models::{Client, Curve, Little, SCHEDULERS, Speed, Times};
-use leadline_sim::random::{
-    Constant, Distribution, Empirical, Erlang, Exponential, LogNormal, Normal, Pareto, Uniform,
-};
+use leadline_sim::models::{Client, Curve, Speed, Times};
 use leadline_sim::time::Nanos;
-use leadline_sim::yardstick::{self, Done};
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::errors::{SimulationError, simulation_error};
-
-/// Events between two looks for an interrupt: some 10 ms.
-const SLICE_EVENTS: u64 = 50_000;
+use super::{
+    PlainDistribution, columns, distribution, plain_interval, plain_little, warm_up_and_measure,
+};
+use crate::errors::simulation_error;
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("SimulationError", module.py().get_type::<SimulationError>())?;
-    module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
-    module.add_function(wrap_pyfunction!(simulate_storage_path, module)?)?;
-    module.add_function(wrap_pyfunction!(simulation_mm1, module)?)?;
-    module.add_function(wrap_pyfunction!(simulation_hold, module)?)
-}
-
-/// Kind, parameters, and buckets of (lower, upper, weight) for `empirical`.
-type PlainDistribution = (String, Vec<f64>, Vec<(f64, f64, f64)>);
-
-fn distribution(plain: &PlainDistribution, place: &str) -> Result<Distribution, SimError> {
-    let (kind, numbers, buckets) = plain;
-    let made = match (kind.as_str(), numbers.as_slice()) {
-        ("constant", [value]) => Distribution::Constant(Constant(*value)),
-        ("uniform", [low, high]) => Distribution::Uniform(Uniform {
-            low: *low,
-            high: *high,
-        }),
-        ("exponential", [mean]) => Distribution::Exponential(Exponential { mean: *mean }),
-        ("erlang", [mean, stages]) => Distribution::Erlang(Erlang {
-            mean: *mean,
-            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates
-            stages: *stages as u32,
-        }),
-        ("normal", [mean, deviation]) => Distribution::Normal(Normal {
-            mean: *mean,
-            deviation: *deviation,
-        }),
-        ("lognormal", [mean, variation]) => {
-            Distribution::LogNormal(LogNormal::from_mean(*mean, *variation))
-        }
-        ("pareto", [mean, shape]) => Distribution::Pareto(Pareto::from_mean(*mean, *shape)),
-        ("empirical", []) => match Empirical::from_buckets(buckets) {
-            Some(found) => Distribution::Empirical(Arc::new(found)),
-            None => return Err(no_distribution(place, "buckets without weight")),
-        },
-        _ => return Err(no_distribution(place, &format!("{kind} of {numbers:?}"))),
-    };
-    made.check(place)?;
-    Ok(made)
-}
-
-fn no_distribution(place: &str, found: &str) -> SimError {
-    let expected = "a distribution: constant, uniform, exponential, erlang, normal, lognormal, pareto or empirical";
-    SimError::new(place, found, expected, "Correct the scenario.")
+    module.add_function(wrap_pyfunction!(simulate_storage_path, module)?)
 }
 
 /// Times in ns, sizes in bytes, rates per second, shares from 0 to 1 everywhere below.
@@ -220,45 +170,6 @@ fn spec(plain: PlainSpec) -> Result<Spec, SimError> {
     })
 }
 
-type Run = Simulation<StoragePath, TraceHash>;
-
-/// What becomes of a run between two slices.
-enum Ended {
-    Whole,
-    Overrun,
-    Stopped(PyErr),
-}
-
-/// Runs to `end`; signals and `progress`, told the virtual time in ns, are looked after between slices.
-fn run_to(run: &mut Run, end: Nanos, progress: Option<&Py<PyAny>>) -> Ended {
-    loop {
-        let handled = run.run(end, SLICE_EVENTS);
-        if run.is_stopped() {
-            return Ended::Overrun;
-        }
-        let now = run.now();
-        let told = Python::attach(|py| {
-            progress.map_or(Ok(()), |call| call.call1(py, (now,)).map(drop))?;
-            py.check_signals()
-        });
-        if let Err(error) = told {
-            return Ended::Stopped(error);
-        }
-        if handled < SLICE_EVENTS {
-            return Ended::Whole;
-        }
-    }
-}
-
-fn overrun(run: &Run) -> SimError {
-    SimError::new(
-        format!("after {:.3} s", leadline_sim::time::seconds(run.now())),
-        "more requests waiting than a run keeps",
-        "a system that can do what it is offered",
-        "Lower the rate of an open stream, or give it outstanding requests instead.",
-    )
-}
-
 /// Run a storage path: warm up, measure; what came out as plain data. Times are ns, but for `latency_ms`.
 ///
 /// Raises `SimulationError` when the scenario makes no run, or a run broke a law; what `progress` raises ends it.
@@ -275,24 +186,16 @@ fn simulate_storage_path(
     let model = spec(plain).and_then(StoragePath::new).map_err(failed)?;
     let mut run = Simulation::observed(model, TraceHash::default());
     let mut before = Vec::new();
-    let ended = py.detach(|| {
-        let ended = run_to(&mut run, warm_up, progress.as_ref());
-        if !matches!(ended, Ended::Whole) {
-            return ended;
-        }
-        before.clone_from(&run.model.measures);
-        run.model.restart_measuring(warm_up);
-        run_to(
-            &mut run,
-            warm_up.saturating_add(measured),
-            progress.as_ref(),
-        )
-    });
-    match ended {
-        Ended::Stopped(error) => return Err(error),
-        Ended::Overrun => return Err(failed(overrun(&run))),
-        Ended::Whole => run.check().map_err(failed)?,
-    }
+    warm_up_and_measure(
+        py,
+        &mut run,
+        (warm_up, measured),
+        progress.as_ref(),
+        |model, now| {
+            before.clone_from(&model.measures);
+            model.restart_measuring(now);
+        },
+    )?;
     let found = PyDict::new(py);
     found.set_item("trace", format!("{:016x}", run.observer.value()))?;
     found.set_item("event_count", run.event_count())?;
@@ -342,35 +245,6 @@ fn vm<'py>(
     Ok(found)
 }
 
-/// L, rate per second, W in seconds, imbalance.
-fn plain_little(own: Little) -> (f64, f64, f64, f64) {
-    let imbalance = own.imbalance();
-    (
-        own.in_system_mean,
-        own.rate_per_second,
-        own.residence_seconds_mean,
-        imbalance,
-    )
-}
-
-/// Mean, half width, batches, correlation.
-fn plain_interval(own: Interval) -> (f64, f64, usize, f64) {
-    (own.mean, own.half_width, own.batch_count, own.correlation)
-}
-
-fn columns<'py>(py: Python<'py>, histogram: &LogLinear) -> [Bound<'py, PyAny>; 3] {
-    let held: Vec<_> = histogram.buckets().collect();
-    let column = |value: fn(&leadline_sim::measure::Bucket) -> u64| {
-        let values: Vec<u64> = held.iter().map(value).collect();
-        values.into_pyarray(py).into_any()
-    };
-    [
-        column(|bucket| bucket.lower),
-        column(|bucket| bucket.upper),
-        column(|bucket| bucket.count),
-    ]
-}
-
 fn series<'py>(py: Python<'py>, own: &VmMeasures) -> PyResult<Bound<'py, PyDict>> {
     let found = PyDict::new(py);
     let latency: &WindowSeries = &own.latency_ms;
@@ -379,23 +253,4 @@ fn series<'py>(py: Python<'py>, own: &VmMeasures) -> PyResult<Bound<'py, PyDict>
     found.set_item("latency_ms_max", latency.maxima().into_pyarray(py))?;
     found.set_item("bytes", own.bytes.sums().into_pyarray(py))?;
     Ok(found)
-}
-
-/// Events handled, virtual ns, mean wait in ns (NaN for the hold model).
-type Measured = (u64, Nanos, f64);
-
-fn measured(done: Done) -> Measured {
-    (done.event_count, done.now, done.wait_mean)
-}
-
-/// Handle events of an M/M/1 system with all its measurements, to measure the kernel.
-#[pyfunction]
-fn simulation_mm1(py: Python<'_>, events: u64, seed: u64) -> Measured {
-    py.detach(|| measured(yardstick::mm1(events, seed)))
-}
-
-/// Handle events of the hold model with so many pending, to measure the kernel.
-#[pyfunction]
-fn simulation_hold(py: Python<'_>, pending: u32, events: u64, seed: u64) -> Measured {
-    py.detach(|| measured(yardstick::hold(pending, events, seed)))
 }

@@ -1,0 +1,170 @@
+//! Simulations: `leadline._core.simulate_*`, a file for each model, and what they share.
+
+mod storage_path;
+mod yardstick;
+
+use std::hash::Hash;
+use std::sync::Arc;
+
+use leadline_sim::error::SimError;
+use leadline_sim::kernel::{Model, Simulation};
+use leadline_sim::measure::{Interval, LogLinear, TraceHash};
+use leadline_sim::models::{Little, SCHEDULERS};
+use leadline_sim::random::{
+    Constant, Distribution, Empirical, Erlang, Exponential, LogNormal, Normal, Pareto, Uniform,
+};
+use leadline_sim::time::Nanos;
+use numpy::IntoPyArray;
+use pyo3::prelude::*;
+
+use crate::errors::{SimulationError, simulation_error};
+
+/// Events between two looks for an interrupt: some 10 ms.
+const SLICE_EVENTS: u64 = 50_000;
+
+/// Adds the functions of this folder to the module.
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("SimulationError", module.py().get_type::<SimulationError>())?;
+    module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
+    storage_path::register(module)?;
+    yardstick::register(module)
+}
+
+/// Kind, parameters, and buckets of (lower, upper, weight) for `empirical`.
+type PlainDistribution = (String, Vec<f64>, Vec<(f64, f64, f64)>);
+
+fn distribution(plain: &PlainDistribution, place: &str) -> Result<Distribution, SimError> {
+    let (kind, numbers, buckets) = plain;
+    let made = match (kind.as_str(), numbers.as_slice()) {
+        ("constant", [value]) => Distribution::Constant(Constant(*value)),
+        ("uniform", [low, high]) => Distribution::Uniform(Uniform {
+            low: *low,
+            high: *high,
+        }),
+        ("exponential", [mean]) => Distribution::Exponential(Exponential { mean: *mean }),
+        ("erlang", [mean, stages]) => Distribution::Erlang(Erlang {
+            mean: *mean,
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates
+            stages: *stages as u32,
+        }),
+        ("normal", [mean, deviation]) => Distribution::Normal(Normal {
+            mean: *mean,
+            deviation: *deviation,
+        }),
+        ("lognormal", [mean, variation]) => {
+            Distribution::LogNormal(LogNormal::from_mean(*mean, *variation))
+        }
+        ("pareto", [mean, shape]) => Distribution::Pareto(Pareto::from_mean(*mean, *shape)),
+        ("empirical", []) => match Empirical::from_buckets(buckets) {
+            Some(found) => Distribution::Empirical(Arc::new(found)),
+            None => return Err(no_distribution(place, "buckets without weight")),
+        },
+        _ => return Err(no_distribution(place, &format!("{kind} of {numbers:?}"))),
+    };
+    made.check(place)?;
+    Ok(made)
+}
+
+fn no_distribution(place: &str, found: &str) -> SimError {
+    let expected = "a distribution: constant, uniform, exponential, erlang, normal, lognormal, pareto or empirical";
+    SimError::new(place, found, expected, "Correct the scenario.")
+}
+
+type Run<M> = Simulation<M, TraceHash>;
+
+/// What becomes of a run between two slices.
+enum Ended {
+    Whole,
+    Overrun,
+    Stopped(PyErr),
+}
+
+/// Runs to `end`; signals and `progress`, told the virtual time in ns, are looked after between slices.
+fn run_to<M: Model<Event: Hash>>(
+    run: &mut Run<M>,
+    end: Nanos,
+    progress: Option<&Py<PyAny>>,
+) -> Ended {
+    loop {
+        let handled = run.run(end, SLICE_EVENTS);
+        if run.is_stopped() {
+            return Ended::Overrun;
+        }
+        let now = run.now();
+        let told = Python::attach(|py| {
+            progress.map_or(Ok(()), |call| call.call1(py, (now,)).map(drop))?;
+            py.check_signals()
+        });
+        if let Err(error) = told {
+            return Ended::Stopped(error);
+        }
+        if handled < SLICE_EVENTS {
+            return Ended::Whole;
+        }
+    }
+}
+
+fn overrun<M: Model<Event: Hash>>(run: &Run<M>) -> SimError {
+    SimError::new(
+        format!("after {:.3} s", leadline_sim::time::seconds(run.now())),
+        "more requests waiting than a run keeps",
+        "a system that can do what it is offered",
+        "Lower the rate of an open stream, or give it outstanding requests instead.",
+    )
+}
+
+/// Warms up, lets `measure` begin, and measures; both spans in ns of virtual time.
+fn warm_up_and_measure<M>(
+    py: Python<'_>,
+    run: &mut Run<M>,
+    (warm_up, measured): (Nanos, Nanos),
+    progress: Option<&Py<PyAny>>,
+    measure: impl FnOnce(&mut M, Nanos) + Send,
+) -> PyResult<()>
+where
+    M: Model<Event: Hash> + Send,
+    Run<M>: Send,
+{
+    let ended = py.detach(|| {
+        let ended = run_to(run, warm_up, progress);
+        if !matches!(ended, Ended::Whole) {
+            return ended;
+        }
+        measure(&mut run.model, warm_up);
+        run_to(run, warm_up.saturating_add(measured), progress)
+    });
+    match ended {
+        Ended::Stopped(error) => Err(error),
+        Ended::Overrun => Err(simulation_error(py, &overrun(run))),
+        Ended::Whole => run.check().map_err(|error| simulation_error(py, &error)),
+    }
+}
+
+/// L, rate per second, W in seconds, imbalance.
+fn plain_little(own: Little) -> (f64, f64, f64, f64) {
+    let imbalance = own.imbalance();
+    (
+        own.in_system_mean,
+        own.rate_per_second,
+        own.residence_seconds_mean,
+        imbalance,
+    )
+}
+
+/// Mean, half width, batches, correlation.
+fn plain_interval(own: Interval) -> (f64, f64, usize, f64) {
+    (own.mean, own.half_width, own.batch_count, own.correlation)
+}
+
+fn columns<'py>(py: Python<'py>, histogram: &LogLinear) -> [Bound<'py, PyAny>; 3] {
+    let held: Vec<_> = histogram.buckets().collect();
+    let column = |value: fn(&leadline_sim::measure::Bucket) -> u64| {
+        let values: Vec<u64> = held.iter().map(value).collect();
+        values.into_pyarray(py).into_any()
+    };
+    [
+        column(|bucket| bucket.lower),
+        column(|bucket| bucket.upper),
+        column(|bucket| bucket.count),
+    ]
+}

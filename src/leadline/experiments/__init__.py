@@ -1,0 +1,1 @@
+"""Published figures, a file each: what Leadline gets for them."""
