@@ -17,7 +17,7 @@ $(READY): requirements.lock pyproject.toml scripts/setup.sh $(RUST_SOURCES)
 
 test: $(READY)
 	PROPTEST_RNG_SEED=1 cargo test --workspace --quiet
-	$(BIN)/pytest -q -n auto --dist loadfile
+	$(BIN)/pytest -q -n auto --dist loadfile --randomly-seed=1
 
 lint: $(READY)
 	$(BIN)/ruff check .
