@@ -18,7 +18,10 @@ RUNS = {
     "bench_measure": ["--pairs", "1", "--seconds", "1.5", "--samples", "20000"],
     "bench_limit": ["--caps"],
     "bench_hosts": ["--hosts", "3", "--seconds", "3"],
-    "bench_sim": ["--events", "1000000", "--simpy-events", "20000", "--repeat", "1", "--pending", "1000", "--any"],
+    "bench_sim": [
+        *("--events", "1000000", "--simpy-events", "20000", "--repeat", "1", "--pending", "1000", "--any"),
+        *("--decisions", "100000", "--hour-seconds", "2"),
+    ],
     "bench_audit": ["--workbook-vms", "50", "--vcenter-vms", "8", "--repeat", "1"],
 }
 

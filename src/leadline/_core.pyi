@@ -13,6 +13,7 @@ __all__ = [
     "ParseError",
     "PdhFile",
     "PdhTable",
+    "SimulationDecisions",
     "SimulationError",
     "Trace",
     "TraceProfile",
@@ -21,6 +22,7 @@ __all__ = [
     "pdh_write_rows",
     "simulate_storage_path",
     "simulation_hold",
+    "simulation_host",
     "simulation_mm1",
     "trace_characterise",
     "trace_format",
@@ -175,5 +177,14 @@ def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
+@final
+class SimulationDecisions:
+    """mClock with so many clients that always have requests waiting."""
+
+    def __new__(cls, clients: int, seed: int) -> SimulationDecisions: ...
+    def decide(self, count: int) -> int: ...
+
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...
+def simulation_host(machines: int, length: int, seed: int) -> tuple[int, int, float]: ...
+

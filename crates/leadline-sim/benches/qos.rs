@@ -7,37 +7,9 @@ use leadline_sim::kernel::Simulation;
 use leadline_sim::models::{
     CostRule, Discipline, MClock, Next, QosPolicy, Request, Sfq, VmRequest,
 };
-use leadline_sim::random::{Stream, Streams};
+use leadline_sim::random::Streams;
 use leadline_sim::time::{Nanos, SECOND};
-
-/// Clients that always have this many requests waiting.
-const BACKLOG: u32 = 2;
-/// Decisions per virtual second and client; reservations and limits lie around it.
-const RATE: f64 = 100.0;
-
-/// A third each of the clients has a reservation, a limit, both; a few weights.
-fn policies(count: usize, stream: &mut Stream) -> Vec<QosPolicy> {
-    let policy = |index: usize| {
-        let weight = (1 + stream.below(4)) as f64;
-        let policy = QosPolicy::weighing(weight);
-        match index % 3 {
-            0 => policy.reserving(RATE * (0.2 + 0.4 * stream.unit())),
-            1 => policy.limited(RATE * (0.8 + stream.unit())),
-            _ => policy
-                .reserving(RATE * 0.3)
-                .limited(RATE * (0.8 + stream.unit())),
-        }
-    };
-    (0..count).map(policy).collect()
-}
-
-fn request(vm: u32, now: Nanos) -> VmRequest {
-    VmRequest {
-        vm,
-        bytes: 4096,
-        issued: now,
-    }
-}
+use leadline_sim::yardstick::{self, Deciding};
 
 /// The same rules with a look at every client for each decision.
 struct Scan {
@@ -108,37 +80,17 @@ impl Discipline<VmRequest> for Scan {
     }
 }
 
-/// One decision and the arrival of the next request of the client that was served, as the public implementations'
-/// simulations count: add and take.
 fn decide<D: Discipline<VmRequest>>(
     criterion: &mut Criterion,
     name: &str,
-    count: usize,
-    mut scheduler: D,
+    count: u32,
+    scheduler: D,
 ) {
     let mut group = criterion.benchmark_group("decisions");
     group.throughput(Throughput::Elements(1));
-    for vm in (0..).take(count) {
-        for _ in 0..BACKLOG {
-            scheduler.push(0, request(vm, 0));
-        }
-    }
-    let (mut now, mut part) = (0, 0.0);
-    let gap = SECOND as f64 / RATE / count as f64;
-    let mut step = || {
-        part += gap;
-        let whole = leadline_sim::time::whole(part - 0.5);
-        now += whole;
-        part -= whole as f64;
-        if let Next::Job(job) = scheduler.next(now) {
-            scheduler.push(now, request(job.vm, now));
-        }
-    };
-    for _ in 0..20 * count {
-        step();
-    }
+    let mut deciding = Deciding::new(scheduler, count);
     group.bench_function(BenchmarkId::new(name, count), |bencher| {
-        bencher.iter(&mut step);
+        bencher.iter(|| deciding.step());
     });
     group.finish();
 }
@@ -146,7 +98,7 @@ fn decide<D: Discipline<VmRequest>>(
 fn decisions(criterion: &mut Criterion) {
     for count in [4, 100, 1_000, 10_000] {
         let mut stream = Streams::new(1).stream("bench", "policies");
-        let policies = policies(count, &mut stream);
+        let policies = yardstick::policies(count, &mut stream);
         let weights: Vec<f64> = policies.iter().map(|policy| policy.weight).collect();
         if let Ok(scheduler) = MClock::new(&policies, CostRule::Request) {
             decide(criterion, "mclock", count, scheduler);
@@ -163,7 +115,7 @@ fn decisions(criterion: &mut Criterion) {
 
 /// 100 machines of 1,000 IOPS each under mClock, one virtual second.
 fn host(criterion: &mut Criterion) {
-    let Ok(host) = leadline_sim::yardstick::host_model(100, 1) else {
+    let Ok(host) = yardstick::host_model(100, 1) else {
         return;
     };
     let mut simulation = Simulation::new(host);

@@ -6,12 +6,12 @@
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule, Simulation};
 use crate::models::{
-    CostRule, Drawn, MClock, QosHost, QosPolicy, QosVm, Queueing, RequestSize, SharedRate,
-    VmRequest, Waiting,
+    CostRule, Discipline, Drawn, MClock, Next, QosHost, QosPolicy, QosVm, Queueing, RequestSize,
+    SharedRate, VmRequest, Waiting,
 };
 use crate::random::{Exponential, Sample, Stream, Streams};
 use crate::sources::Renewal;
-use crate::time::{MICROSECOND, MILLISECOND, Nanos};
+use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, whole};
 
 /// What a yardstick did, for the caller to divide by the time it took and to see that it is right.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -134,4 +134,93 @@ pub fn host(machines: u32, length: Nanos, seed: u64) -> Result<Done, SimError> {
         now: simulation.now(),
         wait_mean: simulation.model.station.waits().mean().unwrap_or(f64::NAN),
     })
+}
+
+/// Decisions per virtual second and client; reservations and limits of [`policies`] lie around it.
+const RATE: f64 = 100.0;
+/// Clients of [`Deciding`] always have this many requests waiting.
+const BACKLOG: u32 = 2;
+
+/// A third each of the clients has a reservation, a limit, both; a few weights.
+#[must_use]
+pub fn policies(count: u32, stream: &mut Stream) -> Vec<QosPolicy> {
+    let policy = |index: u32| {
+        let weight = (1 + stream.below(4)) as f64;
+        let policy = QosPolicy::weighing(weight);
+        match index % 3 {
+            0 => policy.reserving(RATE * (0.2 + 0.4 * stream.unit())),
+            1 => policy.limited(RATE * (0.8 + stream.unit())),
+            _ => policy
+                .reserving(RATE * 0.3)
+                .limited(RATE * (0.8 + stream.unit())),
+        }
+    };
+    (0..count).map(policy).collect()
+}
+
+/// A scheduler whose clients always have requests waiting.
+#[derive(Clone, Debug)]
+pub struct Deciding<D> {
+    scheduler: D,
+    now: Nanos,
+    part: f64,
+    gap: f64,
+}
+
+impl<D: Discipline<VmRequest>> Deciding<D> {
+    /// With the backlog of so many clients, after 20 decisions for each.
+    #[must_use]
+    pub fn new(mut scheduler: D, clients: u32) -> Self {
+        for vm in 0..clients {
+            for _ in 0..BACKLOG {
+                scheduler.push(0, small(vm, 0));
+            }
+        }
+        let mut made = Self {
+            scheduler,
+            now: 0,
+            part: 0.0,
+            gap: SECOND as f64 / RATE / f64::from(clients),
+        };
+        for _ in 0..20 * u64::from(clients) {
+            made.step();
+        }
+        made
+    }
+
+    /// One decision and the arrival of the next request of the client that was served, as the simulations of public
+    /// implementations count: add and take. Whether one was served.
+    #[inline]
+    pub fn step(&mut self) -> bool {
+        self.part += self.gap;
+        let passed = whole(self.part - 0.5);
+        self.now += passed;
+        self.part -= passed as f64;
+        let Next::Job(job) = self.scheduler.next(self.now) else {
+            return false;
+        };
+        self.scheduler.push(self.now, small(job.vm, self.now));
+        true
+    }
+}
+
+fn small(vm: u32, now: Nanos) -> VmRequest {
+    VmRequest {
+        vm,
+        bytes: 4_096,
+        issued: now,
+    }
+}
+
+/// A scheduler under mClock with so many clients, ready to decide.
+///
+/// # Errors
+/// Never, as its policies make sense.
+pub fn deciding(clients: u32, seed: u64) -> Result<Deciding<MClock<VmRequest>>, SimError> {
+    let policies = policies(
+        clients,
+        &mut Streams::new(seed).stream("yardstick", "policies"),
+    );
+    let scheduler = MClock::new(&policies, CostRule::Request)?;
+    Ok(Deciding::new(scheduler, clients))
 }
