@@ -28,6 +28,7 @@ use super::qos_host::QosVm;
 use super::request::{Elsewhere, Phase, Request, VmRequest};
 use super::service::Service;
 use super::station::{Station, Waiting};
+use super::wakes::Wakes;
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::random::Stream;
@@ -172,7 +173,7 @@ pub struct DmClockCluster<A, V> {
     vms: Vec<QosVm<A>>,
     trackers: Vec<ServiceTracker>,
     servers: Vec<Server<V>>,
-    wakes: Vec<Nanos>,
+    wakes: Vec<Wakes>,
     placement: Placement,
     /// Whether servers learn what others did; without it each runs plain mClock.
     told: bool,
@@ -197,7 +198,7 @@ impl<A: Source, V: Service<DistributedRequest>> DmClockCluster<A, V> {
         Ok(Self {
             vms,
             trackers,
-            wakes: vec![Nanos::MAX; devices.len()],
+            wakes: vec![Wakes::default(); devices.len()],
             servers: devices.into_iter().map(server).collect(),
             placement,
             told: true,
@@ -291,12 +292,13 @@ impl<A: Source, V: Service<DistributedRequest>> DmClockCluster<A, V> {
                     let slot = started.server as u16;
                     schedule.at(started.end, DmClockEvent::Finish { server, slot });
                 }
-                Next::Wait(until) if until < self.wakes[at] => {
-                    self.wakes[at] = until;
-                    schedule.at(until, DmClockEvent::Wake(server));
+                Next::Wait(until) => {
+                    if self.wakes[at].wants(until) {
+                        schedule.at(until, DmClockEvent::Wake(server));
+                    }
                     return;
                 }
-                Next::Wait(_) | Next::Empty => return,
+                Next::Empty => return,
             }
         }
     }
@@ -318,11 +320,8 @@ impl<A: Source, V: Service<DistributedRequest>> Model for DmClockCluster<A, V> {
             DmClockEvent::Issue(index) => self.issue(now, index, schedule),
             DmClockEvent::Finish { server, slot } => self.finish(now, server, slot, schedule),
             DmClockEvent::Wake(server) => {
-                let wake = &mut self.wakes[usize::from(server)];
-                if now >= *wake {
-                    *wake = Nanos::MAX;
-                    self.start_services(now, server, schedule);
-                }
+                self.wakes[usize::from(server)].came();
+                self.start_services(now, server, schedule);
             }
         }
     }

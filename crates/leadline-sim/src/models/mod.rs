@@ -23,6 +23,7 @@ mod sioc_v2;
 mod station;
 pub mod storage_path;
 mod token_bucket;
+mod wakes;
 mod window_law;
 
 pub use account::Account;
@@ -44,4 +45,5 @@ pub use sfq::Sfq;
 pub use sioc_v2::{DiskPolicy, sioc_v2};
 pub use station::{Finished, Little, Started, Station, Waiting};
 pub use token_bucket::{IO_UNIT_BYTES, IopsLimit, io_units};
+pub use wakes::Wakes;
 pub use window_law::{WindowLaw, latency_at_peak_share};

@@ -25,6 +25,7 @@ use super::request::{Request, VmRequest};
 use super::service::Service;
 use super::station::{Station, Waiting};
 use super::token_bucket::IopsLimit;
+use super::wakes::Wakes;
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, WindowSeries};
@@ -134,8 +135,7 @@ pub struct QosHost<A, D, V> {
     vms: Vec<QosVm<A>>,
     /// Scheduler and device, with their measurements; waiting times are those at the scheduler.
     pub station: Station<VmRequest, V, D>,
-    /// When the next wake comes, ns; the end of time when none is pending.
-    wake: Nanos,
+    wakes: Wakes,
 }
 
 impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHost<A, D, V> {
@@ -145,7 +145,7 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
         Self {
             vms,
             station: Station::new(depth, device, scheduler),
-            wake: Nanos::MAX,
+            wakes: Wakes::default(),
         }
     }
 
@@ -205,12 +205,13 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> QosHos
         loop {
             match self.station.start(now) {
                 Next::Job(started) => schedule.at(started.end, QosEvent::Finish(started.server)),
-                Next::Wait(until) if until < self.wake => {
-                    self.wake = until;
-                    schedule.at(until, QosEvent::Wake);
+                Next::Wait(until) => {
+                    if self.wakes.wants(until) {
+                        schedule.at(until, QosEvent::Wake);
+                    }
                     return;
                 }
-                Next::Wait(_) | Next::Empty => return,
+                Next::Empty => return,
             }
         }
     }
@@ -239,8 +240,7 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
                 }
             }
             QosEvent::Finish(slot) => self.finish(now, slot, schedule),
-            QosEvent::Wake if now >= self.wake => self.wake = Nanos::MAX,
-            QosEvent::Wake => return, // an earlier one came since
+            QosEvent::Wake => self.wakes.came(),
         }
         self.start_services(now, schedule);
     }

@@ -28,6 +28,7 @@ use super::discipline::{Discipline, Next};
 use super::scheduler::{Io, Scheduler, Setting};
 use super::station::Station;
 use super::token_bucket::IopsLimit;
+use super::wakes::Wakes;
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Batches, Durations, Interval, WindowSeries};
@@ -88,7 +89,7 @@ struct Lane {
     device: usize,
     depth: u32,
     in_flight: u32,
-    wake_at: Option<Nanos>,
+    wakes: Wakes,
 }
 
 /// What one kind of request of a source did.
@@ -207,7 +208,7 @@ impl StoragePath {
                     device: disk.device,
                     depth: own.queue_depth,
                     in_flight: 0,
-                    wake_at: None,
+                    wakes: Wakes::default(),
                 });
             }
             let limit = disk.limit.map(|(iops, burst)| IopsLimit::new(iops, burst));
@@ -399,8 +400,7 @@ impl StoragePath {
                     self.serve(now, device, schedule);
                 }
                 Next::Wait(until) => {
-                    if lane.wake_at.is_none_or(|at| until < at) {
-                        lane.wake_at = Some(until);
+                    if lane.wakes.wants(until) {
                         #[allow(clippy::cast_possible_truncation)] // checked: few lanes
                         schedule.at(until, PathEvent::Wake(index as u32));
                     }
@@ -487,9 +487,7 @@ impl Model for StoragePath {
             }
             PathEvent::Wake(lane) => {
                 let lane = lane as usize;
-                if self.lanes[lane].wake_at.is_some_and(|at| at <= now) {
-                    self.lanes[lane].wake_at = None;
-                }
+                self.lanes[lane].wakes.came();
                 self.dispatch(now, lane, schedule);
             }
             PathEvent::Finish { device, server } => {
