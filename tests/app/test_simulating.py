@@ -173,7 +173,7 @@ def test_the_verb_prints_and_writes(tmp_path: Path) -> None:
     assert "scheduler=round-robin, db01: iops as before" in done.output
     html = page.read_text()
     assert "<h2>What changes</h2>" in html
-    assert html.count('<figure class="xy">') == 4
+    assert html.count('<figure class="xy">') == 2 * len({"iops", "latency_ms", "latency_ms_max"})
     assert html.count('<figure class="spread">') == 4
     varied = command(str(EXAMPLES / "iops-cap.yaml"), "--html", str(page), "--json", home=tmp_path)
     found = json.loads(varied.stdout)

@@ -113,12 +113,15 @@ class ScenarioMeta:
     Attributes:
         policy_key: the key that names its policy.
         policies: the policies there are.
-        columns: measures shown in tables, with their headings; an entity without the first has a line of its own.
+        columns: measures shown in tables, with their headings; an entity without the first has a line of its own. The
+            first two are what a variant is said to change.
+        told: a line below the table that explains it.
     """
 
     policy_key: str
     policies: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
+    told: str = ""
 
 
 @dataclass(frozen=True, slots=True)

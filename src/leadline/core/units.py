@@ -69,6 +69,15 @@ def factor(unit_from: str, unit_to: str) -> float:
     return source.factor / target.factor
 
 
+def symbol(unit: str) -> str:
+    """What a unit is written as; a name that is no unit stands for itself.
+
+    >>> symbol("pct"), symbol("per_s"), symbol("requests")
+    ('%', '/s', 'requests')
+    """
+    return UNITS[unit].symbol if unit in UNITS else unit
+
+
 def show(value: float, unit: str) -> str:
     """A value for people: three significant digits and the unit's symbol; NaN is said, not shown as 0.
 

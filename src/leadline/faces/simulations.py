@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from leadline.core.scenario import Measure, Outcome
 
 VARIANTS_SHOWN, ENTITIES_SHOWN = 24, 12
-COUNTED = "queue columns: requests there on average; ±: half of the 95 % interval"
+PLUS_MINUS = "±: half of the 95 % interval"
 
 
 def document(planned: Planned, found: Sequence[Simulated]) -> dict[str, Any]:
@@ -68,9 +68,9 @@ def show_simulation(planned: Planned, found: Sequence[Simulated], *, compared: b
         _show_others(out, planned, own)
     if len(found) > len(shown):
         wrapped(out, f"{len(found) - len(shown)} more variants, with --json or --html", style="dim")
-    wrapped(out, COUNTED, style="dim")
+    wrapped(out, told(planned), style="dim")
     if compared:
-        for sentence in changes(found):
+        for sentence in changes(planned, found):
             wrapped(out, sentence, "- ")
     first = found[0].run.id
     wrapped(
@@ -129,15 +129,22 @@ def _half_width(measure: Measure) -> str:
     return f"{share:.2g} %" if share >= 0.005 else "0 %"
 
 
-def changes(found: Sequence[Simulated]) -> list[str]:
+def told(planned: Planned) -> str:
+    """What the columns of the table mean."""
+    own = planned.system.META.told
+    return f"{own}; {PLUS_MINUS}" if own else PLUS_MINUS
+
+
+def changes(planned: Planned, found: Sequence[Simulated]) -> list[str]:
     """What each variant changes against the first, entity by entity, where intervals do not overlap."""
     first = found[0].outcome
+    names = [name for name, _ in planned.system.META.columns[:2]]
     sentences = []
     for own in found[1:]:
         for entity in own.outcome.entities():
             parts = [
                 part
-                for name in ("iops", "latency_ms_mean")
+                for name in names
                 if (part := _change(first.measure(entity, name), own.outcome.measure(entity, name)))
             ]
             if parts:
@@ -148,7 +155,7 @@ def changes(found: Sequence[Simulated]) -> list[str]:
 def _change(before: Measure, after: Measure) -> str:
     if not (isfinite(before.value) and isfinite(after.value)) or before.value <= 0:
         return ""
-    word = after.name.removesuffix("_mean").partition("_")[0]
+    word = after.name.removesuffix("_mean").removesuffix("_ms").removesuffix("_pct").replace("_", " ")
     apart = abs(after.value - before.value) > sum(m.half_width for m in (before, after) if isfinite(m.half_width))
     values = f"{show(before.value, before.unit)} to {show(after.value, after.unit)}"
     if not apart or before.value == after.value:

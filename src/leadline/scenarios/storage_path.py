@@ -77,6 +77,7 @@ META = ScenarioMeta(
         ("host_count_mean", "host"),
         ("device_count_mean", "device"),
     ),
+    told="queue columns: requests there on average",
 )
 WAYS = ("read", "write")
 CORRELATION_MAX = 0.5  # Judgement: of 30 independent batches one set in 300 shows as much by chance

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.core.histogram import Histogram
 from leadline.core.run import percentiles
+from leadline.core.units import symbol
 from leadline.faces.report import write_page
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.lead import Spread
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Line, Mark, drawn
-from leadline.faces.simulations import cell, changes
+from leadline.faces.simulations import cell, changes, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,15 +25,6 @@ if TYPE_CHECKING:
 LINES_MAX = 8  # in one chart: more cannot be told apart
 DRAWN_MAX = 4  # variants whose series and latencies are drawn
 TABLED_MAX = 500
-_OVER_TIME = {
-    "iops": ("Operations per second over time", "per s"),
-    "latency_ms": ("Mean latency over time", "ms"),
-}
-_BY_KEY = {
-    "iops": ("Operations per second", "per s"),
-    "latency_ms_mean": ("Mean latency", "ms"),
-    "latency_ms_p99": ("99th percentile of latency", "ms"),
-}
 _MARKED = ("p50", "p95", "p99", "p99.9")
 
 
@@ -56,13 +48,14 @@ def simulation_page(planned: Planned, found: Sequence[Simulated], *, compared: b
         ("Events", f"{sum(own.outcome.event_count for own in found):,}"),
         ("Virtual time", f"{scenario.timing.warm_up_s:g} s, then {scenario.timing.measure_s:g} s measured"),
     ]
-    charts = [*by_key(found), *(chart for own in shown for chart in over_time(own, planned))]
+    charts = [*by_key(planned, found), *(chart for own in shown for chart in over_time(own, planned))]
     columns = planned.system.META.columns
     return standalone(
         "simulation.html.j2",
         scenario=scenario,
         facts=facts,
-        sentences=changes(found) if compared else [],
+        sentences=changes(planned, found) if compared else [],
+        told=told(planned),
         heads=["", "", *(head for _, head in columns)],
         rows=[row for own in found[:TABLED_MAX] for row in _rows(own, [name for name, _ in columns])],
         charts=[own for own in map(drawn, charts) if own is not None],
@@ -73,7 +66,7 @@ def simulation_page(planned: Planned, found: Sequence[Simulated], *, compared: b
     )
 
 
-def by_key(found: Sequence[Simulated]) -> list[Chart]:
+def by_key(planned: Planned, found: Sequence[Simulated]) -> list[Chart]:
     """Each quantity against the value of the one key that takes numbers; a line for each entity."""
     keys = [key for key, _ in found[0].variant.settings]
     if len(keys) != 1 or len(found) < 2:
@@ -82,15 +75,17 @@ def by_key(found: Sequence[Simulated]) -> list[Chart]:
     if not all(isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 for value in values):
         return []
     charts = []
-    for name, (title, unit) in _BY_KEY.items():
-        entities = dict.fromkeys(m.entity for own in found for m in own.outcome.measures if m.name == name)
+    for name, _ in planned.system.META.columns:
+        shown = [m for own in found for m in own.outcome.measures if m.name == name]
+        entities = dict.fromkeys(measure.entity for measure in shown)
         lines = []
         for colour, entity in enumerate(list(entities)[:LINES_MAX]):
             marks = tuple(
                 _mark(float(value), own.outcome, entity, name) for value, own in zip(values, found, strict=True)
             )
             lines.append(Line(entity, tuple((mark.x, mark.y) for mark in marks), marks, colour))
-        charts.append(Chart(f"{title} by {keys[0]}", keys[0], unit, tuple(lines)))
+        if shown:
+            charts.append(Chart(f"{_title(name)} by {keys[0]}", keys[0], symbol(shown[0].unit), tuple(lines)))
     return charts
 
 
@@ -101,18 +96,25 @@ def _mark(x: float, outcome: Outcome, entity: str, name: str) -> Mark:
 
 
 def over_time(own: Simulated, planned: Planned) -> list[Chart]:
-    """Rate and latency of each entity, window by window."""
+    """Every quantity that has a series, a line for each entity, window by window."""
     window = planned.scenario.timing.window_s
     charts = []
-    for name, (title, unit) in _OVER_TIME.items():
+    for name in dict.fromkeys(part.name for part in own.outcome.series):
         series = [part for part in own.outcome.series if part.name == name][:LINES_MAX]
         lines = tuple(
             Line(part.entity, tuple(((n + 1) * window, value) for n, value in enumerate(part.values)), (), colour)
             for colour, part in enumerate(series)
         )
-        label = f": {own.variant.label}" if own.variant.label else ""
-        charts.append(Chart(f"{title}{label}", "seconds measured", unit, lines))
+        variant = f": {own.variant.label}" if own.variant.label else ""
+        title = f"{_title(name)} over time{variant}"
+        charts.append(Chart(title, "seconds measured", symbol(series[0].unit), lines))
     return charts
+
+
+def _title(name: str) -> str:
+    """A measure's name as a title: latency_ms_p99 is Latency p99."""
+    words = [word for word in name.split("_") if word not in ("ms", "pct")]
+    return " ".join(["IOPS" if words[0] == "iops" else words[0].capitalize(), *words[1:]])
 
 
 def spreads(own: Simulated) -> list[Spread]:
