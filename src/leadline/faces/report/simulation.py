@@ -112,9 +112,11 @@ def over_time(own: Simulated, planned: Planned) -> list[Chart]:
 
 
 def _title(name: str) -> str:
-    """A measure's name as a title: latency_ms_p99 is Latency p99."""
-    words = [word for word in name.split("_") if word not in ("ms", "pct")]
-    return " ".join(["IOPS" if words[0] == "iops" else words[0].capitalize(), *words[1:]])
+    """A measure's name as a title: latency_ms_mean is Mean latency, latency_ms_p99 is Latency p99."""
+    words = ["IOPS" if word == "iops" else word for word in name.split("_") if word not in ("ms", "pct")]
+    if words[-1] == "mean":
+        words = ["mean", *words[:-1]]
+    return " ".join([words[0][0].upper() + words[0][1:], *words[1:]])
 
 
 def spreads(own: Simulated) -> list[Spread]:
