@@ -1,5 +1,5 @@
 """Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault,
-collector, target, scenario).
+collector, target, scenario, planner).
 
 A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
 """
@@ -140,6 +140,25 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     return Outcome((), (), (), (), (), "", 0)
 '''
+PLANNER_BODY = '''
+from __future__ import annotations
+
+from leadline.core.planner import Plan, PlanContext, PlanInput, PlannerMeta
+
+META = PlannerMeta(about="THE QUESTION.", example={{}})
+
+
+class Inputs(PlanInput):
+    """What is known."""
+
+
+MODEL = Inputs
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """The answer."""
+    return Plan("THE ANSWER.")
+'''
 CASE = """# WHY THIS CASE.
 interval_s: 5
 series:
@@ -165,6 +184,7 @@ def main(words: list[str]) -> int:
         "collector": COLLECTOR_BODY,
         "target": TARGET_BODY,
         "scenario": SCENARIO_BODY,
+        "planner": PLANNER_BODY,
     }[kind]
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
     if kind == "rule":

@@ -31,6 +31,7 @@ TITLES = {
     "benchmark": "Load drivers",
     "scenario": "Simulated systems",
     "experiment": "Published figures",
+    "planner": "Planners",
 }
 
 

@@ -25,6 +25,7 @@ UNIT_FOLDERS = (
     "src/leadline/generators/faults",
     "src/leadline/scenarios",
     "src/leadline/experiments",
+    "src/leadline/planners",
 )
 STRAY = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b|/work/|/root/|localhost:\d+/simple|pythonhosted")
 

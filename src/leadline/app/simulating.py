@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -53,6 +53,17 @@ def system_of(name: str) -> System:
         UsageError: there is none.
     """
     return cast("System", load_unit("scenario", name))
+
+
+def outcome_of(plain: Mapping[str, Any]) -> Outcome:
+    """One run of a scenario given as the data of its file; nothing is kept.
+
+    Raises:
+        UsageError: there is no such system.
+        pydantic.ValidationError: the data make no scenario.
+    """
+    system = system_of(str(plain["system"]))
+    return system.simulate(system.MODEL.model_validate(plain), lambda _: None)
 
 
 def plan_simulation(

@@ -21,6 +21,7 @@ KINDS = {
     "benchmark": "leadline.benchmarks",
     "scenario": "leadline.scenarios",
     "experiment": "leadline.experiments",
+    "planner": "leadline.planners",
 }
 
 

@@ -13,6 +13,7 @@ HEADINGS = {
     "benchmark": ("Measures", "Does not", "Warm-up and stopping", "Misleads when", "Sources"),
     "scenario": ("Model", "Assumptions", "Parameters", "Limits", "Sources"),
     "experiment": ("Setup", "Run", "Limits"),
+    "planner": ("Answers", "Method", "Assumptions", "Bends", "Sources"),
     "fault": ("Injects", "Seen as", "Parameters", "Sources"),
 }
 _HEADING = re.compile(r"^([A-Z][A-Za-z -]+):$")

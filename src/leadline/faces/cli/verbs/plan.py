@@ -1,0 +1,75 @@
+"""`leadline plan`: what to buy, how to size, where to put it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leadline.faces.cli.options import Html, Json, Quiet, read_paths, said_report
+
+EPILOG = """\
+Examples:
+
+  leadline plan
+
+  leadline plan protect --example
+
+  leadline plan protect --set nodes=6 --set survives=2
+
+  leadline plan queues --set iops=40000 --set latency_ms=1 --html queues.html
+"""
+
+
+def command(
+    what: Annotated[str | None, typer.Argument(help="The planner; without one, all are listed.")] = None,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[PATHS]", help="Inventories and captures to take numbers from.", show_default=False),
+    ] = None,
+    *,
+    inputs: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Inputs in YAML.", show_default=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="One input, over the file's.", show_default=False),
+    ] = None,
+    example: Annotated[bool, typer.Option("--example", help="Print a file of inputs with every key.")] = False,
+    html: Html = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Size, place and configure: answers with their arithmetic, sources, bent rules and the settings to apply.
+
+    Settings are printed, never applied. Exit 1 when nothing fits what was asked; the constraint that binds and the
+    nearest answer are named.
+    """
+    from leadline.app.planning import make_plan, planner_of, planners
+    from leadline.core.planner import example_text, parse_setting
+    from leadline.faces.cli.output import print_json
+    from leadline.faces.plans import document, list_planners, show_plan
+    from leadline.faces.report import check_writable
+
+    if what is None:
+        list_planners(planners())
+        return
+    if example:
+        sys.stdout.write(example_text(what, planner_of(what)))
+        return
+    if html is not None:
+        check_writable(html)
+    capture = read_paths(paths, quiet=quiet).capture if paths else None
+    planned = make_plan(what, inputs, dict(parse_setting(text) for text in settings or []), capture)
+    if json:
+        print_json("leadline.plan/1", **document(planned))
+    else:
+        show_plan(planned)
+    if html is not None:
+        from leadline.faces.report.plan import write_plan
+
+        said_report(html, write_plan(html, planned), quiet=quiet or json)
+    if planned.plan.infeasible is not None:
+        raise typer.Exit(1)

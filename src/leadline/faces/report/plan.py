@@ -1,0 +1,48 @@
+"""The page of a plan: the answer, its arithmetic, tables, pictures, what it bends, and the settings to apply."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leadline.faces.plans import number, with_unit
+from leadline.faces.report import write_page
+from leadline.faces.report.page import standalone
+from leadline.faces.report.xy import Chart, Line, drawn
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from leadline.app.planning import Planned
+    from leadline.core.experiment import Picture
+
+
+def write_plan(path: Path, planned: Planned) -> int:
+    """Write the page; returns its size in bytes.
+
+    Raises:
+        UsageError: the file cannot be written there.
+    """
+    return write_page(path, plan_page(planned))
+
+
+def plan_page(planned: Planned) -> str:
+    """The whole page as a string."""
+    plan = planned.plan
+    return standalone(
+        "plan.html.j2",
+        name=planned.name,
+        about=planned.planner.META.about,
+        plan=plan,
+        figures=[(own, with_unit(own)) for own in plan.figures],
+        sheets=[(own, [[number(cell) for cell in row] for row in own.rows]) for own in plan.sheets],
+        charts=[chart for chart in (drawn(_chart(picture)) for picture in plan.pictures) if chart is not None],
+        inputs=planned.inputs.model_dump(mode="json"),
+    )
+
+
+def _chart(picture: Picture) -> Chart:
+    lines = tuple(
+        Line(own.name, tuple(zip(own.x, own.y, strict=True)), (), colour, own.is_published)
+        for colour, own in enumerate(picture.curves)
+    )
+    return Chart(f"{picture.y_label} by {picture.x_label}", picture.x_label, picture.y_label, lines)

@@ -1,0 +1,1 @@
+"""Planners, a file each: sizing answers that show their arithmetic."""

@@ -1,0 +1,286 @@
+"""Replicas against erasure codes.
+
+Answers:
+    What each protection scheme costs in capacity, network and small writes, how long a rebuild takes, which failures
+    it survives, how long until data is lost on average, and how fast n parallel backups can be at most.
+
+Method:
+    n copies store n times the data, survive n - 1 losses and turn a write into n. A code of k data and m parity chunks
+    stores (k + m) / k times the data and survives m losses; a full stripe writes (k + m) / k times its bytes; a write
+    smaller than a stripe reads 1 + m chunks and writes 1 + m (read, modify, write). A rebuild copies what a node or
+    device held; with a code it reads k chunks for each it makes. It is as fast as the slower of the disks and the
+    network of the nodes that remain, at the share of them that resync may take.
+    Mean time to data loss: a Markov chain over how many of the nodes of a stripe have failed; failures at 1 / MTBF
+    each, one rebuild at a time at the rate found; absorbed when more have failed than the scheme survives. Its linear
+    equations are solved exactly. The cluster holds nodes / width independent sets, and loses data that many times as
+    soon.
+
+Assumptions:
+    Failures are independent and exponential: shared causes (power, firmware, people) are what loses data in practice,
+    so the times compare schemes and promise nothing. Placement uses all nodes evenly. Chunks of a stripe lie on
+    different nodes.
+
+Bends:
+    A scheme as wide as the cluster: after a node's loss no place is left to rebuild to.
+    Codes under small random writes: each costs 2 (1 + m) operations.
+
+Sources:
+    Trivedi, "Probability and statistics with reliability, queuing, and computer science applications", section 8.4, for
+    absorption times of Markov chains. Gibson, "Redundant disk arrays" (1992), for mean times to data loss.
+    vSAN documentation, RAID-5/6 (erasure coding): capacity 1.33 and 1.5 times, nodes needed.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, cast
+
+import numpy as np
+from pydantic import Field, field_validator
+
+from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+
+HOURS_PER_YEAR = 8766.0
+_SCHEME = re.compile(r"(?P<copies>[1-6])x|(?P<data>[1-9]\d?)\+(?P<parity>[1-4])")
+Positive = Annotated[float, Field(gt=0)]
+
+META = PlannerMeta(
+    about="Copies against erasure codes: capacity, network, small writes, rebuild, survival, time to data loss.",
+    example={"schemes": ["3x", "3+2"], "nodes": 6, "data_tib": 20.0, "survives": 2},
+    grows=(("data_tib", "raw capacity"), ("survives", "survived failures")),
+)
+
+
+class Protect(PlanInput):
+    """A cluster, what it holds, and the schemes to compare."""
+
+    schemes: Annotated[
+        tuple[str, ...], Field(min_length=1, description="Schemes to compare: copies (3x) and codes (3+2).")
+    ] = ("2x", "3x", "3+1", "4+2", "3+2")
+    nodes: Annotated[int, Field(ge=1, le=10_000, description="Storage nodes.")] = 6
+    survives: Annotated[int, Field(ge=0, le=4, description="Failures of nodes that must be survived.")] = 1
+    data_tib: Annotated[Positive, Field(description="Data before protection, TiB.")] = 20.0
+    disks_per_node: Annotated[int, Field(ge=1, le=1000, description="Disks of a node.")] = 8
+    disk_mib_per_s: Annotated[Positive, Field(description="What a disk reads or writes in sequence, MiB/s.")] = 200.0
+    network_gbit_per_s: Annotated[Positive, Field(description="A node's network, each way, Gbit/s.")] = 10.0
+    resync_share: Annotated[
+        float, Field(gt=0, le=1, description="Share of disks and network that a rebuild may take.")
+    ] = 0.2
+    node_mtbf_years: Annotated[Positive, Field(description="Mean time between losses of a node's data, years.")] = 5.0
+    backup_mib_per_s: Annotated[Positive, Field(description="What one VM's backup can write at most, MiB/s.")] = 150.0
+    backup_vms: Annotated[int, Field(ge=1, le=100_000, description="Backups that run at once.")] = 15
+    small_write_pct: Annotated[
+        float, Field(ge=0, le=100, description="Share of writes that are smaller than a stripe, percent.")
+    ] = 50.0
+
+    @field_validator("schemes")
+    @classmethod
+    def _known(cls, given: tuple[str, ...]) -> tuple[str, ...]:
+        for text in given:
+            if _SCHEME.fullmatch(text) is None:
+                message = f"{text} is no scheme; copies are written 3x, codes 4+2"
+                raise ValueError(message)
+        return given
+
+
+MODEL = Protect
+
+
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """``data`` chunks and ``parity`` more; copies are one chunk and its copies."""
+
+    name: str
+    data: int
+    parity: int
+
+    @classmethod
+    def parse(cls, text: str) -> Scheme:
+        """A scheme of ``3x`` or ``4+2``.
+
+        >>> Scheme.parse("3x").factor, round(Scheme.parse("3+2").factor, 3)
+        (3.0, 1.667)
+        """
+        found = _SCHEME.fullmatch(text)
+        if found is None:
+            raise ValueError(text)
+        if found["copies"]:
+            return cls(text, 1, int(found["copies"]) - 1)
+        return cls(text, int(found["data"]), int(found["parity"]))
+
+    @property
+    def width(self) -> int:
+        """Nodes that hold a part of each stripe."""
+        return self.data + self.parity
+
+    @property
+    def factor(self) -> float:
+        """Bytes stored for each byte of data."""
+        return self.width / self.data
+
+    @property
+    def small_write_operations(self) -> int:
+        """Disk operations of a write smaller than a stripe: copies write, codes read, modify and write."""
+        return self.width if self.data == 1 else 2 * (1 + self.parity)
+
+    @property
+    def rebuild_reads(self) -> int:
+        """Chunks read for each that is made anew."""
+        return self.data
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """Every scheme side by side, and the one that stores least and survives what it must."""
+    own = cast("Protect", inputs)  # read with MODEL
+    schemes = [Scheme.parse(text) for text in own.schemes]
+    fit = [scheme for scheme in schemes if scheme.width <= own.nodes and scheme.parity >= own.survives]
+    if not fit:
+        return Plan(
+            headline=f"No scheme of {', '.join(own.schemes)} survives {own.survives} failures on {own.nodes} nodes.",
+            sheets=(_sheet(own, schemes),),
+            infeasible=_infeasible(own, schemes),
+        )
+    best = min(fit, key=lambda scheme: (scheme.factor, scheme.small_write_operations))
+    hours = rebuild_hours(own, best)
+    lost = loss_years(own, best)
+    figures = (
+        Figure("scheme", best.name, "", f"least raw capacity of {', '.join(scheme.name for scheme in fit)}"),
+        Figure("raw capacity", own.data_tib * best.factor, "TiB", f"{own.data_tib:g} TiB x {best.factor:.4g}"),
+        Figure("capacity factor", round(best.factor, 4), "", f"{best.width} / {best.data}"),
+        Figure("survived failures", best.parity, "nodes"),
+        Figure("nodes needed", best.width, "nodes", "one for each chunk; one more to rebuild to"),
+        Figure("rebuild of a node", round(hours, 2), "h", _rebuild_told(own, best)),
+        Figure("mean time to data loss", float(f"{lost:.3g}"), "years", "Markov chain; compares, promises nothing"),
+        Figure("backup", round(backup_mib_per_s(own, best)), "MiB/s", _backup_told(own, best)),
+    )
+    return Plan(
+        headline=f"{best.name}: {best.factor:.3g} times the data ({own.data_tib * best.factor:,.3g} TiB raw), survives "
+        f"{best.parity} node{'s' * (best.parity != 1)}, rebuilds a node in {hours:,.3g} h.",
+        figures=figures,
+        sheets=(_sheet(own, schemes),),
+        assumptions=(
+            "Failures are independent: shared causes lose data sooner than any of these times says.",
+            f"A rebuild gets {own.resync_share:.0%} of disks and network.",
+        ),
+        bends=tuple(_bends(own, best)),
+        snippets=_snippets(best),
+    )
+
+
+def node_bytes(own: Protect, scheme: Scheme) -> float:
+    """What a node holds, MiB."""
+    return own.data_tib * 1024.0**2 * scheme.factor / own.nodes
+
+
+def rebuild_hours(own: Protect, scheme: Scheme) -> float:
+    """Hours to make a lost node's chunks anew on the others."""
+    left = max(own.nodes - 1, 1)
+    disks = left * own.disks_per_node * own.disk_mib_per_s
+    network = left * own.network_gbit_per_s * 1e9 / 8 / 1024**2
+    lost = node_bytes(own, scheme)
+    # A disk reads or writes; a network goes both ways at once, and every chunk read crosses it.
+    seconds = max(lost * (scheme.rebuild_reads + 1) / disks, lost * scheme.rebuild_reads / network) / own.resync_share
+    return seconds / 3600.0
+
+
+def loss_years(own: Protect, scheme: Scheme) -> float:
+    """Mean years until more nodes have failed than the scheme survives, over all sets of nodes."""
+    failure = 1.0 / (own.node_mtbf_years * HOURS_PER_YEAR)
+    repair = 1.0 / rebuild_hours(own, scheme)
+    states = scheme.parity + 1
+    rates = np.zeros((states, states))
+    for failed in range(states):
+        down = (scheme.width - failed) * failure
+        rates[failed, failed] += down
+        if failed + 1 < states:
+            rates[failed, failed + 1] -= down
+        if failed:
+            rates[failed, failed] += repair
+            rates[failed, failed - 1] -= repair
+    hours = float(np.linalg.solve(rates, np.ones(states))[0])
+    return hours / HOURS_PER_YEAR / max(own.nodes / scheme.width, 1.0)
+
+
+def backup_mib_per_s(own: Protect, scheme: Scheme) -> float:
+    """What all backups together write at most: their own rate, the disks after protection, or the network, MiB/s."""
+    disks = own.nodes * own.disks_per_node * own.disk_mib_per_s / scheme.factor
+    # Of each stripe one chunk stays on the node that writes.
+    sent = scheme.factor - 1.0 / scheme.data
+    network = own.nodes * own.network_gbit_per_s * 1e9 / 8 / 1024**2 / sent if sent > 0 else float("inf")
+    return min(own.backup_vms * own.backup_mib_per_s, disks, network)
+
+
+def _backup_told(own: Protect, scheme: Scheme) -> str:
+    return (
+        f"the least of {own.backup_vms} x {own.backup_mib_per_s:g}, disks / {scheme.factor:.3g} and network / "
+        f"{scheme.factor - 1.0 / scheme.data:.3g}"
+    )
+
+
+def _rebuild_told(own: Protect, scheme: Scheme) -> str:
+    return f"{node_bytes(own, scheme) / 1024**2:.3g} TiB lost, {scheme.rebuild_reads} read for each made anew"
+
+
+def _sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
+    rows = tuple(
+        (
+            scheme.name,
+            round(scheme.factor, 3),
+            scheme.parity,
+            scheme.width,
+            operations(own, scheme),
+            round(rebuild_hours(own, scheme), 2),
+            f"{loss_years(own, scheme):.2g}",
+            round(backup_mib_per_s(own, scheme)),
+        )
+        for scheme in schemes
+    )
+    columns = ("scheme", "x data", "lost ok", "nodes", "ops", "rebuild h", "loss years", "MiB/s")
+    return Sheet("Schemes: bytes stored, losses survived, disk operations of a write, backups together", columns, rows)
+
+
+def operations(own: Protect, scheme: Scheme) -> float:
+    """Disk operations of an average write."""
+    small = own.small_write_pct / 100.0
+    return round(small * scheme.small_write_operations + (1 - small) * scheme.factor, 2)
+
+
+def _infeasible(own: Protect, schemes: list[Scheme]) -> Infeasible:
+    strong = [scheme for scheme in schemes if scheme.parity >= own.survives]
+    if strong:
+        nearest = min(strong, key=lambda scheme: scheme.width)
+        return Infeasible(
+            f"{own.nodes} nodes; a chunk of a stripe must lie on each of {nearest.width}", f"{nearest.width} nodes"
+        )
+    most = max(scheme.parity for scheme in schemes)
+    return Infeasible(
+        f"the schemes survive {most} failures at most", f"add {own.survives + 1}x or 4+{own.survives} to the schemes"
+    )
+
+
+def _bends(own: Protect, scheme: Scheme) -> list[Bend]:
+    bends = []
+    if own.nodes == scheme.width:
+        cost = f"{scheme.name} needs all {own.nodes} nodes: after a loss there is no place to rebuild to"
+        bends.append(Bend("one node more than the scheme is wide", cost, "vSAN documentation, RAID-5/6"))
+    if scheme.data > 1 and own.small_write_pct > 50:
+        cost = f"{own.small_write_pct:g} % of writes cost {scheme.small_write_operations} operations each"
+        bends.append(Bend("codes are for large or few writes", cost, "vSAN documentation, RAID-5/6"))
+    return bends
+
+
+def _snippets(scheme: Scheme) -> tuple[Snippet, ...]:
+    known = {(1, 1): (1, "RAID-1"), (1, 2): (2, "RAID-1"), (3, 1): (1, "RAID-5"), (4, 2): (2, "RAID-6")}
+    if (scheme.data, scheme.parity) not in known:
+        return ()
+    failures, raid = known[(scheme.data, scheme.parity)]
+    method = "RAID-1 (Mirroring) - Performance" if raid == "RAID-1" else "RAID-5/6 (Erasure Coding) - Capacity"
+    rules = (
+        f'New-SpbmRule -Capability (Get-SpbmCapability "VSAN.hostFailuresToTolerate") -Value {failures}',
+        f'New-SpbmRule -Capability (Get-SpbmCapability "VSAN.replicaPreference") -Value "{method}"',
+    )
+    name = f"{raid}-FTT{failures}"
+    rule_set = f"(New-SpbmRuleSet {', '.join(f'({rule})' for rule in rules)})"
+    text = f"New-SpbmStoragePolicy -Name {name} -AnyOfRuleSets {rule_set}"
+    return (Snippet("vSAN storage policy", "powercli", text),)

@@ -1,0 +1,266 @@
+"""Outstanding I/O through guest adapter, virtual adapter, host adapter and array.
+
+Answers:
+    How many requests must be outstanding for a rate at a latency, which queue on the way is the narrow one, what rate
+    it leaves, and the settings that widen it.
+
+Method:
+    Little's law, N = X R: a rate X with a response time R below the queue keeps N requests in it. A queue of depth D
+    passes at most D / R. Each level carries its part: a disk its share of the VM's I/O, an adapter that of its disks, a
+    LUN on a host that of the VMs there, an array port that of all hosts. The level with the least D / N is narrow.
+
+Assumptions:
+    Load is even over disks, adapters, VMs, hosts and ports. ``latency_ms`` is the response time below the guest's
+    queue (GAVG without queueing); a deeper queue does not shorten it, and a device that is busy answers later.
+
+Bends:
+    Queues deeper than the array's port takes from all hosts: it rejects (QFULL) and hosts throttle. One level raised
+    alone: the next one holds the requests instead.
+
+Sources:
+    Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961).
+    VMware KB 2053145, queue depths of PVSCSI: 64 for a disk and 254 for an adapter, up to 254 and 1,024.
+    VMware KB 1267 and 1268, queue depths of host adapters and outstanding requests of competing worlds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from leadline.core.planner import (
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+
+LITTLE = "Little 1961"
+PVSCSI = "VMware KB 2053145"
+LUN = "VMware KB 1267"
+DISK_DEPTH_MAX, ADAPTER_DEPTH_MAX, REQUESTS_PER_RING_PAGE = 254, 1024, 32
+HEADROOM = 0.8  # Judgement: a queue that is filled to four fifths on average is full at times
+Count = Annotated[int, Field(ge=1, le=100_000)]
+
+META = PlannerMeta(
+    about="Which queue between guest and array is the narrow one, and how deep each must be.",
+    example={"iops": 40_000, "latency_ms": 2.0, "disks": 4, "adapters": 1, "vms": 4, "luns": 4, "hosts": 2},
+    grows=(
+        ("iops", "outstanding at the array"),
+        ("latency_ms", "outstanding at the array"),
+        ("iops", "depth of a LUN's queue"),
+    ),
+)
+
+
+class Queues(PlanInput):
+    """What goes through, and how deep the queues are."""
+
+    iops: Annotated[float, Field(gt=0, le=1e9, description="Operations per second of each VM.")] = 40_000.0
+    latency_ms: Annotated[
+        float, Field(gt=0, le=1e5, description="Response time below the guest at that load, ms (GAVG without KAVG).")
+    ] = 2.0
+    disks: Annotated[Count, Field(description="Virtual disks of a VM that share its I/O.")] = 1
+    adapters: Annotated[Count, Field(description="Paravirtual SCSI adapters of a VM they are spread over.")] = 1
+    vms: Annotated[Count, Field(description="Such VMs in all.")] = 1
+    hosts: Annotated[Count, Field(description="Hosts they run on.")] = 1
+    luns: Annotated[Count, Field(description="LUNs or devices each host spreads them over.")] = 1
+    array_ports: Annotated[Count, Field(description="Ports of the array that take the I/O.")] = 2
+    disk_depth: Annotated[
+        Count, Field(description="cmd_per_lun of the guest's driver; 64 by default, 254 at most.")
+    ] = 64
+    adapter_depth: Annotated[
+        Count, Field(description="Of the virtual adapter: 254 by default, 32 for a ring page.")
+    ] = 254
+    lun_depth: Annotated[Count, Field(description="Of a LUN at the host's adapter: DQLEN in esxtop.")] = 64
+    competing_depth: Annotated[
+        Count, Field(description="Of each VM where several share a LUN: outstanding IOs with competing worlds.")
+    ] = 32
+    port_depth: Annotated[Count, Field(description="Of an array port, from its vendor.")] = 2048
+
+
+MODEL = Queues
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A queue on the way: what it must hold, its depth, and where that is set."""
+
+    name: str
+    needed: float
+    depth: int
+    depth_max: int
+    arithmetic: str
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether it holds requests back."""
+        return self.needed > self.depth
+
+    def advised(self) -> int:
+        """The least depth of usual size that leaves headroom; the largest there is when none does."""
+        wanted = self.needed / HEADROOM
+        sizes = [size for size in (32, 64, 128, 254, 256, 512, 1024, 2048, 4096) if size <= self.depth_max]
+        return max(self.depth, next((size for size in sizes if size >= wanted), sizes[-1]))
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """The narrow queue, what it leaves, and how deep all must be."""
+    own = cast("Queues", inputs)  # read with MODEL
+    levels = _levels(own)
+    narrow = min(levels, key=lambda level: level.depth / level.needed)
+    share = min(1.0, narrow.depth / narrow.needed)
+    reached, total = own.iops * share, levels[-1].needed * own.array_ports
+    outstanding = own.iops * own.latency_ms / 1000.0
+    stuck = [level for level in levels if level.needed > level.depth_max]
+    figures = (
+        Figure(
+            "outstanding of a VM",
+            round(outstanding, 1),
+            "requests",
+            f"{own.iops:,.0f}/s x {own.latency_ms:g} ms",
+            LITTLE,
+        ),
+        Figure("outstanding at the array", round(total, 1), "requests", f"{own.vms} VMs x {outstanding:,.1f}", LITTLE),
+        Figure("narrow queue", narrow.name, "", f"depth {narrow.depth} for {narrow.needed:,.1f} needed"),
+        Figure("rate it leaves a VM", round(reached), "per_s", f"min(1, {narrow.depth} / {narrow.needed:,.1f}) x rate"),
+        *(Figure(f"depth of {level.name}", level.advised(), "requests", _told(level), LUN) for level in levels[2:3]),
+    )
+    headline = (
+        f"{narrow.name} holds the VM at {reached:,.0f} of {own.iops:,.0f} operations per second: depth {narrow.depth}, "
+        f"{ceil(narrow.needed)} needed."
+        if narrow.is_narrow
+        else f"No queue is too narrow for {own.iops:,.0f} operations per second at {own.latency_ms:g} ms; the "
+        f"tightest is {narrow.name} with {narrow.needed:,.0f} of {narrow.depth}."
+    )
+    return Plan(
+        headline=headline,
+        figures=figures,
+        sheets=(_sheet(levels),),
+        assumptions=(
+            "Load is even over disks, adapters, LUNs, hosts and ports.",
+            "A deeper queue does not make the device answer sooner: try the depth advised with `leadline bench sweep`.",
+        ),
+        bends=tuple(_bends(own, levels)),
+        snippets=tuple(_snippets(own, levels)),
+        infeasible=_infeasible(own, stuck) if stuck else None,
+    )
+
+
+def _infeasible(own: Queues, stuck: list[Level]) -> Infeasible:
+    first = stuck[0]
+    possible = own.iops * min(level.depth_max / level.needed for level in stuck)
+    times = ceil(first.needed / (first.depth_max * HEADROOM))
+    return Infeasible(
+        f"{first.name} would need {ceil(first.needed)}, {first.depth_max} is the most there is",
+        f"{possible:,.0f} operations per second for each VM, or {times} times as many of them",
+    )
+
+
+def _levels(own: Queues) -> list[Level]:
+    """Every queue with what it must hold, from the guest down."""
+    outstanding = own.iops * own.latency_ms / 1000.0
+    on_host = ceil(own.vms / own.hosts)
+    at_lun = outstanding * on_host / own.luns
+    levels = [
+        Level(
+            "a disk's queue",
+            outstanding / own.disks,
+            own.disk_depth,
+            DISK_DEPTH_MAX,
+            f"{outstanding:,.1f} / {own.disks}",
+        ),
+        Level(
+            "the virtual adapter's queue",
+            outstanding / own.adapters,
+            own.adapter_depth,
+            ADAPTER_DEPTH_MAX,
+            f"{outstanding:,.1f} / {own.adapters}",
+        ),
+        Level(
+            "a LUN's queue",
+            at_lun,
+            own.lun_depth,
+            DISK_DEPTH_MAX,
+            f"{outstanding:,.1f} x {on_host} VMs / {own.luns} LUNs",
+        ),
+    ]
+    if on_host > 1:
+        own_part = outstanding / own.luns
+        told = f"{outstanding:,.1f} / {own.luns} LUNs"
+        levels.append(Level("a VM's part of a shared LUN", own_part, own.competing_depth, own.lun_depth, told))
+    at_port = outstanding * own.vms / own.array_ports
+    told = f"{outstanding:,.1f} x {own.vms} VMs / {own.array_ports} ports"
+    levels.append(Level("an array port's queue", at_port, own.port_depth, max(own.port_depth, 4096), told))
+    return levels
+
+
+def _told(level: Level) -> str:
+    return f"{level.arithmetic} = {level.needed:,.1f}, filled to {HEADROOM:.0%} at most"
+
+
+def _sheet(levels: list[Level]) -> Sheet:
+    rows = tuple((own.name, round(own.needed, 1), own.depth, own.advised(), own.depth_max) for own in levels)
+    return Sheet("Queues from the guest down", ("queue", "needed", "depth", "advised", "most"), rows)
+
+
+def _bends(own: Queues, levels: list[Level]) -> list[Bend]:
+    at_once = own.hosts * own.luns * max(own.lun_depth, levels[2].advised())
+    ports = own.array_ports * own.port_depth
+    bends = []
+    if at_once > ports:
+        cost = (
+            f"{own.hosts} hosts x {own.luns} LUNs can send {at_once:,}, the ports take {ports:,}: QFULL, hosts throttle"
+        )
+        bends.append(Bend("an array's ports take what all hosts may send", cost, LUN))
+    narrow = [level.name for level in levels if level.is_narrow]
+    if len(narrow) > 1:
+        bends.append(Bend("queues are widened together", f"{', '.join(narrow)}: one alone helps little", PVSCSI))
+    return bends
+
+
+def _snippets(own: Queues, levels: list[Level]) -> list[Snippet]:
+    """Settings for the levels that must be deeper."""
+    disk, adapter, lun = levels[:3]
+    made = []
+    if disk.advised() > disk.depth or adapter.advised() > adapter.depth:
+        pages = min(32, max(8, ceil(adapter.advised() / REQUESTS_PER_RING_PAGE)))
+        depth = min(DISK_DEPTH_MAX, disk.advised())
+        made.append(
+            Snippet(
+                "Guest, Linux, then update-grub and reboot",
+                "/etc/default/grub",
+                f'GRUB_CMDLINE_LINUX="vmw_pvscsi.cmd_per_lun={depth} vmw_pvscsi.ring_pages={pages}"',
+            )
+        )
+        made.append(
+            Snippet(
+                "Guest, Windows, then reboot",
+                "cmd",
+                r"REG ADD HKLM\SYSTEM\CurrentControlSet\services\pvscsi\Parameters\Device /v DriverParameter /t REG_SZ "
+                f'/d "RequestRingPages={pages},MaxQueueDepth={depth}"',
+            )
+        )
+    if lun.advised() > lun.depth:
+        depth = lun.advised()
+        made.append(
+            Snippet(
+                "Each host, by its adapter's driver, then reboot",
+                "esxcli",
+                f"esxcli system module parameters set -m lpfc -p lpfc0_lun_queue_depth={depth}\n"
+                f"esxcli system module parameters set -m qlnativefc -p ql2xmaxqdepth={depth}",
+            )
+        )
+    if len(levels) > 4 and levels[3].advised() > own.competing_depth:
+        depth = min(lun.advised(), levels[3].advised())
+        text = f"esxcli storage core device set --device NAA.ID --sched-num-req-outstanding {depth}"
+        made.append(Snippet("Each host, each LUN that several VMs share", "esxcli", text))
+    return made
