@@ -1,0 +1,253 @@
+"""Data, WAL or journal, temp and backup on virtual disks, adapters and devices.
+
+Answers:
+    Which virtual disks a database gets, on which adapters and devices, aligned and provisioned how; which RAID level
+    its share of writes asks for; how many devices its operations need, with the theoretical operations.
+
+Method:
+    Back-end operations are reads + penalty x writes, the penalty of a small random write being 1 for RAID-0, 2 for
+    RAID-1 and 10, 4 for RAID-5, 6 for RAID-6. Devices = back-end operations / operations of a device at the use
+    allowed, not fewer than the level needs, even for mirrors. The level with the fewest devices for capacity and
+    operations together is taken for data; above ``parity_writes_pct`` writes, and for the log, parity is not
+    considered. Data, log, temp and backup have an adapter each while there are enough, the later ones sharing the last.
+
+Assumptions:
+    A full stripe of the log is written by the array's cache as one; the penalty is that of small random writes. Four
+    paravirtual SCSI adapters at most, as vSphere has them.
+
+Bends:
+    Log and data on one adapter when there is one only. Parity under many writes when asked for.
+
+Sources:
+    Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks" (SIGMOD 1988), for small writes.
+    VMware, "Architecting Microsoft SQL Server on VMware vSphere", disks and PVSCSI adapters.
+    PostgreSQL documentation, "WAL configuration" and "CREATE TABLESPACE".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+from typing import Annotated, Literal, cast
+
+from pydantic import Field
+
+from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+
+ADAPTERS_MAX = 4
+RAID_SOURCE = "Patterson, Gibson and Katz 1988"
+Role = Literal["data", "log", "temp", "backup"]
+LOG_WORD = {"postgresql": "WAL", "sqlserver": "transaction log", "oracle": "redo", "intersystems": "journal"}
+UNIT_KIB = {"postgresql": 4, "sqlserver": 64, "oracle": 4, "intersystems": 4}  # of allocation in the filesystem
+
+META = PlannerMeta(
+    about="Which virtual disks, adapters and devices for data, log, temp and backup; RAID level and devices needed.",
+    example={"engine": "postgresql", "reads_per_s": 6000.0, "writes_per_s": 2000.0, "data_gib": 2000.0},
+    grows=(
+        ("reads_per_s", "back-end operations"),
+        ("writes_per_s", "devices for data"),
+        ("data_gib", "devices for data"),
+    ),
+)
+
+
+class Layout(PlanInput):
+    """A database's load and what it can be put on."""
+
+    engine: Annotated[
+        Literal["postgresql", "sqlserver", "oracle", "intersystems"], Field(description="Database engine.")
+    ] = "postgresql"
+    reads_per_s: Annotated[float, Field(ge=0, le=1e9, description="Reads of data at peak.")] = 6000.0
+    writes_per_s: Annotated[float, Field(ge=0, le=1e9, description="Writes of data at peak.")] = 2000.0
+    data_gib: Annotated[float, Field(gt=0, description="Data, GiB.")] = 2000.0
+    log_gib: Annotated[float, Field(gt=0, description="Log kept, GiB.")] = 100.0
+    temp_gib: Annotated[float, Field(gt=0, description="Temporary files at most, GiB.")] = 200.0
+    backup_gib: Annotated[float, Field(ge=0, description="Backups kept on the machine, GiB; 0 for none.")] = 0.0
+    adapters: Annotated[int, Field(ge=1, le=ADAPTERS_MAX, description="Paravirtual SCSI adapters to use.")] = 4
+    device_iops: Annotated[float, Field(gt=0, description="Operations per second of one device.")] = 2500.0
+    device_gib: Annotated[float, Field(gt=0, description="Size of one device, GiB.")] = 900.0
+    device_use_pct: Annotated[
+        float, Field(gt=0, le=100, description="Share of a device's operations to plan with, percent.")
+    ] = 70.0
+    parity_writes_pct: Annotated[
+        float, Field(ge=0, le=100, description="Share of writes above which parity is not used, percent.")
+    ] = 40.0
+    raid: Annotated[
+        Literal["best", "raid-10", "raid-5", "raid-6"], Field(description="RAID level of the data; best chooses.")
+    ] = "best"
+    devices: Annotated[int | None, Field(ge=1, description="Devices there are; none for as many as needed.")] = None
+
+
+MODEL = Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A RAID level: operations of a small write, devices at least, and those that hold no data."""
+
+    name: str
+    penalty: int
+    devices_min: int
+    spare: int
+    is_mirrored: bool = False
+
+    def devices(self, own: Layout) -> int:
+        """Devices for the operations and the capacity of the data."""
+        usable = own.device_iops * own.device_use_pct / 100.0
+        for_operations = ceil((own.reads_per_s + self.penalty * own.writes_per_s) / usable)
+        held = ceil(own.data_gib / own.device_gib)
+        for_capacity = 2 * held if self.is_mirrored else held + self.spare
+        count = max(for_operations, for_capacity, self.devices_min)
+        return count + count % 2 if self.is_mirrored else count
+
+
+LEVELS = (
+    Level("raid-10", 2, 4, 0, is_mirrored=True),
+    Level("raid-5", 4, 3, 1),
+    Level("raid-6", 6, 4, 2),
+)
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """The level, the devices, and where each role lies."""
+    own = cast("Layout", inputs)  # read with MODEL
+    total = own.reads_per_s + own.writes_per_s
+    share = 100.0 * own.writes_per_s / total if total else 0.0
+    allowed = [level for level in LEVELS if own.raid in ("best", level.name)]
+    if own.raid == "best" and share > own.parity_writes_pct:
+        allowed = [level for level in allowed if level.is_mirrored]
+    level = min(allowed, key=lambda one: (one.devices(own), one.penalty))
+    count = level.devices(own)
+    back_end = own.reads_per_s + level.penalty * own.writes_per_s
+    disks = _disks(own)
+    figures = (
+        Figure("share of writes", round(share, 1), "pct", f"{own.writes_per_s:,.0f} / {total:,.0f}"),
+        Figure("RAID of data", level.name, "", f"fewest devices of {', '.join(one.name for one in allowed)}"),
+        Figure(
+            "back-end operations",
+            round(back_end),
+            "per_s",
+            f"{own.reads_per_s:,.0f} + {level.penalty} x {own.writes_per_s:,.0f}",
+            RAID_SOURCE,
+        ),
+        Figure("devices for data", count, "devices", _told(own, level)),
+        Figure("theoretical operations", round(count * own.device_iops), "per_s", f"{count} x {own.device_iops:,.0f}"),
+        Figure("virtual disks", len(disks), "", ", ".join(role for role, _, _ in disks)),
+    )
+    fits = own.devices is None or own.devices >= count
+    return Plan(
+        headline=f"Data on {count} devices in {level.name} ({back_end:,.0f} back-end operations per second), "
+        f"{LOG_WORD[own.engine]} on a mirror of its own, {len(disks)} virtual disks on "
+        f"{len({adapter for _, adapter, _ in disks})} adapters.",
+        figures=figures,
+        sheets=(_levels_sheet(own), _disks_sheet(own, disks, level)),
+        assumptions=(
+            f"A device is planned at {own.device_use_pct:g} % of its operations: latency grows steeply above.",
+            "Devices of data, log and backup are not shared with other systems at their peaks.",
+        ),
+        bends=tuple(_bends(own, level, share)),
+        snippets=_snippets(own, disks),
+        infeasible=None if fits else _infeasible(own, level, count),
+    )
+
+
+def _told(own: Layout, level: Level) -> str:
+    usable = own.device_iops * own.device_use_pct / 100.0
+    return (
+        f"operations / {usable:,.0f} each, {own.data_gib:,.0f} GiB / {own.device_gib:,.0f} each, "
+        f"{level.devices_min} at least"
+    )
+
+
+def _disks(own: Layout) -> list[tuple[Role, int, float]]:
+    """Role, adapter and GiB of each virtual disk."""
+    disks: list[tuple[Role, int, float]] = [
+        ("data", 0, own.data_gib),
+        ("log", min(1, own.adapters - 1), own.log_gib),
+        ("temp", min(2, own.adapters - 1), own.temp_gib),
+    ]
+    if own.backup_gib:
+        disks.append(("backup", min(3, own.adapters - 1), own.backup_gib))
+    return disks
+
+
+def _levels_sheet(own: Layout) -> Sheet:
+    rows = tuple(
+        (
+            level.name,
+            level.penalty,
+            round(own.reads_per_s + level.penalty * own.writes_per_s),
+            level.devices(own),
+            round(
+                level.devices(own) * own.device_iops / (own.reads_per_s + level.penalty * own.writes_per_s or 1.0), 2
+            ),
+        )
+        for level in LEVELS
+    )
+    return Sheet("RAID levels for the data", ("level", "penalty", "back-end /s", "devices", "theory / need"), rows)
+
+
+def _disks_sheet(own: Layout, disks: list[tuple[Role, int, float]], level: Level) -> Sheet:
+    kind = {"data": level.name, "log": "raid-10", "temp": level.name, "backup": "raid-6"}
+    thick = {"data": "eager zeroed thick", "log": "eager zeroed thick", "temp": "thin", "backup": "thin"}
+    rows = tuple(
+        (
+            role,
+            f"PVSCSI {adapter}",
+            f"{role} datastore",
+            kind[role],
+            thick[role],
+            f"{_unit(own, role)} KiB",
+            round(size),
+        )
+        for role, adapter, size in disks
+    )
+    columns = ("disk", "adapter", "lies on", "RAID", "provisioned", "unit", "GiB")
+    return Sheet("Virtual disks; partitions begin at 1 MiB", columns, rows)
+
+
+def _unit(own: Layout, role: str) -> int:
+    return 64 if role == "backup" else UNIT_KIB[own.engine]
+
+
+def _bends(own: Layout, level: Level, share: float) -> list[Bend]:
+    bends = []
+    if own.adapters == 1:
+        cost = "log and data queue in one adapter: a burst of checkpoint writes delays every commit"
+        bends.append(Bend("log and data on adapters of their own", cost, "Architecting SQL Server on vSphere"))
+    if not level.is_mirrored and share > own.parity_writes_pct:
+        cost = f"{share:.0f} % of operations are writes and cost {level.penalty} each"
+        bends.append(Bend("no parity under many writes", cost, RAID_SOURCE))
+    return bends
+
+
+def _infeasible(own: Layout, level: Level, count: int) -> Infeasible:
+    usable = own.device_iops * own.device_use_pct / 100.0
+    back_end = own.reads_per_s + level.penalty * own.writes_per_s
+    there = own.devices or 0
+    reached = 100.0 * there * usable / back_end if back_end else 100.0
+    return Infeasible(
+        f"{there} devices; {level.name} needs {count} for operations and capacity",
+        f"{count} devices, or {min(reached, 100.0):.0f} % of the operations with {there}",
+    )
+
+
+def _snippets(own: Layout, disks: list[tuple[Role, int, float]]) -> tuple[Snippet, ...]:
+    adapters = sorted({adapter for _, adapter, _ in disks})
+    power = ['$vm = Get-VM "VM-NAME"']
+    for adapter in adapters:
+        held = [(role, size) for role, own_adapter, size in disks if own_adapter == adapter]
+        for index, (role, size) in enumerate(held):
+            provisioned = "EagerZeroedThick" if role in ("data", "log") else "Thin"
+            add = f'$vm | New-HardDisk -CapacityGB {size:.0f} -StorageFormat {provisioned} -Datastore "{role}"'
+            join = " | New-ScsiController -Type ParaVirtual" if index == 0 and adapter else ""
+            power.append(f"{add}{join}")
+    made = [Snippet("Virtual disks and adapters; the first adapter is the VM's own", "powercli", "\n".join(power))]
+    if own.engine == "postgresql":
+        places = (
+            "initdb -D /data/pgdata --waldir=/log/pg_wal",
+            "psql -c \"CREATE TABLESPACE temp LOCATION '/temp'\"",
+            "psql -c \"ALTER SYSTEM SET temp_tablespaces = 'temp'\"",
+        )
+        made.append(Snippet("Where PostgreSQL puts them", "shell", "\n".join(places)))
+    return tuple(made)
