@@ -1,16 +1,17 @@
 """Virtual GPUs: profiles on boards, the scheduler, and what overlapping jobs cost.
 
 Answers:
-    How many VMs a board holds with each profile, how many boards are needed, which scheduler suits, and how much longer
-    jobs take when they overlap.
+    How many VMs a board holds with each profile, how many boards are needed, which scheduler suits, and how much
+    longer jobs take when they overlap.
 
 Method:
-    Time-sliced profiles divide a GPU's memory: profiles per GPU = floor(memory / profile); all on one GPU have the same
-    size, a board has several GPUs. Of jobs that compute on the GPU for a share d of their time alone (their duty), n
-    run at once: a job waits only when others are on the GPU; from n = 1 / d on the GPU is the bottleneck, and in the end
-    a job takes n d times as long. The closed model with one server and a delay gives the slowdown exactly for
-    exponential phases (mean value analysis). With equal or fixed share each of n active, or of all that fit, gets its
-    part of time whether it uses it or not: the GPU phases take n (or the number of profiles) times as long.
+    Time-sliced profiles divide a GPU's memory: profiles per GPU = floor(memory / profile); all on one GPU have the
+    same size, a board has several GPUs. Of jobs that compute on the GPU for a share d of their time alone (their
+    duty), n run at once: a job waits only when others are on the GPU; from n = 1 / d on the GPU is the bottleneck,
+    and in the end a job takes n d times as long. The closed model with one server and a delay gives the slowdown
+    exactly for exponential phases (mean value analysis). With equal or fixed share each of n active, or of all that
+    fit, gets its part of time whether it uses it or not: the GPU phases take n (or the number of profiles) times as
+    long.
 
 Assumptions:
     Jobs are alike; memory copies overlap computing; context switches are free.

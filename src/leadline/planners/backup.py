@@ -1,0 +1,216 @@
+"""Backup windows, streams, proxies and repositories.
+
+Answers:
+    Whether full and incremental backups fit their windows, how many streams and proxies they take, what the
+    repository must hold for the retention, how fast a snapshot grows and what its consolidation costs, and where the
+    night overlaps the batch.
+
+Method:
+    Bytes of a full backup = data; of an increment = data x change rate; both divided by the reduction of compression
+    and deduplication when stored. Needed rate = bytes / window; streams = needed rate / rate of a stream; proxies =
+    streams / streams of a proxy. Retention after grandfather, father, son: daily increments, weekly, monthly and
+    yearly fulls, with the protection of the repository on top. While a machine is backed up its snapshot grows by its
+    writes; consolidating reads and writes that once, beside what is written meanwhile: it ends when the storage is
+    faster than the machine writes.
+
+Assumptions:
+    Increments hold the day's changed blocks once. Reduction is the same for all. Streams do not slow each other down
+    below the rates given.
+
+Bends:
+    A full backup every night; a snapshot held longer than a few hours; quiescing a cluster that shares disks.
+
+Sources:
+    Veeam and vSphere documentation on snapshots: "Do not use a single snapshot for more than 72 hours" (VMware KB
+    1025279).
+    Arithmetic.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import Annotated, cast
+
+from pydantic import Field
+
+from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+
+SNAPSHOT = "VMware KB 1025279"
+SNAPSHOT_HOURS_MAX = 72.0
+HOURS = 24
+Pct = Annotated[float, Field(ge=0, le=100)]
+
+META = PlannerMeta(
+    about="Whether backups fit the night: streams, proxies, repository, snapshots, overlap with batch work.",
+    example={"data_tib": 20.0, "vms": 40, "window_h": 8.0, "stream_mib_per_s": 150.0},
+    grows=(("data_tib", "repository"), ("data_tib", "streams"), ("change_pct", "increment"), ("daily", "repository")),
+)
+
+
+class Backup(PlanInput):
+    """What is backed up, when, and to where."""
+
+    data_tib: Annotated[float, Field(gt=0, description="Data of all machines, TiB.")] = 20.0
+    vms: Annotated[int, Field(ge=1, description="Machines.")] = 40
+    change_pct: Annotated[Pct, Field(description="Data that changes in a day, percent.")] = 5.0
+    window_h: Annotated[float, Field(gt=0, le=24, description="Hours a night's backup may take.")] = 8.0
+    starts_at_h: Annotated[float, Field(ge=0, lt=24, description="Hour of the day it starts.")] = 22.0
+    batch_from_h: Annotated[float, Field(ge=0, lt=24, description="Hour of the day the batch starts.")] = 1.0
+    batch_h: Annotated[float, Field(ge=0, le=24, description="Hours the batch takes; 0 for none.")] = 3.0
+    stream_mib_per_s: Annotated[float, Field(gt=0, description="Rate of one stream, MiB/s.")] = 150.0
+    streams_per_proxy: Annotated[int, Field(ge=1, description="Streams a proxy runs at once.")] = 4
+    source_mib_per_s: Annotated[
+        float, Field(gt=0, description="What the storage gives to backups beside its work, MiB/s.")
+    ] = 1500.0
+    target_mib_per_s: Annotated[float, Field(gt=0, description="What the repository writes at most, MiB/s.")] = 2000.0
+    reduction: Annotated[float, Field(ge=1, description="Compression and deduplication, times smaller.")] = 2.0
+    daily: Annotated[int, Field(ge=0, description="Daily increments kept.")] = 14
+    weekly: Annotated[int, Field(ge=0, description="Weekly full backups kept.")] = 4
+    monthly: Annotated[int, Field(ge=0, description="Monthly full backups kept.")] = 12
+    yearly: Annotated[int, Field(ge=0, description="Yearly full backups kept.")] = 1
+    repository_factor: Annotated[
+        float,
+        Field(ge=1, description="Bytes stored for each byte: 3 for three copies, 1.667 for 3+2, 1.25 for RAID-6."),
+    ] = 1.667
+    vm_write_mib_per_s: Annotated[float, Field(ge=0, description="What the busiest machine writes, MiB/s.")] = 20.0
+    consolidate_mib_per_s: Annotated[
+        float, Field(gt=0, description="What consolidating a snapshot reads and writes, MiB/s.")
+    ] = 200.0
+    is_cluster: Annotated[bool, Field(description="Whether machines share disks (failover cluster, RAC).")] = False
+
+
+MODEL = Backup
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """Windows, streams, proxies, repository, snapshots."""
+    own = cast("Backup", inputs)  # read with MODEL
+    full, increment = own.data_tib, own.data_tib * own.change_pct / 100.0
+    most = min(own.source_mib_per_s, own.target_mib_per_s * own.reduction)
+    streams = ceil(_rate(increment, own.window_h) / own.stream_mib_per_s)
+    rate = min(most, max(streams, 1) * own.stream_mib_per_s)
+    hours, full_hours = _hours(increment, rate), _hours(full, most)
+    stored = repository_tib(own)
+    snapshot_h = _hours(increment / own.vms, own.stream_mib_per_s)
+    grown = snapshot_h * 3600.0 * own.vm_write_mib_per_s / 1024.0
+    ends = consolidation_h(own, snapshot_h)
+    figures = (
+        Figure("increment", round(increment, 3), "TiB", f"{own.data_tib:g} TiB x {own.change_pct:g} %"),
+        Figure(
+            "streams", max(streams, 1), "", f"{_rate(increment, own.window_h):,.0f} / {own.stream_mib_per_s:g} MiB/s"
+        ),
+        Figure("proxies", ceil(max(streams, 1) / own.streams_per_proxy), "", f"{own.streams_per_proxy} streams each"),
+        Figure("increment takes", round(hours, 2), "h", f"at {rate:,.0f} MiB/s; window {own.window_h:g} h"),
+        Figure("full takes", round(full_hours, 2), "h", f"at the {most:,.0f} MiB/s there are"),
+        Figure("repository", round(stored, 2), "TiB", _told(own)),
+        Figure(
+            "snapshot of the busiest grows",
+            round(grown, 2),
+            "GiB",
+            f"{snapshot_h:.2g} h x {own.vm_write_mib_per_s:g} MiB/s",
+        ),
+        Figure(
+            "consolidation takes", ends if ends == "does not end" else round(float(ends), 2), "h", _consolidation(own)
+        ),
+        Figure("overlap with the batch", round(overlap_h(own, hours), 2), "h", _overlap(own, hours)),
+    )
+    fits = hours <= own.window_h and ends != "does not end"
+    return Plan(
+        headline=f"An increment of {increment:,.3g} TiB takes {hours:,.2g} h of {own.window_h:g} with "
+        f"{max(streams, 1)} streams; a full backup {full_hours:,.3g} h; the repository holds {stored:,.3g} TiB.",
+        figures=figures,
+        sheets=(_night(own, hours),),
+        assumptions=("Streams do not slow each other down below the rates given: try with `leadline bench protect`.",),
+        bends=tuple(_bends(own, full_hours, snapshot_h, hours)),
+        snippets=_snippets(own),
+        infeasible=None if fits else _infeasible(own, increment, most, ends),
+    )
+
+
+def repository_tib(own: Backup) -> float:
+    """What the retention holds after reduction and protection, TiB."""
+    fulls = own.weekly + own.monthly + own.yearly + 1
+    held = fulls * own.data_tib + own.daily * own.data_tib * own.change_pct / 100.0
+    return held / own.reduction * own.repository_factor
+
+
+def overlap_h(own: Backup, hours: float) -> float:
+    """Hours in which backup and batch both run."""
+    shared = 0.0
+    for day in (-HOURS, 0, HOURS):
+        start = max(own.starts_at_h, own.batch_from_h + day)
+        shared += max(0.0, min(own.starts_at_h + hours, own.batch_from_h + day + own.batch_h) - start)
+    return shared
+
+
+def consolidation_h(own: Backup, snapshot_h: float) -> float | str:
+    """Hours to merge the busiest machine's snapshot while it writes on."""
+    spare = own.consolidate_mib_per_s - own.vm_write_mib_per_s
+    return "does not end" if spare <= 0 else snapshot_h * own.vm_write_mib_per_s / spare
+
+
+def _rate(tib: float, hours: float) -> float:
+    return tib * 1024.0**2 / (hours * 3600.0)
+
+
+def _hours(tib: float, mib_per_s: float) -> float:
+    return tib * 1024.0**2 / mib_per_s / 3600.0
+
+
+def _told(own: Backup) -> str:
+    fulls = own.weekly + own.monthly + own.yearly + 1
+    return f"({fulls} fulls + {own.daily} increments) / {own.reduction:g} x {own.repository_factor:g}"
+
+
+def _consolidation(own: Backup) -> str:
+    return f"grown / ({own.consolidate_mib_per_s:g} - {own.vm_write_mib_per_s:g} MiB/s)"
+
+
+def _overlap(own: Backup, hours: float) -> str:
+    end = (own.starts_at_h + hours) % HOURS
+    return f"backup {own.starts_at_h:g}:00 to {end:.1f}, batch {own.batch_from_h:g}:00 for {own.batch_h:g} h"
+
+
+def _night(own: Backup, hours: float) -> Sheet:
+    rows = []
+    for hour in range(HOURS):
+        at = float(hour)
+        backup = any(own.starts_at_h + day <= at < own.starts_at_h + day + hours for day in (-HOURS, 0))
+        batch = any(own.batch_from_h + day <= at < own.batch_from_h + day + own.batch_h for day in (-HOURS, 0))
+        if backup or batch:
+            rows.append((f"{hour:02}:00", "backup" if backup else "", "batch" if batch else ""))
+    return Sheet("The night, by hours that begin", ("hour", "backup", "batch"), tuple(rows))
+
+
+def _bends(own: Backup, full_hours: float, snapshot_h: float, hours: float) -> list[Bend]:
+    bends = []
+    if full_hours > own.window_h:
+        cost = f"{full_hours:,.3g} h: use synthetic or weekend fulls"
+        bends.append(Bend("a full backup fits the window", cost))
+    if snapshot_h > SNAPSHOT_HOURS_MAX:
+        bends.append(Bend("no snapshot is kept longer than 72 hours", f"{snapshot_h:,.0f} h", SNAPSHOT))
+    if overlap_h(own, hours) > 0:
+        cost = f"{overlap_h(own, hours):.2g} h: both read the same disks; move one, or limit the backup's rate"
+        bends.append(Bend("the batch runs without the backup", cost))
+    if own.is_cluster:
+        cost = "a quiesced snapshot stops a node until its heartbeat fails: back up the passive node, or from inside"
+        bends.append(Bend("clusters are not quiesced from outside", cost, SNAPSHOT))
+    return bends
+
+
+def _snippets(own: Backup) -> tuple[Snippet, ...]:
+    text = "Get-VM | Get-Snapshot | Where-Object {$_.Created -lt (Get-Date).AddHours(-24)} | Select VM, Created, SizeGB"
+    return (Snippet("Look for snapshots that stayed", "powercli", text),)
+
+
+def _infeasible(own: Backup, increment: float, most: float, ends: float | str) -> Infeasible:
+    if ends == "does not end":
+        return Infeasible(
+            f"the busiest machine writes {own.vm_write_mib_per_s:g} MiB/s, merging does {own.consolidate_mib_per_s:g}",
+            "back it up from inside or by storage snapshots, or at an hour it writes less",
+        )
+    side = "the source" if own.source_mib_per_s <= own.target_mib_per_s * own.reduction else "the repository"
+    return Infeasible(
+        f"{side} gives {most:,.0f} MiB/s; the window needs {_rate(increment, own.window_h):,.0f}",
+        f"a window of {_hours(increment, most):.2g} h",
+    )
