@@ -55,6 +55,7 @@ fn client(name: &str) -> Client {
         shares: 1_000.0,
         reservation_iops: 0.0,
         limit_iops: f64::INFINITY,
+        idle_credit: 0.0,
     }
 }
 

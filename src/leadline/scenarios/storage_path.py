@@ -16,9 +16,9 @@ Assumptions:
 
 Parameters:
     ``vms``: name, count, workload (a shipped name, a file beside the scenario, or its text), host, device,
-    adapter_depth, iops_limit, iops_burst (units that may go at once after an idle time), shares, reservation_iops
-    (both for schedulers that know them), and ``disks`` for streams of a role, as wal. ``hosts``: name, queue_depth,
-    scheduler.
+    adapter_depth, iops_limit, iops_burst (units that may go at once after an idle time), shares, reservation_iops and
+    idle_credit (requests that go first after an idle time; all three for schedulers that know them), and ``disks`` for
+    streams of a role, as wal. ``hosts``: name, queue_depth, scheduler.
     ``devices``: name, parallelism, service, write_service, sequential_service, mb_per_s; or curve (operations per
     second and mean latency by point, from the lowest load) with spread, the coefficient of variation around it.
 
@@ -95,6 +95,7 @@ class Disk(BaseModel):
     iops_burst: Annotated[int, Field(ge=1, le=10**9)] = 1
     shares: Annotated[float, Field(gt=0)] = 1000.0
     reservation_iops: Annotated[float, Field(ge=0)] = 0.0
+    idle_credit: Annotated[float, Field(ge=0, le=1e9)] = 0.0
 
 
 class Vm(Disk):
@@ -278,6 +279,7 @@ def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
         "shares": own.shares,
         "reservation_iops": own.reservation_iops,
         "limit_iops": float("inf") if limit is None else limit,
+        "idle_credit": own.idle_credit,
     }
 
 

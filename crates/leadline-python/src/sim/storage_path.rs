@@ -57,6 +57,7 @@ struct PlainDisk {
     shares: f64,
     reservation_iops: f64,
     limit_iops: f64,
+    idle_credit: f64,
 }
 
 #[derive(FromPyObject)]
@@ -146,6 +147,7 @@ fn spec(plain: PlainSpec) -> Result<Spec, SimError> {
             shares: disk.shares,
             reservation_iops: disk.reservation_iops,
             limit_iops: disk.limit_iops,
+            idle_credit: disk.idle_credit,
         },
         device: disk.device,
         limit: disk.limit,
