@@ -1,5 +1,5 @@
 """Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault,
-collector, target, scenario).
+collector, target, scenario, experiment).
 
 A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
 """
@@ -140,6 +140,25 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     return Outcome((), (), (), (), (), "", 0)
 '''
+EXPERIMENT_BODY = '''
+from __future__ import annotations
+
+from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
+
+META = ExperimentMeta(
+    claim="WHAT WAS PUBLISHED, IN OUR WORDS",
+    source="WHERE",
+    verified="read",
+    kind="numeric",
+    by=("simulation",),
+    tolerance=0.1,
+)
+
+
+def reproduce(simulated: Simulated) -> Findings:
+    """What came out beside what was published."""
+    return Findings((Comparison("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
+'''
 CASE = """# WHY THIS CASE.
 interval_s: 5
 series:
@@ -165,6 +184,7 @@ def main(words: list[str]) -> int:
         "collector": COLLECTOR_BODY,
         "target": TARGET_BODY,
         "scenario": SCENARIO_BODY,
+        "experiment": EXPERIMENT_BODY,
     }[kind]
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
     if kind == "rule":

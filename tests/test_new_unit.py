@@ -19,6 +19,7 @@ from scripts import new_unit
         (["collector", "hyperfoo"], "src/leadline/collectors/hyperfoo.py"),
         (["target", "foo"], "src/leadline/targets/foo.py"),
         (["scenario", "cache-foo"], "src/leadline/scenarios/cache_foo.py"),
+        (["experiment", "foo-latency"], "src/leadline/experiments/foo_latency.py"),
         (["fault", "device_foo"], "src/leadline/generators/faults/device_foo.py"),
     ],
 )

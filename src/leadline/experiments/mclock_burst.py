@@ -1,7 +1,7 @@
 """Idle credit: what a bursty machine gains by it, and what it costs the other.
 
 Setup:
-    Two machines of equal weight under mClock. One sends 128 requests at once every 400 ms; the other keeps 64
+    Two machines of equal weight under mClock. One sends some 128 requests at once every 400 ms; the other keeps 64
     outstanding all the time. Idle credit σ of the first from 1 to 64.
 
 Run:
@@ -16,6 +16,7 @@ Limits:
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from leadline.core.experiment import Check, Curve, ExperimentMeta, Findings, Picture, Simulated
@@ -59,7 +60,7 @@ def reproduce(simulated: Simulated) -> Findings:
         checks=(
             Check(
                 "the bursty machine's latency falls with every step of its credit",
-                all(later < earlier for earlier, later in zip(latency, latency[1:], strict=False)),
+                all(later < earlier for earlier, later in pairwise(latency)),
                 ", ".join(f"σ {credit}: {ms:.1f} ms" for credit, ms in zip(CREDITS, latency, strict=True)),
             ),
             Check(

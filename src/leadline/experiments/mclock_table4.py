@@ -9,8 +9,8 @@ Run:
     row with reservations of 1, 2,045 requests a second: the one calibrated number. Everything else is predicted.
 
 Limits:
-    The machines' sizes and their shares of sequential requests are not simulated: one capacity stands for all, and every
-    request counts as one. A host that lets requests near each other go together is not simulated either.
+    The machines' sizes and their shares of sequential requests are not simulated: one capacity stands for all, and
+    every request counts as one. A host that lets requests near each other go together is not simulated either.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ PUBLISHED = {1: (330.0, 390.0, 660.0, 665.0), 512: (490.0, 496.0, 514.0, 530.0)}
 CAPACITY = sum(PUBLISHED[1])
 EQUAL = 0.05  # Judgement: "equal parts" are this near to their mean
 WHY = (
-    "The second machine was published with 390 IOPS, 18 % more than the first, which has the same weight. A scheduler that "
-    "goes by weight gives both the same; what the paper's host did more for the second (its requests are less random) "
-    "is not in the model. The other seven numbers are within 10 %."
+    "The second machine was published with 390 IOPS, 18 % more than the first, which has the same weight. A scheduler "
+    "that goes by weight gives both the same; what else the paper's host goes by, such as where requests lie, is not "
+    "in the model. The other numbers are within 10 %."
 )
 
 

@@ -23,7 +23,8 @@ from leadline.core.scenario import Outcome
 
 META = ExperimentMeta(
     claim=(
-        "four hosts do 3,360 IOPS together at 37 ms uncontrolled, and 3,350 at 31 ms with PARDA and a threshold of 30 ms"
+        "four hosts do 3,360 IOPS together at 37 ms uncontrolled, and 3,350 at 31 ms with PARDA and a threshold of "
+        "30 ms"
     ),
     source="Gulati, Ahmad and Waldspurger, PARDA (FAST 2009), table 3",
     verified="read",

@@ -32,9 +32,7 @@ META = ExperimentMeta(
     tolerance=0.05,
 )
 LIMIT, READS, WRITES, DEPTH = 1000, 700, 300, 256  # Source: as META
-BURST = (
-    100  # operations. Source: QEMU, util/throttle.c: a bucket without a maximum of its own holds a tenth of a second
-)
+BURST = 100  # operations. Source: QEMU, util/throttle.c: without a maximum of its own a bucket holds 100 ms
 SERVICE_MS = 0.5  # Judgement: a network SSD
 MANY = 10.0  # Judgement: what "many times" means at least
 

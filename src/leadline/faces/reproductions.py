@@ -6,9 +6,10 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from rich.padding import Padding
 from rich.text import Text
 
-from leadline.core.experiment import Verdict
+from leadline.core.experiment import VERIFIED, Verdict
 from leadline.core.units import UNITS, show
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
@@ -27,11 +28,6 @@ STYLES = {
     Verdict.REPRODUCED: "green",
     Verdict.DIRECTION_ONLY: "yellow",
     Verdict.NOT_REPRODUCED: "bold red",
-}
-VERIFIED = {
-    "read": "read in the source",
-    "second": "from a text that quotes the source",
-    "derived": "follows from the source by arithmetic",
 }
 
 
@@ -105,12 +101,12 @@ def _show(out: Console, own: Reproduction, *, is_detailed: bool) -> None:
             if own.sections.get(heading):
                 wrapped(out, " ".join(own.sections[heading].split()), f"  {heading}: ", style="bold")
     if findings.comparisons:
-        table = plain_table("  compared", "published", "Leadline", "error", right=("published", "Leadline", "error"))
+        table = plain_table("compared", "published", "Leadline", "error", right=("published", "Leadline", "error"))
         for part in findings.comparisons:
             style = "dim" if part.is_calibrated else "" if part.is_within(meta.tolerance) else "yellow"
-            name = f"  {part.name}{' (calibrated)' * part.is_calibrated}"
+            name = f"{part.name}{' (calibrated)' * part.is_calibrated}"
             table.add_row(name, published(part), value(part.found, part.unit), Text(error(part), style=style))
-        out.print(table)
+        out.print(Padding(table, (0, 0, 0, 2), expand=False))
     for check in findings.checks:
         lead, style = ("  holds: ", "green") if check.holds else ("  does not hold: ", "bold red")
         wrapped(out, f"{check.statement} ({check.evidence})", lead, style=style)

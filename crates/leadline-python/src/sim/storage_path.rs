@@ -37,6 +37,7 @@ struct PlainSource {
     sizes: Vec<(u32, f64)>,
     read_share: f64,
     random_share: f64,
+    then: Option<(usize, usize)>,
 }
 
 #[derive(FromPyObject)]
@@ -110,6 +111,7 @@ fn source(plain: PlainSource) -> SourceSpec {
         sizes: plain.sizes,
         read_share: plain.read_share,
         random_share: plain.random_share,
+        then: plain.then,
     }
 }
 

@@ -7,11 +7,11 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.docstrings import paragraphs
-from leadline.core.experiment import Verdict
+from leadline.core.experiment import VERIFIED, Verdict
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Line, Mark, drawn
-from leadline.faces.reproductions import VERIFIED, basis, counts, error, published, sentence, value
+from leadline.faces.reproductions import basis, counts, error, published, sentence, value
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
