@@ -87,11 +87,7 @@ def reproduce(simulated: Simulated) -> Findings:
     best = {target: next((own for own in found if own.target == target), None) for target in HELD}
     counts = sorted(own.move_count for own in best.values() if own is not None)
     free = free_gb(HELD)
-    told = "; ".join(
-        f"{target}: {own.move_count} move{'s' * (own.move_count != 1)}, {own.copied_gb:.0f} GB"
-        for target, own in best.items()
-        if own is not None
-    )
+    told = "; ".join(_told(target, own) for target, own in best.items() if own is not None)
     return Findings(
         (Comparison("moves of the winning plan", 1.0, float(found[0].move_count) if found else float("nan")),),
         (
@@ -109,3 +105,7 @@ def reproduce(simulated: Simulated) -> Findings:
         ),
         why="Which VMs stand on the datastores is ours, see Limits; that the search prefers one move is not built in.",
     )
+
+
+def _told(target: str, own: Plan) -> str:
+    return f"{target}: {own.move_count} move{'s' * (own.move_count != 1)}, {own.copied_gb:.0f} GB"

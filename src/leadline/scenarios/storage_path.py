@@ -5,8 +5,8 @@ Model:
     fewer than ``adapter_depth`` requests of the VM are further on; waits at its host, in the order of the host's
     scheduler, until fewer than ``queue_depth`` of the host's requests are at the device; and is served by one of the
     device's ``parallelism`` servers. A copy is a closed loop of two steps: so many blocks at a time are read from one
-    disk, and each, when it is there, written to another. Events in virtual time; every random number comes from the seed and the name of
-    what draws it, so that variants see the same arrivals and service times.
+    disk, and each, when it is there, written to another. Events in virtual time; every random number comes from the
+    seed and the name of what draws it, so that variants see the same arrivals and service times.
 
 Assumptions:
     The limit counts operations in units of 32 KB, rounded up, and delays without end. It stands before the adapter's
@@ -17,11 +17,11 @@ Assumptions:
 
 Parameters:
     ``vms``: name, count, workload (a shipped name, a file beside the scenario, or its text), host, device, adapter
-    (pvscsi, lsi ...: gives the depth its driver has), adapter_depth, iops_limit, iops_burst (units that may go at once after an idle time), shares, reservation_iops
-    (both for schedulers that know them), and ``disks`` for streams of a role, as wal. ``hosts``: name, queue_depth,
+    (pvscsi, lsi ...: gives the depth its driver has), adapter_depth, iops_limit, iops_burst (units that may go at once
+    after an idle time), shares, reservation_iops (both for schedulers that know them), and ``disks`` for streams of a
+    role, as wal. ``copies``: name, read and write (disks, as VM or VM/role), block, oio. ``hosts``: name, queue_depth,
     scheduler.
     ``idle_credit`` of a disk: requests that go first after an idle time, by schedulers with tags.
-    ``copies``: name, read and write (disks, as VM or VM/role), block, oio.
     ``devices``: name, parallelism, service, write_service, sequential_service, mb_per_s; or curve (operations per
     second and mean latency by point, from the lowest load) with spread, the coefficient of variation around it.
 
@@ -32,7 +32,7 @@ Limits:
 
 Sources:
     C. Hogan, "VSAN 6.2 part 4: IOPS limit for object" (2016), for units of 32 KB.
-    VMware, vSphere storage guide, "Change queue depth"; Broadcom KB 1267 and 2053145, for the depths of adapters and hosts.
+    VMware, vSphere storage guide, "Change queue depth"; Broadcom KB 1267 and 2053145, for depths of adapters and hosts.
     Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961), which each run is checked against.
 """
 
@@ -45,7 +45,7 @@ from leadline.core.draws import NS_PER_S
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome, Progress, Scenario, ScenarioMeta
 from leadline.scenarios._storage_path import found
-from leadline.scenarios._storage_path.parts import SCHEDULERS, StoragePath
+from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, StoragePath, Vm
 from leadline.scenarios._storage_path.spec import spec_of
 
 META = ScenarioMeta(
@@ -62,6 +62,7 @@ META = ScenarioMeta(
     ),
 )
 MODEL = StoragePath
+__all__ = ["META", "MODEL", "Copy", "StoragePath", "Vm", "simulate"]
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
