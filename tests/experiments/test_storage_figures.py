@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from leadline.app.reproducing import Reproduction, system_of
+from leadline.app.reproducing import Reproduction
+from leadline.app.simulating import system_of
 from leadline.core.experiment import Comparison, Verdict
 from leadline.core.scenario import Outcome
 from leadline.experiments import (

@@ -373,3 +373,25 @@ fn a_source_that_sets_off_none_there_is_is_refused() {
     spec.vms[0].sources[0].then = Some((0, 1));
     assert!(StoragePath::new(spec).is_err());
 }
+
+/// Idle credit goes to the scheduler: a burst that has some is done sooner, and the other does as much.
+#[test]
+fn idle_credit_lets_a_burst_go_first() {
+    let with = |credit: f64| {
+        let bursty = SourceSpec {
+            burst: Some((MILLISECOND, 399 * MILLISECOND)),
+            ..source(Arrivals::Even(64_000.0))
+        };
+        let mut spec = system(vec![bursty, closed(64)], 1, times(constant(MILLISECOND)));
+        spec.hosts[0].queue_depth = 1;
+        spec.hosts[0].scheduler = "mclock".to_owned();
+        spec.disks[0].client.idle_credit = credit;
+        let run = run(spec);
+        (latency_ms(&run, 0), rate(&run, 1))
+    };
+    let (none, all) = (with(0.0), with(64.0));
+    // 63 requests by turns take 2 ms each, one after the other 1 ms.
+    close(none.0, 64.0, 0.05);
+    close(all.0, 32.0, 0.05);
+    close(none.1, all.1, 0.001);
+}

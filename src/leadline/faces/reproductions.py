@@ -93,7 +93,8 @@ def sentence(found: Sequence[Reproduction]) -> str:
 
 def _show(out: Console, own: Reproduction, *, is_detailed: bool) -> None:
     meta, findings = own.meta, own.findings
-    out.print(Text.assemble((own.name, "bold"), "  ", (own.verdict.value, STYLES[own.verdict]), "  ", basis(meta)))
+    out.print(Text.assemble((own.name, "bold"), "  ", (own.verdict.value, STYLES[own.verdict])))
+    wrapped(out, f"By {basis(meta)}", "  ")
     if is_detailed:
         wrapped(out, meta.claim, "  ")
         wrapped(out, f"{meta.source} ({VERIFIED[meta.verified]})", "  Source: ", style="bold")

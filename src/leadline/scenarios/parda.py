@@ -99,7 +99,7 @@ class Vm(BaseModel):
     @property
     def stream(self) -> Stream:
         """What it does."""
-        return cast("Stream", self.workload.io[0])
+        return self.workload.io[0]
 
 
 class Host(BaseModel):

@@ -41,7 +41,7 @@ use crate::sources::Source;
 use crate::time::Nanos;
 
 /// Requests that wait at a host at most. Judgement: more are a load far above what the array can do.
-const WAITING_MAX: usize = 10_000_000;
+const WAITING_MAX: usize = 1_000_000;
 
 /// A request on its way from a host to the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
