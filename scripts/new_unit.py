@@ -1,5 +1,5 @@
 """Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault,
-collector, target, scenario, planner).
+collector, target, scenario, experiment, planner).
 
 A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
 """
@@ -159,6 +159,25 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """The answer."""
     return Plan("THE ANSWER.")
 '''
+EXPERIMENT_BODY = '''
+from __future__ import annotations
+
+from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
+
+META = ExperimentMeta(
+    claim="WHAT WAS PUBLISHED, IN OUR WORDS",
+    source="WHERE",
+    verified="read",
+    kind="numeric",
+    by=("simulation",),
+    tolerance=0.1,
+)
+
+
+def reproduce(simulated: Simulated) -> Findings:
+    """What came out beside what was published."""
+    return Findings((Comparison("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
+'''
 CASE = """# WHY THIS CASE.
 interval_s: 5
 series:
@@ -185,6 +204,7 @@ def main(words: list[str]) -> int:
         "target": TARGET_BODY,
         "scenario": SCENARIO_BODY,
         "planner": PLANNER_BODY,
+        "experiment": EXPERIMENT_BODY,
     }[kind]
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
     if kind == "rule":

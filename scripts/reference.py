@@ -13,6 +13,7 @@ from typing import Any, cast
 from leadline.app.explaining import coverage, explain, list_units, where_reported
 from leadline.core.discovery import KINDS, load_units
 from leadline.core.docstrings import paragraphs
+from leadline.core.experiment import Experiment
 from leadline.core.importer import Importer
 from leadline.core.metrics import metrics
 from leadline.core.rule import Rule
@@ -111,6 +112,8 @@ def index(kind: str) -> str:
                     lines.append(f"| {meta.code} | {link} | {meta.severity.label} | {cell(text)} |")
                 lines.append("")
         return "\n".join(lines)
+    if kind == "experiment":
+        return "\n".join([*lines, *figure_table(), ""])
     lines += ["| name | what |", "|---|---|"]
     lines += [f"| [{name}]({kind}s/{name}.md) | {cell(text)} |" for name, text in list_units(kind)]
     if kind == "importer":
@@ -120,6 +123,22 @@ def index(kind: str) -> str:
             if meta.record:
                 lines.append(f"| {meta.tool} | `{meta.record.replace('|', chr(92) + '|')}` |")
     return "\n".join([*lines, ""])
+
+
+def figure_table() -> list[str]:
+    """Every published figure: what was published, what counts as reproduced, how it is made."""
+    lines = [
+        "Verdicts are not kept: `leadline reproduce` makes them anew, see [the guide](../guides/reproduce.md).",
+        "",
+        "| figure | published | counts as reproduced | by | calibrated on |",
+        "|---|---|---|---|---|",
+    ]
+    for name, module in load_units("experiment").items():
+        meta = cast("Experiment", module).META
+        near = "the ordering" if meta.kind == "ordering" else f"{meta.kind}, within {100.0 * meta.tolerance:g} %"
+        cells = (cell(meta.claim), near, " and ".join(meta.by), cell(meta.calibrated))
+        lines.append(f"| [{name}](experiments/{name}.md) | {' | '.join(cells)} |")
+    return lines
 
 
 def metric_table() -> str:

@@ -20,6 +20,7 @@ from scripts import new_unit
         (["target", "foo"], "src/leadline/targets/foo.py"),
         (["scenario", "cache-foo"], "src/leadline/scenarios/cache_foo.py"),
         (["planner", "foo"], "src/leadline/planners/foo.py"),
+        (["experiment", "foo-latency"], "src/leadline/experiments/foo_latency.py"),
         (["fault", "device_foo"], "src/leadline/generators/faults/device_foo.py"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import cast
 
 import pytest
+import yaml
 
 from leadline.app.diagnosing import metrics_of_rules
 from leadline.app.explaining import explain
@@ -16,6 +17,7 @@ from leadline.core.benchmark import Benchmark
 from leadline.core.discovery import KINDS, load_unit, load_units, unit_modules
 from leadline.core.docstrings import HEADINGS, sections, title
 from leadline.core.errors import UsageError
+from leadline.core.experiment import EXACT_TOLERANCE, Experiment
 from leadline.core.importer import Importer
 from leadline.core.metrics import foreign_sources, metric, metrics
 from leadline.core.scenario import Axis, System, places, read_scenario, variants
@@ -31,6 +33,8 @@ IMPORTERS = load_units("importer")
 FAULTS = load_units("fault")
 BENCHMARKS = load_units("benchmark")
 SYSTEMS = load_units("scenario")
+EXPERIMENTS = load_units("experiment")
+PUBLISHED = ROOT.parent / "shared" / "published" / "figures.yaml"
 
 
 def test_only_tools_that_are_read_and_driven_share_a_name() -> None:
@@ -108,6 +112,44 @@ def test_simulated_system_keeps_the_contract(name: str) -> None:
 def scenarios_of(system: str) -> list[Path]:
     found = sorted((ROOT / "examples" / "scenarios").glob("*.yaml"))
     return [path for path in found if f"system: {system}\n" in path.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_experiment_keeps_the_contract(name: str) -> None:
+    """What it gives is in tests/experiments: twice the same, with a verdict."""
+    module = EXPERIMENTS[name]
+    assert [h for h in HEADINGS["experiment"] if not sections(module.__doc__).get(h)] == []
+    assert title(module.__doc__).endswith(".")
+    experiment = cast("Experiment", module)
+    meta = experiment.META
+    assert meta.claim
+    assert meta.source
+    assert meta.by
+    assert set(meta.by) <= {"arithmetic", "simulation", "real"}
+    assert 0.0 < meta.tolerance <= 0.5
+    assert list(inspect.signature(experiment.reproduce).parameters) == ["simulated"]
+
+
+def test_experiments_say_of_their_figures_what_the_list_says() -> None:
+    if not PUBLISHED.is_file():
+        pytest.skip("the list of published figures is not beside this checkout")
+    listed = {own["id"]: own for own in yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))}
+    apart = {}
+    for name in listed.keys() & EXPERIMENTS.keys():
+        meta = cast("Experiment", EXPERIMENTS[name]).META
+        own = (meta.kind, meta.tolerance, meta.verified)
+        known = listed[name]
+        expected = (known["kind"], known.get("tolerance", EXACT_TOLERANCE), known["verified"])
+        if own != expected:
+            apart[name] = (own, expected)
+    assert apart == {}
+
+
+def test_every_published_figure_has_an_experiment() -> None:
+    if not PUBLISHED.is_file():
+        pytest.skip("the list of published figures is not beside this checkout")
+    listed = [own["id"] for own in yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))]
+    assert sorted(EXPERIMENTS) == sorted(listed)
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -18,8 +18,10 @@ __all__ = [
     "Trace",
     "TraceProfile",
     "__version__",
+    "fluid_allocation",
     "pdh_write_header",
     "pdh_write_rows",
+    "simulate_parda",
     "simulate_storage_path",
     "simulation_hold",
     "simulation_host",
@@ -176,6 +178,8 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def fluid_allocation(policies: Sequence[tuple[float, float, float]], capacity: float) -> list[float]: ...
+def simulate_parda(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 
 @final

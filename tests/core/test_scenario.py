@@ -50,10 +50,11 @@ def read(folder: Path, text: str) -> StoragePath:
 def test_a_scenario_takes_workloads_of_its_own_of_files_and_shipped_ones(folder: Path) -> None:
     found = read(folder, TEXT.replace("    iops_limit: 200\n", "    count: 3\n"))
     assert [name for vm in found.vms for name in vm.names()] == ["db01-1", "db01-2", "db01-3", "db02"]
-    assert [vm.workload.name for vm in found.vms] == ["inline", "wal"]
+    assert [vm.workload.name for vm in found.vms if vm.workload is not None] == ["inline", "wal"]
     assert found.devices[0].service is not None
     assert found.devices[0].service.mean == pytest.approx(20e-6)
     shipped = read(folder, TEXT.replace("wal.yaml", "postgresql"))
+    assert shipped.vms[1].workload is not None
     assert shipped.vms[1].workload.name == "postgresql"
     assert StoragePath.model_validate(found.plain()) == found
 

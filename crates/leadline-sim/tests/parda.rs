@@ -128,6 +128,9 @@ fn the_threshold_sets_the_latency() {
         close(total, 3_350.0, 0.01, "throughput");
         let latency = cluster.array.residences().mean().unwrap() / 1e6;
         close(latency, threshold as f64 + 4.0 / 3.35, 0.03, "latency");
+        let seen = |host: &Host| host.residences.mean().unwrap() / 1e6;
+        let of_hosts = cluster.hosts().iter().map(seen).sum::<f64>() / 4.0;
+        close(of_hosts, latency, 0.01, "latency by host");
     }
     let open = PardaCluster::new(hosts(), WindowLaw::default(), 64, array(3_350.0)).unwrap();
     let (_, cluster) = measure(open.uncontrolled());

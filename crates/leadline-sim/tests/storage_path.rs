@@ -39,6 +39,7 @@ fn source(arrivals: Arrivals) -> SourceSpec {
         sizes: vec![(8_192, 1.0)],
         read_share: 0.7,
         random_share: 1.0,
+        then: None,
     }
 }
 
@@ -55,6 +56,7 @@ fn client(name: &str) -> Client {
         shares: 1_000.0,
         reservation_iops: 0.0,
         limit_iops: f64::INFINITY,
+        idle_credit: 0.0,
     }
 }
 
@@ -337,4 +339,59 @@ fn what_makes_no_system_is_refused() {
     let mut shared = system(vec![closed(4), closed(4)], 1, times(constant(MILLISECOND)));
     shared.vms[1].sources[0].disk = 0;
     assert_eq!(StoragePath::new(shared).unwrap_err().place, "vm1");
+}
+
+/// A copy reads from one disk, then writes to the other: n outstanding do n by the time of both steps; with a limit on the
+/// one, the other goes no faster, at the latency it had.
+#[test]
+fn a_capped_end_of_a_copy_slows_the_other_but_not_its_requests() {
+    let copy = |cap: Option<f64>| {
+        let step = |outstanding, read_share, then| SourceSpec {
+            read_share,
+            then: Some(then),
+            ..closed(outstanding)
+        };
+        let sources = vec![step(8, 1.0, (1, 0)), step(0, 0.0, (0, 0))];
+        let mut spec = system(sources, 64, times(constant(5 * MILLISECOND)));
+        spec.disks[1].limit = cap.map(|cap| (cap, 1));
+        run(spec)
+    };
+    let (free, capped) = (copy(None), copy(Some(100.0)));
+    for vm in 0..2 {
+        close(rate(&free, vm), 800.0, 0.001);
+        close(rate(&capped, vm), 100.0, 0.001);
+    }
+    close(latency_ms(&free, 0), 5.0, 0.001);
+    close(latency_ms(&capped, 0), 5.0, 0.001);
+    // Little: 8 copies at 100 per second take 80 ms, 5 of them to read.
+    close(latency_ms(&capped, 1), 75.0, 0.001);
+}
+
+#[test]
+fn a_source_that_sets_off_none_there_is_is_refused() {
+    let mut spec = system(vec![closed(1)], 1, times(constant(MILLISECOND)));
+    spec.vms[0].sources[0].then = Some((0, 1));
+    assert!(StoragePath::new(spec).is_err());
+}
+
+/// Idle credit goes to the scheduler: a burst that has some is done sooner, and the other does as much.
+#[test]
+fn idle_credit_lets_a_burst_go_first() {
+    let with = |credit: f64| {
+        let bursty = SourceSpec {
+            burst: Some((MILLISECOND, 399 * MILLISECOND)),
+            ..source(Arrivals::Even(64_000.0))
+        };
+        let mut spec = system(vec![bursty, closed(64)], 1, times(constant(MILLISECOND)));
+        spec.hosts[0].queue_depth = 1;
+        spec.hosts[0].scheduler = "mclock".to_owned();
+        spec.disks[0].client.idle_credit = credit;
+        let run = run(spec);
+        (latency_ms(&run, 0), rate(&run, 1))
+    };
+    let (none, all) = (with(0.0), with(64.0));
+    // 63 requests by turns take 2 ms each, one after the other 1 ms.
+    close(none.0, 64.0, 0.05);
+    close(all.0, 32.0, 0.05);
+    close(none.1, all.1, 0.001);
 }

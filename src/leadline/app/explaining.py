@@ -10,6 +10,7 @@ from typing import Any, cast
 from leadline.core.discovery import KINDS, load_unit, load_units, unit_modules
 from leadline.core.docstrings import sections, title
 from leadline.core.errors import UsageError
+from leadline.core.experiment import Experiment, told_of
 from leadline.core.importer import Importer
 from leadline.core.metrics import foreign_sources, metric, metrics
 from leadline.core.rule import Rule
@@ -101,6 +102,8 @@ def _unit_page(kind: str, name: str) -> dict[str, Any]:
     elif kind == "importer":
         meta = cast("Importer", module).META
         page["facts"] = {"tool": meta.tool, "record": meta.record, "fields": len(meta.fields)}
+    elif kind == "experiment":
+        page["facts"] = told_of(name, cast("Experiment", module).META)
     return page
 
 

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import secrets
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -16,15 +13,15 @@ from typing import Any, cast
 
 from leadline import __version__
 from leadline.app.comparing_runs import SIMULATION
+from leadline.app.parallel import side_by_side
 from leadline.core.discovery import load_unit
 from leadline.core.errors import UsageError
 from leadline.core.run import Round, Run
-from leadline.core.scenario import Axis, Outcome, Scenario, System, Variant, places, read_scenario, variants
+from leadline.core.scenario import Axis, Outcome, Progress, Scenario, System, Variant, places, read_scenario, variants
 from leadline.core.steady import SteadyState, steady_state
 from leadline.core.workload import Steadiness
 from leadline.stores.runs import RunStore
 
-POLL_S = 0.1
 Told = Callable[[float, int, int], object]
 
 
@@ -124,33 +121,11 @@ def simulate(planned: Planned, store: RunStore, told: Told = lambda *_: None) ->
 
 def _outcomes(planned: Planned, told: Callable[[float], object]) -> Iterator[tuple[int, Outcome]]:
     """Variants as they are done; the rest is stopped when anything ends this."""
-    stop = threading.Event()
-    shares = [0.0] * len(planned.variants)
 
-    def work(index: int) -> Outcome:
-        def progress(share: float) -> None:
-            shares[index] = share
-            if stop.is_set():
-                raise _Stopped
-
-        progress(0.0)
+    def work(index: int, progress: Progress) -> Outcome:
         return planned.system.simulate(planned.variants[index].scenario, progress)
 
-    with ThreadPoolExecutor(len(os.sched_getaffinity(0)), "leadline-simulation") as pool:
-        pending: dict[Future[Outcome], int] = {pool.submit(work, index): index for index in range(len(shares))}
-        try:
-            while pending:
-                done, _ = wait(pending, POLL_S, FIRST_COMPLETED)
-                for future in done:
-                    yield pending.pop(future), future.result()
-                told(sum(shares) / len(shares))
-        finally:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-
-
-class _Stopped(Exception):
-    """Ends a variant between two slices."""
+    return side_by_side(len(planned.variants), work, told)
 
 
 def _run(name: str, began: datetime, variant: Variant, outcome: Outcome) -> Run:

@@ -129,6 +129,26 @@ class Experiment(Protocol):
         """Put what comes out beside what was published."""
 
 
+VERIFIED = {
+    "read": "read in the source",
+    "second": "from a text that quotes the source",
+    "derived": "follows from the source by arithmetic",
+}
+
+
+def told_of(name: str, meta: ExperimentMeta) -> dict[str, str]:
+    """What is known of a figure before it is reproduced; the verdict is made anew each time."""
+    near = "the ordering must hold" if meta.kind == "ordering" else f"within {100.0 * meta.tolerance:g} %"
+    return {
+        "claim": meta.claim,
+        "source": f"{meta.source} ({VERIFIED[meta.verified]})",
+        "counts as reproduced": f"{meta.kind}: {near}",
+        "by": " and ".join(meta.by),
+        "calibrated": meta.calibrated,
+        "verdict": f"made anew by `leadline reproduce {name}`",
+    }
+
+
 def verdict(meta: ExperimentMeta, found: Findings) -> Verdict:
     """What the findings amount to.
 

@@ -127,7 +127,7 @@ def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
     """The block nodes of a disk, from its limit down to its file."""
     node: dict[str, Any] = {
         "driver": disk.format if not disk.overlays else "qcow2",
-        "file": _file(image, disk.cache, direct=direct, aio=disk.aio),
+        "file": _store(disk, image, direct=direct),
         "cache": _cache(disk.cache, direct=direct),
         "discard": "unmap",
     }
@@ -138,6 +138,12 @@ def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
     if disk.limits is not None:
         node = {"driver": "throttle", "throttle-group": _group_of(disk), "file": node}
     return {**node, "node-name": f"disk-{disk.name}"}
+
+
+def _store(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
+    if disk.latency is None:
+        return _file(image, disk.cache, direct=direct, aio=disk.aio)
+    return {"driver": "null-co", "size": disk.size, "latency-ns": round(disk.latency * 1e9), "read-zeroes": True}
 
 
 def _file(image: Path, cache: str, *, direct: bool, aio: str = "threads") -> dict[str, Any]:

@@ -22,7 +22,9 @@ def make_image(disk: Disk, folder: Path) -> Path:
     """
     base = folder / f"{disk.name}.{disk.format}"
     try:
-        if disk.provisioning == "filled" and disk.format == "raw":
+        if disk.latency is not None:
+            base.touch()  # nothing is stored
+        elif disk.provisioning == "filled" and disk.format == "raw":
             _fill(base, disk.size)
         else:
             _create(base, disk)

@@ -71,6 +71,7 @@ class Disk(BaseModel):
         filesystem: made and mounted in the guest at /mnt/NAME; without, the load works on the device.
         queue_depth: of the device in the guest (``/sys/block/*/device/queue_depth``).
         storage: what the storage below can do at most, as `limits` say what the hypervisor lets through.
+        latency: nothing is stored: every request takes so long at the storage below, however many there are.
         sector: what the storage below works in; smaller or misaligned writes are read, changed and written back there.
         partition_offset: the guest works on a partition that begins there (32256 is 63 sectors, as old systems did).
     """
@@ -87,6 +88,7 @@ class Disk(BaseModel):
     overlays: Annotated[int, Field(ge=0, le=32)] = 0
     limits: Limits | None = None
     storage: Limits | None = None
+    latency: Annotated[Seconds, Field(gt=0, le=10)] | None = None
     shared_limit: Name | None = None
     filesystem: Literal["ext4", "xfs"] | None = None
     queue_depth: Annotated[int, Field(ge=1)] | None = None
@@ -101,6 +103,9 @@ class Disk(BaseModel):
             raise ValueError(message)
         if self.partition_offset % 512:
             message = f"partition_offset {self.partition_offset} is no multiple of 512"
+            raise ValueError(message)
+        if self.latency is not None and (self.format != "raw" or self.overlays or self.filesystem is not None):
+            message = "a disk with a latency stores nothing: it is raw, without overlays and file system"
             raise ValueError(message)
         return self
 

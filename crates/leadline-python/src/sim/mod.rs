@@ -1,5 +1,7 @@
 //! Simulations: `leadline._core.simulate_*`, a file for each model, and what they share.
 
+mod fluid;
+mod parda;
 mod storage_path;
 mod yardstick;
 
@@ -26,6 +28,8 @@ const SLICE_EVENTS: u64 = 50_000;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
+    fluid::register(module)?;
+    parda::register(module)?;
     storage_path::register(module)?;
     yardstick::register(module)
 }

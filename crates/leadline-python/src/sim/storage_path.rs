@@ -37,6 +37,7 @@ struct PlainSource {
     sizes: Vec<(u32, f64)>,
     read_share: f64,
     random_share: f64,
+    then: Option<(usize, usize)>,
 }
 
 #[derive(FromPyObject)]
@@ -57,6 +58,7 @@ struct PlainDisk {
     shares: f64,
     reservation_iops: f64,
     limit_iops: f64,
+    idle_credit: f64,
 }
 
 #[derive(FromPyObject)]
@@ -109,6 +111,7 @@ fn source(plain: PlainSource) -> SourceSpec {
         sizes: plain.sizes,
         read_share: plain.read_share,
         random_share: plain.random_share,
+        then: plain.then,
     }
 }
 
@@ -146,6 +149,7 @@ fn spec(plain: PlainSpec) -> Result<Spec, SimError> {
             shares: disk.shares,
             reservation_iops: disk.reservation_iops,
             limit_iops: disk.limit_iops,
+            idle_credit: disk.idle_credit,
         },
         device: disk.device,
         limit: disk.limit,

@@ -21,7 +21,8 @@
 //!
 //! # Sources
 //! Gulati, Ahmad and Waldspurger, "PARDA: proportional allocation of resources for distributed storage access" (FAST 2009),
-//! section 3.2, equations 1 and 2, bounds; sections 3.3 and 3.4 for local scheduling and machines that are idle. VMware, "vSphere
+//! section 3.2, equations 1 and 2, bounds; sections 3.3 and 3.4 for local scheduling and machines that are idle: there the
+//! mean number a machine has outstanding is set against its part of its host's window to adjust β. VMware, "vSphere
 //! resource management", "Storage I/O control": threshold 30 ms, or the latency at 90 % of the peak throughput; period of 4 s.
 
 use super::cost::CostRule;
@@ -35,9 +36,12 @@ use super::station::Station;
 use super::window_law::WindowLaw;
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
-use crate::measure::TimeWeighted;
+use crate::measure::{Durations, TimeWeighted};
 use crate::sources::Source;
 use crate::time::Nanos;
+
+/// Requests that wait at a host at most. Judgement: more are a load far above what the array can do.
+const WAITING_MAX: usize = 1_000_000;
 
 /// A request on its way from a host to the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +76,8 @@ pub struct PardaHost<A> {
     latency_sum: u128,
     latency_count: u64,
     windows: Vec<f64>,
+    /// Times at the array, from the host's window to completion.
+    pub residences: Durations,
 }
 
 impl<A: Source> PardaHost<A> {
@@ -90,6 +96,7 @@ impl<A: Source> PardaHost<A> {
             latency_sum: 0,
             latency_count: 0,
             windows: Vec::new(),
+            residences: Durations::default(),
         }
     }
 
@@ -194,8 +201,11 @@ impl<A: Source, V: Service<HostRequest>> PardaCluster<A, V> {
     /// Forgets all measurements but windows and series: the end of the warm-up.
     pub fn restart_measuring(&mut self, now: Nanos) {
         self.array.restart_measuring(now);
-        for vm in self.hosts.iter_mut().flat_map(|host| &mut host.vms) {
-            vm.restart_measuring();
+        for host in &mut self.hosts {
+            host.residences = Durations::default();
+            for vm in &mut host.vms {
+                vm.restart_measuring();
+            }
         }
     }
 
@@ -220,6 +230,9 @@ impl<A: Source, V: Service<HostRequest>> PardaCluster<A, V> {
         };
         host.pending[usize::from(at.1)].add(now, 1);
         host.scheduler.push(now, request);
+        if host.scheduler.len() >= WAITING_MAX {
+            schedule.stop();
+        }
         self.dispatch(now, at.0);
     }
 
@@ -250,6 +263,7 @@ impl<A: Source, V: Service<HostRequest>> PardaCluster<A, V> {
         host.outstanding -= 1;
         host.latency_sum += u128::from(now - finished.arrived);
         host.latency_count += 1;
+        host.residences.record(now - finished.arrived);
         host.pending[request.vm as usize].sub(now, 1);
         let vm = &mut host.vms[request.vm as usize];
         vm.complete(now, request.issued, request.bytes);

@@ -52,6 +52,8 @@ pub struct Client {
     pub reservation_iops: f64,
     /// Operations per second it never exceeds; infinite for none.
     pub limit_iops: f64,
+    /// Requests that go before those of equal claim after an idle time, by schedulers with tags; 0 for none.
+    pub idle_credit: f64,
 }
 
 impl Client {
@@ -62,7 +64,7 @@ impl Client {
             reservation: self.reservation_iops,
             limit: self.limit_iops,
             weight: self.shares,
-            burst: 0.0,
+            burst: self.idle_credit,
         };
         whole.check(&format!("disk {}", self.name))?;
         Ok(whole.limited(f64::INFINITY))
@@ -246,6 +248,7 @@ mod tests {
             shares: 1000.0,
             reservation_iops: 0.0,
             limit_iops: f64::INFINITY,
+            idle_credit: 0.0,
         }];
         let setting = Setting {
             clients: &clients,

@@ -114,7 +114,9 @@ def work_progress(verb: str, *, quiet: bool = False) -> Iterator[Callable[[int, 
 
 
 @contextmanager
-def share_progress(verb: str, *, quiet: bool = False) -> Iterator[Callable[[float, int, int], None]]:
+def share_progress(
+    verb: str, *, quiet: bool = False, parts: str = "variants"
+) -> Iterator[Callable[[float, int, int], None]]:
     """A bar of the share that is done, and how many of how many parts are; nothing when stderr is no terminal."""
     if quiet or not sys.stderr.isatty():
         yield lambda *_: None
@@ -125,7 +127,7 @@ def share_progress(verb: str, *, quiet: bool = False) -> Iterator[Callable[[floa
         task = bar.add_task(verb, total=1.0)
 
         def told(share: float, done: int, count: int) -> None:
-            words = f"{verb}, {done} of {count} variants" if count > 1 else verb
+            words = f"{verb}, {done} of {count} {parts}" if count > 1 else verb
             bar.update(task, completed=share, description=words)
 
         yield told

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.core.histogram import Histogram
 from leadline.core.run import percentiles
 from leadline.core.units import symbol
+from leadline.faces.checks import check_cells
 from leadline.faces.report import write_page
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.lead import Spread
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from leadline.app.checking_results import Check
     from leadline.app.simulating import Planned, Simulated
     from leadline.core.scenario import Outcome
 
@@ -28,16 +30,20 @@ TABLED_MAX = 500
 _MARKED = ("p50", "p95", "p99", "p99.9")
 
 
-def write_simulation(path: Path, planned: Planned, found: Sequence[Simulated], *, compared: bool = False) -> int:
+def write_simulation(
+    path: Path, planned: Planned, found: Sequence[Simulated], *, compared: bool = False, checked: Check | None = None
+) -> int:
     """Write the page; returns its size in bytes.
 
     Raises:
         UsageError: the file cannot be written there.
     """
-    return write_page(path, simulation_page(planned, found, compared=compared))
+    return write_page(path, simulation_page(planned, found, compared=compared, checked=checked))
 
 
-def simulation_page(planned: Planned, found: Sequence[Simulated], *, compared: bool = False) -> str:
+def simulation_page(
+    planned: Planned, found: Sequence[Simulated], *, compared: bool = False, checked: Check | None = None
+) -> str:
     """The whole page as a string."""
     scenario = planned.scenario
     shown = found[:DRAWN_MAX]
@@ -62,6 +68,8 @@ def simulation_page(planned: Planned, found: Sequence[Simulated], *, compared: b
         spreads=[distribution(spread) for own in shown for spread in spreads(own)],
         notes=list(dict.fromkeys(note for own in found for note in own.outcome.notes)),
         left_out=max(len(found) - DRAWN_MAX, 0),
+        checked=checked,
+        check_rows=[] if checked is None else [check_cells(row) for row in checked.rows],
         keys=[(key, value) for key, value in scenario.parameters().items() if value != "none"],
     )
 

@@ -69,6 +69,7 @@ class Chart:
         whole_x: x counts things: no ticks between whole numbers.
         summary: what is said to those who cannot see it, after the title.
         whiskers: what the marks' whiskers show.
+        hollow: what hollow marks say.
     """
 
     title: str
@@ -80,6 +81,7 @@ class Chart:
     whole_x: bool = False
     summary: str = "the numbers are in the table"
     whiskers: str = "95 % intervals"
+    hollow: str = "do not lean on it"
 
 
 @dataclass(slots=True)

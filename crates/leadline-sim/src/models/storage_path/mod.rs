@@ -3,7 +3,8 @@
 //! # Model
 //! Sources of a VM issue requests to its disks. A request passes the disk's IOPS limit, which delays it; waits until fewer
 //! than the VM's adapter depth are further on; waits at its host, in the order of the host's scheduler, until fewer than
-//! the host's queue depth are at the device; and is served by one of the device's servers.
+//! the host's queue depth are at the device; and is served by one of the device's servers. A source may set off another
+//! one with each request that is done: so many copies outstanding, each a read here, then a write there.
 //!
 //! # Assumptions
 //! A host has a queue of its own to each device. Completions cost nothing. The limit counts in units of 32 KB.
@@ -186,6 +187,7 @@ impl StoragePath {
                 feeds.push(feed(source, index, &vm.name, streams)?);
             }
         }
+        chain(&mut feeds, &vms, &spec);
         let mut ways = BTreeMap::new();
         let mut lanes = Vec::new();
         let clients: Vec<_> = spec.disks.iter().map(|disk| disk.client.clone()).collect();
@@ -425,11 +427,14 @@ impl StoragePath {
     fn finish(&mut self, now: Nanos, device: usize, io: Io, schedule: &mut Schedule<PathEvent>) {
         self.step(now, io.slot, Some(DEVICE), None);
         let request = self.requests[io.slot as usize];
-        let feed = &mut self.feeds[request.source as usize];
-        if let Some(time) = feed.source.after_completion(now) {
-            schedule.at(time, PathEvent::Issue(request.source));
+        let (next, vm) = {
+            let feed = &self.feeds[request.source as usize];
+            (feed.next, feed.vm)
+        };
+        if let Some(time) = self.feeds[next].source.after_completion(now) {
+            #[allow(clippy::cast_possible_truncation)] // checked: as many as sources
+            schedule.at(time, PathEvent::Issue(next as u32));
         }
-        let vm = feed.vm;
         let own = &mut self.measures[vm];
         own.total.leave(now, request.issued);
         let done = &mut own.done[request.source as usize - self.vms[vm].first_feed];
@@ -448,6 +453,14 @@ impl StoragePath {
         self.serve(now, device, schedule);
         self.dispatch(now, lane, schedule);
         self.release(now, vm, schedule);
+    }
+}
+
+/// Which feed a completion lets go on: the one it is of, or the next step of a copy.
+fn chain(feeds: &mut [Feed], vms: &[Vm], spec: &Spec) {
+    let then = spec.vms.iter().flat_map(|vm| &vm.sources).map(|s| s.then);
+    for (index, (feed, then)) in feeds.iter_mut().zip(then).enumerate() {
+        feed.next = then.map_or(index, |(vm, source)| vms[vm].first_feed + source);
     }
 }
 

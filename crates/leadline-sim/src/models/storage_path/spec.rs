@@ -40,6 +40,9 @@ pub struct SourceSpec {
     pub read_share: f64,
     /// Share of random requests, 0 to 1.
     pub random_share: f64,
+    /// What a request that is done sets off, as (VM, source in it), instead of the next of its own: a copy reads, then
+    /// writes, then reads again.
+    pub then: Option<(usize, usize)>,
 }
 
 /// A virtual machine.
@@ -117,6 +120,8 @@ pub(super) struct Feed {
     pub(super) phase: Nanos,
     /// Of a closed source: load for so many ns in each of so many.
     pub(super) gate: Option<(Nanos, Nanos)>,
+    /// The feed whose next request one that is done allows.
+    pub(super) next: usize,
 }
 
 /// Parameters or a state that make no sense.
@@ -207,6 +212,7 @@ pub(super) fn feed(
         disk: spec.disk,
         phase,
         gate,
+        next: 0, // set when all feeds are known
     })
 }
 
@@ -228,6 +234,17 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
     }
     for vm in &spec.vms {
         let known = |source: &SourceSpec| source.disk < spec.disks.len();
+        let follows = |source: &SourceSpec| match source.then {
+            Some((vm, own)) => spec.vms.get(vm).is_some_and(|vm| own < vm.sources.len()),
+            None => true,
+        };
+        if !vm.sources.iter().all(follows) {
+            return wrong(
+                &vm.name,
+                &"a source that sets off one there is not",
+                "a source of a VM",
+            );
+        }
         if vm.host >= spec.hosts.len() || vm.adapter_depth == 0 || !vm.sources.iter().all(known) {
             return wrong(
                 &vm.name,

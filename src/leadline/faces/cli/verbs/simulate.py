@@ -18,6 +18,8 @@ Examples:
 
   leadline simulate examples/scenarios/noisy-neighbour.yaml --compare round-robin
 
+  leadline simulate examples/scenarios/iops-cap.yaml --check-real
+
   leadline simulate examples/scenarios/iops-cap.yaml --vary vms.db01.iops_limit=100,200,null --seed 7 --json
 """
 
@@ -40,6 +42,10 @@ def command(
     seed: Annotated[
         int | None, typer.Option(min=0, max=2**63 - 1, help="Seed instead of the scenario's.", show_default=False)
     ] = None,
+    check_real: Annotated[
+        bool, typer.Option("--check-real", help="Also do it for real on this machine, and show the distance.")
+    ] = False,
+    check_seconds: Annotated[float, typer.Option(min=2.0, max=3600.0, help="Of each real run.")] = 10.0,
     html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -48,9 +54,13 @@ def command(
 
     The same scenario, seed and version give the same numbers on every machine. Variants run on all cores, see the
     same arrivals and service times, and are kept as runs: see `leadline runs`. Nothing is loaded or changed.
+
+    With --check-real limits, streams and copies are done on this machine's user-space block layer, files in a scratch
+    folder that is removed; a scenario that names adapters boots guests of a lab. No device is touched.
     """
     from leadline.app.simulating import plan_simulation, simulate
     from leadline.core.scenario import parse_axis
+    from leadline.faces.checks import check_document, show_check, show_check_plan
     from leadline.faces.cli.output import print_json, share_progress
     from leadline.faces.report import check_writable
     from leadline.faces.report.simulation import write_simulation
@@ -61,11 +71,29 @@ def command(
         check_writable(html)
     policies = [] if compare is None else [name.strip() for name in compare.split(",")]
     planned = plan_simulation(scenario, [parse_axis(text) for text in vary or []], policies, seed)
+    made = None
+    if check_real:
+        from leadline.app.checking_real import plan_check
+
+        made = plan_check(planned, check_seconds)
+        if not quiet:
+            show_check_plan(made)
     with share_progress("simulating", quiet=quiet) as told:
         found = simulate(planned, RunStore(), told)
+    checked = None
+    if made is not None:
+        from leadline.app.checking_real import check
+
+        say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
+        with share_progress("measuring", quiet=quiet) as told:
+            checked = check(made, found, RunStore(), say=say, told=told)
     if json:
-        print_json("leadline.simulation/1", **document(planned, found))
+        more = {} if checked is None else {"check": check_document(checked)}
+        print_json("leadline.simulation/1", **document(planned, found), **more)
     else:
         show_simulation(planned, found, compared=bool(policies))
+        if checked is not None:
+            show_check(checked)
     if html is not None:
-        said_report(html, write_simulation(html, planned, found, compared=bool(policies)), quiet=quiet or json)
+        size = write_simulation(html, planned, found, compared=bool(policies), checked=checked)
+        said_report(html, size, quiet=quiet or json)

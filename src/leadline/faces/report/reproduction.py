@@ -1,0 +1,134 @@
+"""The page of published figures: the claim, its source, what was published and found, the picture, the verdict, why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from leadline.core.docstrings import paragraphs
+from leadline.core.experiment import VERIFIED, Verdict
+from leadline.faces.report import write_page
+from leadline.faces.report.page import standalone
+from leadline.faces.report.xy import Chart, Line, Mark, drawn
+from leadline.faces.reproductions import basis, counts, error, published, sentence, value
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from leadline.app.reproducing import Reproduction
+    from leadline.core.experiment import Comparison, Picture
+
+STATES = {
+    Verdict.REPRODUCED: "cleared",
+    Verdict.DIRECTION_ONLY: "suspected",
+    Verdict.NOT_REPRODUCED: "convicted",
+}
+GAUGE_WIDTH, GAUGE_MIDDLE = 140.0, 70.0
+GAUGE_SPAN = 3.0  # tolerances from the middle to an end
+BAR_WIDTH = 1000.0
+HEADINGS = ("Setup", "Run", "Limits")
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """Where an error lies: the band of the tolerance around 0 and a mark, in pixels; at an end, it lies beyond."""
+
+    band_start: float
+    band_width: float
+    place: float
+    is_beyond: bool
+
+
+def write_reproductions(path: Path, found: Sequence[Reproduction]) -> int:
+    """Write the page; returns its size in bytes.
+
+    Raises:
+        UsageError: the file cannot be written there.
+    """
+    return write_page(path, reproduction_page(found))
+
+
+def reproduction_page(found: Sequence[Reproduction]) -> str:
+    """The whole page as a string."""
+    return standalone(
+        "reproduction.html.j2",
+        sentence=sentence(found),
+        bar=bar(found),
+        facts=[(kind.value.capitalize(), str(count)) for kind, count in counts(found).items()]
+        + [
+            ("Scenarios simulated", f"{sum(len(own.runs) for own in found):,}"),
+            ("Events", f"{sum(run.event_count for own in found for run in own.runs):,}"),
+        ],
+        figures=[_figure(own) for own in found],
+        gauge_width=GAUGE_WIDTH,
+        gauge_middle=GAUGE_MIDDLE,
+    )
+
+
+def bar(found: Sequence[Reproduction]) -> list[dict[str, Any]]:
+    """The verdicts as parts of one bar: state, start and width [px], words."""
+    parts, start = [], 0.0
+    for kind, count in counts(found).items():
+        width = BAR_WIDTH * count / max(len(found), 1)
+        if count:
+            parts.append({"state": STATES[kind], "start": start, "width": width, "text": f"{count} {kind.value}"})
+        start += width
+    return parts
+
+
+def gauge(part: Comparison, tolerance: float) -> Gauge | None:
+    """Where the error of a comparison lies; None where nothing was measured."""
+    if not isfinite(part.error):
+        return None
+    half = GAUGE_MIDDLE / GAUGE_SPAN
+    place = part.error / tolerance * half if tolerance > 0.0 else 0.0
+    inside = min(max(place, 4.0 - GAUGE_MIDDLE), GAUGE_MIDDLE - 4.0)
+    return Gauge(GAUGE_MIDDLE - half, 2.0 * half, round(GAUGE_MIDDLE + inside, 1), inside != place)
+
+
+def _figure(own: Reproduction) -> dict[str, Any]:
+    meta, findings = own.meta, own.findings
+    rows = [
+        {
+            "name": part.name,
+            "published": published(part),
+            "found": value(part.found, part.unit),
+            "error": error(part),
+            "gauge": gauge(part, meta.tolerance),
+            "state": "" if part.is_calibrated else "cleared" if part.is_within(meta.tolerance) else "suspected",
+            "is_calibrated": part.is_calibrated,
+        }
+        for part in findings.comparisons
+    ]
+    chart = None if findings.picture is None else drawn(picture(own.title, findings.picture))
+    return {
+        "id": own.name,
+        "state": STATES[own.verdict],
+        "verdict": own.verdict.value,
+        "claim": meta.claim,
+        "source": f"{meta.source} ({VERIFIED[meta.verified]})",
+        "basis": basis(meta),
+        "rows": rows,
+        "checks": findings.checks,
+        "chart": chart,
+        "why": findings.why,
+        "sections": [(name, paragraphs(own.sections.get(name, ""))) for name in HEADINGS if own.sections.get(name)],
+        "runs": own.runs,
+    }
+
+
+def picture(title: str, given: Picture) -> Chart:
+    """An experiment's picture as a chart; what was published is hollow and dashed, in the colour of what was found."""
+    names = [curve.name for curve in given.curves if not curve.is_published]
+    lines = []
+    for number, curve in enumerate(given.curves):
+        own = curve.name.removesuffix(", published")
+        colour = names.index(own) if own in names else number
+        points = tuple(zip(curve.x, curve.y, strict=True))
+        words = "published" if curve.is_published else "Leadline"
+        marks = tuple(Mark(x, y, f"{curve.name}, {words}: {y:.4g}", hollow=curve.is_published) for x, y in points)
+        name = f"{own}, published" if curve.is_published else curve.name
+        lines.append(Line(name, points, marks, colour, dashed=curve.is_published))
+    return Chart(title, given.x_label, given.y_label, tuple(lines), hollow="published")

@@ -1,0 +1,151 @@
+"""Published figures as text and as plain data: what was published, what came out, how far apart they are."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+from rich.padding import Padding
+from rich.text import Text
+
+from leadline.core.experiment import VERIFIED, Verdict
+from leadline.core.units import UNITS, show
+from leadline.faces.cli.output import console
+from leadline.faces.tables import plain_table
+from leadline.faces.terminal import wrapped
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from leadline.app.reproducing import Reproduction
+    from leadline.core.experiment import Comparison, ExperimentMeta
+
+DETAILED_MAX = 3  # figures that are told whole; of more only the numbers
+STYLES = {
+    Verdict.REPRODUCED: "green",
+    Verdict.DIRECTION_ONLY: "yellow",
+    Verdict.NOT_REPRODUCED: "bold red",
+}
+
+
+def counts(found: Sequence[Reproduction]) -> dict[Verdict, int]:
+    """How many figures have each verdict."""
+    return {kind: sum(own.verdict is kind for own in found) for kind in Verdict}
+
+
+def document(found: Sequence[Reproduction]) -> dict[str, Any]:
+    """Plain data for ``--json``."""
+    return {"counts": {kind.value: count for kind, count in counts(found).items()}, "figures": [*map(_plain, found)]}
+
+
+def _plain(own: Reproduction) -> dict[str, Any]:
+    meta = own.meta
+    compared = [
+        {**asdict(part), "error": part.error, "is_within": part.is_within(meta.tolerance)}
+        for part in own.findings.comparisons
+    ]
+    return {
+        "id": own.name,
+        "claim": meta.claim,
+        "source": meta.source,
+        "verified": meta.verified,
+        "kind": meta.kind,
+        "tolerance": meta.tolerance,
+        "by": list(meta.by),
+        "calibrated": meta.calibrated,
+        "verdict": own.verdict.value,
+        "why": own.findings.why,
+        "comparisons": compared,
+        "checks": [asdict(check) for check in own.findings.checks],
+        "picture": None if own.findings.picture is None else asdict(own.findings.picture),
+        "simulations": [asdict(run) for run in own.runs],
+    }
+
+
+def show_reproductions(found: Sequence[Reproduction]) -> None:
+    """Figures by verdict, each number beside the published one; of a few figures also claim, source and setup."""
+    out = console()
+    is_detailed = len(found) <= DETAILED_MAX
+    for kind in Verdict:
+        own = [each for each in found if each.verdict is kind]
+        if not own:
+            continue
+        if not is_detailed:
+            out.print(Text(f"{kind.value} ({len(own)})", style=STYLES[kind]))
+            out.print()
+        for each in own:
+            _show(out, each, is_detailed=is_detailed)
+            out.print()
+    wrapped(out, sentence(found))
+
+
+def sentence(found: Sequence[Reproduction]) -> str:
+    """How many figures came out how.
+
+    Calibrated numbers never count: see `leadline.core.experiment.verdict`.
+    """
+    parts = [f"{count} {kind.value}" for kind, count in counts(found).items() if count]
+    return f"{len(found)} published figure{'s' * (len(found) != 1)}: {', '.join(parts)}"
+
+
+def _show(out: Console, own: Reproduction, *, is_detailed: bool) -> None:
+    meta, findings = own.meta, own.findings
+    out.print(Text.assemble((own.name, "bold"), "  ", (own.verdict.value, STYLES[own.verdict])))
+    wrapped(out, f"By {basis(meta)}", "  ")
+    if is_detailed:
+        wrapped(out, meta.claim, "  ")
+        wrapped(out, f"{meta.source} ({VERIFIED[meta.verified]})", "  Source: ", style="bold")
+        for heading in ("Setup", "Limits"):
+            if own.sections.get(heading):
+                wrapped(out, " ".join(own.sections[heading].split()), f"  {heading}: ", style="bold")
+    if findings.comparisons:
+        table = plain_table("compared", "published", "Leadline", "error", right=("published", "Leadline", "error"))
+        for part in findings.comparisons:
+            style = "dim" if part.is_calibrated else "" if part.is_within(meta.tolerance) else "yellow"
+            name = f"{part.name}{' (calibrated)' * part.is_calibrated}"
+            table.add_row(name, published(part), value(part.found, part.unit), Text(error(part), style=style))
+        out.print(Padding(table, (0, 0, 0, 2), expand=False))
+    for check in findings.checks:
+        lead, style = ("  holds: ", "green") if check.holds else ("  does not hold: ", "bold red")
+        wrapped(out, f"{check.statement} ({check.evidence})", lead, style=style)
+    if findings.why:
+        wrapped(out, findings.why, "  Why: ", style="bold")
+
+
+def basis(meta: ExperimentMeta) -> str:
+    """How its values come about and when they count as the published ones."""
+    near = "" if meta.kind == "ordering" else f", within {100.0 * meta.tolerance:g} %"
+    calibrated = f", calibrated on {meta.calibrated}" if meta.calibrated else ""
+    return f"{' and '.join(meta.by)}{near}{calibrated}"
+
+
+def published(part: Comparison) -> str:
+    """The published value or range."""
+    if isinstance(part.published, tuple):
+        low, high = part.published
+        return f"{value(low, '')} to {value(high, part.unit)}"
+    return value(part.published, part.unit)
+
+
+def value(number: float, unit: str) -> str:
+    """A number with its unit; a dash where nothing was measured.
+
+    >>> value(580.04, "ms"), value(2.5, ""), value(float("nan"), "ms"), value(0.1234, "of capacity")
+    ('580 ms', '2.5', '-', '0.123 of capacity')
+    """
+    if not isfinite(number):
+        return "-"
+    if unit in UNITS:
+        return show(number, unit)
+    text = f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.3g}"
+    return f"{text} {unit}".rstrip()
+
+
+def error(part: Comparison) -> str:
+    """The relative error, signed; a dash where nothing was measured."""
+    if not isfinite(part.error):
+        return "-"
+    return f"{100.0 * part.error:+.2g} %" if abs(part.error) >= 5e-5 else "0 %"

@@ -1,0 +1,203 @@
+"""What a scenario of a storage path holds: virtual machines, disks, hosts, devices, copies."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from leadline import _core
+from leadline.core.draws import DrawOf
+from leadline.core.scenario import STRICT, Name, Scenario, WorkloadOf, named_streams
+from leadline.core.workload import Seconds, Size, Stream
+
+SCHEDULERS = tuple(_core.SIMULATION_SCHEDULERS)
+DEPTH = 64
+# Requests a disk may have under way by the adapter's driver. Source: Broadcom KB 2053145, "Large-scale workloads with
+# intensive I/O patterns might require queue depths significantly greater than paravirtual SCSI default values".
+ADAPTER_DEPTHS = {"pvscsi": 64, "lsi": 32, "lsi-sas": 32, "virtio-scsi": 128, "nvme": 256}
+
+
+class Disk(BaseModel):
+    """A virtual disk: its device, its limit and what it is entitled to."""
+
+    model_config = STRICT
+
+    device: str | None = None
+    iops_limit: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    iops_burst: Annotated[int, Field(ge=1, le=10**9)] = 1
+    shares: Annotated[float, Field(gt=0)] = 1000.0
+    reservation_iops: Annotated[float, Field(ge=0)] = 0.0
+    idle_credit: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+
+
+class Vm(Disk):
+    """Virtual machines of one kind with a disk each; streams of a role may have another."""
+
+    name: Name
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
+    workload: WorkloadOf | None = None
+    host: str | None = None
+    adapter: Literal["pvscsi", "lsi", "lsi-sas", "virtio-scsi", "nvme"] | None = None
+    adapter_depth: Annotated[int, Field(ge=1, le=65_536)] | None = None
+    disks: dict[Literal["data", "wal", "temp", "backup"], Disk] = Field(default_factory=dict)
+
+    @field_validator("workload")
+    @classmethod
+    def _is_io(cls, given: Any) -> Any:  # noqa: ANN401 - a workload
+        if given is not None and given.kind != "io":
+            message = f"a workload of kind {given.kind}; a storage path takes streams of io"
+            raise ValueError(message)
+        return given
+
+    @property
+    def streams(self) -> tuple[Stream, ...]:
+        """What its workload does; nothing without one."""
+        return () if self.workload is None else self.workload.io
+
+    @property
+    def depth(self) -> int:
+        """Requests under way at most: as given, else what its adapter's driver allows a disk."""
+        return self.adapter_depth or ADAPTER_DEPTHS.get(self.adapter or "", DEPTH)
+
+    def names(self) -> list[str]:
+        """One name for each."""
+        return [self.name] if self.count == 1 else [f"{self.name}-{number}" for number in range(1, self.count + 1)]
+
+
+class Host(BaseModel):
+    """A host: how many requests it has at a device, and which goes next."""
+
+    model_config = STRICT
+
+    name: Name
+    queue_depth: Annotated[int, Field(ge=1, le=65_536)] = 64
+    scheduler: str = "fifo"
+
+    @field_validator("scheduler")
+    @classmethod
+    def _known(cls, given: str) -> str:
+        if given not in SCHEDULERS:
+            message = f"no scheduler {given}; there are {', '.join(SCHEDULERS)}"
+            raise ValueError(message)
+        return given
+
+
+class Device(BaseModel):
+    """A device: what it takes for a request, and for how many at once."""
+
+    model_config = STRICT
+
+    name: Name
+    parallelism: Annotated[int, Field(ge=1, le=65_536)] = 1
+    service: DrawOf | None = None
+    write_service: DrawOf | None = None
+    sequential_service: DrawOf | None = None
+    mb_per_s: Annotated[float, Field(gt=0)] | None = None
+    curve: tuple[tuple[Annotated[float, Field(gt=0)], Annotated[Seconds, Field(gt=0)]], ...] = ()
+    spread: Annotated[float, Field(ge=0, le=10)] = 0.0
+
+    @model_validator(mode="after")
+    def _one(self) -> Device:
+        if (self.service is None) == (not self.curve):
+            message = "a device has either a service time or a curve"
+            raise ValueError(message)
+        loads = [rate * latency for rate, latency in self.curve]
+        if any(later <= earlier for earlier, later in pairwise(loads)):
+            message = "the load of a curve (operations per second times latency) grows from point to point"
+            raise ValueError(message)
+        return self
+
+
+class Copy(BaseModel):
+    """So many blocks at a time read from the disk of one VM (``VM`` or ``VM/role``) and written to that of another."""
+
+    model_config = STRICT
+
+    name: Name = "copy"
+    read: str
+    write: str
+    block: Annotated[Size, Field(ge=512, le=2**30)] = 65_536
+    oio: Annotated[int, Field(ge=1, le=65_536)] = 8
+
+    @property
+    def ends(self) -> tuple[str, str]:
+        """The disk read from and the one written to."""
+        return self.read, self.write
+
+
+class StoragePath(Scenario):
+    """A scenario file of this system."""
+
+    system: Literal["storage-path"] = "storage-path"
+    vms: Annotated[tuple[Vm, ...], Field(min_length=1)]
+    hosts: Annotated[tuple[Host, ...], Field(min_length=1)] = (Host(name="host"),)
+    devices: Annotated[tuple[Device, ...], Field(min_length=1)]
+    copies: tuple[Copy, ...] = ()
+
+    def loads(self) -> list[dict[str, Any]]:
+        """The streams of all VMs, and the copies as streams of the VMs they read from and write to."""
+        owned = [(vm.name, stream) for vm in self.vms for stream in vm.streams]
+        return named_streams(owned + [(disk.partition("/")[0], own) for disk, own in self.copied()])
+
+    def copied(self) -> list[tuple[str, Stream]]:
+        """Both steps of every copy: the disk, and what is done to it."""
+        return [
+            (disk, Stream(name=own.name, block={own.block: 100.0}, read_pct=pct, random_pct=0.0, oio=own.oio))
+            for own in self.copies
+            for disk, pct in ((own.read, 100.0), (own.write, 0.0))
+        ]
+
+    def disk_names(self) -> list[str]:
+        """Every disk, as ``VM`` or ``VM/role``, in the order the simulator counts them."""
+        found = []
+        for vm in self.vms:
+            for name in vm.names():
+                found += [name, *(f"{name}/{role}" for role in vm.disks)]
+        return found
+
+    @model_validator(mode="after")
+    def _fits(self) -> StoragePath:
+        names = [name for vm in self.vms for name in vm.names()]
+        for kind, held in (("VMs", names), ("hosts", names_of(self.hosts)), ("devices", names_of(self.devices))):
+            if len(set(held)) != len(held):
+                message = f"two {kind} have the same name"
+                raise ValueError(message)
+        for vm in self.vms:
+            wanted = [("host", vm.host, names_of(self.hosts))]
+            wanted += [("device", disk.device, names_of(self.devices)) for disk in (vm, *vm.disks.values())]
+            for kind, name, known in wanted:
+                if name is not None and name not in known:
+                    message = f"VM {vm.name}: no {kind} {name}; there are {', '.join(known)}"
+                    raise ValueError(message)
+        self._check_copies()
+        return self
+
+    def _check_copies(self) -> None:
+        disks = self.disk_names()
+        for own in self.copies:
+            for name in own.ends:
+                if name not in disks:
+                    message = f"copy {own.name}: no disk {name}; there are {', '.join(disks)}"
+                    raise ValueError(message)
+        ends = [(end, own.name) for own in self.copies for end in {name.partition("/")[0] for name in own.ends}]
+        streams = [(name, own.name) for vm in self.vms for name in vm.names() for own in vm.streams] + ends
+        if len(set(streams)) != len(streams):
+            message = "two copies, or a copy and a stream, of a VM have the same name"
+            raise ValueError(message)
+        loaded = {name for name, _ in streams}
+        idle = [name for vm in self.vms for name in vm.names() if name not in loaded]
+        if idle:
+            message = f"VM {idle[0]} has neither a workload nor a copy"
+            raise ValueError(message)
+
+
+def names_of(items: Any) -> list[str]:  # noqa: ANN401 - hosts or devices
+    """The names of hosts or devices."""
+    return [item.name for item in items]
+
+
+def index_of(items: Any, name: str | None) -> int:  # noqa: ANN401 - hosts or devices
+    """Which one it is, the first without a name."""
+    return 0 if name is None else names_of(items).index(name)

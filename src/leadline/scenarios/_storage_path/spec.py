@@ -1,0 +1,115 @@
+"""A scenario of a storage path as the simulator takes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from leadline.core.draws import NS_PER_S, Plain, ns_of
+from leadline.core.workload import Stream
+from leadline.scenarios._storage_path.parts import Device, Disk, StoragePath, index_of
+
+WAYS = ("read", "write")
+Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
+
+
+def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
+    """What the simulator takes, and each VM's name with the stream of each of its sources."""
+    vms: list[dict[str, Any]] = []
+    disks: list[dict[str, Any]] = []
+    owned: list[Owned] = []
+    for kind in scenario.vms:
+        for name in kind.names():
+            place = {"": len(disks)}
+            disks.append(_disk(scenario, name, kind))
+            for role, own in kind.disks.items():
+                place[role] = len(disks)
+                disks.append(_disk(scenario, f"{name}/{role}", own))
+            sources, streams = [], []
+            for stream in kind.streams:
+                for source in _sources(stream):
+                    sources.append({**source, "disk": place.get(stream.role or "", place[""])})
+                    streams.append(stream)
+            host = index_of(scenario.hosts, kind.host)
+            vms.append({"name": name, "host": host, "adapter_depth": kind.depth, "sources": sources})
+            owned.append((name, streams))
+    _add_copies(scenario, vms, owned)
+    timing = scenario.timing
+    times = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s}
+    return {
+        "seed": scenario.seed,
+        **{name: ns_of(seconds) for name, seconds in times.items()},
+        "vms": vms,
+        "disks": disks,
+        "hosts": [host.model_dump() for host in scenario.hosts],
+        "devices": [_device(device) for device in scenario.devices],
+    }, owned
+
+
+def _add_copies(scenario: StoragePath, vms: list[dict[str, Any]], owned: list[Owned]) -> None:
+    """Sources for both steps of every copy, each of which sets off the other."""
+    steps = scenario.copied()
+    disks, names = scenario.disk_names(), [vm["name"] for vm in vms]
+    for number in range(0, len(steps), 2):
+        pair = steps[number : number + 2]
+        at = []
+        for (disk, stream), outstanding in zip(pair, (pair[0][1].oio, 0), strict=True):
+            vm = names.index(disk.partition("/")[0])
+            (source,) = _sources(stream)
+            step = "read" if outstanding else "write"
+            vms[vm]["sources"].append(
+                {**source, "name": f"{stream.name}/{step}", "disk": disks.index(disk), "outstanding": outstanding}
+            )
+            owned[vm][1].append(stream)
+            at.append((vm, len(vms[vm]["sources"]) - 1))
+        for one, other in (at, at[::-1]):
+            vms[one[0]]["sources"][one[1]]["then"] = other
+
+
+def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
+    limit = own.iops_limit
+    return {
+        "name": name,
+        "device": index_of(scenario.devices, own.device),
+        "limit": None if limit is None else (limit, own.iops_burst),
+        "shares": own.shares,
+        "reservation_iops": own.reservation_iops,
+        "limit_iops": float("inf") if limit is None else limit,
+        "idle_credit": own.idle_credit,
+    }
+
+
+def _sources(stream: Stream) -> Iterator[dict[str, Any]]:
+    """What issues a stream's requests: one source, or with a rate one for each direction."""
+    common = {
+        "think": ns_of(stream.think_time_s),
+        "even": stream.arrivals == "even",
+        "burst": None if stream.burst is None else (ns_of(stream.burst.on_s), ns_of(stream.burst.off_s)),
+        "sizes": list(stream.block.items()),
+        "random_share": stream.random_pct / 100.0,
+        "then": None,
+    }
+    if stream.rate_iops is None:
+        outstanding = stream.oio * stream.jobs
+        share = stream.read_pct / 100.0
+        yield {**common, "name": stream.name, "outstanding": outstanding, "rate": 0.0, "read_share": share}
+        return
+    for way, rate in zip(WAYS, (stream.rate_iops.read, stream.rate_iops.write), strict=True):
+        if rate > 0:
+            share = float(way == "read")
+            yield {**common, "name": f"{stream.name}/{way}", "outstanding": None, "rate": rate, "read_share": share}
+
+
+def _device(own: Device) -> dict[str, Any]:
+    # What a curve says is multiplied by a number of mean 1.
+    around: Plain = ("lognormal", [1.0, own.spread], []) if own.spread else ("constant", [1.0], [])
+    read = around if own.service is None else own.service.plain()
+    return {
+        "name": own.name,
+        "parallelism": own.parallelism,
+        "read": read,
+        "write": read if own.write_service is None else own.write_service.plain(),
+        "sequential": None if own.sequential_service is None else own.sequential_service.plain(),
+        "bytes_per_second": float("inf") if own.mb_per_s is None else own.mb_per_s * 1e6,
+        "curve": [(rate, latency * NS_PER_S) for rate, latency in own.curve],
+    }
