@@ -1,0 +1,280 @@
+"""Limits, reservations and shares of disks on a given capacity.
+
+Answers:
+    Whether limits, reservations and shares fit a capacity, which disk gets what when all are busy, how a limit
+    becomes latency, and the same settings as storage policy, QEMU throttle group, cgroup or cloud disk.
+
+Method:
+    When all are busy each disk gets max(reservation, min(limit, λ shares)), λ such that all together get the
+    capacity: the fluid allocation that mClock approaches, solved exactly; ``is_checked`` simulates it request by
+    request. What a disk wants caps what it gets, and what it leaves goes to others. Operations count in units of 32
+    KiB, rounded up. A closed loop of n outstanding at rate X has n / X of latency (Little's law): the part above what
+    the device takes is waiting at the limit.
+
+Assumptions:
+    The capacity is that of the device under this mix, from `leadline bench sweep`. Schedulers hold what they promise.
+
+Bends:
+    Reservations above four fifths of the capacity; limits on a tier 1 database; limits below what a disk wants.
+
+Sources:
+    Gulati, Merchant and Varman, "mClock" (OSDI 2010), section 2.2.
+    C. Hogan, "VSAN 6.2 part 4: IOPS limit for object" (2016), for units of 32 KB.
+    Linux kernel, admin-guide/cgroup-v2, io.max. QEMU documentation, throttle groups.
+"""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import Annotated, Any, cast
+
+from pydantic import BaseModel, Field, model_validator
+
+from leadline import _core
+from leadline.core.planner import (
+    STRICT,
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+
+MCLOCK, HOGAN, LITTLE = "mClock, OSDI 2010", "Hogan 2016", "Little 1961"
+UNIT_KIB = 32.0
+STARVED_PER_S = 0.01
+RESERVED_MAX = 0.8  # Judgement: above, a failed device or a rebuild breaks promises
+Positive = Annotated[float, Field(gt=0)]
+
+META = PlannerMeta(
+    about="Whether limits, reservations and shares fit a capacity, who gets what, and what a limit costs in latency.",
+    example={
+        "capacity_iops": 1200.0,
+        "disks": [
+            {"name": "rd", "shares": 1000, "reservation_iops": 250},
+            {"name": "oltp", "shares": 2000, "reservation_iops": 250},
+            {"name": "dm", "shares": 3000, "limit_iops": 1000},
+        ],
+    },
+    grows=(("capacity_iops", "given in all"),),
+)
+
+
+class Disk(BaseModel):
+    """A disk: what it may, what it wants, how it asks."""
+
+    model_config = STRICT
+
+    name: str
+    shares: Positive = 1000.0
+    reservation_iops: Annotated[float, Field(ge=0)] = 0.0
+    limit_iops: Positive | None = None
+    wanted_iops: Positive | None = None
+    block_kib: Positive = 8.0
+    outstanding: Annotated[int, Field(ge=1)] = 32
+    is_tier_1: bool = False
+
+    @model_validator(mode="after")
+    def _fits(self) -> Disk:
+        if self.limit_iops is not None and self.limit_iops < self.reservation_iops:
+            message = f"the limit of {self.name} is below its reservation"
+            raise ValueError(message)
+        return self
+
+    @property
+    def units(self) -> int:
+        """What an operation counts as."""
+        return max(1, ceil(self.block_kib / UNIT_KIB))
+
+    @property
+    def most_units(self) -> float:
+        """Units per second it may and wants at most."""
+        limit = inf if self.limit_iops is None else self.limit_iops
+        wanted = inf if self.wanted_iops is None else self.wanted_iops * self.units
+        return max(min(limit, wanted), 1e-9)
+
+
+class Qos(PlanInput):
+    """Disks on a capacity; limits and reservations in operations of up to 32 KiB, as storage policies have them."""
+
+    capacity_iops: Annotated[
+        Positive, Field(description="What all disks together get from the device, units of 32 KiB per second.")
+    ] = 1200.0
+    latency_ms: Annotated[
+        Positive, Field(description="What the device takes for an operation below its limit, ms.")
+    ] = 1.0
+    disks: Annotated[
+        tuple[Disk, ...],
+        Field(
+            min_length=1,
+            description="Disks: name, shares, reservation_iops, limit_iops, wanted_iops, block_kib, outstanding",
+        ),
+    ] = (Disk(name="db01"),)
+    is_checked: Annotated[bool, Field(description="Whether to simulate it request by request as well.")] = False
+
+
+MODEL = Qos
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """Who gets what, and what it means."""
+    own = cast("Qos", inputs)  # read with MODEL
+    reserved = sum(min(disk.reservation_iops, disk.most_units) for disk in own.disks)
+    share = 100.0 * reserved / own.capacity_iops
+    given = allocation(own)
+    rows = tuple(_row(own, disk, units) for disk, units in zip(own.disks, given, strict=True))
+    figures = [
+        Figure("reserved", round(reserved, 1), "per_s", "sum of reservations", MCLOCK),
+        Figure(
+            "reserved share",
+            round(100 * reserved / own.capacity_iops, 1),
+            "pct",
+            f"{reserved:,.0f} / {own.capacity_iops:,.0f}",
+        ),
+        Figure("given in all", round(sum(given), 1), "per_s", "units of 32 KiB, when all are busy", HOGAN),
+        Figure("left over", round(own.capacity_iops - sum(given), 1), "per_s", "no disk may or wants more"),
+        *(
+            Figure(f"{disk.name} gets", round(units / disk.units, 1), "per_s", _told(disk, units), MCLOCK)
+            for disk, units in zip(own.disks, given, strict=True)
+        ),
+    ]
+    if own.is_checked:
+        figures += _checked(own, given, context)
+    fits = reserved <= own.capacity_iops * (1 + 1e-9)
+    first = own.disks[0]
+    return Plan(
+        headline=f"{len(own.disks)} disks on {own.capacity_iops:,.0f} per second: {first.name} gets "
+        f"{given[0] / first.units:,.0f}; {share:.0f} % is reserved.",
+        figures=tuple(figures),
+        sheets=(
+            Sheet("When all are busy", ("disk", "ops/s", "of 32 KiB", "held by", "outstanding", "latency ms"), rows),
+        ),
+        assumptions=("The capacity is measured with this mix; a larger share of writes has another.",),
+        bends=tuple(_bends(own, reserved)),
+        snippets=_snippets(own),
+        infeasible=None
+        if fits
+        else Infeasible(
+            f"reservations of {reserved:,.0f} on a capacity of {own.capacity_iops:,.0f}",
+            f"all reservations times {own.capacity_iops * RESERVED_MAX / reserved:.2f}, or a capacity of "
+            f"{reserved / RESERVED_MAX:,.0f}",
+        ),
+    )
+
+
+def allocation(own: Qos) -> list[float]:
+    """Units per second of each disk when all are busy."""
+    policies = [(disk.shares, min(disk.reservation_iops, disk.most_units), disk.most_units) for disk in own.disks]
+    return list(_core.fluid_allocation(policies, own.capacity_iops))
+
+
+def _held_by(disk: Disk, units: float) -> str:
+    near = 1e-6 * max(units, 1.0)
+    if disk.limit_iops is not None and units >= disk.limit_iops - near:
+        return "limit"
+    if disk.wanted_iops is not None and units >= disk.wanted_iops * disk.units - near:
+        return "nothing"
+    if disk.reservation_iops and units <= disk.reservation_iops + near:
+        return "reservation"
+    return "shares"
+
+
+def _told(disk: Disk, units: float) -> str:
+    counted = f"{units:,.0f} units / {disk.units}" if disk.units > 1 else f"{units:,.0f} units"
+    return f"{counted}, by {_held_by(disk, units)}"
+
+
+def latency_ms(own: Qos, disk: Disk, units: float) -> float:
+    """Response time with the disk's outstanding operations, ms: Little's law above what the device takes."""
+    return max(own.latency_ms, 1000.0 * disk.outstanding / (units / disk.units))
+
+
+def _row(own: Qos, disk: Disk, units: float) -> tuple[str | float | int, ...]:
+    rate = units / disk.units
+    start = (disk.name, round(rate, 1), round(units, 1), _held_by(disk, units))
+    if rate < STARVED_PER_S:
+        return (*start, disk.outstanding, "starved")
+    if start[-1] == "nothing":
+        return (*start, round(rate * own.latency_ms / 1000, 2), own.latency_ms)
+    return (*start, disk.outstanding, round(latency_ms(own, disk, units), 2))
+
+
+def _bends(own: Qos, reserved: float) -> list[Bend]:
+    bends = []
+    if reserved > RESERVED_MAX * own.capacity_iops:
+        cost = f"{100 * reserved / own.capacity_iops:.0f} %: a failed device or a rebuild breaks them"
+        bends.append(Bend(f"at most {RESERVED_MAX:.0%} of a capacity is reserved", cost))
+    for disk in own.disks:
+        if disk.limit_iops is None:
+            continue
+        if disk.is_tier_1:
+            cost = f"{disk.name} is held at {disk.limit_iops:,.0f}: every burst queues there"
+            bends.append(Bend("tier 1 databases have no IOPS limit", cost, HOGAN))
+        elif disk.wanted_iops is not None and disk.limit_iops < disk.wanted_iops * disk.units:
+            late = 1000.0 * disk.outstanding * disk.units / disk.limit_iops
+            cost = f"{disk.name} wants {disk.wanted_iops:,.0f}: {disk.outstanding} outstanding wait {late:,.0f} ms"
+            bends.append(Bend("a limit is above what is wanted", cost, LITTLE))
+    return bends
+
+
+def _checked(own: Qos, given: list[float], context: PlanContext) -> list[Figure]:
+    """The same simulated under mClock; how far the largest difference is."""
+    outcome = context.simulated(scenario(own))
+    apart = max(
+        abs(outcome.measure(disk.name, "iops").value * disk.units - units)
+        for disk, units in zip(own.disks, given, strict=True)
+    )
+    return [
+        Figure(
+            "simulated apart by",
+            round(100 * apart / own.capacity_iops, 3),
+            "pct",
+            "of the capacity, largest of all disks",
+        )
+    ]
+
+
+def scenario(own: Qos) -> dict[str, Any]:
+    """The disks before a device of this capacity, under mClock in units of 32 KiB."""
+    vms = []
+    for disk in own.disks:
+        stream: dict[str, Any] = {"block": f"{disk.units * UNIT_KIB:.0f}k", "oio": max(64, disk.outstanding)}
+        if disk.wanted_iops is not None:
+            stream = {"block": stream["block"], "rate_iops": disk.wanted_iops}
+        vm = {"name": disk.name, "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": 1024}
+        vms.append({**vm, "reservation_iops": disk.reservation_iops, "iops_limit": disk.limit_iops})
+    # One operation at a time, which takes as long as its units do.
+    mb_per_s = own.capacity_iops * UNIT_KIB * 1024 / 1e6
+    return {
+        "name": "qos-plan",
+        "system": "storage-path",
+        "timing": {"warm_up_s": 10, "measure_s": 60, "window_s": 5},
+        "vms": vms,
+        "hosts": [{"name": "host", "queue_depth": 1, "scheduler": "sioc-v2"}],
+        "devices": [{"name": "device", "service": 1e-9, "mb_per_s": mb_per_s}],
+    }
+
+
+def _snippets(own: Qos) -> tuple[Snippet, ...]:
+    """Settings of the disks that have any."""
+    power, qemu, cgroup = [], [], []
+    for disk in own.disks:
+        limit = "" if disk.limit_iops is None else f" -DiskLimitIOPerSecond {disk.limit_iops:.0f}"
+        power.append(
+            f'Get-VM "{disk.name}" | Get-VMResourceConfiguration | Set-VMResourceConfiguration -Disk (Get-HardDisk -VM '
+            f'"{disk.name}") -NumDiskShares {disk.shares:.0f} -DiskSharesLevel Custom{limit}'
+        )
+        if disk.limit_iops is not None:
+            limits = f"x-iops-total={disk.limit_iops:.0f},x-iops-size={UNIT_KIB * 1024:.0f}"
+            qemu.append(f"-object throttle-group,id={disk.name},{limits}")
+            half = disk.limit_iops / disk.units
+            cgroup.append(f'echo "MAJOR:MINOR riops={half:.0f} wiops={half:.0f}" > /sys/fs/cgroup/{disk.name}/io.max')
+    made = [Snippet("Shares and limits", "powercli", "\n".join(power))]
+    if qemu:
+        made.append(Snippet("Throttle groups", "qemu", "\n".join(qemu)))
+        made.append(Snippet("cgroup v2: reads and writes have a limit each", "cgroup", "\n".join(cgroup)))
+    return tuple(made)
