@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 SOURCE = "Gulati, Merchant and Varman, mClock (OSDI 2010)"
-HOST_DEPTH = 32  # requests the host keeps at the array. Source: the paper's evaluation, and figure 6's depth of SFQ
-DISKS = 10  # of the array's disk group, each serving one request at a time. Source: the paper's evaluation
+HOST_DEPTH = 32  # requests the host keeps at the array. Source: figure 6, depth of SFQ
+DISKS = 10  # that serve one request at a time each. Judgement: any number that 32 requests keep busy gives the same
 OUTSTANDING = 32  # of each machine. Source: table 4
 
 

@@ -21,8 +21,9 @@
 //!
 //! # Sources
 //! Gulati, Ahmad and Waldspurger, "PARDA: proportional allocation of resources for distributed storage access" (FAST 2009),
-//! section 3.2, equations 1 and 2, bounds; sections 3.3 and 3.4 for local scheduling and machines that are idle: there the
-//! mean number a machine has outstanding is set against its part of its host's window to adjust β. VMware, "vSphere
+//! section 3.2, equations 1 and 2, bounds; section 3.3 for local scheduling; section 3.4 for machines that are idle: β is
+//! adjusted by the mean number a machine has outstanding against its part of its host's window. Judgement: that its
+//! shares count in the proportion of the two, up to all; the section's formula was not at hand. VMware, "vSphere
 //! resource management", "Storage I/O control": threshold 30 ms, or the latency at 90 % of the peak throughput; period of 4 s.
 
 use super::cost::CostRule;

@@ -22,7 +22,7 @@ Examples:
 def command(
     ids: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[ID]...", help="Figures; all when none is named.", show_default=False),
+        typer.Argument(metavar="ID", help="Figures; all when none is named.", show_default=False),
     ] = None,
     *,
     html: Html = None,
