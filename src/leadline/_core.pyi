@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "SIMULATION_CPU_SCHEDULERS",
     "SIMULATION_SCHEDULERS",
     "IostatRecording",
     "ParseError",
@@ -19,6 +20,7 @@ __all__ = [
     "__version__",
     "pdh_write_header",
     "pdh_write_rows",
+    "simulate_hypervisor_cpu",
     "simulate_storage_path",
     "simulation_hold",
     "simulation_mm1",
@@ -46,6 +48,7 @@ class SimulationError(ValueError):
     expected: str
     advice: str
 
+SIMULATION_CPU_SCHEDULERS: list[str]
 SIMULATION_SCHEDULERS: list[str]
 
 @final
@@ -174,6 +177,9 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def simulate_hypervisor_cpu(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...
