@@ -219,6 +219,18 @@ fn a_limit_holds_on_an_idle_host() {
 }
 
 #[test]
+fn a_limit_above_its_share_costs_nothing_on_a_crowded_host() {
+    let rate = |limit: f64| {
+        let mut limited = busy("a", 8);
+        limited.limit = limit;
+        spent(&run(host(1, 8, 1), vec![limited, busy("b", 8)], 60), 0, RUN)
+    };
+    close(rate(f64::INFINITY), 4.0, 0.05);
+    close(rate(6.0), 4.0, 0.1);
+    close(rate(2.0), 2.0, 0.05);
+}
+
+#[test]
 fn two_threads_of_a_core_do_its_gain_more() {
     for gain in [0.0, 0.3, 1.0] {
         let mut both = host(1, 4, 2);

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from leadline.core.scenario import Measure, Outcome
 
 VARIANTS_SHOWN, ENTITIES_SHOWN = 24, 12
-COUNTED = "queue columns: requests there on average; ±: half of the 95 % interval"
+INTERVALS = "±: half of the 95 % interval"
+COUNTED = "queue columns: requests there on average; "
 
 
 def document(planned: Planned, found: Sequence[Simulated]) -> dict[str, Any]:
@@ -68,7 +69,8 @@ def show_simulation(planned: Planned, found: Sequence[Simulated], *, compared: b
         _show_others(out, planned, own)
     if len(found) > len(shown):
         wrapped(out, f"{len(found) - len(shown)} more variants, with --json or --html", style="dim")
-    wrapped(out, COUNTED, style="dim")
+    has_queues = any(name.endswith("_count_mean") for name, _ in planned.system.META.columns)
+    wrapped(out, f"{COUNTED * has_queues}{INTERVALS}", style="dim")
     if compared:
         for sentence in changes(found):
             wrapped(out, sentence, "- ")
@@ -137,7 +139,7 @@ def changes(found: Sequence[Simulated]) -> list[str]:
         for entity in own.outcome.entities():
             parts = [
                 part
-                for name in ("iops", "latency_ms_mean")
+                for name in ("iops", "transactions_per_s", "latency_ms_mean")
                 if (part := _change(first.measure(entity, name), own.outcome.measure(entity, name)))
             ]
             if parts:

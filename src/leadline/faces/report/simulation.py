@@ -26,12 +26,21 @@ DRAWN_MAX = 4  # variants whose series and latencies are drawn
 TABLED_MAX = 500
 _OVER_TIME = {
     "iops": ("Operations per second over time", "per s"),
+    "transactions_per_s": ("Transactions per second over time", "per s"),
     "latency_ms": ("Mean latency over time", "ms"),
+    "guest_pct": ("CPU use as the guest sees it over time", "%"),
+    "ready_pct": ("Ready over time", "%"),
+    "co_stop_pct": ("Co-stop over time", "%"),
+    "host_pct": ("Cores in use over time", "%"),
 }
 _BY_KEY = {
     "iops": ("Operations per second", "per s"),
+    "transactions_per_s": ("Transactions per second", "per s"),
     "latency_ms_mean": ("Mean latency", "ms"),
     "latency_ms_p99": ("99th percentile of latency", "ms"),
+    "guest_pct": ("CPU use as the guest sees it", "%"),
+    "ready_pct": ("Ready", "%"),
+    "co_stop_pct": ("Co-stop", "%"),
 }
 _MARKED = ("p50", "p95", "p99", "p99.9")
 

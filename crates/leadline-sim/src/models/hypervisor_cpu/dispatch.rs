@@ -262,6 +262,13 @@ impl HypervisorCpu {
         for node in 0..self.spec.host.nodes {
             self.dispatch(now, node, schedule);
         }
+        // Back from its limit it is behind by its shares, and does not wait for the quantum of others.
+        for vcpu in first..end {
+            let is_throttled = self.vms[index].share.is_throttled;
+            if !is_throttled && self.vcpus[vcpu].state == State::Ready {
+                self.preempt_for(now, vcpu, schedule);
+            }
+        }
         self.watch_limit(index, schedule);
     }
 }

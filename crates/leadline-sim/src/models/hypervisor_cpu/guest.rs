@@ -176,18 +176,15 @@ impl HypervisorCpu {
         if let Some(own) = self.measures.get_mut(index) {
             own.run_queue.sub(now - self.measured_from, 1);
         }
-        match self.vms[index].guest.queue.pop_front() {
-            Some(next) => {
-                self.count_work(now, thread);
-                self.give(vcpu, next);
-                self.retime(now, thread, schedule);
-            }
-            None => {
-                self.vacate(now, thread, schedule);
-                self.set_state(now, vcpu, State::Wait);
-                self.vms[index].guest.idle.push_back(vcpu);
-                self.fill_thread(now, thread, schedule);
-            }
+        if let Some(next) = self.vms[index].guest.queue.pop_front() {
+            self.count_work(now, thread);
+            self.give(vcpu, next);
+            self.retime(now, thread, schedule);
+        } else {
+            self.vacate(now, thread, schedule);
+            self.set_state(now, vcpu, State::Wait);
+            self.vms[index].guest.idle.push_back(vcpu);
+            self.fill_thread(now, thread, schedule);
         }
         self.after_burst(now, slot, vcpu, schedule);
     }
