@@ -19,8 +19,8 @@ SOURCE = "InterSystems community, M. Oldfield, Virtualizing large databases: VMw
 CORES = 24
 CALIBRATED_RATE = "the load of 1x: 76 % of 24 vCPUs at 3x"
 CALIBRATED_THINK = "the think time of users: a run queue of 25 beside a VM at 2x"
-# Source: Marr et al., "Hyper-Threading Technology architecture and microarchitecture" (Intel Technology Journal 6, 2002):
-# up to 30 % on server applications.
+# Source: Marr et al., "Hyper-Threading Technology architecture and microarchitecture" (Intel Technology Journal 6,
+# 2002): up to 30 % on server applications.
 THREAD_GAIN_PCT = 30.0
 OVERHEAD_PCT = 5.0
 CPU_S = 0.05

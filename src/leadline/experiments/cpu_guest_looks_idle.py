@@ -4,7 +4,8 @@ Setup:
     The host and the VM of the right-sizing figure at 3x, beside a second VM of 24 vCPUs at 1x, 2x and 3x.
 
 Run:
-    CPU as the guest counts it (waiting for a thread included), its run queue, and its response, by the neighbour's load.
+    CPU as the guest counts it (waiting for a thread included), its run queue, and its response, by the load of the
+    neighbour.
 
 Limits:
     The run queue sets how long users think, and is no prediction; the guest's CPU is.

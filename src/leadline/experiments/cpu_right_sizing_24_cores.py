@@ -20,9 +20,9 @@ from leadline.experiments import _cpu_24_cores as setup
 
 META = ExperimentMeta(
     claim=(
-        "a guest of 24 vCPUs on 24 cores is 76 % busy at 3x and its host 85 %, with flat response; at 4x the host is full "
-        "with 12, 24, 36 and 48 vCPUs, and a guest of 36 reports 80 %; more vCPUs than cores do not make response flat "
-        "again; throughput still rises at 4x and 5x, less than in proportion"
+        "a guest of 24 vCPUs on 24 cores is 76 % busy at 3x and its host 85 %, with flat response; at 4x the host is "
+        "full with 12, 24, 36 and 48 vCPUs, and a guest of 36 reports 80 %; more vCPUs than cores do not make response "
+        "flat again; throughput still rises at 4x and 5x, less than in proportion"
     ),
     source=setup.SOURCE,
     verified="read",
@@ -35,8 +35,8 @@ SCALES = (1, 2, 3, 4, 5)
 VCPUS = (12, 24, 36, 48)
 FLAT_MAX = 1.10  # Judgement: within 10 % of the response at 1x
 WHY = (
-    "12 vCPUs cannot occupy 24 cores: the model fills the half of the host that they can use. The published 100 % with 12 "
-    "vCPUs must count something else"
+    "12 vCPUs cannot occupy 24 cores: the model fills the half of the host that they can use, and has no "
+    "mechanism for the published 100 % with them"
 )
 
 
@@ -54,10 +54,7 @@ def reproduce(simulated: Simulated) -> Findings:
         comparisons=(
             Comparison("guest of 24 at 3x", 76.0, guest, "%", is_calibrated=True),
             Comparison("host at 3x", 85.0, host, "%"),
-            *(
-                Comparison(f"host at 4x, {own} vCPUs", 100.0, setup.value(sizes[own], "host_pct"), "%")
-                for own in VCPUS
-            ),
+            *(Comparison(f"host at 4x, {own} vCPUs", 100.0, setup.value(sizes[own], "host_pct"), "%") for own in VCPUS),
             Comparison("guest of 36 at 4x", 80.0, setup.value(sizes[36], "guest_pct"), "%"),
         ),
         checks=(

@@ -267,9 +267,7 @@ def _result(scenario: HypervisorCpu, name: str, part: dict[str, Any]) -> Result:
     operations = []
     if part["count"]:
         mean = {"mean": part["mean"] * MS_PER_NS}
-        operations.append(
-            Operation("transaction", part["count"] / seconds, _NAN, part["count"], mean, pooled([part]))
-        )
+        operations.append(Operation("transaction", part["count"] / seconds, _NAN, part["count"], mean, pooled([part])))
     return Result("simulation", name, tuple(operations), seconds, tool_version=__version__)
 
 
