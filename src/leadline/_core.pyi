@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "SIMULATION_CPU_SCHEDULERS",
     "SIMULATION_SCHEDULERS",
     "IostatRecording",
     "ParseError",
@@ -21,6 +22,7 @@ __all__ = [
     "fluid_allocation",
     "pdh_write_header",
     "pdh_write_rows",
+    "simulate_hypervisor_cpu",
     "simulate_parda",
     "simulate_storage_path",
     "simulation_hold",
@@ -50,6 +52,7 @@ class SimulationError(ValueError):
     expected: str
     advice: str
 
+SIMULATION_CPU_SCHEDULERS: list[str]
 SIMULATION_SCHEDULERS: list[str]
 
 @final
@@ -180,6 +183,9 @@ def trace_synthesise(
 ) -> TraceProfile: ...
 def fluid_allocation(policies: Sequence[tuple[float, float, float]], capacity: float) -> list[float]: ...
 def simulate_parda(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
+def simulate_hypervisor_cpu(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 
 @final

@@ -20,7 +20,7 @@ def test_every_experiment_runs_twice_to_the_same_findings() -> None:
         names = [part.name for part in found.comparisons]
         assert len(set(names)) == len(names), own.name
         assert found.why or own.verdict is Verdict.REPRODUCED, f"{own.name} does not say why"
-        assert bool(own.meta.calibrated) == any(part.is_calibrated for part in found.comparisons), own.name
+        assert own.meta.calibrated or not any(part.is_calibrated for part in found.comparisons), own.name
         assert all(isfinite(value) for part in found.comparisons for value in _values(part.published)), own.name
         assert ("simulation" in own.meta.by) == bool(own.runs), own.name
 

@@ -1,6 +1,7 @@
 //! Simulations: `leadline._core.simulate_*`, a file for each model, and what they share.
 
 mod fluid;
+mod hypervisor_cpu;
 mod parda;
 mod storage_path;
 mod yardstick;
@@ -29,6 +30,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
     fluid::register(module)?;
+    hypervisor_cpu::register(module)?;
     parda::register(module)?;
     storage_path::register(module)?;
     yardstick::register(module)

@@ -9,6 +9,7 @@ mod device;
 mod discipline;
 mod dmclock;
 mod fluid;
+pub mod hypervisor_cpu;
 mod mclock;
 mod min_tree;
 mod parda;

@@ -124,7 +124,7 @@ def _title(name: str) -> str:
     words = ["IOPS" if word == "iops" else word for word in name.split("_") if word not in ("ms", "pct")]
     if words[-1] == "mean":
         words = ["mean", *words[:-1]]
-    return " ".join([words[0][0].upper() + words[0][1:], *words[1:]])
+    return " ".join([words[0][0].upper() + words[0][1:], *words[1:]]).replace("Co stop", "Co-stop")
 
 
 def spreads(own: Simulated) -> list[Spread]:
