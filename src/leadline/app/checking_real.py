@@ -29,6 +29,7 @@ VARIANTS_MAX, VMS_MAX = 12, 16  # Judgement: more takes minutes, and more proces
 WARM_UP_S = 3.0  # Judgement: several times the residence time of a few hundred requests at a few hundred per second
 CALIBRATION_S = 2.0
 SCRATCH = "leadline-check-"
+_NOT_TIMES = ("name", "parallelism", "congestion_threshold")
 MEASURES = (("iops", "per_s"), ("latency_ms_mean", "ms"), ("latency_ms_p99", "ms"))
 Said = Callable[[str], None]
 Told = Callable[[float, int, int], None]
@@ -92,7 +93,7 @@ def _latency_ns(scenario: StoragePath, index: int) -> int | None:
     """The time of a device that takes as long for every request, whatever else it does; None for others."""
     own = scenario.devices[index].model_dump(mode="json")
     service = own.pop("service")
-    plain = {key: value for key, value in own.items() if key not in ("name", "parallelism") and value}
+    plain = {key: value for key, value in own.items() if key not in _NOT_TIMES and value}
     wanted = sum(stream.oio * stream.jobs for vm in scenario.vms for stream in vm.streams) + sum(
         copy.oio for copy in scenario.copies
     )

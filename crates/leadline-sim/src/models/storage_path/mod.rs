@@ -7,25 +7,30 @@
 //! one with each request that is done: so many copies outstanding, each a read here, then a write there.
 //!
 //! # Assumptions
-//! A host has a queue of its own to each device. Completions cost nothing. The limit counts in units of 32 KB.
+//! A host has a queue of its own to each device. Completions cost nothing. The limit counts in units of 32 KB. All hosts
+//! share a device's link; only data takes time on it besides the latency. With `sioc-v1` every host sets the depth of its
+//! queue every 4 s by the latency that all hosts saw at the device, network included, as in [`super::WindowLaw`].
 //!
 //! # Parameters
 //! See [`Spec`].
 //!
 //! # Limits
-//! One path to a device; no network, no cache, no errors. Open sources go on whatever is outstanding.
+//! One path to a device; no cache, no errors. Open sources go on whatever is outstanding.
 //!
 //! # Sources
 //! `VMware`, "vSphere resource management", storage I/O control; the same, KB 1267, for queue depths of adapters and LUNs;
 //! Hogan as in [`super::IopsLimit`].
 
+mod link;
 mod spec;
+mod window;
 
 use std::collections::{BTreeMap, VecDeque};
 
 use super::account::Account;
 use super::device::{Device, Speed};
 use super::discipline::{Discipline, Next};
+use super::disk_drive::DeviceQueue;
 use super::scheduler::{Io, Scheduler, Setting};
 use super::station::Station;
 use super::token_bucket::IopsLimit;
@@ -35,17 +40,22 @@ use crate::measure::{Batches, Durations, Interval, WindowSeries};
 use crate::random::Streams;
 use crate::sources::Source;
 use crate::time::Nanos;
+use link::Link;
 pub use spec::{Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, VmSpec};
 use spec::{Feed, check, feed, wrong};
+use window::Window;
 
 /// Parts of the way, in order.
-pub const STAGES: [&str; 4] = ["limit", "adapter", "host", "device"];
+pub const STAGES: [&str; 5] = ["limit", "adapter", "host", "network", "device"];
 const LIMIT: usize = 0;
 const ADAPTER: usize = 1;
 const HOST: usize = 2;
-const DEVICE: usize = 3;
+const NETWORK: usize = 3;
+const DEVICE: usize = 4;
 /// Requests inside at most. Judgement: 64 bytes each; more are a load far above what the system can do.
 const INSIDE_MAX: usize = 20_000_000;
+/// The scheduler of hosts that set their windows by latency: SFQ below a depth that changes.
+const WINDOWED: &str = "sioc-v1";
 /// Windows of the batch means of a rate.
 const RATE_WINDOWS: Nanos = 1_000;
 
@@ -65,6 +75,12 @@ pub enum PathEvent {
         /// Its server.
         server: u32,
     },
+    /// A request has crossed the network to its device.
+    Reach(u32),
+    /// Its answer is back.
+    Return(u32),
+    /// Hosts set their windows.
+    Adjust,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +90,8 @@ struct Request {
     issued: Nanos,
     /// When it came to where it is.
     entered: Nanos,
+    /// When its host let it go.
+    sent: Nanos,
 }
 
 #[derive(Clone, Debug)]
@@ -90,6 +108,7 @@ struct Lane {
     depth: u32,
     in_flight: u32,
     wake_at: Option<Nanos>,
+    window: Option<Window>,
 }
 
 /// What one kind of request of a source did.
@@ -105,7 +124,7 @@ pub struct Done {
 #[derive(Clone, Debug)]
 pub struct VmMeasures {
     /// By part of the way, see [`STAGES`].
-    pub stages: [Account; 4],
+    pub stages: [Account; 5],
     /// From issue to completion.
     pub total: Account,
     /// Reads and writes of each source, in the source's order.
@@ -150,7 +169,8 @@ pub struct StoragePath {
     vms: Vec<Vm>,
     disks: Vec<Disk>,
     lanes: Vec<Lane>,
-    devices: Vec<Station<Io, Device>>,
+    devices: Vec<Station<Io, Device, DeviceQueue>>,
+    links: Vec<Option<Link>>,
     requests: Vec<Request>,
     free: Vec<u32>,
     measured_from: Nanos,
@@ -183,7 +203,11 @@ impl StoragePath {
                         "a disk of its own",
                     );
                 }
-                feeds.push(feed(source, index, &vm.name, streams)?);
+                let drive = match &spec.devices[spec.disks[source.disk].device].speed {
+                    Speed::Drive(drive) => Some(drive),
+                    _ => None,
+                };
+                feeds.push(feed(source, index, &vm.name, streams, drive)?);
             }
         }
         chain(&mut feeds, &vms, &spec);
@@ -210,7 +234,14 @@ impl StoragePath {
                     depth: own.queue_depth,
                     in_flight: 0,
                     wake_at: None,
+                    window: (own.scheduler == WINDOWED).then(|| {
+                        let threshold = spec.devices[disk.device].threshold;
+                        Window::new(threshold, own.queue_depth, spec.disks.len())
+                    }),
                 });
+            }
+            if let Some(window) = &mut lanes[lane].window {
+                window.add_disk(index, disk.client.shares);
             }
             let limit = disk.limit.map(|(iops, burst)| IopsLimit::new(iops, burst));
             disks.push(Disk { limit, lane });
@@ -224,11 +255,22 @@ impl StoragePath {
             let servers = match device.speed {
                 Speed::Curve(_) => most.max(1),
                 Speed::Times(_) => device.parallelism,
+                Speed::Drive(_) => 1,
+            };
+            let drive = match &device.speed {
+                Speed::Drive(drive) => Some(drive),
+                _ => None,
             };
             let stream = streams.stream(&device.name, "service");
-            Station::fifo(servers, Device::new(device.speed.clone(), stream))
+            let service = Device::new(device.speed.clone(), stream);
+            Station::new(servers, service, DeviceQueue::of(drive))
         });
         let devices = devices.collect();
+        let links = spec.devices.iter().map(|device| {
+            let own = device.network;
+            own.map(|(latency, rate)| Link::new(latency, rate))
+        });
+        let links = links.collect();
         let measures = spec.vms.iter().map(|vm| measures_of(vm, &spec)).collect();
         Ok(Self {
             feeds,
@@ -236,6 +278,7 @@ impl StoragePath {
             disks,
             lanes,
             devices,
+            links,
             requests: Vec::new(),
             free: Vec::new(),
             measured_from: 0,
@@ -263,7 +306,7 @@ impl StoragePath {
 
     /// The devices' own measurements, in the spec's order.
     #[must_use]
-    pub fn devices(&self) -> &[Station<Io, Device>] {
+    pub fn devices(&self) -> &[Station<Io, Device, DeviceQueue>] {
         &self.devices
     }
 
@@ -307,6 +350,7 @@ impl StoragePath {
             schedule.at(time, PathEvent::Issue(index));
         }
         let (drawn, disk, vm) = (feed.mix.draw(), feed.disk, feed.vm);
+        let place = feed.next_place(drawn.bytes, drawn.is_random);
         #[allow(clippy::cast_possible_truncation)]
         // checked: few disks, and fewer slots than INSIDE_MAX
         let (slot, client) = (
@@ -319,12 +363,14 @@ impl StoragePath {
             bytes: drawn.bytes,
             is_write: drawn.is_write,
             is_random: drawn.is_random,
+            place,
         };
         let request = Request {
             io,
             source: index,
             issued: now,
             entered: now,
+            sent: now,
         };
         match self.requests.get_mut(slot as usize) {
             Some(place) => *place = request,
@@ -384,6 +430,9 @@ impl StoragePath {
         self.vms[vm].in_flight += 1;
         self.step(now, io.slot, from, Some(HOST));
         let lane = self.disks[io.client as usize].lane;
+        if let Some(window) = &mut self.lanes[lane].window {
+            window.enter(now, io.client as usize);
+        }
         self.lanes[lane].scheduler.push(now, io);
         self.dispatch(now, lane, schedule);
     }
@@ -396,9 +445,14 @@ impl StoragePath {
                 Next::Job(io) => {
                     lane.in_flight += 1;
                     let device = lane.device;
-                    self.step(now, io.slot, Some(HOST), Some(DEVICE));
-                    self.devices[device].arrive(now, io);
-                    self.serve(now, device, schedule);
+                    self.requests[io.slot as usize].sent = now;
+                    if let Some(link) = &mut self.links[device] {
+                        let there = link.pass(0, now, if io.is_write { io.bytes } else { 0 });
+                        schedule.at(there, PathEvent::Reach(io.slot));
+                        self.step(now, io.slot, Some(HOST), Some(NETWORK));
+                    } else {
+                        self.arrive(now, HOST, device, io, schedule);
+                    }
                 }
                 Next::Wait(until) => {
                     if lane.wake_at.is_none_or(|at| until < at) {
@@ -413,6 +467,19 @@ impl StoragePath {
         }
     }
 
+    fn arrive(
+        &mut self,
+        now: Nanos,
+        from: usize,
+        device: usize,
+        io: Io,
+        schedule: &mut Schedule<PathEvent>,
+    ) {
+        self.step(now, io.slot, Some(from), Some(DEVICE));
+        self.devices[device].arrive(now, io);
+        self.serve(now, device, schedule);
+    }
+
     fn serve(&mut self, now: Nanos, device: usize, schedule: &mut Schedule<PathEvent>) {
         while let Next::Job(started) = self.devices[device].start(now) {
             #[allow(clippy::cast_possible_truncation)] // checked: fewer than 65,536 devices
@@ -425,7 +492,19 @@ impl StoragePath {
     }
 
     fn finish(&mut self, now: Nanos, device: usize, io: Io, schedule: &mut Schedule<PathEvent>) {
-        self.step(now, io.slot, Some(DEVICE), None);
+        if let Some(link) = &mut self.links[device] {
+            let back = link.pass(1, now, if io.is_write { 0 } else { io.bytes });
+            schedule.at(back, PathEvent::Return(io.slot));
+            self.step(now, io.slot, Some(DEVICE), Some(NETWORK));
+            self.serve(now, device, schedule);
+        } else {
+            self.complete(now, DEVICE, io, schedule);
+        }
+    }
+
+    /// A request is done and leaves from its last part of the way.
+    fn complete(&mut self, now: Nanos, from: usize, io: Io, schedule: &mut Schedule<PathEvent>) {
+        self.step(now, io.slot, Some(from), None);
         let request = self.requests[io.slot as usize];
         let (next, vm) = {
             let feed = &self.feeds[request.source as usize];
@@ -450,10 +529,21 @@ impl StoragePath {
         self.vms[vm].in_flight -= 1;
         let lane = self.disks[io.client as usize].lane;
         self.lanes[lane].in_flight -= 1;
-        self.serve(now, device, schedule);
+        if let Some(window) = &mut self.lanes[lane].window {
+            window.leave(now, io.client as usize, now - request.sent);
+        }
+        if from == DEVICE {
+            self.serve(now, self.lanes[lane].device, schedule);
+        }
         self.dispatch(now, lane, schedule);
         self.release(now, vm, schedule);
     }
+}
+
+/// The first window there is sets the period of all.
+fn period(lanes: &[Lane]) -> Option<Nanos> {
+    let mut windows = lanes.iter().filter_map(|lane| lane.window.as_ref());
+    windows.next().map(Window::period)
 }
 
 /// Which feed a completion lets go on: the one it is of, or the next step of a copy.
@@ -480,6 +570,31 @@ fn measures_of(vm: &VmSpec, spec: &Spec) -> VmMeasures {
     }
 }
 
+impl StoragePath {
+    /// Every host sets its window by the latency of all hosts at the device.
+    fn adjust(&mut self, now: Nanos, schedule: &mut Schedule<PathEvent>) {
+        let mut seen = vec![(0u128, 0u64); self.devices.len()];
+        for lane in &self.lanes {
+            if let Some(window) = &lane.window {
+                let (sum, count) = window.seen();
+                seen[lane.device].0 += sum;
+                seen[lane.device].1 += count;
+            }
+        }
+        for lane in &mut self.lanes {
+            if let Some(window) = &mut lane.window {
+                lane.depth = window.adjust(now, seen[lane.device]);
+            }
+        }
+        for lane in 0..self.lanes.len() {
+            self.dispatch(now, lane, schedule);
+        }
+        if let Some(period) = period(&self.lanes) {
+            schedule.after(period, PathEvent::Adjust);
+        }
+    }
+}
+
 impl Model for StoragePath {
     type Event = PathEvent;
 
@@ -488,6 +603,9 @@ impl Model for StoragePath {
             while let Some(time) = feed.source.first(schedule.now() + feed.phase) {
                 schedule.at(time, PathEvent::Issue(index));
             }
+        }
+        if let Some(period) = period(&self.lanes) {
+            schedule.after(period, PathEvent::Adjust);
         }
     }
 
@@ -511,6 +629,16 @@ impl Model for StoragePath {
                     self.finish(now, device, finished.job, schedule);
                 }
             }
+            PathEvent::Reach(slot) => {
+                let io = self.requests[slot as usize].io;
+                let device = self.lanes[self.disks[io.client as usize].lane].device;
+                self.arrive(now, NETWORK, device, io, schedule);
+            }
+            PathEvent::Return(slot) => {
+                let io = self.requests[slot as usize].io;
+                self.complete(now, NETWORK, io, schedule);
+            }
+            PathEvent::Adjust => self.adjust(now, schedule),
         }
     }
 
