@@ -204,9 +204,11 @@ def _seen(capture: Capture, entity: Entity, times: NDArray[np.int64], names: tup
     )
     rate = reads + writes
     with np.errstate(divide="ignore", invalid="ignore"):
-        of_one = [np.where(way > 0, size * MIB / way, np.nan) for way, size in zip((reads, writes), sizes, strict=True)]
+        of_read, of_write = (
+            np.where(way > 0, size * MIB / way, np.nan) for way, size in zip((reads, writes), sizes, strict=True)
+        )
     outstanding = rate * latency / 1000.0 if counted is None else np.asarray(counted, dtype=np.float64)
-    return Seen(entity, reads, writes, *of_one, latency, outstanding, counted is not None)
+    return Seen(entity, reads, writes, of_read, of_write, latency, outstanding, counted is not None)
 
 
 def _latency(values: Any, reads: Array, writes: Array) -> Array | None:  # noqa: ANN401 - a function
@@ -225,17 +227,16 @@ def _latency(values: Any, reads: Array, writes: Array) -> Array | None:  # noqa:
 
 
 def _values(capture: Capture, metric: str, entity: Entity, times: NDArray[np.int64]) -> Array:
-    """A metric of an entity at these moments, float64 [n]; NaN where there is no sample then."""
+    """A metric of an entity at these moments, float64 [n]; NaN where no sample is within half an interval."""
     found = np.full(len(times), np.nan)
     for group in capture.of(metric):
         row = group.row(entity)
         if row is None:
             continue
-        at = np.searchsorted(group.times_ns, times)
-        inside = at < len(group.times_ns)
-        same = np.zeros(len(times), dtype=bool)
-        same[inside] = group.times_ns[at[inside]] == times[inside]
-        found[same] = row[at[same]]
+        at = np.clip(np.searchsorted(group.times_ns, times), 1, max(len(group.times_ns) - 1, 1))
+        at -= times - group.times_ns[at - 1] <= group.times_ns[np.minimum(at, len(group.times_ns) - 1)] - times
+        near = np.abs(group.times_ns[at] - times) <= 0.5e9 * group.interval_s
+        found[near] = row[at[near]]
     return found
 
 
@@ -244,52 +245,54 @@ def _busy(own: Seen) -> NDArray[np.bool_]:
     return np.asarray(known & (own.rate >= BUSY_MIN) & (own.latency_ms > 0), dtype=bool)
 
 
-def fit_line(load: Array, latency_ms: Array, against: str) -> Line:
-    """Latency against ``rate`` (per s) or ``outstanding``, float64 [n] each: fitted on every other, tried on the rest.
+def fit_line(load: Array, latency_ms: Array, count: Array, against: str) -> Line:
+    """Latency against ``rate`` (per s) or ``outstanding``, fitted on every other interval and tried on the rest.
 
-    Neither part of the line is below 0: a device takes some time, and no less under more load.
+    Arrays are float64 [n]; ``count`` is the weight of an interval, its operations: a mean of many says more. Neither
+    part of the line is below 0: a device takes some time, and no less under more load.
     """
-    x, y = load[::2], latency_ms[::2]
+    x, y, weight = load[::2], latency_ms[::2], count[::2]
     if against == "outstanding" and _variation(load) < ONE_LOAD:
-        against, base, slope = "nothing", float(y.mean()), 0.0
+        against, base, slope = "nothing", float(np.average(y, weights=weight)), 0.0
     elif against == "outstanding":
-        base, slope = _line(x, y)
+        base, slope = _line(x, y, weight)
     else:
-        base, slope = _hyperbola(x, y, float(load.max()))
-    real, tried = latency_ms[1::2], load[1::2]
+        base, slope = _hyperbola(x, y, weight, float(load.max()))
+    real, tried, weight = latency_ms[1::2], load[1::2], count[1::2]
     predicted = base / (1.0 - slope * tried / 1000.0) if against == "rate" else base + slope * tried
-    off = float(np.mean(np.abs(predicted - real) / real)) * 100.0
-    around = float(((real - real.mean()) ** 2).sum())
-    r2 = 1.0 - float(((real - predicted) ** 2).sum()) / around if around > 0.0 else float("nan")
-    return Line(base, slope, against, r2, off, len(real))
+    off = float(np.average(np.abs(predicted - real) / real, weights=weight)) * 100.0
+    around = float(np.average((real - np.average(real, weights=weight)) ** 2, weights=weight))
+    missed = float(np.average((real - predicted) ** 2, weights=weight))
+    return Line(base, slope, against, 1.0 - missed / around if around > 0.0 else float("nan"), off, len(real))
 
 
-def _line(x: Array, y: Array) -> tuple[float, float]:
+def _line(x: Array, y: Array, weight: Array) -> tuple[float, float]:
     """Base and slope by least squares, neither below 0."""
-    slope = float(np.cov(x, y, bias=True)[0, 1] / x.var())
-    base = float(y.mean() - slope * x.mean())
+    middle, level = float(np.average(x, weights=weight)), float(np.average(y, weights=weight))
+    slope = float((weight * (x - middle) * (y - level)).sum() / (weight * (x - middle) ** 2).sum())
+    base = level - slope * middle
     if slope < 0.0:
-        return float(y.mean()), 0.0
-    return (0.0, float((x * y).sum() / (x * x).sum())) if base < 0.0 else (base, slope)
+        return level, 0.0
+    return (0.0, float((weight * x * y).sum() / (weight * x * x).sum())) if base < 0.0 else (base, slope)
 
 
-def _hyperbola(rate: Array, y: Array, rate_max: float) -> tuple[float, float]:
+def _hyperbola(rate: Array, y: Array, weight: Array, rate_max: float) -> tuple[float, float]:
     """Base and slope (ms) of base / (1 - slope x rate) by least squares, the busiest interval at most at 98 %."""
-    best = (float("inf"), float(y.mean()), 0.0)
+    found = []
     for share in np.linspace(0.0, 0.98, 99):
         growth = 1.0 / (1.0 - share * rate / rate_max)
-        base = float((y * growth).sum() / (growth * growth).sum())
-        missed = float(((y - base * growth) ** 2).sum())
-        best = min(best, (missed, base, 1000.0 * float(share) / rate_max))
-    return best[1], best[2]
+        base = float((weight * y * growth).sum() / (weight * growth * growth).sum())
+        missed = float((weight * (y - base * growth) ** 2).sum())
+        found.append((missed, base, 1000.0 * float(share) / rate_max))
+    return min(found)[1:]
 
 
 def _fit(own: Seen, name: str) -> Fitted:
     busy = _busy(own)
     closed, notes = _is_closed(own, busy), []
-    line = fit_line(own.outstanding[busy], own.latency_ms[busy], "outstanding")
+    line = fit_line(own.outstanding[busy], own.latency_ms[busy], own.rate[busy], "outstanding")
     if not closed:
-        line = fit_line(own.rate[busy], own.latency_ms[busy], "rate")
+        line = fit_line(own.rate[busy], own.latency_ms[busy], own.rate[busy], "rate")
     streams = _closed(own, busy) if closed else _open(own, busy)
     kept = float(own.outstanding[busy].mean())
     if closed:

@@ -159,7 +159,7 @@ def loaded(
         works: list[_Load | _CopyLoad] = []
         for vm in scenario.vms:
             for name in vm.names() if vm.workload is not None else []:
-                places = {"": at[name], **{role: at[f"{name}/{role}"] for role in vm.disks}}
+                places = {str(role): at[f"{name}/{role}"] for role in vm.disks} | {"": at[name]}
                 works.append(_Load(ground, name, label, vm.workload, places))  # type: ignore[arg-type]
         works += [_CopyLoad(ground, label, own, (at[own.read], at[own.write])) for own in scenario.copies]
         together = _Together(len(works))
