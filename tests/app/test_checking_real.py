@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from leadline.app import checking_loads, checking_real
-from leadline.app.checking_real import Check, check, plan_check
-from leadline.app.checking_results import Row
+from leadline.app.checking_real import check, plan_check
+from leadline.app.checking_results import Check, Row
 from leadline.app.simulating import plan_simulation, simulate
 from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.scenario import Axis

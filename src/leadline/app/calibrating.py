@@ -37,7 +37,7 @@ CURVE_POINTS = 6
 BEYOND = 4.0  # the curve is drawn to so many times what was seen; above it is a guess, and said so
 ONE_LOAD = 0.05  # Judgement: outstanding that varies less is one load
 WEAK_PCT = 25.0
-CLOSED_SHARE = 0.5  # Judgement: outstanding that varies half as much as the rate is what the load keeps
+CLOSED_SHARE = 0.7  # Judgement: of what outstanding would vary if rate and latency did so apart; a loop ties them
 SIZES_APART = 1.5  # Judgement: reads and writes whose sizes differ more are two streams
 SPREAD_ASSUMED = 0.5
 MIB = 1024**2
@@ -310,12 +310,11 @@ def _fit(own: Seen, name: str) -> Fitted:
 
 
 def _is_closed(own: Seen, busy: NDArray[np.bool_]) -> bool:
-    """Whether what is outstanding stays while the rate or the latency moves; idle intervals speak for open arrivals."""
+    """Whether latency falls as the rate rises so that outstanding stays; idle intervals speak for open arrivals."""
     if busy.mean() < 0.9 or own.outstanding[busy].mean() < 1.0:
         return False
-    return _variation(own.outstanding[busy]) < CLOSED_SHARE * max(
-        _variation(own.rate[busy]), _variation(own.latency_ms[busy])
-    )
+    apart = np.hypot(_variation(own.rate[busy]), _variation(own.latency_ms[busy]))
+    return bool(_variation(own.outstanding[busy]) < CLOSED_SHARE * apart)
 
 
 def _variation(values: Array) -> float:

@@ -146,10 +146,12 @@ def check(made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: 
         return check_in_guests(made, found, store, say=say, told=told)
     measured: list[dict[str, list[Operation]]] = []
     runs: list[str] = []
-    elapsed = 0.0
+    elapsed = share = 0.0
 
     def tick(now: Tick) -> None:
-        told(min((elapsed + now.elapsed_s) / made.expected_s, 1.0), len(measured), len(made.planned.variants))
+        nonlocal share
+        share = max(share, min((elapsed + now.elapsed_s) / made.expected_s, 1.0))
+        told(share, len(measured), len(made.planned.variants))
 
     with tempfile.TemporaryDirectory(prefix=SCRATCH) as name:
         ground = Ground(Path(name), store, made.planned.scenario.name, made.seconds, WARM_UP_S, tick)
