@@ -400,7 +400,7 @@ fn a_drive_takes_the_mean_seek_and_half_a_turn() {
         };
         run(system(vec![own], 1, drive(1)))
     };
-    let transfer = 65_536.0 * (200e6f64 / 100e6).ln() / 100e6 * 1e3;
+    let transfer = 65_536.0 * libm::log(2.0) / 100e6 * 1e3;
     let expected = 1.0 + 15.0 * 8.0 / 15.0 + 8.333 / 2.0 + transfer;
     close(latency_ms(&run_of(1.0), 0), expected, 0.02);
     close(rate(&run_of(0.0), 0) * 65_536.0, 200e6, 0.02);

@@ -22,12 +22,12 @@
 //! Hogan as in [`super::IopsLimit`].
 
 mod link;
+mod measures;
 mod spec;
 mod window;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::account::Account;
 use super::device::{Device, Speed};
 use super::discipline::{Discipline, Next};
 use super::disk_drive::DeviceQueue;
@@ -36,14 +36,15 @@ use super::station::Station;
 use super::token_bucket::IopsLimit;
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
-use crate::measure::{Batches, Durations, Interval, WindowSeries};
 use crate::random::Streams;
 use crate::sources::Source;
 use crate::time::Nanos;
 use link::Link;
+use measures::measures_of;
+pub use measures::{Done, VmMeasures};
 pub use spec::{Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, VmSpec};
 use spec::{Feed, check, feed, wrong};
-use window::Window;
+use window::{Window, period};
 
 /// Parts of the way, in order.
 pub const STAGES: [&str; 5] = ["limit", "adapter", "host", "network", "device"];
@@ -56,8 +57,6 @@ const DEVICE: usize = 4;
 const INSIDE_MAX: usize = 20_000_000;
 /// The scheduler of hosts that set their windows by latency: SFQ below a depth that changes.
 const WINDOWED: &str = "sioc-v1";
-/// Windows of the batch means of a rate.
-const RATE_WINDOWS: Nanos = 1_000;
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -109,49 +108,6 @@ struct Lane {
     in_flight: u32,
     wake_at: Option<Nanos>,
     window: Option<Window>,
-}
-
-/// What one kind of request of a source did.
-#[derive(Clone, Debug, Default)]
-pub struct Done {
-    /// From issue to completion.
-    pub responses: Durations,
-    /// Bytes of those that completed.
-    pub bytes: u64,
-}
-
-/// What is measured of a virtual machine.
-#[derive(Clone, Debug)]
-pub struct VmMeasures {
-    /// By part of the way, see [`STAGES`].
-    pub stages: [Account; 5],
-    /// From issue to completion.
-    pub total: Account,
-    /// Reads and writes of each source, in the source's order.
-    pub done: Vec<[Done; 2]>,
-    /// Response times in ms, by time of completion since measuring began.
-    pub latency_ms: WindowSeries,
-    /// Bytes completed likewise.
-    pub bytes: WindowSeries,
-    /// Completions in short windows, for the interval of the rate.
-    pub rate: WindowSeries,
-    /// How many of them were over when measuring ended.
-    pub rate_windows: usize,
-    /// Response times in ns in order of completion.
-    pub in_order: Batches,
-}
-
-impl VmMeasures {
-    /// Completions per second with their interval by batch means, over the measured time; None when it was too short.
-    #[must_use]
-    pub fn rate_interval(&self) -> Option<Interval> {
-        let mut batches = Batches::default();
-        let counts = self.rate.rates();
-        for index in 0..self.rate_windows {
-            batches.record(counts.get(index).copied().unwrap_or(0.0));
-        }
-        batches.interval_after(0)
-    }
 }
 
 #[derive(Clone, Debug)]
@@ -540,58 +496,11 @@ impl StoragePath {
     }
 }
 
-/// The first window there is sets the period of all.
-fn period(lanes: &[Lane]) -> Option<Nanos> {
-    let mut windows = lanes.iter().filter_map(|lane| lane.window.as_ref());
-    windows.next().map(Window::period)
-}
-
 /// Which feed a completion lets go on: the one it is of, or the next step of a copy.
 fn chain(feeds: &mut [Feed], vms: &[Vm], spec: &Spec) {
     let then = spec.vms.iter().flat_map(|vm| &vm.sources).map(|s| s.then);
     for (index, (feed, then)) in feeds.iter_mut().zip(then).enumerate() {
         feed.next = then.map_or(index, |(vm, source)| vms[vm].first_feed + source);
-    }
-}
-
-fn measures_of(vm: &VmSpec, spec: &Spec) -> VmMeasures {
-    let width = spec.measured.div_ceil(RATE_WINDOWS).max(1);
-    #[allow(clippy::cast_possible_truncation)] // at most RATE_WINDOWS
-    let rate_windows = (spec.measured / width) as usize;
-    VmMeasures {
-        stages: Default::default(),
-        total: Account::default(),
-        done: vec![Default::default(); vm.sources.len()],
-        latency_ms: WindowSeries::new(spec.window),
-        bytes: WindowSeries::new(spec.window),
-        rate: WindowSeries::new(width),
-        rate_windows,
-        in_order: Batches::default(),
-    }
-}
-
-impl StoragePath {
-    /// Every host sets its window by the latency of all hosts at the device.
-    fn adjust(&mut self, now: Nanos, schedule: &mut Schedule<PathEvent>) {
-        let mut seen = vec![(0u128, 0u64); self.devices.len()];
-        for lane in &self.lanes {
-            if let Some(window) = &lane.window {
-                let (sum, count) = window.seen();
-                seen[lane.device].0 += sum;
-                seen[lane.device].1 += count;
-            }
-        }
-        for lane in &mut self.lanes {
-            if let Some(window) = &mut lane.window {
-                lane.depth = window.adjust(now, seen[lane.device]);
-            }
-        }
-        for lane in 0..self.lanes.len() {
-            self.dispatch(now, lane, schedule);
-        }
-        if let Some(period) = period(&self.lanes) {
-            schedule.after(period, PathEvent::Adjust);
-        }
     }
 }
 

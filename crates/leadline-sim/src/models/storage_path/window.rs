@@ -1,5 +1,7 @@
 //! Storage I/O Control, version 1, of one host at one device: how many requests it lets out.
 
+use super::{Lane, PathEvent, StoragePath};
+use crate::kernel::Schedule;
 use crate::measure::TimeWeighted;
 use crate::models::window_law::WindowLaw;
 use crate::time::Nanos;
@@ -95,5 +97,36 @@ impl Window {
         // between 1 and the depth
         let nearest = self.size.round() as u32;
         nearest.max(1)
+    }
+}
+
+/// The first window there is sets the period of all.
+pub(super) fn period(lanes: &[Lane]) -> Option<Nanos> {
+    let mut windows = lanes.iter().filter_map(|lane| lane.window.as_ref());
+    windows.next().map(Window::period)
+}
+
+impl StoragePath {
+    /// Every host sets its window by the latency of all hosts at the device.
+    pub(super) fn adjust(&mut self, now: Nanos, schedule: &mut Schedule<PathEvent>) {
+        let mut seen = vec![(0u128, 0u64); self.devices.len()];
+        for lane in &self.lanes {
+            if let Some(window) = &lane.window {
+                let (sum, count) = window.seen();
+                seen[lane.device].0 += sum;
+                seen[lane.device].1 += count;
+            }
+        }
+        for lane in &mut self.lanes {
+            if let Some(window) = &mut lane.window {
+                lane.depth = window.adjust(now, seen[lane.device]);
+            }
+        }
+        for lane in 0..self.lanes.len() {
+            self.dispatch(now, lane, schedule);
+        }
+        if let Some(period) = period(&self.lanes) {
+            schedule.after(period, PathEvent::Adjust);
+        }
     }
 }
