@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from leadline.app import checking_loads, checking_real
+from leadline.app.checking_lab import _order
 from leadline.app.checking_real import check, plan_check
 from leadline.app.checking_results import Check, Row
 from leadline.app.simulating import plan_simulation, simulate
@@ -25,6 +26,7 @@ from leadline.stores.runs import RunStore
 from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "examples" / "scenarios"
+PAIRS = ((10.0, 30.0), (40.0, 20.0), (80.0, float("nan")))
 SHORT = (Axis("timing.warm_up_s", (5,)), Axis("timing.measure_s", (20,)))
 needs_tools = pytest.mark.skipif(
     shutil.which("qemu-storage-daemon") is None or shutil.which("fio") is None, reason="needs QEMU's daemon and fio"
@@ -176,6 +178,12 @@ def test_distances_are_told_or_not_known() -> None:
     assert Row("", "db01", "iops", "per_s", 110.0, 100.0).distance_pct == pytest.approx(10.0)
     nothing = Row("", "db01", "latency_ms_p99", "ms", 1.0, float("nan"))
     assert check_cells(nothing) == ("", "db01", "p99 ms", "1", "-", "-")
+
+
+def test_a_guest_that_gave_nothing_has_no_order() -> None:
+    rows = [Row(str(n), "db01", "iops", "per_s", simulated, measured) for n, (simulated, measured) in enumerate(PAIRS)]
+    assert _order(rows) == ["db01: 0 of 1 pairs of variants stand in the same order in both"]
+    assert _order(rows[::2]) == []
 
 
 def test_the_page_shows_simulated_beside_measured(store: RunStore) -> None:

@@ -66,7 +66,7 @@ def show_check(checked: Check) -> None:
         wrapped(out, f"device without limits: {points}", style="dim")
     for note in checked.notes:
         wrapped(out, f"note: {note}", style="yellow")
-    wrapped(out, f"kept as {len(checked.runs)} runs: leadline runs", style="dim")
+    wrapped(out, f"kept as {len(checked.runs)} run{'s' * (len(checked.runs) != 1)}: leadline runs", style="dim")
 
 
 def check_document(checked: Check) -> dict[str, Any]:
