@@ -71,7 +71,7 @@ def test_a_scenario_takes_workloads_of_its_own_of_files_and_shipped_ones(folder:
         ("service: 20us", "service: fast", ":15:", "no duration"),
         ("service: 20us", "service: {kind: erlang, mean: 1ms}", ":15:", "erlang has mean and stages"),
         ("service: 20us", "curve: [[100, 1ms], [50, 1ms]]", ":14:", "grows from point to point"),
-        ("    service: 20us\n", "", ":14:", "either a service time or a curve"),
+        ("    service: 20us\n", "", ":14:", "either a service time, a curve or a drive"),
         ("queue_depth: 32", "scheduler: lottery", ":12:", "fifo"),
         ("name: db02", "name: db01", ":1:", "same name"),
         ("name: db02", "host: esx02\n    name: db02", ":1:", "no host esx02"),

@@ -7,7 +7,9 @@ use leadline_sim::measure::TraceHash;
 use leadline_sim::models::storage_path::{
     Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, StoragePath, VmSpec,
 };
-use leadline_sim::models::{Client, Curve, QosPolicy, SCHEDULERS, Speed, Times, fluid_allocation};
+use leadline_sim::models::{
+    Client, Curve, Drive, QosPolicy, SCHEDULERS, Speed, Times, fluid_allocation,
+};
 use leadline_sim::random::{Constant, Distribution, Exponential};
 use leadline_sim::time::{MILLISECOND, Nanos, SECOND};
 
@@ -89,6 +91,8 @@ fn system(sources: Vec<SourceSpec>, parallelism: u32, speed: Speed) -> Spec {
             name: "ssd".to_owned(),
             parallelism,
             speed,
+            network: None,
+            threshold: 30 * MILLISECOND,
         }],
     }
 }
@@ -394,4 +398,94 @@ fn idle_credit_lets_a_burst_go_first() {
     close(none.0, 64.0, 0.05);
     close(all.0, 32.0, 0.05);
     close(none.1, all.1, 0.001);
+}
+
+fn drive(queue: u32) -> Speed {
+    Speed::Drive(Drive {
+        settle: 1e6,
+        full_stroke: 16e6,
+        revolution: 8.333e6,
+        bytes_per_second: (200e6, 100e6),
+        capacity: 4e12,
+        queue,
+    })
+}
+
+/// One random request after the other: settle + 8/15 of what the stroke adds, half a turn, and the transfer; as many bytes
+/// per second in sequence as the zone gives.
+#[test]
+fn a_drive_takes_the_mean_seek_and_half_a_turn() {
+    let run_of = |random_share| {
+        let own = SourceSpec {
+            random_share,
+            sizes: vec![(65_536, 1.0)],
+            ..closed(1)
+        };
+        run(system(vec![own], 1, drive(1)))
+    };
+    let transfer = 65_536.0 * libm::log(2.0) / 100e6 * 1e3;
+    let expected = 1.0 + 15.0 * 8.0 / 15.0 + 8.333 / 2.0 + transfer;
+    close(latency_ms(&run_of(1.0), 0), expected, 0.02);
+    close(rate(&run_of(0.0), 0) * 65_536.0, 200e6, 0.02);
+}
+
+/// A drive that chooses does more the more it has to choose from, and no more than that with requests as they come.
+#[test]
+fn a_drives_queue_pays() {
+    let of = |queue, outstanding| rate(&run(system(vec![closed(outstanding)], 1, drive(queue))), 0);
+    let (one, four, all) = (of(1, 32), of(4, 32), of(32, 32));
+    close(one, of(1, 1), 0.03);
+    assert!(four > 1.3 * one, "{four} {one}");
+    assert!(all > 1.3 * four, "{all} {four}");
+}
+
+/// Two latencies and one transfer more, and no more bytes than the link passes in one direction.
+#[test]
+fn a_network_adds_its_latency_and_bounds_the_rate() {
+    let of = |outstanding, read_share| {
+        let own = SourceSpec {
+            read_share,
+            sizes: vec![(65_536, 1.0)],
+            ..closed(outstanding)
+        };
+        let mut spec = system(vec![own], 64, times(constant(MILLISECOND)));
+        spec.devices[0].network = Some((200_000, 125e6));
+        run(spec)
+    };
+    let transfer = 65_536.0 / 125e6 * 1e3;
+    close(latency_ms(&of(1, 1.0), 0), 1.4 + transfer, 1e-3);
+    close(latency_ms(&of(1, 0.0), 0), 1.4 + transfer, 1e-3);
+    close(rate(&of(64, 1.0), 0), 125e6 / 65_536.0, 0.01);
+    assert!(
+        rate(&of(64, 0.5), 0) > 1.8 * 125e6 / 65_536.0,
+        "both directions at once"
+    );
+}
+
+/// Two hosts of which one has three times the shares: where the device is above its threshold and no window meets a
+/// bound, throughput is as the shares; first come, first served it is not.
+#[test]
+fn sioc_divides_a_device_by_the_shares_of_its_hosts() {
+    let of = |scheduler: &str| {
+        let mut spec = system(
+            vec![closed(64), closed(64)],
+            1,
+            times(exponential(2 * MILLISECOND)),
+        );
+        spec.vms[1].host = 1;
+        spec.disks[0].client.shares = 1_000.0;
+        spec.disks[1].client.shares = 3_000.0;
+        spec.hosts = ["one", "two"]
+            .map(|name| HostSpec {
+                name: name.to_owned(),
+                queue_depth: 64,
+                scheduler: scheduler.to_owned(),
+            })
+            .to_vec();
+        run(spec)
+    };
+    let (windowed, plain) = (of("sioc-v1"), of("fifo"));
+    close(rate(&windowed, 1) / rate(&windowed, 0), 3.0, 0.15);
+    close(rate(&plain, 1) / rate(&plain, 0), 1.0, 0.05);
+    close(rate(&windowed, 0) + rate(&windowed, 1), 500.0, 0.03);
 }

@@ -8,6 +8,7 @@ beside the first one.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import isfinite
 
 from leadline.app.checking_results import NAN, Check, CheckPlan, Row, scenario_of
 from leadline.app.lab import LabResult, plan_lab, run_lab
@@ -130,7 +131,7 @@ def _order(rows: Sequence[Row]) -> list[str]:
     """Whether variants stand in the same order, simulated and measured; those near each other have none."""
     found = []
     for entity in dict.fromkeys(row.entity for row in rows):
-        own = [row for row in rows if (row.entity, row.measure) == (entity, "iops")]
+        own = [r for r in rows if (r.entity, r.measure) == (entity, "iops") and isfinite(r.distance_pct)]
         pairs = [(one, other) for n, one in enumerate(own) for other in own[n + 1 :]]
         apart = [pair for pair in pairs if abs(pair[1].simulated / pair[0].simulated - 1.0) * 100.0 > SAME_PCT]
         kept = sum((a.simulated < b.simulated) == (a.measured < b.measured) for a, b in apart)

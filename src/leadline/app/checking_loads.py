@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,7 +128,7 @@ def calibrated(ground: Ground, latency_ns: int | None, stream: Stream, seconds: 
             workload = Workload(name=ground.name, io=(stream.model_copy(update={"oio": count}),))
             together = _Together(1)
             own = replace(ground, seconds=seconds, warm_up_s=0.0)
-            places: dict[str, str] = {"": at["device"]}
+            places = dict.fromkeys(("",), at["device"])
             load = _Load(own, "device", f"{count} outstanding, no limit", workload, places)
             together.run([lambda: load.work(together)])  # noqa: B023 - run at once
             operations = [operation for _, result in together.found for operation in result.operations]
@@ -158,11 +159,11 @@ def loaded(
         works: list[_Load | _CopyLoad] = []
         for vm in scenario.vms:
             for name in vm.names() if vm.workload is not None else []:
-                places = {"": at[name], **{role: at[f"{name}/{role}"] for role in vm.disks}}
+                places = {str(role): at[f"{name}/{role}"] for role in vm.disks} | {"": at[name]}
                 works.append(_Load(ground, name, label, vm.workload, places))  # type: ignore[arg-type]
         works += [_CopyLoad(ground, label, own, (at[own.read], at[own.write])) for own in scenario.copies]
         together = _Together(len(works))
-        together.run([lambda own=own: own.work(together) for own in works])  # type: ignore[misc]
+        together.run([partial(own.work, together) for own in works])
     by_vm: dict[str, list[Operation]] = {}
     for vm in scenario.vms:
         for name in vm.names():

@@ -29,6 +29,7 @@ VARIANTS_MAX, VMS_MAX = 12, 16  # Judgement: more takes minutes, and more proces
 WARM_UP_S = 3.0  # Judgement: several times the residence time of a few hundred requests at a few hundred per second
 CALIBRATION_S = 2.0
 SCRATCH = "leadline-check-"
+_NOT_TIMES = ("name", "parallelism", "congestion_threshold")
 MEASURES = (("iops", "per_s"), ("latency_ms_mean", "ms"), ("latency_ms_p99", "ms"))
 Said = Callable[[str], None]
 Told = Callable[[float, int, int], None]
@@ -92,7 +93,7 @@ def _latency_ns(scenario: StoragePath, index: int) -> int | None:
     """The time of a device that takes as long for every request, whatever else it does; None for others."""
     own = scenario.devices[index].model_dump(mode="json")
     service = own.pop("service")
-    plain = {key: value for key, value in own.items() if key not in ("name", "parallelism") and value}
+    plain = {key: value for key, value in own.items() if key not in _NOT_TIMES and value}
     wanted = sum(stream.oio * stream.jobs for vm in scenario.vms for stream in vm.streams) + sum(
         copy.oio for copy in scenario.copies
     )
@@ -145,10 +146,12 @@ def check(made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: 
         return check_in_guests(made, found, store, say=say, told=told)
     measured: list[dict[str, list[Operation]]] = []
     runs: list[str] = []
-    elapsed = 0.0
+    elapsed = share = 0.0
 
     def tick(now: Tick) -> None:
-        told(min((elapsed + now.elapsed_s) / made.expected_s, 1.0), len(measured), len(made.planned.variants))
+        nonlocal share
+        share = max(share, min((elapsed + now.elapsed_s) / made.expected_s, 1.0))
+        told(share, len(measured), len(made.planned.variants))
 
     with tempfile.TemporaryDirectory(prefix=SCRATCH) as name:
         ground = Ground(Path(name), store, made.planned.scenario.name, made.seconds, WARM_UP_S, tick)

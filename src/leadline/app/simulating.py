@@ -14,6 +14,8 @@ from typing import Any, cast
 from leadline import __version__
 from leadline.app.comparing_runs import SIMULATION
 from leadline.app.parallel import side_by_side
+from leadline.app.simulating_dask import outcomes_on
+from leadline.app.simulating_kept import FILE, kept_outcomes, key_of
 from leadline.core.discovery import load_unit
 from leadline.core.errors import UsageError
 from leadline.core.run import Round, Run
@@ -95,22 +97,26 @@ def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Ax
     return Axis(key, tuple(dict.fromkeys((own[0], *policies))))
 
 
-def simulate(planned: Planned, store: RunStore, told: Told = lambda *_: None) -> list[Simulated]:
+def simulate(
+    planned: Planned, store: RunStore, told: Told = lambda *_: None, *, resume: bool = False, cluster: str | None = None
+) -> list[Simulated]:
     """Simulate every variant on the cores there are; each is kept as soon as it is done.
 
     ``told`` hears the share of all that is done, and of how many variants how many are. What a variant gives does not
-    depend on the others, nor on how many cores there are.
+    depend on the others, nor on where it is done. With ``resume`` those that are kept from before (same scenario, seed
+    and version) are not done again; ``cluster`` is the address of a scheduler of dask.distributed.
 
     Raises:
         InputError: the simulator refuses a variant; those that were done are kept.
+        ToolError: there is no such cluster.
         KeyboardInterrupt: passed on when all have stopped, within a second; those that were done are kept.
     """
     began = datetime.now(UTC)
     name = f"{began:%Y%m%d-%H%M%S}-{planned.scenario.name}-{secrets.token_hex(2)}"
     count = len(planned.variants)
     digits = len(str(count - 1))
-    found: dict[int, Simulated] = {}
-    for index, outcome in _outcomes(planned, lambda share: told(share, len(found), count)):
+    found = _kept(planned, store) if resume else {}
+    for index, outcome in _outcomes(planned, set(found), lambda share: told(share, len(found), count), cluster):
         variant = planned.variants[index]
         own = name if count == 1 else f"{name}.v{index:0{digits}}"
         run = _run(own, began, variant, outcome)
@@ -119,13 +125,37 @@ def simulate(planned: Planned, store: RunStore, told: Told = lambda *_: None) ->
     return [found[index] for index in range(count)]
 
 
-def _outcomes(planned: Planned, told: Callable[[float], object]) -> Iterator[tuple[int, Outcome]]:
-    """Variants as they are done; the rest is stopped when anything ends this."""
+def _kept(planned: Planned, store: RunStore) -> dict[int, Simulated]:
+    """Variants that were simulated before, by number."""
+    keys = [key_of(variant.scenario) for variant in planned.variants]
+    held = kept_outcomes(planned.scenario.name, set(keys), store)
+    return {
+        index: Simulated(variant, held[key][1], held[key][0])
+        for index, (variant, key) in enumerate(zip(planned.variants, keys, strict=True))
+        if key in held
+    }
 
-    def work(index: int, progress: Progress) -> Outcome:
-        return planned.system.simulate(planned.variants[index].scenario, progress)
 
-    return side_by_side(len(planned.variants), work, told)
+def _outcomes(
+    planned: Planned, done: set[int], told: Callable[[float], object], cluster: str | None
+) -> Iterator[tuple[int, Outcome]]:
+    """Variants but those that are ``done``, as they are; the rest is stopped when anything ends this."""
+    left = [index for index in range(len(planned.variants)) if index not in done]
+    already, whole = len(done), len(planned.variants)
+
+    def heard(share: float) -> None:
+        told((already + share * len(left)) / whole)
+
+    if cluster is not None:
+        plains = [(index, planned.variants[index].scenario.plain()) for index in left]
+        yield from outcomes_on(cluster, planned.scenario.system, plains, heard)
+        return
+
+    def work(position: int, progress: Progress) -> Outcome:
+        return planned.system.simulate(planned.variants[left[position]].scenario, progress)
+
+    for position, outcome in side_by_side(len(left), work, heard):
+        yield left[position], outcome
 
 
 def _run(name: str, began: datetime, variant: Variant, outcome: Outcome) -> Run:
@@ -174,7 +204,7 @@ def _keep(store: RunStore, run: Run, variant: Variant, outcome: Outcome) -> None
     }
     aside = folder / ".simulation.json.part"
     aside.write_text(json.dumps(_known(document), allow_nan=False), encoding="utf-8")
-    aside.replace(folder / "simulation.json")
+    aside.replace(folder / FILE)
     store.save(run)
 
 

@@ -13,6 +13,9 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from leadline.app.calibrating import Calibrated
     from leadline.app.checking_results import Check, CheckPlan, Row
 
 WORDS = {
@@ -63,7 +66,7 @@ def show_check(checked: Check) -> None:
         wrapped(out, f"device without limits: {points}", style="dim")
     for note in checked.notes:
         wrapped(out, f"note: {note}", style="yellow")
-    wrapped(out, f"kept as {len(checked.runs)} runs: leadline runs", style="dim")
+    wrapped(out, f"kept as {len(checked.runs)} run{'s' * (len(checked.runs) != 1)}: leadline runs", style="dim")
 
 
 def check_document(checked: Check) -> dict[str, Any]:
@@ -77,4 +80,34 @@ def check_document(checked: Check) -> dict[str, Any]:
         ],
         "runs": list(checked.runs),
         "notes": list(checked.notes),
+    }
+
+
+def show_calibration(found: Calibrated, output: Path, *, quiet: bool = False) -> None:
+    """What was fitted to each disk, and how to ask next."""
+    out = console()
+    for disk in found.disks:
+        out.print(disk.name, style="bold", markup=False)
+        wrapped(out, f"latency {disk.line.sentence}", "- ")
+        for note in disk.notes:
+            wrapped(out, note, "- ")
+    first = found.disks[0].name
+    if not quiet:
+        wrapped(out, f"next: leadline simulate {output} --vary vms.{first}.iops_limit=null,2000", style="dim")
+
+
+def calibration_document(found: Calibrated, output: Path) -> dict[str, Any]:
+    """Plain data for ``--json``."""
+    return {
+        "scenario": str(output),
+        "disks": [
+            {
+                "name": disk.name,
+                "entity": str(disk.seen.entity),
+                "line": asdict(disk.line),
+                "streams": list(disk.streams),
+                "notes": list(disk.notes),
+            }
+            for disk in found.disks
+        ],
     }

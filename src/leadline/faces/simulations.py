@@ -155,7 +155,13 @@ def changes(planned: Planned, found: Sequence[Simulated]) -> list[str]:
 def _change(before: Measure, after: Measure) -> str:
     if not (isfinite(before.value) and isfinite(after.value)) or before.value <= 0:
         return ""
-    word = after.name.removesuffix("_mean").removesuffix("_ms").removesuffix("_pct").removesuffix("_per_s").replace("_", " ")
+    word = (
+        after.name.removesuffix("_mean")
+        .removesuffix("_ms")
+        .removesuffix("_pct")
+        .removesuffix("_per_s")
+        .replace("_", " ")
+    )
     apart = abs(after.value - before.value) > sum(m.half_width for m in (before, after) if isfinite(m.half_width))
     values = f"{show(before.value, before.unit)} to {show(after.value, after.unit)}"
     if not apart or before.value == after.value:

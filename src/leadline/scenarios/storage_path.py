@@ -1,38 +1,47 @@
 """The way of I/O from virtual machines through limits and queues to a device.
 
 Model:
-    A VM's workload issues requests to its disk. A request passes the disk's IOPS limit, which delays it; waits until
-    fewer than ``adapter_depth`` requests of the VM are further on; waits at its host, in the order of the host's
-    scheduler, until fewer than ``queue_depth`` of the host's requests are at the device; and is served by one of the
-    device's ``parallelism`` servers. A copy is a closed loop of two steps: so many blocks at a time are read from one
-    disk, and each, when it is there, written to another. Events in virtual time; every random number comes from the
-    seed and the name of what draws it, so that variants see the same arrivals and service times.
+    A VM's workload issues requests to its disk. A request passes the disk's IOPS limit, which delays it; waits
+    until fewer than ``adapter_depth`` requests of the VM are further on; waits at its host, in the order of the
+    host's scheduler, until fewer than ``queue_depth`` of the host's requests are at the device; crosses the
+    device's network, if it has one; and is served by one of the device's ``parallelism`` servers, or by a drive
+    whose head moves and whose platter turns, and which, with a queue, takes first what it reaches first. A copy is
+    a closed loop of two steps: so many blocks at a time are read from one disk, and each, when it is there, written
+    to another. Events in virtual time; every random number comes from the seed and the name of what draws it, so
+    that variants see the same arrivals and service times.
 
 Assumptions:
     The limit counts operations in units of 32 KB, rounded up, and delays without end. It stands before the adapter's
     queue; behind it the rate and the latency the application sees would be the same, and only the place of waiting
     another. A host has a queue of its own to each device. A stream with a rate offers it whatever is outstanding. With
     a curve, a request that finds n - 1 others at the device takes what requests took on average with n outstanding,
-    and beyond the last point the rate stays.
+    and beyond the last point the rate stays. A network is a link all hosts share, with a latency each way; only data
+    takes time on it. Hosts with the scheduler sioc-v1 set the depth of their queues every 4 s by the latency all of
+    them saw at the device, its network included, between 4 and ``queue_depth``, by the law of PARDA; below it go shares
+    (SFQ). A drive's seek is settle + (full_stroke - settle) x sqrt(distance), its turning what is left to the sector.
 
 Parameters:
     ``vms``: name, count, workload (a shipped name, a file beside the scenario, or its text), host, device, adapter
-    (pvscsi, lsi ...: gives the depth its driver has), adapter_depth, iops_limit, iops_burst (units that may go at once
-    after an idle time), shares, reservation_iops (both for schedulers that know them), and ``disks`` for streams of a
-    role, as wal. ``copies``: name, read and write (disks, as VM or VM/role), block, oio. ``hosts``: name, queue_depth,
-    scheduler.
-    ``idle_credit`` of a disk: requests that go first after an idle time, by schedulers with tags.
-    ``devices``: name, parallelism, service, write_service, sequential_service, mb_per_s; or curve (operations per
-    second and mean latency by point, from the lowest load) with spread, the coefficient of variation around it.
+    (pvscsi, lsi ...: gives the depth its driver has), adapter_depth, iops_limit, iops_burst (units that may go at
+    once after an idle time), shares, reservation_iops (both for schedulers that know them), and ``disks`` for
+    streams of a role, as wal. ``copies``: name, read and write (disks, as VM or VM/role), block, oio. ``hosts``:
+    name, queue_depth, scheduler. ``devices``: name, network (latency, mb_per_s), congestion_threshold (of sioc-v1),
+    parallelism, service, write_service, sequential_service, mb_per_s; or curve (operations per second and mean
+    latency by point, from the lowest load) with spread, the coefficient of variation around it; or drive: settle,
+    full_stroke, rpm, mb_per_s and inner_mb_per_s (at the outer and the inner edge), size, queue (requests it
+    chooses from). ``idle_credit`` of a disk:
+    requests that go first after an idle time, by schedulers with tags.
 
 Limits:
-    No network, caches, errors, splitting or merging of requests, one path per device. Flushes (``sync_every``),
+    No caches, errors, splitting or merging of requests, one path per device. Flushes (``sync_every``),
     verification, compression and the working set of a workload change nothing; its own timing is not used. A curve
     holds for the mix it was measured with.
 
 Sources:
     C. Hogan, "VSAN 6.2 part 4: IOPS limit for object" (2016), for units of 32 KB.
     VMware, vSphere storage guide, "Change queue depth"; Broadcom KB 1267 and 2053145, for depths of adapters and hosts.
+    Gulati, Ahmad and Waldspurger, "PARDA" (FAST 2009); VMware, "vSphere resource management", storage I/O control.
+    Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27(3), 1994), for seek and turning.
     Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961), which each run is checked against.
 """
 

@@ -7,7 +7,7 @@ use leadline_sim::models::storage_path::{
     Arrivals, DeviceSpec, DiskSpec, HostSpec, STAGES, SourceSpec, Spec, StoragePath, VmMeasures,
     VmSpec,
 };
-use leadline_sim::models::{Client, Curve, Speed, Times};
+use leadline_sim::models::{Client, Curve, Drive, Speed, Times};
 use leadline_sim::time::Nanos;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -79,6 +79,20 @@ struct PlainDevice {
     sequential: Option<PlainDistribution>,
     bytes_per_second: f64,
     curve: Vec<(f64, f64)>,
+    drive: Option<PlainDrive>,
+    network: Option<(Nanos, f64)>,
+    threshold: Nanos,
+}
+
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+struct PlainDrive {
+    settle: f64,
+    full_stroke: f64,
+    revolution: f64,
+    bytes_per_second: (f64, f64),
+    capacity: f64,
+    queue: u32,
 }
 
 #[derive(FromPyObject)]
@@ -118,7 +132,16 @@ fn source(plain: PlainSource) -> SourceSpec {
 fn device(plain: PlainDevice) -> Result<DeviceSpec, SimError> {
     let place = format!("device {}", plain.name);
     let read = distribution(&plain.read, &place)?;
-    let speed = if plain.curve.is_empty() {
+    let speed = if let Some(own) = plain.drive {
+        Speed::Drive(Drive {
+            settle: own.settle,
+            full_stroke: own.full_stroke,
+            revolution: own.revolution,
+            bytes_per_second: own.bytes_per_second,
+            capacity: own.capacity,
+            queue: own.queue,
+        })
+    } else if plain.curve.is_empty() {
         let sequential = plain.sequential.map(|own| distribution(&own, &place));
         Speed::Times(Times {
             read,
@@ -133,6 +156,8 @@ fn device(plain: PlainDevice) -> Result<DeviceSpec, SimError> {
         name: plain.name,
         parallelism: plain.parallelism,
         speed,
+        network: plain.network,
+        threshold: plain.threshold,
     })
 }
 

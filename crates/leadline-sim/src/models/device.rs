@@ -3,7 +3,7 @@
 //! # Model
 //! Either a time drawn from a distribution, by what the request is, plus its transfer at the device's bandwidth; or a
 //! curve of latency against operations per second, as a sweep measures it: a request that finds n - 1 others takes as
-//! long as requests take on average with n outstanding.
+//! long as requests take on average with n outstanding; or a hard disk's mechanics.
 //!
 //! # Assumptions
 //! A curve's throughput stays at that of its last point beyond it, and its latency at that of its first before it.
@@ -12,12 +12,13 @@
 //! Times of reads, writes and sequential requests; bytes per second; or points of (operations per second, latency).
 //!
 //! # Limits
-//! Requests do not disturb each other but by queueing and by the curve: no garbage collection, no cache, no heads that
-//! move.
+//! Requests do not disturb each other but by queueing, by the curve and by the head they move: no garbage collection, no
+//! cache.
 //!
 //! # Sources
 //! Little, "A proof for the queuing formula L = λW" (1961): outstanding requests of a point are rate times latency.
 
+use super::disk_drive::Drive;
 use super::scheduler::Io;
 use super::service::Service;
 use crate::error::SimError;
@@ -103,6 +104,8 @@ pub enum Speed {
     Times(Times),
     /// As measured, by load.
     Curve(Curve),
+    /// A hard disk.
+    Drive(Drive),
 }
 
 impl Speed {
@@ -121,6 +124,7 @@ impl Speed {
                 (all, own.bytes_per_second)
             }
             Self::Curve(own) => (vec![&own.spread], f64::INFINITY),
+            Self::Drive(own) => return own.check(place),
         };
         for distribution in &all {
             distribution.check(place)?;
@@ -142,19 +146,25 @@ impl Speed {
 pub struct Device {
     speed: Speed,
     stream: Stream,
+    /// Of a drive.
+    head: u32,
 }
 
 impl Device {
     /// Draws from `stream`.
     #[must_use]
     pub fn new(speed: Speed, stream: Stream) -> Self {
-        Self { speed, stream }
+        Self {
+            speed,
+            stream,
+            head: 0,
+        }
     }
 }
 
 impl Service<Io> for Device {
     #[inline]
-    fn time(&mut self, _now: Nanos, io: &Io, busy_count: u64) -> Nanos {
+    fn time(&mut self, now: Nanos, io: &Io, busy_count: u64) -> Nanos {
         let time = match &self.speed {
             Speed::Times(times) => {
                 let own = match &times.sequential {
@@ -167,6 +177,11 @@ impl Service<Io> for Device {
             }
             Speed::Curve(curve) => {
                 curve.latency(busy_count as f64) * curve.spread.draw(&mut self.stream)
+            }
+            Speed::Drive(drive) => {
+                let reached = drive.positioning(now, self.head, io.place);
+                self.head = drive.after(io.place, io.bytes);
+                reached + drive.transfer(io.place, io.bytes)
             }
         };
         whole(time).max(1)

@@ -27,6 +27,8 @@ pub struct Io {
     pub is_write: bool,
     /// Whether it goes to a place of its own rather than behind the request before it.
     pub is_random: bool,
+    /// Where on the device, in units of 2^-32 of it; 0 where that does not matter.
+    pub place: u32,
 }
 
 impl Request for Io {
@@ -81,7 +83,7 @@ pub struct Setting<'a> {
 }
 
 /// Names of all schedulers. One line per scheduler.
-pub const SCHEDULERS: &[&str] = &["fifo", "round-robin", "sfq", "mclock", "sioc-v2"];
+pub const SCHEDULERS: &[&str] = &["fifo", "round-robin", "sfq", "mclock", "sioc-v1", "sioc-v2"];
 
 /// A scheduler chosen when the program runs. One line per scheduler.
 #[derive(Clone, Debug)]
@@ -90,7 +92,7 @@ pub enum Scheduler {
     Fifo(Fifo<Io>),
     /// One request of each client in turn.
     RoundRobin(RoundRobin),
-    /// By shares: SFQ(D), D the depth of the queue behind it.
+    /// By shares: SFQ(D), D the depth of the queue behind it; or the window of SIOC, version 1.
     Sfq(Sfq<Io>),
     /// By reservation and shares; every request counts as one.
     MClock(MClock<Io>),
@@ -107,7 +109,8 @@ impl Scheduler {
         Ok(match name {
             "fifo" => Self::Fifo(Fifo::default()),
             "round-robin" => Self::RoundRobin(RoundRobin::new(setting.clients.len())),
-            "sfq" => {
+            // Its window is the owner's: see `storage_path`.
+            "sfq" | "sioc-v1" => {
                 let weights: Vec<f64> = policies(setting)?.iter().map(|own| own.weight).collect();
                 Self::Sfq(Sfq::new(&weights, CostRule::Request))
             }
@@ -222,6 +225,7 @@ mod tests {
             bytes: 4096,
             is_write: false,
             is_random: true,
+            place: 0,
         }
     }
 

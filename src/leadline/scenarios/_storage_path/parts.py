@@ -84,6 +84,36 @@ class Host(BaseModel):
         return given
 
 
+class Drive(BaseModel):
+    """A hard disk's mechanics: shortest seek, with settling, and that from edge to edge; turns; transfer."""
+
+    model_config = STRICT
+
+    settle: Annotated[Seconds, Field(gt=0, le=1)] = 0.001
+    full_stroke: Annotated[Seconds, Field(gt=0, le=1)] = 0.016
+    rpm: Annotated[float, Field(gt=0, le=100_000)] = 7200.0
+    mb_per_s: Annotated[float, Field(gt=0)] = 200.0
+    inner_mb_per_s: Annotated[float, Field(gt=0)] | None = None
+    size: Annotated[Size, Field(ge=2**20)] = 4 * 1024**4
+    queue: Annotated[int, Field(ge=1, le=256)] = 1
+
+    @model_validator(mode="after")
+    def _grows(self) -> Drive:
+        if self.full_stroke < self.settle:
+            message = "the seek from edge to edge (full_stroke) is not shorter than the shortest (settle)"
+            raise ValueError(message)
+        return self
+
+
+class Network(BaseModel):
+    """What lies between the hosts and a device: a latency each way, and megabytes per second in each direction."""
+
+    model_config = STRICT
+
+    latency: Annotated[Seconds, Field(ge=0, le=100)] = 0.0
+    mb_per_s: Annotated[float, Field(gt=0)] = 1250.0
+
+
 class Device(BaseModel):
     """A device: what it takes for a request, and for how many at once."""
 
@@ -97,11 +127,17 @@ class Device(BaseModel):
     mb_per_s: Annotated[float, Field(gt=0)] | None = None
     curve: tuple[tuple[Annotated[float, Field(gt=0)], Annotated[Seconds, Field(gt=0)]], ...] = ()
     spread: Annotated[float, Field(ge=0, le=10)] = 0.0
+    drive: Drive | None = None
+    network: Network | None = None
+    congestion_threshold: Annotated[Seconds, Field(gt=0, le=100)] = 0.03
 
     @model_validator(mode="after")
     def _one(self) -> Device:
-        if (self.service is None) == (not self.curve):
-            message = "a device has either a service time or a curve"
+        if sum((self.service is not None, bool(self.curve), self.drive is not None)) != 1:
+            message = "a device has either a service time, a curve or a drive"
+            raise ValueError(message)
+        if self.drive is not None and self.parallelism > 1:
+            message = "a drive works on one request; give each drive a device of its own"
             raise ValueError(message)
         loads = [rate * latency for rate, latency in self.curve]
         if any(later <= earlier for earlier, later in pairwise(loads)):

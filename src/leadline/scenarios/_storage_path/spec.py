@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.core.draws import NS_PER_S, Plain, ns_of
 from leadline.core.workload import Stream
-from leadline.scenarios._storage_path.parts import Device, Disk, StoragePath, index_of
+from leadline.scenarios._storage_path.parts import Device, Disk, Drive, StoragePath, index_of
 
 WAYS = ("read", "write")
 Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
@@ -112,4 +112,19 @@ def _device(own: Device) -> dict[str, Any]:
         "sequential": None if own.sequential_service is None else own.sequential_service.plain(),
         "bytes_per_second": float("inf") if own.mb_per_s is None else own.mb_per_s * 1e6,
         "curve": [(rate, latency * NS_PER_S) for rate, latency in own.curve],
+        "drive": None if own.drive is None else _drive(own.drive),
+        "network": None if own.network is None else (ns_of(own.network.latency), own.network.mb_per_s * 1e6),
+        "threshold": ns_of(own.congestion_threshold),
+    }
+
+
+def _drive(own: Drive) -> dict[str, Any]:
+    inner = own.mb_per_s if own.inner_mb_per_s is None else own.inner_mb_per_s
+    return {
+        "settle": own.settle * NS_PER_S,
+        "full_stroke": own.full_stroke * NS_PER_S,
+        "revolution": 60.0 / own.rpm * NS_PER_S,
+        "bytes_per_second": (own.mb_per_s * 1e6, inner * 1e6),
+        "capacity": float(own.size),
+        "queue": own.queue,
     }

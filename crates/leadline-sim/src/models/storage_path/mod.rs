@@ -7,48 +7,57 @@
 //! one with each request that is done: so many copies outstanding, each a read here, then a write there.
 //!
 //! # Assumptions
-//! A host has a queue of its own to each device. Completions cost nothing. The limit counts in units of 32 KB.
+//! A host has a queue of its own to each device. Completions cost nothing. The limit counts in units of 32 KB. All hosts
+//! share a device's link; only data takes time on it besides the latency. With `sioc-v1` every host sets the depth of its
+//! queue every 4 s by the latency that all hosts saw at the device, network included, as in [`super::WindowLaw`].
 //!
 //! # Parameters
 //! See [`Spec`].
 //!
 //! # Limits
-//! One path to a device; no network, no cache, no errors. Open sources go on whatever is outstanding.
+//! One path to a device; no cache, no errors. Open sources go on whatever is outstanding.
 //!
 //! # Sources
 //! `VMware`, "vSphere resource management", storage I/O control; the same, KB 1267, for queue depths of adapters and LUNs;
 //! Hogan as in [`super::IopsLimit`].
 
+mod link;
+mod measures;
 mod spec;
+mod window;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::account::Account;
 use super::device::{Device, Speed};
 use super::discipline::{Discipline, Next};
+use super::disk_drive::DeviceQueue;
 use super::scheduler::{Io, Scheduler, Setting};
 use super::station::Station;
 use super::token_bucket::IopsLimit;
 use super::wakes::Wakes;
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
-use crate::measure::{Batches, Durations, Interval, WindowSeries};
 use crate::random::Streams;
 use crate::sources::Source;
 use crate::time::Nanos;
+use link::Link;
+use measures::measures_of;
+pub use measures::{Done, VmMeasures};
 pub use spec::{Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, VmSpec};
 use spec::{Feed, check, feed, wrong};
+use window::{Window, period};
 
 /// Parts of the way, in order.
-pub const STAGES: [&str; 4] = ["limit", "adapter", "host", "device"];
+pub const STAGES: [&str; 5] = ["limit", "adapter", "host", "network", "device"];
 const LIMIT: usize = 0;
 const ADAPTER: usize = 1;
 const HOST: usize = 2;
-const DEVICE: usize = 3;
+const NETWORK: usize = 3;
+const DEVICE: usize = 4;
 /// Requests inside at most. Judgement: 64 bytes each; more are a load far above what the system can do.
 const INSIDE_MAX: usize = 20_000_000;
-/// Windows of the batch means of a rate.
-const RATE_WINDOWS: Nanos = 1_000;
+/// The scheduler of hosts that set their windows by latency: SFQ below a depth that changes.
+const WINDOWED: &str = "sioc-v1";
 
 /// What happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -66,6 +75,12 @@ pub enum PathEvent {
         /// Its server.
         server: u32,
     },
+    /// A request has crossed the network to its device.
+    Reach(u32),
+    /// Its answer is back.
+    Return(u32),
+    /// Hosts set their windows.
+    Adjust,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +90,8 @@ struct Request {
     issued: Nanos,
     /// When it came to where it is.
     entered: Nanos,
+    /// When its host let it go.
+    sent: Nanos,
 }
 
 #[derive(Clone, Debug)]
@@ -91,49 +108,7 @@ struct Lane {
     depth: u32,
     in_flight: u32,
     wakes: Wakes,
-}
-
-/// What one kind of request of a source did.
-#[derive(Clone, Debug, Default)]
-pub struct Done {
-    /// From issue to completion.
-    pub responses: Durations,
-    /// Bytes of those that completed.
-    pub bytes: u64,
-}
-
-/// What is measured of a virtual machine.
-#[derive(Clone, Debug)]
-pub struct VmMeasures {
-    /// By part of the way, see [`STAGES`].
-    pub stages: [Account; 4],
-    /// From issue to completion.
-    pub total: Account,
-    /// Reads and writes of each source, in the source's order.
-    pub done: Vec<[Done; 2]>,
-    /// Response times in ms, by time of completion since measuring began.
-    pub latency_ms: WindowSeries,
-    /// Bytes completed likewise.
-    pub bytes: WindowSeries,
-    /// Completions in short windows, for the interval of the rate.
-    pub rate: WindowSeries,
-    /// How many of them were over when measuring ended.
-    pub rate_windows: usize,
-    /// Response times in ns in order of completion.
-    pub in_order: Batches,
-}
-
-impl VmMeasures {
-    /// Completions per second with their interval by batch means, over the measured time; None when it was too short.
-    #[must_use]
-    pub fn rate_interval(&self) -> Option<Interval> {
-        let mut batches = Batches::default();
-        let counts = self.rate.rates();
-        for index in 0..self.rate_windows {
-            batches.record(counts.get(index).copied().unwrap_or(0.0));
-        }
-        batches.interval_after(0)
-    }
+    window: Option<Window>,
 }
 
 #[derive(Clone, Debug)]
@@ -151,7 +126,8 @@ pub struct StoragePath {
     vms: Vec<Vm>,
     disks: Vec<Disk>,
     lanes: Vec<Lane>,
-    devices: Vec<Station<Io, Device>>,
+    devices: Vec<Station<Io, Device, DeviceQueue>>,
+    links: Vec<Option<Link>>,
     requests: Vec<Request>,
     free: Vec<u32>,
     measured_from: Nanos,
@@ -184,7 +160,11 @@ impl StoragePath {
                         "a disk of its own",
                     );
                 }
-                feeds.push(feed(source, index, &vm.name, streams)?);
+                let drive = match &spec.devices[spec.disks[source.disk].device].speed {
+                    Speed::Drive(drive) => Some(drive),
+                    _ => None,
+                };
+                feeds.push(feed(source, index, &vm.name, streams, drive)?);
             }
         }
         chain(&mut feeds, &vms, &spec);
@@ -211,7 +191,14 @@ impl StoragePath {
                     depth: own.queue_depth,
                     in_flight: 0,
                     wakes: Wakes::default(),
+                    window: (own.scheduler == WINDOWED).then(|| {
+                        let threshold = spec.devices[disk.device].threshold;
+                        Window::new(threshold, own.queue_depth, spec.disks.len())
+                    }),
                 });
+            }
+            if let Some(window) = &mut lanes[lane].window {
+                window.add_disk(index, disk.client.shares);
             }
             let limit = disk.limit.map(|(iops, burst)| IopsLimit::new(iops, burst));
             disks.push(Disk { limit, lane });
@@ -225,11 +212,22 @@ impl StoragePath {
             let servers = match device.speed {
                 Speed::Curve(_) => most.max(1),
                 Speed::Times(_) => device.parallelism,
+                Speed::Drive(_) => 1,
+            };
+            let drive = match &device.speed {
+                Speed::Drive(drive) => Some(drive),
+                _ => None,
             };
             let stream = streams.stream(&device.name, "service");
-            Station::fifo(servers, Device::new(device.speed.clone(), stream))
+            let service = Device::new(device.speed.clone(), stream);
+            Station::new(servers, service, DeviceQueue::of(drive))
         });
         let devices = devices.collect();
+        let links = spec.devices.iter().map(|device| {
+            let own = device.network;
+            own.map(|(latency, rate)| Link::new(latency, rate))
+        });
+        let links = links.collect();
         let measures = spec.vms.iter().map(|vm| measures_of(vm, &spec)).collect();
         Ok(Self {
             feeds,
@@ -237,6 +235,7 @@ impl StoragePath {
             disks,
             lanes,
             devices,
+            links,
             requests: Vec::new(),
             free: Vec::new(),
             measured_from: 0,
@@ -264,7 +263,7 @@ impl StoragePath {
 
     /// The devices' own measurements, in the spec's order.
     #[must_use]
-    pub fn devices(&self) -> &[Station<Io, Device>] {
+    pub fn devices(&self) -> &[Station<Io, Device, DeviceQueue>] {
         &self.devices
     }
 
@@ -308,6 +307,7 @@ impl StoragePath {
             schedule.at(time, PathEvent::Issue(index));
         }
         let (drawn, disk, vm) = (feed.mix.draw(), feed.disk, feed.vm);
+        let place = feed.next_place(drawn.bytes, drawn.is_random);
         #[allow(clippy::cast_possible_truncation)]
         // checked: few disks, and fewer slots than INSIDE_MAX
         let (slot, client) = (
@@ -320,12 +320,14 @@ impl StoragePath {
             bytes: drawn.bytes,
             is_write: drawn.is_write,
             is_random: drawn.is_random,
+            place,
         };
         let request = Request {
             io,
             source: index,
             issued: now,
             entered: now,
+            sent: now,
         };
         match self.requests.get_mut(slot as usize) {
             Some(place) => *place = request,
@@ -385,6 +387,9 @@ impl StoragePath {
         self.vms[vm].in_flight += 1;
         self.step(now, io.slot, from, Some(HOST));
         let lane = self.disks[io.client as usize].lane;
+        if let Some(window) = &mut self.lanes[lane].window {
+            window.enter(now, io.client as usize);
+        }
         self.lanes[lane].scheduler.push(now, io);
         self.dispatch(now, lane, schedule);
     }
@@ -397,9 +402,14 @@ impl StoragePath {
                 Next::Job(io) => {
                     lane.in_flight += 1;
                     let device = lane.device;
-                    self.step(now, io.slot, Some(HOST), Some(DEVICE));
-                    self.devices[device].arrive(now, io);
-                    self.serve(now, device, schedule);
+                    self.requests[io.slot as usize].sent = now;
+                    if let Some(link) = &mut self.links[device] {
+                        let there = link.pass(0, now, if io.is_write { io.bytes } else { 0 });
+                        schedule.at(there, PathEvent::Reach(io.slot));
+                        self.step(now, io.slot, Some(HOST), Some(NETWORK));
+                    } else {
+                        self.arrive(now, HOST, device, io, schedule);
+                    }
                 }
                 Next::Wait(until) => {
                     if lane.wakes.wants(until) {
@@ -411,6 +421,19 @@ impl StoragePath {
                 Next::Empty => return,
             }
         }
+    }
+
+    fn arrive(
+        &mut self,
+        now: Nanos,
+        from: usize,
+        device: usize,
+        io: Io,
+        schedule: &mut Schedule<PathEvent>,
+    ) {
+        self.step(now, io.slot, Some(from), Some(DEVICE));
+        self.devices[device].arrive(now, io);
+        self.serve(now, device, schedule);
     }
 
     fn serve(&mut self, now: Nanos, device: usize, schedule: &mut Schedule<PathEvent>) {
@@ -425,7 +448,19 @@ impl StoragePath {
     }
 
     fn finish(&mut self, now: Nanos, device: usize, io: Io, schedule: &mut Schedule<PathEvent>) {
-        self.step(now, io.slot, Some(DEVICE), None);
+        if let Some(link) = &mut self.links[device] {
+            let back = link.pass(1, now, if io.is_write { 0 } else { io.bytes });
+            schedule.at(back, PathEvent::Return(io.slot));
+            self.step(now, io.slot, Some(DEVICE), Some(NETWORK));
+            self.serve(now, device, schedule);
+        } else {
+            self.complete(now, DEVICE, io, schedule);
+        }
+    }
+
+    /// A request is done and leaves from its last part of the way.
+    fn complete(&mut self, now: Nanos, from: usize, io: Io, schedule: &mut Schedule<PathEvent>) {
+        self.step(now, io.slot, Some(from), None);
         let request = self.requests[io.slot as usize];
         let (next, vm) = {
             let feed = &self.feeds[request.source as usize];
@@ -450,7 +485,12 @@ impl StoragePath {
         self.vms[vm].in_flight -= 1;
         let lane = self.disks[io.client as usize].lane;
         self.lanes[lane].in_flight -= 1;
-        self.serve(now, device, schedule);
+        if let Some(window) = &mut self.lanes[lane].window {
+            window.leave(now, io.client as usize, now - request.sent);
+        }
+        if from == DEVICE {
+            self.serve(now, self.lanes[lane].device, schedule);
+        }
         self.dispatch(now, lane, schedule);
         self.release(now, vm, schedule);
     }
@@ -464,22 +504,6 @@ fn chain(feeds: &mut [Feed], vms: &[Vm], spec: &Spec) {
     }
 }
 
-fn measures_of(vm: &VmSpec, spec: &Spec) -> VmMeasures {
-    let width = spec.measured.div_ceil(RATE_WINDOWS).max(1);
-    #[allow(clippy::cast_possible_truncation)] // at most RATE_WINDOWS
-    let rate_windows = (spec.measured / width) as usize;
-    VmMeasures {
-        stages: Default::default(),
-        total: Account::default(),
-        done: vec![Default::default(); vm.sources.len()],
-        latency_ms: WindowSeries::new(spec.window),
-        bytes: WindowSeries::new(spec.window),
-        rate: WindowSeries::new(width),
-        rate_windows,
-        in_order: Batches::default(),
-    }
-}
-
 impl Model for StoragePath {
     type Event = PathEvent;
 
@@ -488,6 +512,9 @@ impl Model for StoragePath {
             while let Some(time) = feed.source.first(schedule.now() + feed.phase) {
                 schedule.at(time, PathEvent::Issue(index));
             }
+        }
+        if let Some(period) = period(&self.lanes) {
+            schedule.after(period, PathEvent::Adjust);
         }
     }
 
@@ -509,6 +536,16 @@ impl Model for StoragePath {
                     self.finish(now, device, finished.job, schedule);
                 }
             }
+            PathEvent::Reach(slot) => {
+                let io = self.requests[slot as usize].io;
+                let device = self.lanes[self.disks[io.client as usize].lane].device;
+                self.arrive(now, NETWORK, device, io, schedule);
+            }
+            PathEvent::Return(slot) => {
+                let io = self.requests[slot as usize].io;
+                self.complete(now, NETWORK, io, schedule);
+            }
+            PathEvent::Adjust => self.adjust(now, schedule),
         }
     }
 

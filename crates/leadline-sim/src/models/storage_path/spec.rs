@@ -2,8 +2,9 @@
 
 use crate::error::SimError;
 use crate::models::device::Speed;
+use crate::models::disk_drive::Drive;
 use crate::models::scheduler::Client;
-use crate::random::{Constant, Distribution, Exponential, Streams};
+use crate::random::{Constant, Distribution, Exponential, Stream, Streams};
 use crate::sources::{AnySource, Closed, OnOff, Paced, Renewal, RequestMix};
 use crate::time::{Nanos, SECOND};
 
@@ -89,6 +90,10 @@ pub struct DeviceSpec {
     pub parallelism: u32,
     /// What it takes for them.
     pub speed: Speed,
+    /// Between it and the hosts: latency in ns, and bytes per second in each direction.
+    pub network: Option<(Nanos, f64)>,
+    /// The latency above which hosts with `sioc-v1` draw in, ns.
+    pub threshold: Nanos,
 }
 
 /// A system and how long to watch it.
@@ -120,8 +125,29 @@ pub(super) struct Feed {
     pub(super) phase: Nanos,
     /// Of a closed source: load for so many ns in each of so many.
     pub(super) gate: Option<(Nanos, Nanos)>,
+    /// Where its requests go on the drive of its disk.
+    pub(super) drive: Option<(Drive, Stream)>,
+    /// The next place there.
+    pub(super) place: u32,
     /// The feed whose next request one that is done allows.
     pub(super) next: usize,
+}
+
+impl Feed {
+    /// Where the next request of so many bytes goes.
+    pub(super) fn next_place(&mut self, bytes: u32, is_random: bool) -> u32 {
+        let Some((drive, stream)) = &mut self.drive else {
+            return 0;
+        };
+        if is_random {
+            #[allow(clippy::cast_possible_truncation)] // below 2^32
+            let place = stream.below(1 << 32) as u32;
+            self.place = place;
+        }
+        let place = self.place;
+        self.place = drive.after(place, bytes);
+        place
+    }
 }
 
 /// Parameters or a state that make no sense.
@@ -150,6 +176,7 @@ pub(super) fn feed(
     vm: usize,
     vm_name: &str,
     streams: Streams,
+    drive: Option<&Drive>,
 ) -> Result<Feed, SimError> {
     let key = format!("{vm_name}/{}", spec.name);
     let place = format!("vm {vm_name}: {}", spec.name);
@@ -212,6 +239,8 @@ pub(super) fn feed(
         disk: spec.disk,
         phase,
         gate,
+        drive: drive.map(|own| (own.clone(), streams.stream(&key, "place"))),
+        place: 0,
         next: 0, // set when all feeds are known
     })
 }
@@ -271,6 +300,24 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
     for device in &spec.devices {
         if device.parallelism == 0 {
             return wrong(&device.name, &"parallelism 0", "1 or more");
+        }
+        if matches!(device.speed, Speed::Drive(_)) && device.parallelism > 1 {
+            return wrong(
+                &device.name,
+                &device.parallelism,
+                "a drive, which works on one request",
+            );
+        }
+        let slow = |(_, rate): (Nanos, f64)| rate.is_nan() || rate <= 0.0;
+        if device.threshold == 0 || device.network.is_some_and(slow) {
+            return wrong(
+                &device.name,
+                &format!(
+                    "network {:?}, threshold {}",
+                    device.network, device.threshold
+                ),
+                "a rate and a threshold above 0",
+            );
         }
         device.speed.check(&device.name)?;
     }

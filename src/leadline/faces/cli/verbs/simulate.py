@@ -46,6 +46,13 @@ def command(
         bool, typer.Option("--check-real", help="Also do it for real on this machine, and show the distance.")
     ] = False,
     check_seconds: Annotated[float, typer.Option(min=2.0, max=3600.0, help="Of each real run.")] = 10.0,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Variants that are kept from before are not simulated again.")
+    ] = False,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="A dask.distributed scheduler to simulate on.", show_default=False),
+    ] = None,
     html: Html = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -54,6 +61,8 @@ def command(
 
     The same scenario, seed and version give the same numbers on every machine. Variants run on all cores, see the
     same arrivals and service times, and are kept as runs: see `leadline runs`. Nothing is loaded or changed.
+
+    After Ctrl-C, or worse, --resume goes on with the variants that are missing: the same scenario, seed and version.
 
     With --check-real limits, streams and copies are done on this machine's user-space block layer, files in a scratch
     folder that is removed; a scenario that names adapters boots guests of a lab. No device is touched.
@@ -79,7 +88,7 @@ def command(
         if not quiet:
             show_check_plan(made)
     with share_progress("simulating", quiet=quiet) as told:
-        found = simulate(planned, RunStore(), told)
+        found = simulate(planned, RunStore(), told, resume=resume, cluster=dask)
     checked = None
     if made is not None:
         from leadline.app.checking_real import check

@@ -1,0 +1,49 @@
+"""`leadline calibrate`: a scenario fitted to recordings, to ask what would happen to one's own system."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leadline.faces.cli.options import Json, Paths, Quiet
+
+EPILOG = """\
+Examples:
+
+  leadline calibrate examples/incidents/throttled-wal-disk/iostat.txt --entity loop1 -o mine.yaml
+
+  leadline simulate mine.yaml --vary vms.db01-loop1.iops_limit=null,200
+"""
+
+
+def command(
+    paths: Paths,
+    *,
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The scenario file to write.")],
+    entity: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Only the disks of this machine, or this disk.", show_default=False),
+    ] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Fit a scenario to recordings: what each disk is asked for, how its latency grows with the load.
+
+    Arrival rates, sizes, share of reads and requests outstanding are those of the recording; the device is a line of
+    latency against outstanding, fitted on every other interval and tried on the rest, which is told. Then ask with
+    leadline simulate.
+    """
+    from leadline.app.calibrating import calibrate
+    from leadline.faces.checks import calibration_document, show_calibration
+    from leadline.faces.cli.output import print_json, write_bytes
+    from leadline.faces.report import check_writable
+
+    check_writable(output)
+    found = calibrate(paths, entity, output.stem)
+    write_bytes(output, found.text.encode())
+    if json:
+        print_json("leadline.calibration/1", **calibration_document(found, output))
+    else:
+        show_calibration(found, output, quiet=quiet)

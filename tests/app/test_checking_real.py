@@ -1,0 +1,196 @@
+"""Scenarios done for real: on the user-space block layer, and in a guest."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from leadline.app import checking_loads, checking_real
+from leadline.app.checking_lab import _order
+from leadline.app.checking_real import check, plan_check
+from leadline.app.checking_results import Check, Row
+from leadline.app.simulating import plan_simulation, simulate
+from leadline.core.errors import LeadlineError, ToolError, UsageError
+from leadline.core.scenario import Axis
+from leadline.faces.checks import check_cells, check_document, show_check, show_check_plan
+from leadline.faces.report.simulation import simulation_page
+from leadline.stores.runs import RunStore
+from tests.conftest import ROOT
+
+EXAMPLES = ROOT / "examples" / "scenarios"
+PAIRS = ((10.0, 30.0), (40.0, 20.0), (80.0, float("nan")))
+SHORT = (Axis("timing.warm_up_s", (5,)), Axis("timing.measure_s", (20,)))
+needs_tools = pytest.mark.skipif(
+    shutil.which("qemu-storage-daemon") is None or shutil.which("fio") is None, reason="needs QEMU's daemon and fio"
+)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    return RunStore(tmp_path / "runs")
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checking_loads, "CALIBRATION_COUNTS", (1, 8))
+    monkeypatch.setattr(checking_real, "CALIBRATION_S", 1.0)
+    monkeypatch.setattr(checking_real, "WARM_UP_S", 1.5)
+
+
+def checked(store: RunStore, name: str, seconds: float, *axes: Axis) -> Check:
+    planned = plan_simulation(EXAMPLES / f"{name}.yaml", [*SHORT, *axes])
+    made = plan_check(planned, seconds)
+    shares: list[float] = []
+    found = check(
+        made, simulate(planned, store), store, say=lambda _: None, told=lambda share, *_: shares.append(share)
+    )
+    assert shares == sorted(shares)
+    assert 0.0 <= shares[0]
+    assert shares[-1] <= 1.0
+    return found
+
+
+def row(found: Check, measure: str, entity: str = "db01", variant: int = 0) -> Row:
+    rows = [own for own in found.rows if (own.entity, own.measure) == (entity, measure)]
+    return rows[variant]
+
+
+@needs_tools
+@pytest.mark.real
+def test_an_iops_cap_is_met_by_both(store: RunStore, quick: None, capsys: pytest.CaptureFixture[str]) -> None:
+    found = checked(store, "iops-cap", 5.0, Axis("vms.db01.iops_limit", (400,)))
+    assert row(found, "iops").measured == pytest.approx(400, rel=0.05)
+    assert row(found, "latency_ms_mean").measured == pytest.approx(290, rel=0.1)
+    assert abs(row(found, "iops").distance_pct) < 5.0
+    assert abs(row(found, "latency_ms_mean").distance_pct) < 10.0
+    kept = [store.get(run) for run in found.runs]
+    assert [run.state for run in kept] == ["done"] * 3
+    assert {run.tool for run in kept} == {"fio"}
+    assert kept[-1].pooled()[0].histogram is not None
+    show_check(found)
+    assert "Simulated beside measured" in capsys.readouterr().out
+    document = check_document(found)
+    assert document["rows"][0]["distance_pct"] == pytest.approx(row(found, "iops").distance_pct)
+    json.dumps(document)
+
+
+@needs_tools
+@pytest.mark.real
+def test_what_is_asked_for_shows_the_disk_and_a_hammer_shows_the_limit(store: RunStore, quick: None) -> None:
+    found = checked(store, "provisioned-limit-pulses", 4.0, Axis("vms.db01.iops_limit", (500,)))
+    asked = checked(
+        store,
+        "provisioned-limit-pulses",
+        4.0,
+        Axis("vms.db01.workload.io.io.rate_iops", ({"read": 350, "write": 150},)),
+        Axis("vms.db01.iops_limit", (500,)),
+    )
+    hammered = row(found, "latency_ms_mean")
+    assert hammered.measured == pytest.approx(512, rel=0.15)
+    assert hammered.simulated == pytest.approx(512, rel=0.02)
+    true = row(asked, "latency_ms_mean")
+    assert true.measured < hammered.measured / 5
+    assert true.simulated < hammered.simulated / 5
+    for own in (found, asked):
+        assert row(own, "iops").measured == pytest.approx(500, rel=0.07)
+        assert row(own, "iops").simulated == pytest.approx(500, rel=0.02)
+
+
+@needs_tools
+@pytest.mark.real
+def test_a_capped_neighbour_slows_the_other_end_of_a_copy_but_not_its_requests(store: RunStore, quick: None) -> None:
+    found = checked(store, "capped-neighbour", 3.0, Axis("vms.capped01.iops_limit", (None, 100)))
+    for entity in ("files01", "capped01"):
+        free, capped = (row(found, "iops", entity, n) for n in range(2))
+        assert free.measured > 2 * capped.measured
+        assert capped.measured == pytest.approx(100, rel=0.1)
+        assert abs(capped.distance_pct) < 10.0
+    free, capped = (row(found, "latency_ms_mean", "files01", n) for n in range(2))
+    assert capped.measured < 2 * free.measured
+    assert row(found, "latency_ms_mean", "capped01", 1).measured > 3 * capped.measured
+    run = store.get(found.runs[-1])
+    assert run.tool == "libnbd"
+    assert {part.name for part in run.pooled()} == {"files01/copy read", "capped01/copy write"}
+
+
+@needs_tools
+@pytest.mark.real
+def test_ctrl_c_ends_what_was_started_and_leaves_nothing(tmp_path: Path) -> None:
+    code = "from leadline.faces.cli.main import run; run()"
+    words = [sys.executable, "-c", code, "simulate", str(EXAMPLES / "capped-neighbour.yaml"), "--check-real"]
+    own = {**os.environ, "LEADLINE_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(words, env=own, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30.0
+    while not list(tmp_path.glob("leadline-check-*/*/nbd.sock")) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1.0)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in error
+    assert "Plan: 2 real runs" in error
+    assert list(tmp_path.glob("leadline-check-*")) == []
+    left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert f"{tmp_path}/leadline-check-" not in left
+
+
+@pytest.mark.real
+@pytest.mark.slow
+def test_a_guests_rate_grows_with_its_adapters_depth(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    planned = plan_simulation(EXAMPLES / "adapter-depths.yaml", [*SHORT, Axis("vms.db01.adapter_depth", (2, 8))])
+    try:
+        made = plan_check(planned, 4.0)
+    except LeadlineError as error:
+        pytest.skip(f"no lab here: {error}")
+    show_check_plan(made)
+    assert "guests with the adapters" in capsys.readouterr().err
+    found = check(made, simulate(planned, store), store, say=lambda _: None, told=lambda *_: None)
+    ratio = row(found, "iops_ratio")
+    assert ratio.simulated == pytest.approx(4.0, rel=0.02)
+    assert ratio.measured == pytest.approx(4.0, rel=0.25)
+    assert "db01: 1 of 1 pairs of variants stand in the same order in both" in found.notes
+
+
+def test_what_cannot_be_done_for_real_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    many = plan_simulation(EXAMPLES / "iops-cap.yaml", [Axis("seed", tuple(range(13)))])
+    with pytest.raises(UsageError, match="at most 12 variants"):
+        plan_check(many, 5.0)
+    one = plan_simulation(EXAMPLES / "iops-cap.yaml")
+    monkeypatch.setattr(checking_real, "find_program", lambda _: None)
+    with pytest.raises(ToolError, match="qemu-storage-daemon: not installed"):
+        plan_check(one, 5.0)
+    text = (EXAMPLES / "adapter-depths.yaml").read_text().replace("service: 100ms", "curve: [[100, 1ms]]")
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="a device whose service is a constant"):
+        plan_check(plan_simulation(path), 5.0)
+
+
+def test_distances_are_told_or_not_known() -> None:
+    assert Row("", "db01", "iops", "per_s", 110.0, 100.0).distance_pct == pytest.approx(10.0)
+    nothing = Row("", "db01", "latency_ms_p99", "ms", 1.0, float("nan"))
+    assert check_cells(nothing) == ("", "db01", "p99 ms", "1", "-", "-")
+
+
+def test_a_guest_that_gave_nothing_has_no_order() -> None:
+    rows = [Row(str(n), "db01", "iops", "per_s", simulated, measured) for n, (simulated, measured) in enumerate(PAIRS)]
+    assert _order(rows) == ["db01: 0 of 1 pairs of variants stand in the same order in both"]
+    assert _order(rows[::2]) == []
+
+
+def test_the_page_shows_simulated_beside_measured(store: RunStore) -> None:
+    planned = plan_simulation(EXAMPLES / "iops-cap.yaml", [*SHORT])
+    found = simulate(planned, store)
+    own = Check("block layer", (Row("", "db01", "iops", "per_s", 110.0, 100.0),), ("r1",), (), ("a note",))
+    page = simulation_page(planned, found, checked=own)
+    assert "Simulated and measured" in page
+    assert "+10.0 %" in page
+    assert "Simulated and measured" not in simulation_page(planned, found)
