@@ -8,7 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "READ_CACHE_POLICIES",
     "SIMULATION_SCHEDULERS",
+    "WRITE_CACHES",
     "IostatRecording",
     "ParseError",
     "PdhFile",
@@ -19,7 +21,11 @@ __all__ = [
     "__version__",
     "pdh_write_header",
     "pdh_write_rows",
+    "protection_scheme",
+    "simulate_cache_tier",
+    "simulate_read_cache",
     "simulate_storage_path",
+    "simulate_write_cache",
     "simulation_hold",
     "simulation_mm1",
     "trace_characterise",
@@ -174,6 +180,10 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def protection_scheme(data: int, other: int) -> tuple[float, int, int]: ...
+def simulate_cache_tier(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
+def simulate_read_cache(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
+def simulate_write_cache(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...
