@@ -52,7 +52,9 @@ class SimulationError(ValueError):
     expected: str
     advice: str
 
+READ_CACHE_POLICIES: list[str]
 SIMULATION_SCHEDULERS: list[str]
+WRITE_CACHES: list[str]
 
 @final
 class IostatRecording:

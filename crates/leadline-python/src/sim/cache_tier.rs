@@ -175,7 +175,7 @@ fn group<'py>(py: Python<'py>, model: &CacheTier, index: usize) -> PyResult<Boun
     let found = PyDict::new(py);
     found.set_item("fill", column(|own| own.fill))?;
     found.set_item("inflow", column(|own| own.inflow))?;
-    found.set_item("destaged", column(|own| own.destaged))?;
+    found.set_item("destage", column(|own| own.destaged))?;
     found.set_item("congestion", column(|own| own.congestion))?;
     found.set_item("read_busy", column(|own| own.read_busy))?;
     found.set_item("slowed", model.slowed(index))?;

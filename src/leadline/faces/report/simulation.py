@@ -27,11 +27,17 @@ TABLED_MAX = 500
 _OVER_TIME = {
     "iops": ("Operations per second over time", "per s"),
     "latency_ms": ("Mean latency over time", "ms"),
+    "fill_pct": ("Fill of buffers over time", "%"),
+    "destage_mib_per_s": ("Destaged over time", "MiB/s"),
+    "congestion_pct": ("Congestion over time", "%"),
+    "hit_pct": ("Hits over time", "%"),
+    "lost_mib": ("What a power loss would take, over time", "MiB"),
 }
 _BY_KEY = {
     "iops": ("Operations per second", "per s"),
     "latency_ms_mean": ("Mean latency", "ms"),
     "latency_ms_p99": ("99th percentile of latency", "ms"),
+    "hit_pct": ("Hits", "%"),
 }
 _MARKED = ("p50", "p95", "p99", "p99.9")
 
@@ -101,7 +107,7 @@ def _mark(x: float, outcome: Outcome, entity: str, name: str) -> Mark:
 
 
 def over_time(own: Simulated, planned: Planned) -> list[Chart]:
-    """Rate and latency of each entity, window by window."""
+    """Each quantity of each entity, window by window."""
     window = planned.scenario.timing.window_s
     charts = []
     for name, (title, unit) in _OVER_TIME.items():

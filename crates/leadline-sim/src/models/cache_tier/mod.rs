@@ -249,9 +249,9 @@ impl CacheTier {
 
     /// Failures that are due.
     fn fail(&mut self) {
-        let (now, step) = (self.now(), self.spec.step);
+        let step = self.spec.step;
         for own in &self.spec.failures {
-            if !(now <= own.at && own.at < now + step) {
+            if step_of(own.at, step) != self.steps {
                 continue;
             }
             let (group, parts) = (&mut self.groups[own.group], &self.spec.groups[own.group]);
@@ -437,7 +437,8 @@ impl CacheTier {
     fn rebuild(&mut self, abilities: &[Ability], came: &mut [f64]) {
         let (now, step) = (self.now(), self.spec.step);
         let working = self.groups.iter().filter(|own| own.is_working).count();
-        let is_due = |own: &&mut Rebuild| own.ended.is_none() && own.due <= now;
+        let steps = self.steps;
+        let is_due = |own: &&mut Rebuild| own.ended.is_none() && step_of(own.due, step) <= steps;
         let Some(own) = self.rebuilds.iter_mut().find(is_due) else {
             return;
         };
@@ -451,7 +452,10 @@ impl CacheTier {
             }
         }
         if written > 0.0 {
-            own.began.get_or_insert(now);
+            // A step stands for the time nearest to it.
+            let is_at_once = step_of(own.due, step) == steps;
+            own.began
+                .get_or_insert(if is_at_once { own.due } else { now });
         }
         own.left -= written;
         if own.left <= FULL * own.lost {
@@ -504,4 +508,9 @@ impl CacheTier {
             own.series.push(mean);
         }
     }
+}
+
+/// The step that stands for a time.
+fn step_of(seconds: f64, step: f64) -> u64 {
+    crate::time::whole(seconds / step)
 }
