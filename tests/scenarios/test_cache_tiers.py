@@ -77,14 +77,14 @@ def test_offered_rates_are_done_and_wait_when_the_buffer_is_full(tmp_path: Path)
 
 
 def test_misses_of_a_hybrid_group_take_from_destaging(tmp_path: Path) -> None:
-    io = WRITES + ", {name: reads, block: 4k, rate_iops: {read: 1000}}"
+    io = WRITES + ", {name: reads, block: 4k, rate_iops: {read: 500}}"
     ends = []
     for hit_pct in (100, 90):
         own = run(tmp_path, io, f"read_hit_pct: {hit_pct}\nslow_from_pct: 100", "hybrid", 200)
         ends.append(values(own, "destage_mib_per_s")[-1])
         assert own.measure("h1-g", "buffer_gib").value == pytest.approx(30e9 / 2**30)
     fetch_s = 0.01 + MIB / (100 * MB)
-    assert ends == pytest.approx([400 * MB / MIB, 400 * MB / MIB * (1 - 100 * fetch_s / 4)], 0.01)
+    assert ends == pytest.approx([400 * MB / MIB, 400 * MB / MIB * (1 - 50 * fetch_s / 4)], 0.01)
 
 
 @pytest.mark.parametrize(

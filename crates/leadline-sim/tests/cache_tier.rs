@@ -138,7 +138,7 @@ fn congestion_nears_the_upper_level_exponentially() {
     close(model.slowed(0).unwrap(), begin, 0.001);
     for second in [150u32, 250, 400] {
         let window = model.group(0)[second as usize];
-        let left = (-(f64::from(second) + 0.5 - begin) / constant).exp();
+        let left = libm::exp(-(f64::from(second) + 0.5 - begin) / constant);
         close(0.9 - window.fill, 0.4 * left, 0.01);
         close(1.0 - window.congestion, left, 0.01);
     }

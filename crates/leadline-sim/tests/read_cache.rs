@@ -274,7 +274,12 @@ fn exact_lru(shares: &[f64], capacity: usize) -> f64 {
 ///
 /// Source: Che, Tung and Wang, "Hierarchical web caching systems" (IEEE JSAC 20, 2002), equation 6.
 fn che(shares: &[f64], capacity: usize) -> f64 {
-    let held = |time: f64| shares.iter().map(|p| 1.0 - (-p * time).exp()).sum::<f64>();
+    let held = |time: f64| {
+        shares
+            .iter()
+            .map(|p| 1.0 - libm::exp(-p * time))
+            .sum::<f64>()
+    };
     let (mut low, mut high) = (0.0, 1.0);
     while held(high) < capacity as f64 {
         high *= 2.0;
@@ -287,12 +292,12 @@ fn che(shares: &[f64], capacity: usize) -> f64 {
             high = middle;
         }
     }
-    shares.iter().map(|p| p * (1.0 - (-p * low).exp())).sum()
+    shares.iter().map(|p| p * (1.0 - libm::exp(-p * low))).sum()
 }
 
 fn shares(blocks: u32, exponent: f64) -> Vec<f64> {
     let weights: Vec<f64> = (1..=blocks)
-        .map(|rank| f64::from(rank).powf(-exponent))
+        .map(|rank| libm::pow(f64::from(rank), -exponent))
         .collect();
     let total: f64 = weights.iter().sum();
     weights.iter().map(|weight| weight / total).collect()

@@ -40,7 +40,7 @@ READS_PER_S, HIT_PCT = 200.0, 90.0
 GIB, GB = 2.0**30, 1e9
 PERCENT = 100.0
 HIT_TARGET = 0.9
-SIZES_MIB = tuple(range(64, 2049, 8))
+SIZES_MIB = tuple(range(64, 2049, 16))
 HITS_APART_MAX = 0.01  # Judgement: of another trace of the same kind
 
 
@@ -103,7 +103,7 @@ def _trace(seed: int, size_mib: int, curve: dict[str, Any] | None) -> dict[str, 
         "timing": {"warm_up_s": 30, "measure_s": 60, "window_s": 60},
         "trace": {
             "rate_iops": 10_000,
-            "parts": [{"name": "guests", "size": "2g", "zipf": 0.9, "run": 16}],
+            "parts": [{"name": "guests", "size": "2g", "zipf": 0.9, "run": 4}],
         },
         "line": "1m",
         "caches": [{"name": "read-cache", "policy": "lru", "size": f"{size_mib}m"}],

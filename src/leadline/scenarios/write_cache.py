@@ -20,7 +20,8 @@ Parameters:
     mb_per_s.
 
 Limits:
-    Writes of one size only. No reads, no mirror of the memory in another machine, no battery, no caches within the
+    Room in the log is freed a batch at a time, so that a full log stalls and then takes a batch in a moment: the mean
+    latency is then far above the percentiles. Writes of one size only. No reads, no mirror of the memory in another machine, no battery, no caches within the
     devices, no cost of finding things in the log.
 
 Sources:

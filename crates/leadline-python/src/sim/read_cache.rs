@@ -142,13 +142,17 @@ fn simulate_read_cache(
         py.check_signals()
     };
     let mut hash = TraceHash::default();
-    trace.lines.iter().for_each(|line| hash.write_u32(*line));
+    for line in &trace.lines {
+        hash.write_u32(*line);
+    }
     let mut caches: Vec<Vec<u64>> = Vec::new();
     for (policy, bytes) in &plain.caches {
         let lines = capacity(*bytes, plain.line_bytes);
         let mut cache = AnyReadCache::new(policy, lines, trace.distinct).map_err(failed)?;
         let found = py.detach(|| hits(&mut cache, &trace.lines, &ends));
-        found.iter().for_each(|count| hash.write_u64(*count));
+        for count in &found {
+            hash.write_u64(*count);
+        }
         caches.push(found);
         tell()?;
     }

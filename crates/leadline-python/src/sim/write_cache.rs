@@ -43,7 +43,7 @@ struct PlainSpec {
     window: Nanos,
 }
 
-fn spec(plain: PlainSpec) -> Result<Spec, SimError> {
+fn spec(plain: &PlainSpec) -> Result<Spec, SimError> {
     let (seek_least, seek_most, rotation, bytes_per_second) = plain.backing;
     Ok(Spec {
         seed: plain.seed,
@@ -82,7 +82,7 @@ fn simulate_write_cache(
 ) -> PyResult<Bound<'_, PyDict>> {
     let spans = (plain.warm_up, plain.measured);
     let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(plain).and_then(WriteCache::new).map_err(failed)?;
+    let model = spec(&plain).and_then(WriteCache::new).map_err(failed)?;
     let mut run = Simulation::observed(model, TraceHash::default());
     let mut before = None;
     warm_up_and_measure(py, &mut run, spans, progress.as_ref(), |model, now| {

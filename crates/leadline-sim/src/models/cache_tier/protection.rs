@@ -2,7 +2,7 @@
 //!
 //! # Model
 //! A stripe of units with real contents. Copies: one unit and its replicas. A code of k data and m parity units: parity i
-//! is the sum of g^(i j) d_j over the field of 256 elements, so that m = 1 is the exclusive or and m = 2 is P and Q. A
+//! is the sum of `g^(i j) d_j` over the field of 256 elements, so that m = 1 is the exclusive or and m = 2 is P and Q. A
 //! small write changes one data unit as systems do it; every unit that is read or written is counted.
 //!
 //! # Assumptions

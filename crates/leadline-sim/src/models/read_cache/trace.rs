@@ -59,7 +59,7 @@ pub fn synthetic(parts: &[Part], line_blocks: u64, count: usize, seed: u64) -> V
     let mut base = 0;
     let mut sources: Vec<Source> = Vec::new();
     for part in parts {
-        sources.push(Source::new(part, base, &streams));
+        sources.push(Source::new(part, base, streams));
         // Parts share no line.
         base += part.blocks.div_ceil(line_blocks) * line_blocks;
     }
@@ -91,7 +91,7 @@ struct Source {
 }
 
 impl Source {
-    fn new(part: &Part, base: u64, streams: &Streams) -> Self {
+    fn new(part: &Part, base: u64, streams: Streams) -> Self {
         let ranks = match part.kind {
             Kind::Scan => None,
             Kind::Zipf(exponent) => {
@@ -136,7 +136,7 @@ impl Source {
 fn scatter(blocks: u64) -> u64 {
     #[allow(clippy::cast_possible_truncation)] // of 64 bits the upper 64 of a product
     let start = ((u128::from(blocks) * 0x9e37_79b9_7f4a_7c15) >> 64) as u64;
-    (start.max(1)..)
+    (start.max(1)..=blocks.max(2))
         .find(|candidate| gcd(*candidate, blocks) == 1)
         .unwrap_or(1)
 }
