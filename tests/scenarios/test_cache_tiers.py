@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from leadline.core.errors import InputError
-from leadline.core.scenario import Outcome, read_scenario
+from leadline.core.scenario import Outcome, System, read_scenario
 from leadline.scenarios import cache_tiers
 
 FRONT_END = "front-end"
 MB, MIB = 1e6, 2.0**20
+SYSTEM = cast("System", cache_tiers)
 PLAIN = """
 name: own
 system: cache-tiers
@@ -30,7 +31,7 @@ WRITES = "{block: 64k, read_pct: 0, oio: 64}"
 def run(folder: Path, io: str = WRITES, more: str = "", policy: str = "all-flash", measure_s: int = 200) -> Outcome:
     path = folder / "own.yaml"
     path.write_text(PLAIN.format(io=io, more=more, policy=policy, measure_s=measure_s))
-    _, scenario = read_scenario(path, lambda _: cache_tiers)
+    _, scenario = read_scenario(path, lambda _: SYSTEM)
     return cache_tiers.simulate(scenario, lambda _: None)
 
 
@@ -107,7 +108,7 @@ def test_too_many_groups_devices_and_steps_are_refused(tmp_path: Path) -> None:
         "workload": {"io": [{"read_pct": 0}]},
         "groups": [{"name": "g", "cache": {"gb": 1, "mb_per_s": 1000}, "devices": {"count": 2, "mb_per_s": 10}}],
     }
-    assert cache_tiers.MODEL.model_validate({**plain, "system": "cache-tiers"})
+    assert cache_tiers.MODEL.model_validate(plain).group_names() == ["h1-g"]
     group = plain["groups"][0]
     for change, message in (
         ({"groups": [{**group, "count": 6}]}, "less than or equal to 5"),

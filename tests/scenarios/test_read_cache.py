@@ -6,18 +6,19 @@ import re
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from leadline.core.errors import InputError
-from leadline.core.scenario import Outcome, read_scenario
+from leadline.core.scenario import Outcome, System, read_scenario
 from leadline.scenarios import read_cache
 from tests.conftest import ROOT
 from tests.traces import vscsi_records, write_vscsi
 
 MIB = 2.0**20
+SYSTEM = cast("System", read_cache)
 PLAIN: dict[str, Any] = {
     "name": "own",
     "timing": {"warm_up_s": 5, "measure_s": 10, "window_s": 1},
@@ -74,7 +75,7 @@ def test_recorded_traces_are_read_by_their_times(tmp_path: Path) -> None:
     )
     path = tmp_path / "own.yaml"
     path.write_text(text)
-    _, scenario = read_scenario(path, lambda _: read_cache)
+    _, scenario = read_scenario(path, lambda _: SYSTEM)
     own = read_cache.simulate(scenario, lambda _: None)
     known: set[int] = set()
     total = hit = 0
@@ -89,7 +90,7 @@ def test_recorded_traces_are_read_by_their_times(tmp_path: Path) -> None:
     assert own.measure("all", "iops").value * 15 == pytest.approx(total)
     assert hits(own, "all") == pytest.approx(100.0 * hit / total)
     path.write_text(text.replace("[disk.vscsi]", "[disk.vscsi], disk: other"))
-    _, scenario = read_scenario(path, lambda _: read_cache)
+    _, scenario = read_scenario(path, lambda _: SYSTEM)
     with pytest.raises(InputError, match="no disk other"):
         read_cache.simulate(scenario, lambda _: None)
 
@@ -137,6 +138,6 @@ def test_libcachesim_agrees(tmp_path: Path) -> None:
 
 
 def test_the_example_is_about_a_scan() -> None:
-    _, scenario = read_scenario(ROOT / "examples" / "scenarios" / "cache-and-scan.yaml", lambda _: read_cache)
+    _, scenario = read_scenario(ROOT / "examples" / "scenarios" / "cache-and-scan.yaml", lambda _: SYSTEM)
     own = read_cache.simulate(scenario, lambda _: None)
     assert hits(own, "s3-fifo") > hits(own, "lru")

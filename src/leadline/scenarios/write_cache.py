@@ -21,8 +21,8 @@ Parameters:
 
 Limits:
     Room in the log is freed a batch at a time, so that a full log stalls and then takes a batch in a moment: the mean
-    latency is then far above the percentiles. Writes of one size only. No reads, no mirror of the memory in another machine, no battery, no caches within the
-    devices, no cost of finding things in the log.
+    latency is then far above the percentiles. Writes of one size only. No reads, no mirror of the memory in another
+    machine, no battery, no caches within the devices, no cost of finding things in the log.
 
 Sources:
     StarWind, "Log-structured Write Cache" (2018). Rosenblum and Ousterhout, "The design and implementation of a
