@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "READ_CACHE_POLICIES",
     "SIMULATION_CPU_SCHEDULERS",
     "SIMULATION_SCHEDULERS",
+    "WRITE_CACHES",
     "IostatRecording",
     "ParseError",
     "PdhFile",
@@ -22,9 +24,13 @@ __all__ = [
     "fluid_allocation",
     "pdh_write_header",
     "pdh_write_rows",
+    "protection_scheme",
+    "simulate_cache_tier",
     "simulate_hypervisor_cpu",
     "simulate_parda",
+    "simulate_read_cache",
     "simulate_storage_path",
+    "simulate_write_cache",
     "simulation_hold",
     "simulation_host",
     "simulation_mm1",
@@ -53,7 +59,9 @@ class SimulationError(ValueError):
     advice: str
 
 SIMULATION_CPU_SCHEDULERS: list[str]
+READ_CACHE_POLICIES: list[str]
 SIMULATION_SCHEDULERS: list[str]
+WRITE_CACHES: list[str]
 
 @final
 class IostatRecording:
@@ -195,6 +203,10 @@ class SimulationDecisions:
     def __new__(cls, clients: int, seed: int) -> SimulationDecisions: ...
     def decide(self, count: int) -> int: ...
 
+def protection_scheme(data: int, other: int) -> tuple[float, int, int]: ...
+def simulate_cache_tier(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
+def simulate_read_cache(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
+def simulate_write_cache(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_host(machines: int, length: int, seed: int) -> tuple[int, int, float]: ...

@@ -1,0 +1,1 @@
+"""Experiments: what they find, and that they would find something else in another world."""

@@ -4,6 +4,7 @@
 //! `profile` characterises them per disk, `replay` writes what fio replays, `synthetic` makes the stream a workload
 //! would give. What is repaired is counted in notes; what cannot be is refused with the line or byte it stands at.
 
+mod accesses;
 mod blkparse;
 mod blktrace;
 mod csv;
@@ -21,6 +22,7 @@ mod streams;
 mod synthetic;
 mod vscsi;
 
+pub use accesses::{Accesses, Wanted, accesses};
 pub use distance::distances;
 pub use profile::{DEPTH_LIMITS, DiskProfile, SEEK_LIMITS, SIZE_LIMITS, Spread, TIME_LIMITS, Way};
 pub use replay::{Lanes, Replay, write_lanes};

@@ -1,9 +1,12 @@
 //! Simulations: `leadline._core.simulate_*`, a file for each model, and what they share.
 
+mod cache_tier;
 mod fluid;
 mod hypervisor_cpu;
 mod parda;
+mod read_cache;
 mod storage_path;
+mod write_cache;
 mod yardstick;
 
 use std::hash::Hash;
@@ -29,10 +32,13 @@ const SLICE_EVENTS: u64 = 50_000;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
+    cache_tier::register(module)?;
     fluid::register(module)?;
     hypervisor_cpu::register(module)?;
     parda::register(module)?;
+    read_cache::register(module)?;
     storage_path::register(module)?;
+    write_cache::register(module)?;
     yardstick::register(module)
 }
 

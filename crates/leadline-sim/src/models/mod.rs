@@ -3,6 +3,7 @@
 //! A component is passive: it keeps state and says what to schedule; the model that owns it schedules its own events.
 
 mod account;
+pub mod cache_tier;
 mod client_queues;
 mod cost;
 mod device;
@@ -17,6 +18,7 @@ mod parda;
 mod policy;
 mod qos_host;
 mod queueing;
+pub mod read_cache;
 mod request;
 mod scheduler;
 mod service;
@@ -27,6 +29,7 @@ pub mod storage_path;
 mod token_bucket;
 mod wakes;
 mod window_law;
+pub mod write_cache;
 
 pub use account::Account;
 pub use cost::CostRule;

@@ -1,0 +1,148 @@
+"""A burst of writes into disk groups: at the cache devices' speed until the buffers are full, then at the drain's.
+
+Setup:
+    The source gives a formula and what raises and lowers its terms, not one machine. Groups of a cache device of 400
+    GB (2,080 MB/s) before two to seven flash devices (490 MB/s), data sheets of 2017 to 2018; two copies of
+    everything; writes of 64 KiB, 1,024 outstanding. Destaging from the first byte and no congestion before the buffer
+    is full, as the formula has it.
+
+Run:
+    The system cache-tiers, once for each change. Filling time and throughput afterwards are beside the formula; the
+    rest are comparisons between the runs.
+
+Limits:
+    A fluid: the formula and the simulation share the balance of bytes, not the steps, the outstanding requests nor
+    the caps. Real buffers slow writes before they are full, see the system's page.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leadline.core.errors import LeadlineError
+from leadline.core.experiment import Check, Comparison, Curve, ExperimentMeta, Findings, Picture, Simulated
+from leadline.core.scenario import Outcome
+from leadline.experiments._vsan import FAST_CACHE, FLASH_DEVICE, FRONT_END, MB, MIB, group, tiers
+
+META = ExperimentMeta(
+    claim=(
+        "a burst is absorbed at device speed until the write buffer is full, then throughput falls to the destage "
+        "rate; a faster buffer of the same size fills sooner, a larger one later; more groups, more or faster devices "
+        "raise the destage rate; at most 600 GB a group, 5 groups a host and 7 capacity devices a group are used"
+    ),
+    source="VMware vSAN cache and capacity tiers, as told on vmgu.ru",
+    verified="read",
+    kind="numeric",
+    by=("simulation", "arithmetic"),
+    tolerance=0.02,
+)
+COPIES = 2
+MEASURE_S, WINDOW_S = 1500.0, 5.0
+SETUPS: dict[str, dict[str, Any]] = {
+    "400 GB, 2 devices": {},
+    "400 GB, 3 devices": {"devices": 3},
+    "half full": {"fill_pct": 50},
+    "slower buffer": {"cache": {"mb_per_s": 1500}},
+    "faster devices": {"device": {"mb_per_s": 700}},
+    "600 GB": {"cache_gb": 600},
+    "1,600 GB": {"cache_gb": 1600},
+    "2 groups": {"count": 2},
+}
+
+
+def reproduce(simulated: Simulated) -> Findings:
+    """Filling times and throughputs against the formula, then each change against the first setup."""
+    runs = {name: simulated(_scenario(**change)) for name, change in SETUPS.items()}
+    comparisons = [own for name, change in SETUPS.items() for own in _against_formula(name, change, runs[name])]
+    first = runs["400 GB, 2 devices"]
+    series = next(own for own in first.series if (own.entity, own.name) == (FRONT_END, "mib_per_s"))
+    times = tuple((n + 1) * WINDOW_S for n in range(len(series.values)))
+    curve = Curve("400 GB before 2 devices", times, series.values)
+    return Findings(
+        comparisons=tuple(comparisons),
+        checks=(*_orders(runs), *_caps(simulated, runs)),
+        picture=Picture("seconds", "MiB/s of guests' writes", (curve,)),
+    )
+
+
+def _scenario(cache_gb: float = 400, devices: int = 2, **change: Any) -> dict[str, Any]:  # noqa: ANN401
+    return tiers(group(cache_gb, devices, **change), measure_s=MEASURE_S, window_s=WINDOW_S)
+
+
+def _against_formula(name: str, change: dict[str, Any], found: Outcome) -> list[Comparison]:
+    """``t_full = B (1 - f0) / (rate x copies - drain)``, and drain / copies afterwards."""
+    cache = {**FAST_CACHE, **change.get("cache", {})}
+    device = {**FLASH_DEVICE, **change.get("device", {})}
+    groups, devices = change.get("count", 1), change.get("devices", 2)
+    buffer_mb = min(change.get("cache_gb", 400), 600) * 1000 * (1 - change.get("fill_pct", 0) / 100)
+    drain = device["mb_per_s"] * devices
+    # The outstanding writes keep the cache device busy: rate x copies is its speed.
+    full_s = buffer_mb / (cache["mb_per_s"] - drain)
+    after = drain * groups / COPIES * MB / MIB
+    return [
+        Comparison(f"{name}: full after", full_s, _full_s(found), "s"),
+        Comparison(f"{name}: throughput afterwards", after, _after(found), "mib_per_s"),
+    ]
+
+
+def _full_s(found: Outcome) -> float:
+    return found.measure(FRONT_END, "slowed_after_s").value
+
+
+def _after(found: Outcome) -> float:
+    """MiB/s at the end."""
+    return next(own for own in found.series if (own.entity, own.name) == (FRONT_END, "mib_per_s")).values[-1]
+
+
+def _at_first(found: Outcome) -> float:
+    return next(own for own in found.series if (own.entity, own.name) == (FRONT_END, "mib_per_s")).values[0]
+
+
+def _orders(runs: dict[str, Outcome]) -> tuple[Check, ...]:
+    base = runs["400 GB, 2 devices"]
+    slow, large, two = runs["slower buffer"], runs["600 GB"], runs["2 groups"]
+    more, faster = runs["400 GB, 3 devices"], runs["faster devices"]
+    speed = FAST_CACHE["mb_per_s"] * MB / MIB / COPIES  # type: ignore[operator]
+    return (
+        Check(
+            "a burst runs at the cache device's speed before the buffer is full",
+            abs(_at_first(base) / speed - 1.0) < META.tolerance,
+            f"{_at_first(base):,.0f} MiB/s at first, {_after(base):,.0f} MiB/s at last, device {speed:,.0f} MiB/s",
+        ),
+        Check(
+            "a faster buffer of the same size fills sooner",
+            _full_s(base) < _full_s(slow) and _after(base) == _after(slow),
+            f"{_full_s(base):.0f} s at 2,080 MB/s, {_full_s(slow):.0f} s at 1,500 MB/s",
+        ),
+        Check(
+            "a larger buffer lasts longer",
+            _full_s(base) < _full_s(large),
+            f"{_full_s(base):.0f} s with 400 GB, {_full_s(large):.0f} s with 600 GB",
+        ),
+        Check(
+            "more groups, more or faster capacity devices destage faster",
+            min(_after(own) for own in (two, more, faster)) > _after(base),
+            f"{_after(base):,.0f} MiB/s, then {', '.join(f'{_after(own):,.0f}' for own in (two, more, faster))} MiB/s",
+        ),
+    )
+
+
+def _caps(simulated: Simulated, runs: dict[str, Outcome]) -> tuple[Check, ...]:
+    full = [_full_s(runs[name]) for name in ("600 GB", "1,600 GB")]
+    return (
+        Check(
+            "of a larger cache device 600 GB buffer writes", full[0] == full[1], f"{full[0]:.0f} and {full[1]:.0f} s"
+        ),
+        Check("a host has at most 5 groups", *_most(simulated, {"count": 5}, {"count": 6})),
+        Check("a group has at most 7 capacity devices", *_most(simulated, {"devices": 7}, {"devices": 8})),
+    )
+
+
+def _most(simulated: Simulated, most: dict[str, Any], more: dict[str, Any]) -> tuple[bool, str]:
+    """Whether the one runs and the other is refused; what was said."""
+    simulated(_scenario(**most))
+    try:
+        simulated(_scenario(**more))
+    except (LeadlineError, ValueError) as error:
+        return True, f"{more} is refused: {type(error).__name__}"
+    return False, f"{more} runs"

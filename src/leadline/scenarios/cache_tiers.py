@@ -1,0 +1,400 @@
+"""Disk groups: a cache device that buffers writes before capacity devices, filling and destaging.
+
+Model:
+    Every host has disk groups of one cache device and some capacity devices. What guests write, times the copies or
+    parities written with it, fills the groups' write buffers at most as fast as the cache devices take it; destaging
+    empties them at the speed of the capacity devices, above a level at which it starts. From ``slow_from_pct`` to
+    ``slow_to_pct`` of the buffer, writes are admitted the slower the fuller it is (congestion), down to the speed of
+    destaging. A fluid in steps of fixed length, not events: bytes are a level, requests a rate. A hybrid group has 70
+    % of its cache device for reads and 30 % for writes, and what misses is fetched from a capacity device 1 MiB at a
+    time, which keeps it from destaging; an all-flash group has all for writes and reads from the capacity devices. A
+    failed cache device takes its group away; what was on it is written again to the others, behind what guests write.
+
+Assumptions:
+    Load, copies and rebuilds are spread evenly over all groups that work. Requests are small against the buffer.
+    While something is to be destaged, reads that miss take at most half of the capacity devices' time. Of a buffer up
+    to 600 GB are used, as of this architecture's first versions; ``buffer_max_gb`` says otherwise.
+
+Parameters:
+    ``policy`` (all-flash, hybrid), ``workload`` of all guests together, ``hosts``, and of each host ``groups``: name,
+    count, fill_pct, ``cache`` (gb, mb_per_s of writes, latency), ``devices`` (count, mb_per_s of destaging, access
+    time and read_mb_per_s of a read, used_gb). ``protection``: copies, or data and parity units. ``read_hit_pct``,
+    which the system read-cache finds for a trace. ``failures``: at, group (as h1-g), part, kind, delay;
+    ``rebuild_mb_per_s``.
+
+Limits:
+    Data overwritten in the buffer is destaged each time; a device's own reads and writes do not disturb each other;
+    no network, no CPU. What an erasure code reads for a small write is counted, but takes no time. How fast real
+    systems slow writes down is not published: the line between the two levels is the simplest rule that ends, as they
+    do, where writes match destaging. An absent part that comes back before its rebuild begins is not simulated.
+
+Sources:
+    VMware, vSAN documentation, "Design considerations for flash caching devices", and its maximums: 5 disk groups a
+    host, 7 capacity devices a group. D. Epping, "600GB write buffer limit for VSAN?" (2016). C. Hogan, "VSAN 6.0 part
+    10: 10 % cache recommendation for AF-VSAN" (2015). Broadcom KB 326870 (delays until writes match destaging),
+    326650 (destaging is expected below 70 % free), 2075456 (absent components are rebuilt after 60 minutes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from pydantic import BaseModel, Field, model_validator
+
+from leadline import __version__, _core
+from leadline.core.benchmark import Tick
+from leadline.core.draws import NS_PER_S
+from leadline.core.errors import InputError
+from leadline.core.result import Operation, Result
+from leadline.core.scenario import (
+    STRICT,
+    Measure,
+    Name,
+    Outcome,
+    Progress,
+    Scenario,
+    ScenarioMeta,
+    Series,
+    WorkloadOf,
+    named_streams,
+)
+from leadline.core.workload import Percent, Seconds, Stream
+
+META = ScenarioMeta(
+    policy_key="policy",
+    policies=("all-flash", "hybrid"),
+    columns=(
+        ("iops", "per s"),
+        ("mib_per_s", "MiB/s"),
+        ("latency_ms_mean", "mean ms"),
+        ("fill_pct", "fill %"),
+        ("congestion_pct", "cong. %"),
+        ("destage_mib_per_s", "destaged"),
+        ("slowed_after_s", "slowed s"),
+    ),
+)
+WRITE_SHARES = {"all-flash": 1.0, "hybrid": 0.3}  # Source: vSAN documentation; the rest is the read cache
+READ_HITS_PCT = {"all-flash": 0.0, "hybrid": 90.0}  # Source: the hit ratio the hybrid read cache is sized for
+FETCH_BYTES = 1 << 20  # Source: a line of the hybrid read cache
+BUFFER_MAX_GB = 600.0
+GROUPS_MAX, DEVICES_MAX = 5, 7
+DELAY_S = {"absent": 3600.0, "degraded": 0.0}  # Source: KB 2075456; a device known to be lost is rebuilt at once
+FRONT_END = "front-end"
+MIB, GIB, MB, GB = 2.0**20, 2.0**30, 1e6, 1e9
+MS_PER_S = 1e3
+STEPS_PER_WINDOW_MIN = 10
+FILL_PER_STEP_MAX = 0.002  # Judgement: a buffer takes at least 500 steps to fill
+STEPS_MAX = 20_000_000
+WAYS = ("read", "write")
+PROTECTION = ("capacity_factor", "small_write_read_count", "small_write_written_count")
+_NAN = float("nan")
+_Front = list[tuple[str, str, np.ndarray[Any, Any]]]  # name, unit and values of a series
+_Positive = Annotated[float, Field(gt=0, le=1e9)]
+
+
+class Cache(BaseModel):
+    """The cache device of a group."""
+
+    model_config = STRICT
+
+    gb: _Positive
+    mb_per_s: _Positive
+    latency: Annotated[Seconds, Field(gt=0, le=1)] = 1e-4
+
+
+class Devices(BaseModel):
+    """The capacity devices of a group."""
+
+    model_config = STRICT
+
+    count: Annotated[int, Field(ge=1, le=DEVICES_MAX)]
+    mb_per_s: _Positive
+    access: Annotated[Seconds, Field(gt=0, le=1)] = 1e-4
+    read_mb_per_s: _Positive | None = None
+    used_gb: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+
+    def read_s(self, size_bytes: float) -> float:
+        """Seconds a device is busy with a read."""
+        return self.access + size_bytes / ((self.read_mb_per_s or self.mb_per_s) * MB)
+
+
+class Group(BaseModel):
+    """Disk groups of one kind in each host."""
+
+    model_config = STRICT
+
+    name: Name
+    count: Annotated[int, Field(ge=1, le=GROUPS_MAX)] = 1
+    cache: Cache
+    devices: Devices
+    fill_pct: Percent = 0.0
+
+    def names(self) -> list[str]:
+        """One name for each."""
+        return [self.name] if self.count == 1 else [f"{self.name}-{number}" for number in range(1, self.count + 1)]
+
+
+class Protection(BaseModel):
+    """Copies, or data and parity units of a stripe."""
+
+    model_config = STRICT
+
+    copies: Annotated[int, Field(ge=1, le=4)] | None = None
+    data: Annotated[int, Field(ge=1, le=16)] | None = None
+    parity: Annotated[int, Field(ge=1, le=2)] | None = None
+
+    @model_validator(mode="after")
+    def _one(self) -> Protection:
+        if (self.copies is None) == (self.data is None) or (self.data is None) != (self.parity is None):
+            message = "a protection has either copies, or data and parity units"
+            raise ValueError(message)
+        return self
+
+    def units(self) -> tuple[int, int]:
+        """Data units with parity units; 0 with copies."""
+        return (0, self.copies) if self.copies is not None else (self.data or 0, self.parity or 0)
+
+
+class Failure(BaseModel):
+    """A part that fails; ``delay`` until its rebuild, of the kind's own when it is not given."""
+
+    model_config = STRICT
+
+    at: Annotated[Seconds, Field(ge=0)]
+    group: str
+    part: Literal["cache", "device"] = "cache"
+    kind: Literal["absent", "degraded"] = "degraded"
+    delay: Annotated[Seconds, Field(ge=0)] | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """As the simulator takes it, but for the group."""
+        delay = DELAY_S[self.kind] if self.delay is None else self.delay
+        return {"at": self.at, "is_cache": self.part == "cache", "delay": delay}
+
+
+class CacheTiers(Scenario):
+    """A scenario file of this system."""
+
+    system: Literal["cache-tiers"] = "cache-tiers"
+    policy: Literal["all-flash", "hybrid"] = "all-flash"
+    workload: WorkloadOf
+    hosts: Annotated[int, Field(ge=1, le=64)] = 1
+    groups: Annotated[tuple[Group, ...], Field(min_length=1)]
+    protection: Protection = Protection(copies=2)
+    read_hit_pct: Percent | None = None
+    buffer_max_gb: _Positive = BUFFER_MAX_GB
+    destage_from_pct: Percent = 30.0
+    slow_from_pct: Percent = 80.0  # Judgement: no number is published
+    slow_to_pct: Percent = 100.0
+    failures: tuple[Failure, ...] = ()
+    rebuild_mb_per_s: _Positive = 500.0  # Judgement: half of what a link of 10 Gbit/s takes
+
+    @model_validator(mode="after")
+    def _fits(self) -> CacheTiers:
+        names, count = self.group_names(), sum(group.count for group in self.groups)
+        unknown = [own.group for own in self.failures if own.group not in names]
+        steps = self.window_steps() * (self.timing.warm_up_s + self.timing.measure_s) / self.timing.window_s
+        for is_wrong, message in (
+            (self.workload.kind != "io", f"a workload of kind {self.workload.kind}; cache tiers take streams of io"),
+            (len(set(names)) != len(names), "two groups have the same name"),
+            (count > GROUPS_MAX, f"{count} groups in a host; there are at most {GROUPS_MAX}"),
+            (self.slow_from_pct > self.slow_to_pct, "slow_from_pct is above slow_to_pct"),
+            (steps > STEPS_MAX, f"{steps:,.3g} steps, at most {STEPS_MAX:,}; simulate less time, or larger buffers"),
+            (bool(unknown), f"no group {', '.join(unknown)}; there are {', '.join(names)}"),
+        ):
+            if is_wrong:
+                raise ValueError(message)
+        return self
+
+    def group_names(self) -> list[str]:
+        """Every group of every host."""
+        own = [name for group in self.groups for name in group.names()]
+        return [f"h{host}-{name}" for host in range(1, self.hosts + 1) for name in own]
+
+    def each_group(self) -> list[Group]:
+        """What each of `group_names` is."""
+        return [group for group in self.groups for _ in group.names()] * self.hosts
+
+    def buffer_bytes(self, group: Group) -> float:
+        """What a group buffers of writes."""
+        return min(group.cache.gb * WRITE_SHARES[self.policy], self.buffer_max_gb) * GB
+
+    def window_steps(self) -> int:
+        """Steps of a window, so that no buffer fills in few of them."""
+        fastest = min(self.buffer_bytes(group) / (group.cache.mb_per_s * MB) for group in self.groups)
+        return max(STEPS_PER_WINDOW_MIN, int(np.ceil(self.timing.window_s / (FILL_PER_STEP_MAX * fastest))))
+
+    def loads(self) -> list[dict[str, Any]]:
+        """The streams of the workload."""
+        return named_streams([("guests", stream) for stream in self.workload.io])
+
+
+MODEL = CacheTiers
+
+
+def simulate(scenario: Scenario, progress: Progress) -> Outcome:
+    """One run.
+
+    Raises:
+        InputError: the simulator refuses the scenario, or the run broke a law.
+    """
+    scenario = cast("CacheTiers", scenario)  # read with MODEL
+    timing = scenario.timing
+    warm, count = (int(span / timing.window_s + 1e-9) for span in (timing.warm_up_s, timing.measure_s))
+    total = (warm + count) * timing.window_s * NS_PER_S
+    try:
+        scheme = _core.protection_scheme(*scenario.protection.units())
+        found = _core.simulate_cache_tier(_spec(scenario, warm + count), lambda now: progress(min(now / total, 1.0)))
+    except _core.SimulationError as error:
+        raise InputError(
+            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
+        ) from error
+    front = _front(found, warm)
+    named = (scenario.group_names(), scenario.each_group(), found["groups"])
+    slowed = [group["slowed"] for group in found["groups"] if group["slowed"] is not None]
+    return Outcome(
+        results=tuple(_results(scenario, found["loads"], warm)),
+        warm_up=_ticks(found["loads"], slice(0, warm), timing.window_s),
+        ticks=_ticks(found["loads"], slice(warm, None), timing.window_s),
+        measures=(
+            *_front_measures(front, slowed),
+            *(own for place in zip(*named, strict=True) for own in _group_measures(scenario, warm, *place)),
+            *(Measure("protection", key, own, "count") for key, own in zip(PROTECTION, scheme, strict=True)),
+            *(own for n, part in enumerate(found["rebuilds"], 1) for own in _rebuild_measures(f"rebuild-{n}", part)),
+        ),
+        series=(
+            *(Series(FRONT_END, name, unit, tuple(values.tolist())) for name, unit, values in front),
+            *(own for name, _, group in zip(*named, strict=True) for own in _group_series(name, group, warm)),
+        ),
+        trace=found["trace"],
+        event_count=found["step_count"],
+        notes=(f"the buffer slowed writes from {min(slowed):,.4g} s on",) if slowed else (),
+    )
+
+
+def _spec(scenario: CacheTiers, windows: int) -> dict[str, Any]:
+    names, groups = scenario.group_names(), scenario.each_group()
+    reads = [stream for stream in scenario.workload.io if stream.read_pct > 0]
+    block = float(np.mean([stream.mean_block_bytes for stream in reads])) if reads else 0.0
+    fetch_bytes = FETCH_BYTES if scenario.policy == "hybrid" else block
+    fetches = [group.devices.read_s(fetch_bytes) for group in groups]
+    steps, window = scenario.window_steps(), scenario.timing.window_s
+    hit_pct = READ_HITS_PCT[scenario.policy] if scenario.read_hit_pct is None else scenario.read_hit_pct
+    latencies = [group.cache.latency for group in groups]
+    return {
+        "groups": [_group(scenario, name, own, fetch) for name, own, fetch in zip(names, groups, fetches, strict=True)],
+        "loads": [load for stream in scenario.workload.io for load in _loads(stream)],
+        "protection": scenario.protection.units(),
+        "read_hits": hit_pct / 100.0,
+        "write_latency": float(np.mean(latencies)),
+        "hit_latency": float(np.mean(latencies)),
+        "miss_latency": float(np.mean(fetches)),
+        "destage_from": scenario.destage_from_pct / 100.0,
+        "slow_from": scenario.slow_from_pct / 100.0,
+        "slow_to": scenario.slow_to_pct / 100.0,
+        "failures": [{**own.plain(), "group": names.index(own.group)} for own in scenario.failures],
+        "rebuild_rate": scenario.rebuild_mb_per_s * MB,
+        "step": window / steps,
+        "window_steps": steps,
+        "windows": windows,
+    }
+
+
+def _group(scenario: CacheTiers, name: str, own: Group, fetch_s: float) -> dict[str, Any]:
+    return {
+        "name": name,
+        "cache_bytes": own.cache.gb * GB,
+        "cache_write": own.cache.mb_per_s * MB,
+        "write_share": WRITE_SHARES[scenario.policy],
+        "buffer_bytes_max": scenario.buffer_max_gb * GB,
+        "fill": own.fill_pct / 100.0,
+        "device_count": own.devices.count,
+        "device_write": own.devices.mb_per_s * MB,
+        "fetch_seconds": fetch_s,
+        "device_used": own.devices.used_gb * GB,
+    }
+
+
+def _loads(stream: Stream) -> list[dict[str, Any]]:
+    """One load, or with a rate one for each direction."""
+    burst = None if stream.burst is None else (stream.burst.on_s, stream.burst.off_s)
+    common = {"bytes": stream.mean_block_bytes, "burst": burst, "outstanding": None, "rate": 0.0}
+    if stream.rate_iops is None:
+        return [{**common, "outstanding": float(stream.oio * stream.jobs), "read_share": stream.read_pct / 100.0}]
+    rates = zip((1.0, 0.0), (stream.rate_iops.read, stream.rate_iops.write), strict=True)
+    return [{**common, "rate": rate, "read_share": share} for share, rate in rates if rate > 0]
+
+
+def _front(found: dict[str, Any], warm: int) -> _Front:
+    """The series of all groups together."""
+    total = {key: np.sum([load[key] for load in found["loads"]], axis=0)[warm:] for key in found["loads"][0]}
+    rates = total["reads"] + total["writes"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        latency = np.where(rates > 0, total["inside"] / rates * MS_PER_S, _NAN)
+    mean = {key: np.mean([group[key] for group in found["groups"]], axis=0)[warm:] for key in ("fill", "congestion")}
+    destaged = np.sum([group["destage"] for group in found["groups"]], axis=0)[warm:]
+    return [
+        ("iops", "per_s", rates),
+        ("mib_per_s", "mib_per_s", total["bytes"] / MIB),
+        ("latency_ms", "ms", latency),
+        ("fill_pct", "pct", 100.0 * mean["fill"]),
+        ("destage_mib_per_s", "mib_per_s", destaged / MIB),
+        ("congestion_pct", "pct", 100.0 * mean["congestion"]),
+        ("outstanding_count", "count", total["inside"]),
+    ]
+
+
+def _front_measures(front: _Front, slowed: list[float]) -> Iterator[Measure]:
+    means = {name: (float(np.mean(values)), unit) for name, unit, values in front if name != "latency_ms"}
+    yield from (Measure(FRONT_END, name, value, unit) for name, (value, unit) in means.items())
+    rate, inside = means["iops"][0], means["outstanding_count"][0]
+    yield Measure(FRONT_END, "latency_ms_mean", inside / rate * MS_PER_S if rate > 0 else _NAN, "ms")
+    yield Measure(FRONT_END, "slowed_after_s", min(slowed, default=_NAN), "s")
+
+
+def _group_measures(scenario: CacheTiers, warm: int, name: str, own: Group, group: dict[str, Any]) -> Iterator[Measure]:
+    yield Measure(name, "buffer_gib", scenario.buffer_bytes(own) / GIB, "gib")
+    yield Measure(name, "read_cache_gib", own.cache.gb * (1.0 - WRITE_SHARES[scenario.policy]) * GB / GIB, "gib")
+    for key in ("fill", "congestion", "read_busy"):
+        yield Measure(name, f"{key}_pct", 100.0 * float(np.mean(group[key][warm:])), "pct")
+    yield Measure(name, "destage_mib_per_s", float(np.mean(group["destage"][warm:])) / MIB, "mib_per_s")
+    yield Measure(name, "slowed_after_s", _NAN if group["slowed"] is None else group["slowed"], "s")
+
+
+def _group_series(name: str, group: dict[str, Any], warm: int) -> Iterator[Series]:
+    for key in ("fill", "congestion"):
+        yield Series(name, f"{key}_pct", "pct", tuple((100.0 * group[key][warm:]).tolist()))
+    for key in ("inflow", "destage"):
+        yield Series(name, f"{key}_mib_per_s", "mib_per_s", tuple((group[key][warm:] / MIB).tolist()))
+
+
+def _rebuild_measures(name: str, part: tuple[float, float, float | None, float | None]) -> Iterator[Measure]:
+    failed, lost, began, ended = part
+    begin, end = _NAN if began is None else began, _NAN if ended is None else ended
+    yield Measure(name, "lost_gib", lost / GIB, "gib")
+    yield Measure(name, "waited_s", begin - failed, "s")
+    yield Measure(name, "rebuild_s", end - begin, "s")
+
+
+def _results(scenario: CacheTiers, found: list[dict[str, Any]], warm: int) -> Iterator[Result]:
+    """One result for each stream, as load tools give them; a fluid has no histogram."""
+    loads, seconds = iter(found), scenario.timing.measure_s
+    for stream in scenario.workload.io:
+        operations = []
+        for load in [next(loads) for _ in _loads(stream)]:
+            total = float(np.sum(load["reads"][warm:] + load["writes"][warm:]))
+            mean_ms = float(np.sum(load["inside"][warm:])) / total * MS_PER_S if total > 0 else _NAN
+            for way in WAYS:
+                rate = float(np.mean(load[f"{way}s"][warm:]))
+                if rate > 0:
+                    size = rate * stream.mean_block_bytes
+                    operations.append(Operation(way, rate, size, rate * seconds, {"mean": mean_ms}))
+        yield Result("simulation", stream.name, tuple(operations), seconds, tool_version=__version__)
+
+
+def _ticks(loads: list[dict[str, Any]], part: slice, window_s: float) -> tuple[Tick, ...]:
+    rates = np.sum([load["reads"] + load["writes"] for load in loads], axis=0)[part]
+    sizes = np.sum([load["bytes"] for load in loads], axis=0)[part]
+    return tuple(Tick((n + 1) * window_s, float(rates[n]), float(sizes[n])) for n in range(len(rates)))
