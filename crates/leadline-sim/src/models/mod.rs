@@ -4,6 +4,7 @@
 
 mod account;
 mod client_queues;
+pub mod cluster_storage;
 mod cost;
 mod device;
 mod discipline;

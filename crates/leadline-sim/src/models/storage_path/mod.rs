@@ -35,7 +35,8 @@ use crate::random::Streams;
 use crate::sources::Source;
 use crate::time::Nanos;
 pub use spec::{Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, VmSpec};
-use spec::{Feed, check, feed, wrong};
+pub(super) use spec::{Feed, feed};
+use spec::{check, wrong};
 
 /// Parts of the way, in order.
 pub const STAGES: [&str; 4] = ["limit", "adapter", "host", "device"];
