@@ -19,6 +19,8 @@ __all__ = [
     "__version__",
     "pdh_write_header",
     "pdh_write_rows",
+    "protection_facts",
+    "simulate_cluster_storage",
     "simulate_storage_path",
     "simulation_hold",
     "simulation_mm1",
@@ -174,6 +176,10 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def protection_facts(name: str) -> tuple[int, int, float]: ...
+def simulate_cluster_storage(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...

@@ -1,5 +1,6 @@
 //! Simulations: `leadline._core.simulate_*`, a file for each model, and what they share.
 
+mod cluster_storage;
 mod storage_path;
 mod yardstick;
 
@@ -26,6 +27,7 @@ const SLICE_EVENTS: u64 = 50_000;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
+    cluster_storage::register(module)?;
     storage_path::register(module)?;
     yardstick::register(module)
 }
