@@ -11,12 +11,13 @@ import pytest
 from leadline.core.discovery import load_unit
 from leadline.core.experiment import Check, Experiment, Findings, Verdict, verdict
 from leadline.core.scenario import Outcome, System
-from leadline.experiments import density_two_generations, ec_against_replicas, nvmeof_share_of_theory
+from leadline.experiments import density_two_generations, ec_against_replicas, nvmeof_share_of_theory, pmem
 
 VERDICTS = {
     "density-two-generations": Verdict.DIRECTION_ONLY,
     "ec-against-replicas": Verdict.DIRECTION_ONLY,
     "nvmeof-share-of-theory": Verdict.REPRODUCED,
+    "pmem": Verdict.REPRODUCED,
 }
 
 
@@ -85,3 +86,12 @@ def test_without_more_throughput_no_more_vms() -> None:
 def test_another_device_would_give_other_shares() -> None:
     assert nvmeof_share_of_theory.share(26_834_060.0, 4) == pytest.approx(1.016, abs=0.001)
     assert nvmeof_share_of_theory.share(26_834_060.0, 4, 500_000.0) > 1.1
+
+
+def test_memory_as_slow_as_flash_would_win_nothing() -> None:
+    rates = [
+        simulated(pmem.scenario(device, pmem.LOG)).measure("db01", "iops").value
+        for device in (pmem.device(pmem.MEMORY, memory_us=20.0), pmem.device(pmem.NVME))
+    ]
+    assert rates[0] < rates[1]
+    assert "not examined" in findings("pmem").why

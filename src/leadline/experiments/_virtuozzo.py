@@ -13,9 +13,9 @@ CHUNK_BYTES = 256 * 1024**2  # Source: the guide, as above
 UNIT_BYTES = 1024**2  # Source: as above
 NIC_MB_PER_S = 1250.0  # 10 GbE
 NETWORK_LATENCY_US = 50  # Judgement: a switch and two kernels, one way
-SEEK_READ_MS, SEEK_WRITE_MS = 3.4, 3.9  # Source: Seagate Cheetah 15K.7 SAS product manual, average seek
+SEEK_READ_MS, SEEK_WRITE_MS = 3.3, 3.8  # Source: Hitachi Ultrastar 15K450 specification, 4.5.1, typical averages
 HALF_TURN_MS = 2.0  # Source: 15,000 rpm
-DISK_MB_PER_S = 163.0  # Source: the manual, sustained 122 to 204 MB/s, its middle
+DISK_MB_PER_S = 163.0  # Source: Seagate Cheetah 15K.7 product manual, 4.2.3: 122 to 204 MB/s, the middle
 
 
 def disk(speed: float = 1.0) -> dict[str, Any]:
