@@ -215,6 +215,19 @@ fn runs_repeat_and_seeds_matter() {
     );
 }
 
+/// Another value here means that runs of this version differ from those of the last: say so in the changelog.
+#[test]
+fn runs_are_those_of_every_machine() {
+    let mut spec = cluster("ec-3+2", 6, 2, vec![closed(16, 65_536, 0.5)]);
+    let mut failure = node_failure(1, SECOND, &spec);
+    failure.is_lost = true;
+    spec.failures = vec![failure];
+    assert_eq!(
+        run_for(spec, 10 * SECOND).observer.value(),
+        7_817_971_852_673_675_400
+    );
+}
+
 type Change = fn(&mut Spec);
 
 #[test]
