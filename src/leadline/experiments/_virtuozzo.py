@@ -37,7 +37,6 @@ def disk(speed: float = 1.0) -> dict[str, Any]:
 def cluster(protection: str, nodes: list[dict[str, Any]], vms: list[dict[str, Any]], **more: Any) -> dict[str, Any]:  # noqa: ANN401 - data of a scenario file
     """A scenario of these disks; ``nodes`` need only their names and how many disks they have."""
     return {
-        "name": "virtuozzo",
         "system": "cluster-storage",
         "cluster": {
             "protection": protection,
