@@ -24,8 +24,10 @@ __all__ = [
     "fluid_allocation",
     "pdh_write_header",
     "pdh_write_rows",
+    "protection_facts",
     "protection_scheme",
     "simulate_cache_tier",
+    "simulate_cluster_storage",
     "simulate_hypervisor_cpu",
     "simulate_parda",
     "simulate_read_cache",
@@ -192,6 +194,10 @@ def trace_synthesise(
 def fluid_allocation(policies: Sequence[tuple[float, float, float]], capacity: float) -> list[float]: ...
 def simulate_parda(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulate_hypervisor_cpu(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
+def protection_facts(name: str) -> tuple[int, int, float]: ...
+def simulate_cluster_storage(
     plain: dict[str, Any], progress: Callable[[int], object] | None = None
 ) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...

@@ -1,6 +1,7 @@
 //! Simulations: `leadline._core.simulate_*`, a file for each model, and what they share.
 
 mod cache_tier;
+mod cluster_storage;
 mod fluid;
 mod hypervisor_cpu;
 mod parda;
@@ -33,6 +34,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
     cache_tier::register(module)?;
+    cluster_storage::register(module)?;
     fluid::register(module)?;
     hypervisor_cpu::register(module)?;
     parda::register(module)?;

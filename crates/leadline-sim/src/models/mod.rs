@@ -5,6 +5,7 @@
 mod account;
 pub mod cache_tier;
 mod client_queues;
+pub mod cluster_storage;
 mod cost;
 mod device;
 mod discipline;

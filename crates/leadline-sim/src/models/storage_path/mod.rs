@@ -44,7 +44,8 @@ use link::Link;
 use measures::measures_of;
 pub use measures::{Done, VmMeasures};
 pub use spec::{Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, VmSpec};
-use spec::{Feed, check, feed, wrong};
+pub(super) use spec::{Feed, feed};
+use spec::{check, wrong};
 use window::{Window, period};
 
 /// Parts of the way, in order.

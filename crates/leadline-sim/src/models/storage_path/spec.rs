@@ -116,15 +116,15 @@ pub struct Spec {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Feed {
-    pub(super) source: AnySource,
-    pub(super) mix: RequestMix,
-    pub(super) vm: usize,
-    pub(super) disk: usize,
+pub(in crate::models) struct Feed {
+    pub(in crate::models) source: AnySource,
+    pub(in crate::models) mix: RequestMix,
+    pub(in crate::models) vm: usize,
+    pub(in crate::models) disk: usize,
     /// When it begins, ns.
-    pub(super) phase: Nanos,
+    pub(in crate::models) phase: Nanos,
     /// Of a closed source: load for so many ns in each of so many.
-    pub(super) gate: Option<(Nanos, Nanos)>,
+    pub(in crate::models) gate: Option<(Nanos, Nanos)>,
     /// Where its requests go on the drive of its disk.
     pub(super) drive: Option<(Drive, Stream)>,
     /// The next place there.
@@ -171,7 +171,7 @@ fn gap(rate: f64, is_random: bool) -> Distribution {
 }
 
 /// The source of a VM that the parameters describe.
-pub(super) fn feed(
+pub(in crate::models) fn feed(
     spec: &SourceSpec,
     vm: usize,
     vm_name: &str,

@@ -1,0 +1,399 @@
+"""Storage of a cluster: data of VMs as copies or codes on the disks of many nodes, with failures and rebuilds.
+
+Model:
+    A VM's disk is cut into chunks. Each is kept as n copies, or striped in units over k data fragments with m parity
+    fragments; every fragment is on a node of its own, the emptiest first, ties by chance. A request passes the VM's
+    IOPS limit, which delays it, and becomes reads and writes of fragments. A read takes one copy, a local one if there
+    is one, or the data units it touches; a write goes to all copies. With a code, whole stripes are written at once; of
+    a stripe that a write does not fill, the touched data units and all parity units are read and then written. What is
+    on another node passes both nodes' network cards, a server for each direction. Disks and cards serve guests and
+    resynchronising in turn by their shares while both wait. What is lost is rebuilt at once on other nodes, what is
+    absent after ``absent_delay``; when it is back before, only what was written meanwhile is copied. Events in virtual
+    time; every random number comes from the seed and the name of what draws it.
+
+Assumptions:
+    The VM's node sends to all copies and computes parity, in no time. Nobody waits for another's write of the same
+    stripe. A disk positions for every request that does not follow its last one. What is under way when something fails
+    is finished; VMs of a failed node stop until it is back; what cannot be read waits. IOPS limits (32 KB count as one)
+    stand before the cluster and touch guests only: resynchronising passes none.
+
+Parameters:
+    ``cluster``: protection (replicas-N or ec-K+M), chunk, stripe_unit, network_latency (one way, software included).
+    ``nodes``: name, count, disks (how many), disk (their kind), mb_per_s of the network card in each direction.
+    ``disks``, the kinds: name, service and write_service (to position, or of an SSD), sequential_service (of what
+    follows the request before), mb_per_s, parallelism, size. ``vms``: name, count, workload, nodes (the kind of node
+    they are spread over), size, iops_limit, iops_burst. ``failures``: at (since measuring began), what (a node, or a
+    disk as node-1/3), state (lost, absent), returns_after. ``recovery``: share_pct of disks and cards while guests want
+    them too, streams for each node with disks, piece, absent_delay. ``service_level``: the longest 95th percentile of a
+    VM.
+
+Limits:
+    No caches, journals or checksums, no processors to wait for, no merging of requests, no balancing after a rebuild;
+    what returns after it was given up comes back empty. Flushes (``sync_every``), verification and compression change
+    nothing.
+
+Sources:
+    VMware, "Administering vSAN": absent and degraded components, the object repair timer of 60 minutes, RAID-5/6.
+    Virtuozzo, "Hybrid Infrastructure administrator's guide": chunks of 256 MB, encoding in units of 1 MB.
+    Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks" (SIGMOD 1988), for small writes.
+    Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961), which each run is checked against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from leadline import _core
+from leadline.core.draws import NS_PER_S, DrawOf, ns_of
+from leadline.core.errors import InputError
+from leadline.core.scenario import (
+    STRICT,
+    Measure,
+    Name,
+    Outcome,
+    Progress,
+    Scenario,
+    ScenarioMeta,
+    Series,
+    Timing,
+    WorkloadOf,
+    listed,
+    named_streams,
+    whole_windows,
+)
+from leadline.core.scenario_io import MS_PER_NS, doubt_of, measures_of, results_of, series_of, sources_of, ticks_of
+from leadline.core.workload import Seconds, Size
+
+META = ScenarioMeta(
+    policy_key="cluster.protection",
+    policies=(
+        *("replicas-1", "replicas-2", "replicas-3"),
+        *("ec-2+1", "ec-3+1", "ec-3+2", "ec-4+2", "ec-5+2", "ec-7+2", "ec-17+3"),
+    ),
+    columns=(
+        ("iops", "per s"),
+        ("mb_per_s", "MB/s"),
+        ("latency_ms_mean", "mean ms"),
+        ("latency_ms_p99", "p99 ms"),
+        ("rebuild_s", "rebuild s"),
+        ("disk_use_pct", "disks %"),
+        ("nic_use_pct", "NICs %"),
+    ),
+)
+WHOLE = "cluster"
+_NAN = float("nan")
+
+
+class Cluster(BaseModel):
+    """How data is kept."""
+
+    model_config = STRICT
+
+    protection: str = "replicas-3"
+    chunk: Annotated[Size, Field(ge=4096, le=2**40)] = 256 * 1024**2  # Source: Virtuozzo, as above
+    stripe_unit: Annotated[Size, Field(ge=512, le=2**30)] = 1024**2  # Source: as above
+    network_latency: Annotated[Seconds, Field(ge=0, le=1)] = 50e-6  # Judgement: a switch and a kernel each way
+
+    @field_validator("protection")
+    @classmethod
+    def _known(cls, given: str) -> str:
+        _core.protection_facts(given)  # a ValueError with what is expected
+        return given
+
+
+class Disk(BaseModel):
+    """A kind of disk."""
+
+    model_config = STRICT
+
+    name: Name
+    service: DrawOf
+    write_service: DrawOf | None = None
+    sequential_service: DrawOf | None = None
+    mb_per_s: Annotated[float, Field(gt=0)]
+    parallelism: Annotated[int, Field(ge=1, le=65_536)] = 1
+    size: Size | None = None
+
+
+class Many(BaseModel):
+    """Things of one kind."""
+
+    model_config = STRICT
+
+    name: Name
+    count: Annotated[int, Field(ge=1, le=10_000)] = 1
+
+    def names(self) -> list[str]:
+        """One name for each."""
+        return [self.name] if self.count == 1 else [f"{self.name}-{number}" for number in range(1, self.count + 1)]
+
+
+class Node(Many):
+    """Nodes of one kind: their disks and their network cards."""
+
+    disks: Annotated[int, Field(ge=0, le=1000)] = 0
+    disk: str | None = None
+    mb_per_s: Annotated[float, Field(gt=0)]
+
+
+class Vm(Many):
+    """VMs of one kind, spread over the nodes of a kind."""
+
+    workload: WorkloadOf
+    nodes: str | None = None
+    size: Annotated[Size, Field(gt=0)] = 16 * 1024**3
+    iops_limit: Annotated[float, Field(gt=0, le=1e9)] | None = None
+    iops_burst: Annotated[int, Field(ge=1, le=10**9)] = 1
+
+    @field_validator("workload")
+    @classmethod
+    def _is_io(cls, given: Any) -> Any:  # noqa: ANN401 - a workload
+        if given.kind != "io":
+            message = f"a workload of kind {given.kind}; cluster storage takes streams of io"
+            raise ValueError(message)
+        return given
+
+
+class Failure(BaseModel):
+    """What fails, when, and whether it may come back."""
+
+    model_config = STRICT
+
+    at: Annotated[Seconds, Field(ge=0)]
+    what: str
+    state: Literal["lost", "absent"] = "lost"
+    returns_after: Annotated[Seconds, Field(gt=0)] | None = None
+
+
+class Recovery(BaseModel):
+    """How what failed is made good."""
+
+    model_config = STRICT
+
+    share_pct: Annotated[float, Field(gt=0, lt=100)] = 20.0  # Source: vSAN 6.7 adaptive resync, at contention
+    streams: Annotated[int, Field(ge=1, le=1000)] = 4
+    piece: Annotated[Size, Field(ge=512, le=2**30)] = 1024**2
+    absent_delay: Annotated[Seconds, Field(ge=0)] = 3600.0  # Source: VMware, object repair timer
+
+
+class ClusterStorage(Scenario):
+    """A scenario file of this system."""
+
+    system: Literal["cluster-storage"] = "cluster-storage"
+    cluster: Cluster = Cluster()
+    nodes: Annotated[tuple[Node, ...], Field(min_length=1)]
+    disks: Annotated[tuple[Disk, ...], Field(min_length=1)]
+    vms: Annotated[tuple[Vm, ...], Field(min_length=1)]
+    failures: tuple[Failure, ...] = ()
+    recovery: Recovery = Recovery()
+    service_level: Annotated[Seconds, Field(gt=0)] | None = None
+
+    def loads(self) -> list[dict[str, Any]]:
+        """The streams of all VMs."""
+        return named_streams([(vm.name, stream) for vm in self.vms for stream in vm.workload.io])
+
+    @model_validator(mode="after")
+    def _fits(self) -> ClusterStorage:
+        nodes = [name for node in self.nodes for name in node.names()]
+        vms = [WHOLE, *(name for vm in self.vms for name in vm.names())]
+        for kind, held in (("VMs", vms), ("nodes", nodes), ("disks", [disk.name for disk in self.disks])):
+            if len(set(held)) != len(held):
+                message = f"two {kind} have the same name, or one is called {WHOLE}"
+                raise ValueError(message)
+        wanted = [("disk", node.disk, [disk.name for disk in self.disks]) for node in self.nodes]
+        wanted += [("nodes", vm.nodes, [node.name for node in self.nodes]) for vm in self.vms]
+        wanted += [("node or disk", failure.what, [*_disk_names(self), *nodes]) for failure in self.failures]
+        for kind, name, there in wanted:
+            if name is not None and name not in there:
+                message = f"no {kind} {name}; there are {', '.join(there[:12])}"
+                raise ValueError(message)
+        return self
+
+
+MODEL = ClusterStorage
+
+
+def _disk_names(scenario: ClusterStorage) -> list[str]:
+    """Disks are numbered on their node: node-1/3."""
+    nodes = [(name, kind.disks) for kind in scenario.nodes for name in kind.names()]
+    return [f"{name}/{number}" for name, count in nodes for number in range(1, count + 1)]
+
+
+def simulate(scenario: Scenario, progress: Progress) -> Outcome:
+    """One run.
+
+    Raises:
+        InputError: the simulator refuses the scenario, or the run broke a law.
+    """
+    scenario = cast("ClusterStorage", scenario)  # read with MODEL
+    timing = scenario.timing
+    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
+    spec = _spec(scenario)
+    try:
+        found = _core.simulate_cluster_storage(spec, lambda now_ns: progress(now_ns / total_ns))
+    except _core.SimulationError as error:
+        raise InputError(
+            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
+        ) from error
+    *groups, whole = found["groups"]
+    whole["done"] = [way for group in groups for way in group["done"]]
+    owned = list(zip([vm.name for vm in scenario.vms], groups, strict=True)) if len(groups) > 1 else []
+    return Outcome(
+        results=tuple(
+            result
+            for vm, own in zip(scenario.vms, groups, strict=True)
+            for result in results_of(vm.name, vm.workload.io, own["done"], timing.measure_s)
+        ),
+        warm_up=ticks_of(whole["warm_up"], timing.warm_up_s, timing.window_s),
+        ticks=ticks_of(whole["series"], timing.measure_s, timing.window_s),
+        measures=(
+            *measures_of(timing, WHOLE, whole),
+            *_cluster_measures(found),
+            *(measure for name, own in owned for measure in measures_of(timing, name, own)),
+            *_other_measures(scenario, found),
+        ),
+        series=(
+            *(series for name, own in [(WHOLE, whole), *owned] for series in series_of(timing, name, own["series"])),
+            _resync_series(timing, found),
+        ),
+        trace=found["trace"],
+        event_count=found["event_count"],
+        notes=tuple(_notes(scenario, found, [(WHOLE, whole), *owned])),
+    )
+
+
+def _spec(scenario: ClusterStorage) -> dict[str, Any]:
+    """What the simulator takes."""
+    timing, own = scenario.timing, scenario.recovery
+    nodes = [(name, kind) for kind in scenario.nodes for name in kind.names()]
+    names = [name for name, _ in nodes]
+    kinds = {disk.name: disk for disk in scenario.disks}
+    disks = [
+        _disk(f"{name}/{n}", index, kinds[kind.disk or scenario.disks[0].name])
+        for index, (name, kind) in enumerate(nodes)
+        for n in range(1, kind.disks + 1)
+    ]
+    times = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s}
+    return {
+        "seed": scenario.seed,
+        **{name: ns_of(seconds) for name, seconds in times.items()},
+        "protection": scenario.cluster.protection,
+        "chunk_bytes": scenario.cluster.chunk,
+        "unit_bytes": scenario.cluster.stripe_unit,
+        "network_latency": ns_of(scenario.cluster.network_latency),
+        "nodes": [(name, kind.mb_per_s * 1e6) for name, kind in nodes],
+        "disks": disks,
+        "group_count": len(scenario.vms),
+        "vms": list(_vms(scenario, nodes)),
+        "failures": [_failure(failure, names, disks, timing.warm_up_s) for failure in scenario.failures],
+        "recovery": {
+            "share": own.share_pct / 100.0,
+            "streams": own.streams,
+            "piece_bytes": own.piece,
+            "absent_delay": ns_of(own.absent_delay),
+        },
+    }
+
+
+def _disk(name: str, node: int, own: Disk) -> dict[str, Any]:
+    read = own.service.plain()
+    return {
+        "name": name,
+        "node": node,
+        "parallelism": own.parallelism,
+        "read": read,
+        "write": read if own.write_service is None else own.write_service.plain(),
+        "sequential": None if own.sequential_service is None else own.sequential_service.plain(),
+        "bytes_per_second": own.mb_per_s * 1e6,
+        "capacity": own.size,
+    }
+
+
+def _vms(scenario: ClusterStorage, nodes: list[tuple[str, Node]]) -> Iterator[dict[str, Any]]:
+    for group, kind in enumerate(scenario.vms):
+        places = [index for index, (_, node) in enumerate(nodes) if kind.nodes in (None, node.name)]
+        for number, name in enumerate(kind.names()):
+            yield {
+                "name": name,
+                "group": group,
+                "node": places[number % len(places)],
+                "bytes": kind.size,
+                "limit": None if kind.iops_limit is None else (kind.iops_limit, kind.iops_burst),
+                "sources": [source for stream in kind.workload.io for source in sources_of(stream)],
+            }
+
+
+def _failure(own: Failure, nodes: list[str], disks: list[dict[str, Any]], warm_up_s: float) -> dict[str, Any]:
+    node = nodes.index(own.what) if own.what in nodes else None
+    return {
+        "at": ns_of(warm_up_s + own.at),
+        "disks": [index for index, disk in enumerate(disks) if disk["name"] == own.what or disk["node"] == node],
+        "node": node,
+        "is_lost": own.state == "lost",
+        "returns_after": None if own.returns_after is None else ns_of(own.returns_after),
+    }
+
+
+def _resync_series(timing: Timing, found: dict[str, Any]) -> Series:
+    count = int(timing.measure_s / timing.window_s + 1e-9)
+    rates = whole_windows(found["resynced"], count, 0.0) / timing.window_s / 1e6
+    return Series(WHOLE, "resync_mb_per_s", "mb_per_s", tuple(rates.tolist()))
+
+
+def _cluster_measures(found: dict[str, Any]) -> Iterator[Measure]:
+    yield Measure(WHOLE, "rebuild_s", _span_s(found["healing"]["began"], found["healing"]["ended"]), "s")
+    for name, shares in (("disk", found["disk_use"]), ("nic", found["wire_use"])):
+        yield Measure(WHOLE, f"{name}_use_pct", 100.0 * float(np.mean(shares)), "pct")
+        yield Measure(WHOLE, f"{name}_use_pct_max", 100.0 * float(np.max(shares)), "pct")
+
+
+def _span_s(start_ns: int | None, end_ns: int | None) -> float:
+    return _NAN if start_ns is None or end_ns is None else (end_ns - start_ns) / NS_PER_S
+
+
+def _other_measures(scenario: ClusterStorage, found: dict[str, Any]) -> Iterator[Measure]:
+    """Of capacity, of the disks' and the network's work, of recovery and of the service level."""
+    yield Measure("capacity", "raw_by_data", found["raw_by_data"], "ratio")
+    yield Measure("capacity", "chunk_count", found["chunk_count"], "count")
+    seconds = scenario.timing.measure_s
+    for index, who in enumerate(("guests", "resync") if scenario.failures else ("guests",)):
+        for name in ("reads", "writes"):
+            yield Measure(who, f"disk_{name}_per_s", found[name][index] / seconds, "per_s")
+        for name in ("read", "written", "sent"):
+            yield Measure(who, f"{name}_mb_per_s", found[f"{name}_bytes"][index] / seconds / 1e6, "mb_per_s")
+    if scenario.failures:
+        healed = found["healing"]
+        yield Measure("recovery", "exposed_s", _span_s(healed["failed"], healed["ended"]), "s")
+        yield Measure("recovery", "delay_s", _span_s(healed["failed"], healed["began"]), "s")
+        yield Measure("recovery", "rebuilt_mb", healed["bytes"] / 1e6, "mb")
+        for name in ("fragment_count", "stalled_count"):
+            yield Measure("recovery", name, healed[name], "count")
+        yield Measure("recovery", "unreadable_count", found["unreadable_count"], "count")
+    if scenario.service_level is not None:
+        tails = [tail * MS_PER_NS for tail in found["latency_p95"] if tail is not None] or [_NAN]
+        within = sum(tail <= scenario.service_level * 1e3 for tail in tails) / len(found["latency_p95"])
+        yield Measure("service-level", "vms_within_pct", 100.0 * within, "pct")
+        yield Measure("service-level", "latency_ms_p95_max", max(tails), "ms")
+
+
+def _notes(scenario: ClusterStorage, found: dict[str, Any], owned: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+    """What to beware of."""
+    synced = [vm.name for vm in scenario.vms if any(stream.sync_every for stream in vm.workload.io)]
+    if synced:
+        yield f"{listed(synced)}: flushes are not simulated"
+    healed = found["healing"]
+    if healed["stalled_count"]:
+        reason = "no node without one of their chunk, or too little left"
+        yield f"{healed['stalled_count']} fragments cannot be rebuilt: {reason}"
+    elif healed["began"] is not None and healed["ended"] is None:
+        yield "the rebuild was not done when the run ended: measure longer"
+    if found["parked_count"]:
+        yield f"{found['parked_count']} requests wait for data that cannot be read"
+    for name, own in owned:
+        text = doubt_of(own, is_steady=not scenario.failures)
+        if text:
+            yield f"{name}: {text}"
