@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "SIMULATION_GPU_POLICIES",
     "SIMULATION_SCHEDULERS",
     "IostatRecording",
     "ParseError",
@@ -19,6 +20,9 @@ __all__ = [
     "__version__",
     "pdh_write_header",
     "pdh_write_rows",
+    "simulate_gpu_time_slicing",
+    "simulate_management_plane",
+    "simulate_remote_memory",
     "simulate_storage_path",
     "simulation_hold",
     "simulation_mm1",
@@ -46,6 +50,7 @@ class SimulationError(ValueError):
     expected: str
     advice: str
 
+SIMULATION_GPU_POLICIES: list[str]
 SIMULATION_SCHEDULERS: list[str]
 
 @final
@@ -174,6 +179,13 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def simulate_gpu_time_slicing(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
+def simulate_management_plane(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
+def simulate_remote_memory(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...
