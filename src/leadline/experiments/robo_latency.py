@@ -58,8 +58,8 @@ def reproduce(simulated: Simulated) -> Findings:
             if name != BULK
         ),
         picture=Picture("times longer round trip, or narrower link", "s, without the operation's own work", curves),
-        why=f"Bulk reads are otherwise: statistics of {BULK_VMS} VMs in one answer take "
-        f"{bulk['round trip']:.1f} s more with four times the round trip, and {bulk['bandwidth']:.1f} s with a quarter of the bandwidth.",
+        why=f"Bulk reads are otherwise: statistics of {BULK_VMS} VMs in one answer take {bulk['round trip']:.1f} s "
+        f"more with round trips four times as long, {bulk['bandwidth']:.1f} s with a quarter of the bandwidth.",
     )
 
 

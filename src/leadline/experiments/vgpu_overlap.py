@@ -10,7 +10,7 @@ Run:
 
 Limits:
     The source does not tell which VMs overlap; here the middle one does with both others, half of the overlap with
-    each. The mean of the three is compared; the outer ones alone lie below the published range.
+    each. Each is compared with the published range; the outer ones lie below it, within the tolerance.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ META = ExperimentMeta(
     kind="numeric",
     by=("simulation",),
     tolerance=0.35,
-    calibrated="nothing of this figure; the GPU's share of a step on that of 24 VMs",
+    calibrated="24 VMs take 17 times as long (vgpu-24-vms): the GPU's share of a step; nothing of this figure",
 )
 SLOWDOWN = (0.16, 0.23)
 OVERLAP = 0.25
@@ -45,15 +45,15 @@ def reproduce(simulated: Simulated) -> Findings:
         # Halfway: a longer overlap lengthens the very trainings that overlap.
         gaps = (gaps[0] + runs[0] - each) / 2.0, (gaps[1] + runs[1] - each) / 2.0
     found = _trained(simulated, gaps)
-    longer = [slowdown - 1.0 for slowdown in values(found, "slowdown")]
     runs = values(found, "run_s")
     overlap = (runs[0] - gaps[0] + runs[1] - gaps[1]) / (sum(gaps) + runs[-1])
-    parts = ", ".join(f"{100.0 * own:.0f} %" for own in longer)
     return Findings(
-        (Comparison("training, longer by", SLOWDOWN, sum(longer) / len(longer), "of its time alone"),),
-        why=f"Two train at once for {100.0 * overlap:.1f} % of the time. The mean of the three is compared: one by one they "
-        f"take {parts} longer, the middle one with two neighbours. The source does not tell which VMs overlap, nor what its "
-        "range spans.",
+        tuple(
+            Comparison(f"{name} training, longer by", SLOWDOWN, slowdown - 1.0, "of its time alone")
+            for name, slowdown in zip(NAMES, values(found, "slowdown"), strict=True)
+        ),
+        why=f"Two train at once for {100.0 * overlap:.1f} % of the time, the middle one with each of its neighbours "
+        "for half of that. The source does not tell which overlap, nor what its range spans.",
     )
 
 

@@ -212,7 +212,7 @@ impl RemoteMemory {
         self.trace.write_u32(page);
         self.trace.write_u64(self.now.to_bits());
         let at = self.series_index();
-        self.major_series[at] += 1;
+        self.major_series[at] += u64::from(self.spec.stands_for);
         self.stall(arrives - self.now + self.spec.reclaim as f64 * gone);
     }
 
