@@ -20,9 +20,9 @@ __all__ = [
     "__version__",
     "pdh_write_header",
     "pdh_write_rows",
+    "simulate_far_memory",
     "simulate_gpu_time_slicing",
     "simulate_management_plane",
-    "simulate_remote_memory",
     "simulate_storage_path",
     "simulation_hold",
     "simulation_mm1",
@@ -179,14 +179,12 @@ def trace_write_lanes(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def simulate_far_memory(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
 def simulate_gpu_time_slicing(
     plain: dict[str, Any], progress: Callable[[int], object] | None = None
 ) -> dict[str, Any]: ...
 def simulate_management_plane(
     plain: dict[str, Any], progress: Callable[[int], object] | None = None
-) -> dict[str, Any]: ...
-def simulate_remote_memory(
-    plain: dict[str, Any], progress: Callable[[float], object] | None = None
 ) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...

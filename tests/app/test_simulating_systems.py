@@ -1,4 +1,4 @@
-"""Remote memory, shared GPUs and the management plane as scenarios: from the file to what is shown."""
+"""Far memory, shared GPUs and the management plane as scenarios: from the file to what is shown."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def outcome(system: str, **keys: Any) -> Outcome:
 def test_less_local_memory_takes_longer_and_longer_on_an_ssd(store: RunStore) -> None:
     found = ran(store, "sort-in-far-memory", policies=("ssd",))
     times = {tuple(dict(own.variant.settings).values()): value(own, "program", "slowdown") for own in found}
-    rdma = [times[share, "rdma"] for share in (100, 90, 80, 70, 50)]
-    ssd = [times[share, "ssd"] for share in (100, 90, 80, 70, 50)]
+    rdma = [times[share, "rdma"] for share in (90, 80, 70, 50)]
+    ssd = [times[share, "ssd"] for share in (90, 80, 70, 50)]
     assert rdma == sorted(rdma)
-    assert rdma[0] == ssd[0] == pytest.approx(1.0)
-    assert all(fast < slow for fast, slow in zip(rdma[1:], ssd[1:], strict=True))
+    assert rdma[0] > 1.0
+    assert all(fast < slow for fast, slow in zip(rdma, ssd, strict=True))
 
 
 def test_a_run_of_a_program_has_series_to_its_end(store: RunStore) -> None:
@@ -62,12 +62,12 @@ def test_a_run_of_a_program_has_series_to_its_end(store: RunStore) -> None:
 
 def test_local_memory_below_a_window_is_refused() -> None:
     with pytest.raises(ValidationError, match="more than the 8 read at once"):
-        outcome("remote-memory", program={"memory_mb": 1, "run": "1s"}, local_pct=2)
+        outcome("far-memory", program={"memory_mb": 1, "run": "1s"}, local_pct=2)
 
 
 def test_more_touches_than_can_be_simulated_are_an_error_of_the_scenario() -> None:
     with pytest.raises(InputError, match="let a page stand for more"):
-        outcome("remote-memory", program={"memory_mb": 400_000, "run": "1s", "visits": 900}, local_pct=50)
+        outcome("far-memory", program={"memory_mb": 400_000, "run": "1s", "visits": 900}, local_pct=50)
 
 
 def test_shares_let_slices_pass_and_best_effort_does_not(store: RunStore) -> None:
@@ -160,7 +160,7 @@ def test_what_did_not_end_is_said() -> None:
 @pytest.mark.parametrize(
     ("name", "policy", "sentence"),
     [
-        ("sort-in-far-memory", "ssd", "local_pct=50, backing=ssd"),
+        ("sort-in-far-memory", "ssd", "local_pct=50, backing=ssd, program: latency"),
         ("shared-gpu", "equal-share", "count=2, policy=equal-share"),
         ("branch-office", "new", "round_trip=400ms, connection=new, power-on: latency"),
     ],

@@ -27,7 +27,7 @@ def slowdown(
     found = simulated(
         {
             "name": "far-memory",
-            "system": "remote-memory",
+            "system": "far-memory",
             "timing": {"window_s": 10},
             "program": program,
             "local_pct": local_pct,

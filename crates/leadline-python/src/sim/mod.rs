@@ -1,8 +1,8 @@
 //! Simulations: `leadline._core.simulate_*`, a file for each model, and what they share.
 
+mod far_memory;
 mod gpu_time_slicing;
 mod management_plane;
-mod remote_memory;
 mod storage_path;
 mod yardstick;
 
@@ -29,9 +29,9 @@ const SLICE_EVENTS: u64 = 50_000;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
+    far_memory::register(module)?;
     gpu_time_slicing::register(module)?;
     management_plane::register(module)?;
-    remote_memory::register(module)?;
     storage_path::register(module)?;
     yardstick::register(module)
 }

@@ -98,7 +98,7 @@ pub struct Counts {
 
 /// A run of a program with part of its memory elsewhere.
 #[derive(Clone, Debug)]
-pub struct RemoteMemory {
+pub struct FarMemory {
     spec: Spec,
     walk: Walk,
     local: Local,
@@ -121,7 +121,7 @@ pub struct RemoteMemory {
     trace: TraceHash,
 }
 
-impl RemoteMemory {
+impl FarMemory {
     /// The run at its beginning: nothing allocated.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // a test may end so
 
-use leadline_sim::models::remote_memory::{Counts, Pattern, RemoteMemory, Replacement, Spec};
+use leadline_sim::models::far_memory::{Counts, FarMemory, Pattern, Replacement, Spec};
 use leadline_sim::time::{MICROSECOND, SECOND};
 use proptest::prelude::*;
 
@@ -28,8 +28,8 @@ fn spec(pattern: Pattern, share: f64) -> Spec {
     }
 }
 
-fn run(spec: Spec) -> (RemoteMemory, Counts) {
-    let mut run = RemoteMemory::new(spec).unwrap();
+fn run(spec: Spec) -> (FarMemory, Counts) {
+    let mut run = FarMemory::new(spec).unwrap();
     while run.run(10_000) == 10_000 {}
     let counts = run.finish().unwrap();
     (run, counts)
@@ -197,7 +197,7 @@ fn parameters_that_make_no_run_are_refused() {
         (odd, "power of two"),
         (one, "2 to 2^30"),
     ] {
-        let error = RemoteMemory::new(wrong).unwrap_err();
+        let error = FarMemory::new(wrong).unwrap_err();
         assert!(error.expected.contains(expected), "{error}");
     }
 }

@@ -1,7 +1,7 @@
-//! `leadline._core.simulate_remote_memory`.
+//! `leadline._core.simulate_far_memory`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::models::remote_memory::{Pattern, RemoteMemory, Replacement, Spec};
+use leadline_sim::models::far_memory::{FarMemory, Pattern, Replacement, Spec};
 use leadline_sim::time::Nanos;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ const SLICE_TOUCHES: u64 = 1_000_000;
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(simulate_remote_memory, module)?)
+    module.add_function(wrap_pyfunction!(simulate_far_memory, module)?)
 }
 
 /// Times in ns everywhere below.
@@ -90,13 +90,13 @@ fn spec(plain: &PlainSpec) -> Result<Spec, SimError> {
 #[pyfunction]
 #[pyo3(signature = (plain, progress=None))]
 #[allow(clippy::needless_pass_by_value)]
-fn simulate_remote_memory(
+fn simulate_far_memory(
     py: Python<'_>,
     plain: PlainSpec,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let failed = |error: SimError| simulation_error(py, &error);
-    let mut run = spec(&plain).and_then(RemoteMemory::new).map_err(failed)?;
+    let mut run = spec(&plain).and_then(FarMemory::new).map_err(failed)?;
     loop {
         let done = py.detach(|| run.run(SLICE_TOUCHES));
         if let Some(call) = &progress {

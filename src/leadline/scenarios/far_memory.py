@@ -108,10 +108,10 @@ class Ssd(Rdma):
     transfer: Annotated[Seconds, Field(ge=0)] = 1.3e-6  # Source: the same, 3,200 MB/s
 
 
-class RemoteMemory(Scenario):
+class FarMemory(Scenario):
     """A scenario file of this system."""
 
-    system: Literal["remote-memory"] = "remote-memory"
+    system: Literal["far-memory"] = "far-memory"
     program: Program
     local_pct: Annotated[float, Field(gt=0, le=100)] = 100.0
     backing: Literal["rdma", "ssd"] = "rdma"
@@ -126,7 +126,7 @@ class RemoteMemory(Scenario):
         return int(self.program.pages * self.local_pct / 100.0)
 
     @model_validator(mode="after")
-    def _fits(self) -> RemoteMemory:
+    def _fits(self) -> FarMemory:
         if self.local_pages <= self.read_ahead_pages:
             message = (
                 f"{self.local_pages} pages are local; more than the {self.read_ahead_pages} read at once are needed"
@@ -135,7 +135,7 @@ class RemoteMemory(Scenario):
         return self
 
 
-MODEL = RemoteMemory
+MODEL = FarMemory
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
@@ -144,9 +144,9 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     Raises:
         InputError: the simulator refuses the scenario, or the run broke a law.
     """
-    scenario = cast("RemoteMemory", scenario)  # read with MODEL
+    scenario = cast("FarMemory", scenario)  # read with MODEL
     try:
-        found = _core.simulate_remote_memory(_spec(scenario), progress)
+        found = _core.simulate_far_memory(_spec(scenario), progress)
     except _core.SimulationError as error:
         raise InputError(
             f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
@@ -170,7 +170,7 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     )
 
 
-def _spec(scenario: RemoteMemory) -> dict[str, Any]:
+def _spec(scenario: FarMemory) -> dict[str, Any]:
     program = scenario.program
     costs = scenario.rdma if scenario.backing == "rdma" else scenario.ssd
     return {
@@ -193,7 +193,7 @@ def _spec(scenario: RemoteMemory) -> dict[str, Any]:
     }
 
 
-def _measures(scenario: RemoteMemory, found: dict[str, Any]) -> list[Measure]:
+def _measures(scenario: FarMemory, found: dict[str, Any]) -> list[Measure]:
     """Numbers of the program; shares are of touches that did not allocate."""
     run_s = found["now"] / NS_PER_S
     faults = found["major"] + found["minor"]
