@@ -64,6 +64,7 @@ def modelled(link: Link) -> float:
 @pytest.mark.skipif(vcenter.VCSIM is None, reason="vcsim is not installed (scripts/setup.sh does, where Go is)")
 def test_a_real_api_over_a_slow_line_shows_it_too() -> None:
     taken: dict[str, float] = {}
+    sent: list[tuple[int, int]] = []
     with vcenter.simulated("-cluster", "1", "-host", "1", "-vm", "1") as access, slow_link(access.port) as link:
         session: Any = vcenter_session.connect(
             replace(access, port=link.port), vcenter_session.context_of(verify=False)
@@ -74,13 +75,11 @@ def test_a_real_api_over_a_slow_line_shows_it_too() -> None:
             machine = content.viewManager.CreateContainerView(content.rootFolder, kinds, True).view[0]
 
             def off_and_on() -> None:
+                link.reset()
                 vcenter.wait_for(machine.PowerOffVM_Task())
                 vcenter.wait_for(machine.PowerOnVM_Task())
+                sent.append((link.byte_counts[0], link.byte_counts[1]))
 
-            off_and_on()
-            link.reset()
-            off_and_on()
-            sent = list(link.byte_counts)
             for name, round_trip_s, bits_per_s in (
                 ("plain", ROUND_TRIP_S, BITS_PER_S),
                 ("latency", ROUND_TRIP_S * FACTOR, BITS_PER_S),
@@ -94,6 +93,8 @@ def test_a_real_api_over_a_slow_line_shows_it_too() -> None:
             link.round_trip_s, link.bits_per_s = 0.0, float("inf")
             vcenter.Disconnect(session)
     assert taken["latency"] - taken["plain"] > 2.0 * (taken["bandwidth"] - taken["plain"]), taken
-    # The counts that the model's own are from; versions differ by some headers.
-    assert sent[0] == pytest.approx(2 * 1_600, rel=0.25)
-    assert sent[1] == pytest.approx(2 * 1_800, rel=0.25)
+    # The counts that the model's own are from; versions differ by some headers. A task that is not done when asked for
+    # is asked for again.
+    to_server, to_client = min(sent)
+    assert to_server == pytest.approx(2 * 1_600, rel=0.25)
+    assert to_client == pytest.approx(2 * 1_800, rel=0.25)
