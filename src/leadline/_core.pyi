@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 __all__ = [
     "READ_CACHE_POLICIES",
     "SIMULATION_CPU_SCHEDULERS",
+    "SIMULATION_GPU_POLICIES",
     "SIMULATION_SCHEDULERS",
     "WRITE_CACHES",
     "IostatRecording",
@@ -28,7 +29,10 @@ __all__ = [
     "protection_scheme",
     "simulate_cache_tier",
     "simulate_cluster_storage",
+    "simulate_far_memory",
+    "simulate_gpu_time_slicing",
     "simulate_hypervisor_cpu",
+    "simulate_management_plane",
     "simulate_parda",
     "simulate_read_cache",
     "simulate_storage_path",
@@ -62,6 +66,7 @@ class SimulationError(ValueError):
 
 SIMULATION_CPU_SCHEDULERS: list[str]
 READ_CACHE_POLICIES: list[str]
+SIMULATION_GPU_POLICIES: list[str]
 SIMULATION_SCHEDULERS: list[str]
 WRITE_CACHES: list[str]
 
@@ -198,6 +203,13 @@ def simulate_hypervisor_cpu(
 ) -> dict[str, Any]: ...
 def protection_facts(name: str) -> tuple[int, int, float]: ...
 def simulate_cluster_storage(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
+def simulate_far_memory(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
+def simulate_gpu_time_slicing(
+    plain: dict[str, Any], progress: Callable[[int], object] | None = None
+) -> dict[str, Any]: ...
+def simulate_management_plane(
     plain: dict[str, Any], progress: Callable[[int], object] | None = None
 ) -> dict[str, Any]: ...
 def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...

@@ -2,8 +2,11 @@
 
 mod cache_tier;
 mod cluster_storage;
+mod far_memory;
 mod fluid;
+mod gpu_time_slicing;
 mod hypervisor_cpu;
+mod management_plane;
 mod parda;
 mod read_cache;
 mod storage_path;
@@ -35,8 +38,11 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("SIMULATION_SCHEDULERS", SCHEDULERS.to_vec())?;
     cache_tier::register(module)?;
     cluster_storage::register(module)?;
+    far_memory::register(module)?;
     fluid::register(module)?;
+    gpu_time_slicing::register(module)?;
     hypervisor_cpu::register(module)?;
+    management_plane::register(module)?;
     parda::register(module)?;
     read_cache::register(module)?;
     storage_path::register(module)?;

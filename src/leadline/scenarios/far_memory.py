@@ -1,0 +1,217 @@
+"""A program with part of its memory on a local SSD or in another host's memory.
+
+Model:
+    A program touches its pages. A page in local memory costs nothing beyond the program's own time; one that is
+    elsewhere stops it until the page is read. A read brings pages beside it, which arrive while the program goes on.
+    For each page that comes one goes, the one touched longest ago (lru) or the first not touched since the hand passed
+    (clock). A replay of touches on one clock to the program's end, not a queue of events.
+
+Assumptions:
+    One thread. The first touch of a page allocates it and reads nothing. Every page that goes is written, beside the
+    program but for ``reclaim``. Windows of pages read ahead grow and shrink with their use, as Linux does it. Touches
+    are spread evenly over ``run``.
+
+Parameters:
+    ``program``: memory_mb, run (with all memory local), pattern (sequential with passes; uniform, growing, zipf with
+    visits for each page, and skew; quicksort), page_kb, stands_for (real pages for each simulated one, which makes runs
+    shorter). ``local_pct`` of its memory are local. ``backing``: rdma or ssd; of each: read (from the fault to the
+    page), transfer (of each page more), minor_fault (on a page read ahead), reclaim (of the program, for each page that
+    goes). ``replacement``: lru or clock. ``read_ahead_pages``: the largest window, 1 for none. Of ``timing`` only
+    window_s counts: the width of the series.
+
+Limits:
+    No other threads that work while one waits, no contention for the link or the SSD, no huge pages, no loss of the
+    remote host. A curve of run time over local_pct is the pattern's: measure yours before you believe it.
+
+Sources:
+    Amaro et al., "Can far memory improve job throughput?" (EuroSys 2020), Fastswap: 4 KB over RDMA in about 5 us.
+    Linux, mm/swap_state.c: windows of up to 8 pages (page-cluster 3).
+    Intel, "SSD DC P4510 product brief" (2018): 77 us for 4 KB at random; 85 us with the kernel's way.
+"""
+
+from __future__ import annotations
+
+from math import ceil, nan
+from typing import Annotated, Any, Literal, cast
+
+from pydantic import BaseModel, Field, model_validator
+
+from leadline import _core
+from leadline.core.benchmark import Tick
+from leadline.core.draws import NS_PER_S, ns_of
+from leadline.core.errors import InputError
+from leadline.core.scenario import (
+    STRICT,
+    WINDOWS_MAX,
+    Measure,
+    Outcome,
+    Progress,
+    Scenario,
+    ScenarioMeta,
+    Series,
+    whole_windows,
+)
+from leadline.core.workload import Seconds
+
+META = ScenarioMeta(
+    policy_key="backing",
+    policies=("rdma", "ssd"),
+    columns=(
+        ("run_s", "run s"),
+        ("slowdown", "times"),
+        ("stalled_pct", "stalled %"),
+        ("iops", "reads/s"),
+        ("latency_ms_mean", "stall ms"),
+        ("read_ahead_pct", "ahead %"),
+        ("hit_pct", "hits %"),
+    ),
+)
+PROGRAM = "program"
+NS_PER_MS = 1e6
+
+
+class Program(BaseModel):
+    """What a program does with its memory."""
+
+    model_config = STRICT
+
+    memory_mb: Annotated[float, Field(gt=0, le=4e6)]
+    run: Annotated[Seconds, Field(gt=0, le=1e7)]
+    pattern: Literal["sequential", "uniform", "zipf", "quicksort", "growing"] = "uniform"
+    passes: Annotated[int, Field(ge=1, le=10**6)] = 10
+    visits: Annotated[float, Field(ge=1, le=1e6)] = 10.0
+    skew: Annotated[float, Field(ge=0, le=10)] = 0.99
+    page_kb: Annotated[int, Field(ge=4, le=2048)] = 4
+    stands_for: Annotated[int, Field(ge=1, le=4096)] = 1
+
+    @property
+    def pages(self) -> int:
+        """Simulated pages."""
+        return max(int(self.memory_mb * 1024 / self.page_kb / self.stands_for), 1)
+
+
+class Rdma(BaseModel):
+    """What a page from another host's memory costs."""
+
+    model_config = STRICT
+
+    read: Annotated[Seconds, Field(gt=0)] = 5e-6  # Source: Amaro et al. as above
+    transfer: Annotated[Seconds, Field(ge=0)] = 0.7e-6  # Source: 4 KB by 56 Gbit/s of InfiniBand FDR, and its headers
+    minor_fault: Annotated[Seconds, Field(ge=0)] = 1e-6  # Judgement: a fault without I/O, 0.5 to 1.5 us on servers
+    reclaim: Annotated[Seconds, Field(ge=0)] = 0.0  # Fastswap's aim: another core does it
+
+
+class Ssd(Rdma):
+    """What a page from a local SSD costs."""
+
+    read: Annotated[Seconds, Field(gt=0)] = 85e-6  # Source: Intel as above
+    transfer: Annotated[Seconds, Field(ge=0)] = 1.3e-6  # Source: the same, 3,200 MB/s
+
+
+class FarMemory(Scenario):
+    """A scenario file of this system."""
+
+    system: Literal["far-memory"] = "far-memory"
+    program: Program
+    local_pct: Annotated[float, Field(gt=0, le=100)] = 100.0
+    backing: Literal["rdma", "ssd"] = "rdma"
+    rdma: Rdma = Rdma()
+    ssd: Ssd = Ssd()
+    replacement: Literal["lru", "clock"] = "lru"
+    read_ahead_pages: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] = 8
+
+    @property
+    def local_pages(self) -> int:
+        """Simulated pages that are local."""
+        return int(self.program.pages * self.local_pct / 100.0)
+
+    @model_validator(mode="after")
+    def _fits(self) -> FarMemory:
+        if self.local_pages <= self.read_ahead_pages:
+            message = (
+                f"{self.local_pages} pages are local; more than the {self.read_ahead_pages} read at once are needed"
+            )
+            raise ValueError(message)
+        return self
+
+
+MODEL = FarMemory
+
+
+def simulate(scenario: Scenario, progress: Progress) -> Outcome:
+    """One run of the program to its end.
+
+    Raises:
+        InputError: the simulator refuses the scenario, or the run broke a law.
+    """
+    scenario = cast("FarMemory", scenario)  # read with MODEL
+    try:
+        found = _core.simulate_far_memory(_spec(scenario), progress)
+    except _core.SimulationError as error:
+        raise InputError(
+            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
+        ) from error
+    window = scenario.timing.window_s
+    count = min(ceil(found["now"] / NS_PER_S / window), WINDOWS_MAX)
+    reads = whole_windows(found["major_series"], count, 0.0) / window
+    stalled = whole_windows(found["stalled_series"], count, 0.0) / (window * NS_PER_S) * 100.0
+    size = scenario.program.page_kb * 1024.0
+    return Outcome(
+        results=(),
+        warm_up=(),
+        ticks=tuple(Tick((n + 1) * window, float(rate), float(rate) * size) for n, rate in enumerate(reads)),
+        measures=tuple(_measures(scenario, found)),
+        series=(
+            Series(PROGRAM, "iops", "per_s", tuple(reads.tolist())),
+            Series(PROGRAM, "stalled_pct", "pct", tuple(stalled.tolist())),
+        ),
+        trace=found["trace"],
+        event_count=found["touches"] // scenario.program.stands_for,
+    )
+
+
+def _spec(scenario: FarMemory) -> dict[str, Any]:
+    program = scenario.program
+    costs = scenario.rdma if scenario.backing == "rdma" else scenario.ssd
+    return {
+        "seed": scenario.seed,
+        "pages": program.pages,
+        "local_pages": scenario.local_pages,
+        "stands_for": program.stands_for,
+        "pattern": program.pattern,
+        "passes": program.passes,
+        "visits": program.visits,
+        "skew": program.skew,
+        "alone": ns_of(program.run),
+        "replacement": scenario.replacement,
+        "read": ns_of(costs.read),
+        "transfer": ns_of(costs.transfer),
+        "minor": ns_of(costs.minor_fault),
+        "reclaim": ns_of(costs.reclaim),
+        "window": scenario.read_ahead_pages,
+        "width": ns_of(scenario.timing.window_s),
+    }
+
+
+def _measures(scenario: FarMemory, found: dict[str, Any]) -> list[Measure]:
+    """Numbers of the program; shares are of touches that did not allocate."""
+    run_s = found["now"] / NS_PER_S
+    faults = found["major"] + found["minor"]
+    again = found["touches"] - found["allocated"]
+    read = found["major"] + found["ahead"]
+    size = scenario.program.page_kb * 1024.0
+    rows = {
+        "run_s": (run_s, "s"),
+        "slowdown": (run_s / scenario.program.run, "ratio"),
+        "stalled_pct": (100.0 * found["stalled"] / found["now"], "pct"),
+        "iops": (found["major"] / run_s, "per_s"),
+        "latency_ms_mean": (found["stalled"] / faults / NS_PER_MS if faults else nan, "ms"),
+        "read_ahead_pct": (100.0 * found["ahead"] / read if read else nan, "pct"),
+        "hit_pct": (100.0 * (1.0 - faults / again) if again else nan, "pct"),
+        "wasted_pct": (100.0 * found["wasted"] / found["ahead"] if found["ahead"] else nan, "pct"),
+        "read_mb_per_s": (read * size / 1e6 / run_s, "mb_per_s"),
+        "written_mb_per_s": (found["evicted"] * size / 1e6 / run_s, "mb_per_s"),
+        "major_count": (found["major"], "count"),
+        "evicted_count": (found["evicted"], "count"),
+    }
+    return [Measure(PROGRAM, name, value, unit) for name, (value, unit) in rows.items()]

@@ -1,0 +1,259 @@
+"""Virtual machines that use one GPU in turns: NVIDIA's time-sliced vGPUs.
+
+Model:
+    A VM's job repeats a step, on the CPU and then on the GPU. The GPU serves one VM at a time, for a slice each. Best
+    effort goes round those with work and leaves a slice when the work ends. Equal share goes round all VMs there are,
+    fixed share round all places the profile admits; a VM without work, and an empty place, let their slice pass. Strict
+    round robin shortens a VM's slices for what its earlier ones overran; without it the one scheduled least is next.
+    Events in virtual time; random numbers belong to a VM by its name.
+
+Assumptions:
+    Each VM has CPUs of its own. A slice ends with the kernel under way. With best effort a VM goes on as long as nobody
+    else has work.
+
+Parameters:
+    ``gpu``: policy (best-effort, equal-share, fixed-share), max_vms (places), strict, averaging_factor, time_slice
+    (left out: NVIDIA's default for so many places), kernel (length; 0 for slices that end at once), switch (lost at
+    each change
+    of the VM). ``vms``: name, count, start, stagger (between the starts of its copies), steps (then it leaves; left
+    out: it never does), cpu and gpu (times of a step).
+
+Limits:
+    One engine; copies do not overlap kernels; no MIG, no frame-rate limiter, no CPU contention. How NVIDIA lengthens
+    the slice of a VM that is alone is not published. A step's parts are those of your job: profile it.
+
+Sources:
+    NVIDIA, "AI Enterprise user guide" 5.0 (2024), chapter 7: policies, strict round robin, averaging factor 33, and
+    table 1: 2 ms and 480 Hz for up to 8 vGPUs, 1 ms and 960 Hz for more.
+    NVIDIA, vGPU knowledge base (2025), "vGPU schedulers": best effort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import nan
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from leadline import __version__, _core
+from leadline.core.benchmark import Tick
+from leadline.core.draws import NS_PER_S, DrawOf, ns_of
+from leadline.core.errors import InputError
+from leadline.core.result import Operation, Result
+from leadline.core.run import percentiles
+from leadline.core.scenario import (
+    STRICT,
+    Measure,
+    Name,
+    Outcome,
+    Progress,
+    Scenario,
+    ScenarioMeta,
+    Series,
+    listed,
+    pooled,
+    whole_windows,
+)
+from leadline.core.workload import Seconds
+
+META = ScenarioMeta(
+    policy_key="gpu.policy",
+    policies=tuple(_core.SIMULATION_GPU_POLICIES),
+    columns=(
+        ("steps_per_s", "steps/s"),
+        ("latency_ms_mean", "step ms"),
+        ("latency_ms_p99", "p99 ms"),
+        ("slowdown", "times"),
+        ("gpu_pct", "GPU %"),
+        ("run_s", "run s"),
+    ),
+)
+NS_PER_MS = 1e6
+FEW_VMS_MAX = 8  # Source: NVIDIA as above, table 1
+SLICES_S = {(True, True): 1 / 480, (True, False): 1 / 960, (False, True): 2e-3, (False, False): 1e-3}
+STEP = "step"
+
+
+class Gpu(BaseModel):
+    """How a GPU is shared."""
+
+    model_config = STRICT
+
+    policy: str = "best-effort"
+    max_vms: Annotated[int, Field(ge=1, le=1000)] = 8
+    strict: bool = True
+    averaging_factor: Annotated[int, Field(ge=1, le=60)] = 33
+    time_slice: Annotated[Seconds, Field(gt=0, le=1)] | None = None
+    kernel: Annotated[Seconds, Field(ge=0, le=10)] = 0.0
+    switch: Annotated[Seconds, Field(ge=0, le=1)] = 0.0
+
+    @field_validator("policy")
+    @classmethod
+    def _known(cls, given: str) -> str:
+        if given not in META.policies:
+            message = f"no policy {given}; there are {', '.join(META.policies)}"
+            raise ValueError(message)
+        return given
+
+    @property
+    def slice_s(self) -> float:
+        """The slice, s; strict round robin has a frequency instead, whose inverse it is."""
+        has_frequency = self.strict and self.policy != "best-effort"
+        return self.time_slice or SLICES_S[has_frequency, self.max_vms <= FEW_VMS_MAX]
+
+
+class Vm(BaseModel):
+    """Virtual machines of one kind with a job each."""
+
+    model_config = STRICT
+
+    name: Name
+    count: Annotated[int, Field(ge=1, le=1000)] = 1
+    start: Annotated[Seconds, Field(ge=0, le=1e7)] = 0.0
+    stagger: Annotated[Seconds, Field(ge=0, le=1e7)] = 0.0
+    steps: Annotated[int, Field(ge=1, le=10**9)] | None = None
+    cpu: DrawOf
+    gpu: DrawOf
+
+    def names(self) -> list[str]:
+        """One name for each."""
+        return [self.name] if self.count == 1 else [f"{self.name}-{number}" for number in range(1, self.count + 1)]
+
+
+class GpuTimeSlicing(Scenario):
+    """A scenario file of this system."""
+
+    system: Literal["gpu-time-slicing"] = "gpu-time-slicing"
+    gpu: Gpu = Gpu()
+    vms: Annotated[tuple[Vm, ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> GpuTimeSlicing:
+        names = [name for vm in self.vms for name in vm.names()]
+        if len(set(names)) != len(names):
+            message = "two VMs have the same name"
+            raise ValueError(message)
+        if len(names) > self.gpu.max_vms:
+            message = f"{len(names)} VMs on a GPU with places for {self.gpu.max_vms}; raise gpu.max_vms"
+            raise ValueError(message)
+        return self
+
+
+MODEL = GpuTimeSlicing
+
+
+def simulate(scenario: Scenario, progress: Progress) -> Outcome:
+    """One run.
+
+    Raises:
+        InputError: the simulator refuses the scenario, or the run broke a law.
+    """
+    scenario = cast("GpuTimeSlicing", scenario)  # read with MODEL
+    timing = scenario.timing
+    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
+    spec = _spec(scenario)
+    try:
+        found = _core.simulate_gpu_time_slicing(spec, lambda now_ns: progress(now_ns / total_ns))
+    except _core.SimulationError as error:
+        raise InputError(
+            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
+        ) from error
+    owned = list(zip(spec["vms"], found["vms"], strict=True))
+    busy = 100.0 * found["busy_mean"]
+    return Outcome(
+        results=tuple(_result(scenario, own["name"], vm) for own, vm in owned if vm["count"]),
+        warm_up=_ticks(found["vms"], "warm_up_counts", int(timing.warm_up_s / timing.window_s + 1e-9), timing.window_s),
+        ticks=_ticks(found["vms"], "counts", int(timing.measure_s / timing.window_s + 1e-9), timing.window_s),
+        measures=(
+            *(measure for own, vm in owned for measure in _measures(scenario, own, vm)),
+            Measure("gpu", "utilisation_pct", busy, "pct"),
+        ),
+        series=tuple(series for own, vm in owned for series in _series(scenario, own["name"], vm)),
+        trace=found["trace"],
+        event_count=found["event_count"],
+        notes=_notes(owned),
+    )
+
+
+def _spec(scenario: GpuTimeSlicing) -> dict[str, Any]:
+    timing, gpu = scenario.timing, scenario.gpu
+    vms = [
+        {
+            "name": name,
+            "start": ns_of(kind.start + index * kind.stagger),
+            "steps": kind.steps,
+            "cpu": kind.cpu.plain(),
+            "gpu": kind.gpu.plain(),
+        }
+        for kind in scenario.vms
+        for index, name in enumerate(kind.names())
+    ]
+    return {
+        "seed": scenario.seed,
+        "warm_up": ns_of(timing.warm_up_s),
+        "measured": ns_of(timing.measure_s),
+        "window": ns_of(timing.window_s),
+        "policy": gpu.policy,
+        "strict": gpu.strict,
+        "averaging_factor": gpu.averaging_factor,
+        "slice": ns_of(gpu.slice_s),
+        "grain": ns_of(gpu.kernel),
+        "switch": ns_of(gpu.switch),
+        "places": gpu.max_vms,
+        "vms": vms,
+    }
+
+
+def _result(scenario: GpuTimeSlicing, name: str, vm: dict[str, Any]) -> Result:
+    seconds = scenario.timing.measure_s
+    means = {"mean": vm["mean"] / NS_PER_MS}
+    operation = Operation(STEP, vm["count"] / seconds, nan, vm["count"], means, pooled([vm]))
+    return Result("simulation", name, (operation,), seconds, tool_version=__version__)
+
+
+def _ticks(vms: list[dict[str, Any]], key: str, count: int, window_s: float) -> tuple[Tick, ...]:
+    rates = np.sum([whole_windows(vm[key], count, 0.0) for vm in vms], axis=0) / window_s
+    return tuple(Tick((n + 1) * window_s, float(rate)) for n, rate in enumerate(rates))
+
+
+def _series(scenario: GpuTimeSlicing, name: str, vm: dict[str, Any]) -> Iterator[Series]:
+    window = scenario.timing.window_s
+    count = int(scenario.timing.measure_s / window + 1e-9)
+    rates = whole_windows(vm["counts"], count, 0.0) / window
+    yield Series(name, "steps_per_s", "per_s", tuple(rates.tolist()))
+    yield Series(name, "latency_ms", "ms", tuple(whole_windows(vm["step_ms"], count, nan).tolist()))
+
+
+def _measures(scenario: GpuTimeSlicing, own: dict[str, Any], vm: dict[str, Any]) -> Iterator[Measure]:
+    """Numbers of a VM; a job that ended is compared with what its very steps take alone, any other with their mean."""
+    name, seconds = own["name"], scenario.timing.measure_s
+    kind = next(kind for kind in scenario.vms if name in kind.names())
+    mean = vm["mean"] if vm["count"] else nan
+    known = percentiles(histogram) if (histogram := pooled([vm])) is not None else {}
+    finished = nan if vm["finished"] is None else vm["finished"] - own["start"]
+    alone_ms = _mean_ms(kind.cpu.plain()) + _mean_ms(kind.gpu.plain())
+    slowdown = mean / NS_PER_MS / alone_ms if vm["finished"] is None else finished / vm["alone"]
+    yield Measure(name, "steps_per_s", vm["count"] / seconds, "per_s")
+    yield Measure(name, "latency_ms_mean", mean / NS_PER_MS, "ms")
+    yield Measure(name, "latency_ms_p99", known.get("p99", (nan, 0))[0], "ms")
+    yield Measure(name, "slowdown", slowdown, "ratio")
+    yield Measure(name, "gpu_pct", 100.0 * vm["gpu"] / (seconds * NS_PER_S), "pct")
+    yield Measure(name, "run_s", finished / NS_PER_S, "s")
+
+
+def _mean_ms(plain: tuple[str, list[float], list[tuple[float, float, float]]]) -> float:
+    """Mean of a time in ms: the first number, but for bounds and buckets."""
+    kind, numbers, buckets = plain
+    if kind == "uniform":
+        return sum(numbers) / 2.0 / NS_PER_MS
+    if kind == "empirical":
+        weight = sum(count for _, _, count in buckets)
+        return sum((low + high) / 2.0 * count for low, high, count in buckets) / weight / NS_PER_MS
+    return numbers[0] / NS_PER_MS
+
+
+def _notes(owned: list[tuple[dict[str, Any], dict[str, Any]]]) -> tuple[str, ...]:
+    late = [own["name"] for own, vm in owned if own["steps"] is not None and vm["finished"] is None]
+    return (f"{listed(late)}: the job did not end in what was measured; measure longer",) if late else ()

@@ -1,0 +1,257 @@
+"""vCenter operations on hosts and VMs behind a link: remote and branch offices.
+
+Model:
+    A client does operations one after the other. An operation is a number of exchanges, each a request, work at the
+    other end and a response. A message goes in flights of segments as TCP sends them: ten at first, twice as many after
+    each round trip, one more once a loss was seen. A lost segment is sent again after a round trip when three or more
+    follow it, else after a timeout that doubles. Each direction of the link sends one flight at a time. Events in
+    virtual time.
+
+Assumptions:
+    Windows and buffers suffice. Acknowledgements are not lost. Bytes and work spread evenly over an operation's
+    exchanges. ``connection: new`` adds the round trips of TCP and TLS 1.2 to each operation. The link between vCenter
+    and a host is used as that between a client and vCenter is: both speak the same API.
+
+Parameters:
+    ``link``: round_trip, mbit_per_s, loss_pct. ``connection``: persistent or new. ``clients``: at once; each does all
+    operations in turn. ``operations``: names of the known ones (connect, power-on, clone, vmotion, inventory,
+    statistics), or name, exchanges, request_bytes, response_bytes, work; the known with a ``count`` read that many VMs.
+
+Limits:
+    Disks of clones and memory of vMotion do not cross the link. Work is yours to measure: it is in every operation, and
+    more of it makes all else count less. No queues of other traffic, no limits of sessions.
+
+Sources:
+    Exchanges and bytes: counted between pyVmomi 9 and govmomi's simulator over TLS, with persistent connections and
+    tasks asked for their state until done. Work: judgement.
+    RFC 6928, RFC 5681, RFC 6298 for TCP; Mathis et al., "The macroscopic behavior of the TCP congestion avoidance
+    algorithm" (CCR 27, 1997), which long messages on a link with losses are checked against.
+    VMware, "Performance of VMware vCenter 5.0 in remote offices and branch offices" (2012), for links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import isfinite, nan
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
+
+from leadline import __version__, _core
+from leadline.core.benchmark import Tick
+from leadline.core.draws import NS_PER_S, ns_of
+from leadline.core.errors import InputError
+from leadline.core.result import Operation as Counted
+from leadline.core.result import Result
+from leadline.core.run import percentiles
+from leadline.core.scenario import (
+    STRICT,
+    Measure,
+    Name,
+    Outcome,
+    Progress,
+    Scenario,
+    ScenarioMeta,
+    Series,
+    listed,
+    pooled,
+    whole_windows,
+)
+from leadline.core.workload import Seconds
+
+META = ScenarioMeta(
+    policy_key="connection",
+    policies=("persistent", "new"),
+    columns=(
+        ("latency_ms_mean", "mean ms"),
+        ("latency_ms_p99", "p99 ms"),
+        ("operations_per_s", "per s"),
+        ("round_trips_pct", "trips %"),
+        ("sending_pct", "sending %"),
+        ("work_pct", "work %"),
+    ),
+)
+NS_PER_MS = 1e6
+HANDSHAKE_TRIPS = 3  # Source: RFC 9293: one for TCP; RFC 5246, 7.3: two for TLS 1.2
+# Exchanges, bytes of requests, bytes of responses: source above. Work in seconds: judgement, a small host's.
+KNOWN = {
+    "connect": (7, 4_500, 14_400, 0.1),
+    "power-on": (2, 1_600, 1_800, 3.0),
+    "clone": (5, 4_300, 4_300, 20.0),
+    "vmotion": (2, 1_700, 1_800, 10.0),
+    "inventory": (3, 3_100, 6_800, 0.2),
+    "statistics": (1, 900, 600, 0.2),
+}
+# What each VM adds to operations that read many.
+PER_VM = {"inventory": (0, 650), "statistics": (140, 575)}
+
+
+class Link(BaseModel):
+    """A link; a satellite's or a T1's numbers are those of the last source."""
+
+    model_config = STRICT
+
+    round_trip: Annotated[Seconds, Field(ge=0, le=60)] = 0.1
+    mbit_per_s: Annotated[float, Field(gt=0, le=1e6)] = 1.5
+    loss_pct: Annotated[float, Field(ge=0, le=50)] = 0.0
+
+
+class Operation(BaseModel):
+    """A kind of operation; of a known one whatever is left out is known."""
+
+    model_config = STRICT
+
+    name: Name
+    count: Annotated[int, Field(ge=1, le=100_000)] = 1
+    exchanges: Annotated[int, Field(ge=1, le=1_000_000)]
+    request_bytes: Annotated[int, Field(ge=0, le=10**12)]
+    response_bytes: Annotated[int, Field(ge=0, le=10**12)]
+    work: Annotated[Seconds, Field(ge=0, le=1e6)] = 0.0
+
+    @model_validator(mode="before")
+    @classmethod
+    def _known(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        if not isinstance(given, dict) or given.get("name") not in KNOWN:
+            return given
+        name = given["name"]
+        exchanges, request, response, work = KNOWN[name]
+        count = given.get("count", 1) if isinstance(given.get("count", 1), int) else 1
+        more = PER_VM.get(name, (0, 0))
+        known = {
+            "exchanges": exchanges,
+            "request_bytes": request + more[0] * (count - 1),
+            "response_bytes": response + more[1] * (count - 1),
+            "work": work,
+        }
+        return {**known, **given}
+
+
+def _named(given: object) -> object:
+    return {"name": given} if isinstance(given, str) else given
+
+
+class ManagementPlane(Scenario):
+    """A scenario file of this system."""
+
+    system: Literal["management-plane"] = "management-plane"
+    link: Link = Link()
+    connection: Literal["persistent", "new"] = "persistent"
+    clients: Annotated[int, Field(ge=1, le=10_000)] = 1
+    operations: Annotated[tuple[Annotated[Operation, BeforeValidator(_named)], ...], Field(min_length=1)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> ManagementPlane:
+        names = [own.name for own in self.operations]
+        if len(set(names)) != len(names):
+            message = "two operations have the same name"
+            raise ValueError(message)
+        takes_time = self.link.round_trip > 0 or any(own.work > 0 for own in self.operations)
+        if not takes_time:
+            message = "a link without a round trip, and operations without work, never end in virtual time"
+            raise ValueError(message)
+        return self
+
+
+MODEL = ManagementPlane
+
+
+def simulate(scenario: Scenario, progress: Progress) -> Outcome:
+    """One run.
+
+    Raises:
+        InputError: the simulator refuses the scenario, or the run broke a law.
+    """
+    scenario = cast("ManagementPlane", scenario)  # read with MODEL
+    timing = scenario.timing
+    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
+    try:
+        found = _core.simulate_management_plane(_spec(scenario), lambda now_ns: progress(now_ns / total_ns))
+    except _core.SimulationError as error:
+        raise InputError(
+            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
+        ) from error
+    owned = list(zip(scenario.operations, found["operations"], strict=True))
+    window = timing.window_s
+    few = [own.name for own, part in owned if not part["count"]]
+    return Outcome(
+        results=tuple(_result(scenario, own, part) for own, part in owned if part["count"]),
+        warm_up=_ticks(found["operations"], "warm_up_counts", int(timing.warm_up_s / window + 1e-9), window),
+        ticks=_ticks(found["operations"], "counts", int(timing.measure_s / window + 1e-9), window),
+        measures=(
+            *(measure for own, part in owned for measure in _measures(scenario, own, part)),
+            *_link_measures(scenario, found),
+        ),
+        series=tuple(series for own, part in owned for series in _series(scenario, own, part)),
+        trace=found["trace"],
+        event_count=found["event_count"],
+        notes=(f"{listed(few)}: none ended while measured; measure longer",) if few else (),
+    )
+
+
+def _spec(scenario: ManagementPlane) -> dict[str, Any]:
+    timing, link = scenario.timing, scenario.link
+    return {
+        "seed": scenario.seed,
+        "warm_up": ns_of(timing.warm_up_s),
+        "measured": ns_of(timing.measure_s),
+        "window": ns_of(timing.window_s),
+        "round_trip": ns_of(link.round_trip),
+        "bits_per_second": link.mbit_per_s * 1e6,
+        "loss": link.loss_pct / 100.0,
+        "reconnects": scenario.connection == "new",
+        "clients": scenario.clients,
+        "operations": [
+            {
+                "name": own.name,
+                "round_trips": own.exchanges,
+                "request_bytes": own.request_bytes,
+                "response_bytes": own.response_bytes,
+                "work": ns_of(own.work),
+            }
+            for own in scenario.operations
+        ],
+    }
+
+
+def _result(scenario: ManagementPlane, own: Operation, part: dict[str, Any]) -> Result:
+    seconds = scenario.timing.measure_s
+    size = (own.request_bytes + own.response_bytes) * part["count"] / seconds
+    means = {"mean": part["mean"] / NS_PER_MS}
+    counted = Counted(own.name, part["count"] / seconds, size, part["count"], means, pooled([part]))
+    return Result("simulation", own.name, (counted,), seconds, tool_version=__version__)
+
+
+def _ticks(parts: list[dict[str, Any]], key: str, count: int, window_s: float) -> tuple[Tick, ...]:
+    rates = np.sum([whole_windows(part[key], count, 0.0) for part in parts], axis=0) / window_s
+    return tuple(Tick((n + 1) * window_s, float(rate)) for n, rate in enumerate(rates))
+
+
+def _series(scenario: ManagementPlane, own: Operation, part: dict[str, Any]) -> Iterator[Series]:
+    window = scenario.timing.window_s
+    count = int(scenario.timing.measure_s / window + 1e-9)
+    yield Series(own.name, "latency_ms", "ms", tuple(whole_windows(part["times_ms"], count, nan).tolist()))
+
+
+def _measures(scenario: ManagementPlane, own: Operation, part: dict[str, Any]) -> Iterator[Measure]:
+    """Numbers of a kind of operation; what is neither round trips nor work is sending, losses and the other clients."""
+    mean = part["mean"] / NS_PER_MS if part["count"] else nan
+    known = percentiles(histogram) if (histogram := pooled([part])) is not None else {}
+    trips = own.exchanges + (HANDSHAKE_TRIPS if scenario.connection == "new" else 0)
+    trips_pct = 100.0 * trips * scenario.link.round_trip * 1e3 / mean
+    work_pct = 100.0 * own.work * 1e3 / mean
+    yield Measure(own.name, "latency_ms_mean", mean, "ms")
+    yield Measure(own.name, "latency_ms_p99", known.get("p99", (nan, 0))[0], "ms")
+    yield Measure(own.name, "operations_per_s", part["count"] / scenario.timing.measure_s, "per_s")
+    yield Measure(own.name, "round_trips_pct", trips_pct, "pct")
+    yield Measure(own.name, "sending_pct", max(100.0 - trips_pct - work_pct, 0.0) if isfinite(mean) else nan, "pct")
+    yield Measure(own.name, "work_pct", work_pct, "pct")
+
+
+def _link_measures(scenario: ManagementPlane, found: dict[str, Any]) -> Iterator[Measure]:
+    span_ns = scenario.timing.measure_s * NS_PER_S
+    sent, again, late = found["segments"]
+    for name, busy in zip(("to_hosts", "from_hosts"), found["sent"], strict=True):
+        yield Measure("link", f"{name}_pct", 100.0 * busy / span_ns, "pct")
+    yield Measure("link", "lost_pct", 100.0 * (again + late) / sent if sent else nan, "pct")
+    yield Measure("link", "timeouts_count", late, "count")
