@@ -17,6 +17,7 @@ from leadline.core.yaml_files import read_model
 WHAT, GUIDE = "a lab file", "docs/guides/lab.md"
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 GUESTS = "guests"  # what varies with ``at_once``
+PHASE, BEFORE = "phase", "before"  # what varies with ``steps``, and what the time before the first one is called
 _NAME = r"^[a-z][a-z0-9-]{0,30}$"
 Name = Annotated[str, Field(pattern=_NAME)]
 AdapterType = Literal["pvscsi", "lsi", "lsi-sas", "megasas", "virtio-scsi", "virtio-blk", "nvme"]
@@ -152,6 +153,50 @@ class Load(BaseModel):
         return self
 
 
+class Step(BaseModel):
+    """What the hypervisor does, or a guest is told to do, at a time of a load; the time from it on is told apart.
+
+    Attributes:
+        at_s: after all guests of a load have begun it.
+        guest: whose disk, or who is told.
+        do: ``snapshot`` puts a qcow2 file over the disk's, ``consolidate`` merges all such files into the one below,
+            ``command`` runs a shell command in the guest.
+        for_s: a command that runs longer is ended then.
+        speed: bytes per second a consolidation copies at most.
+        phase: what the time from its beginning on is called (several steps may begin the same).
+        then: what the time after its end is called; without, it is not told of.
+    """
+
+    model_config = _STRICT
+
+    at_s: Seconds
+    guest: Name
+    do: Literal["snapshot", "consolidate", "command"]
+    disk: Name | None = None
+    command: str | None = None
+    for_s: Annotated[Seconds, Field(gt=0)] | None = None
+    speed: Annotated[Size, Field(ge=1)] | None = None
+    phase: Name
+    then: Name | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Step:
+        needed = ("command", "for_s") if self.do == "command" else ("disk",)
+        allowed = {*needed, "speed"} if self.do == "consolidate" else {*needed}
+        for key in ("disk", "command", "for_s", "speed"):
+            given = getattr(self, key) is not None
+            if given and key not in allowed:
+                message = f"{self.do} has no {key}"
+                raise ValueError(message)
+            if key in needed and not given:
+                message = f"{self.do} needs {key}"
+                raise ValueError(message)
+        if self.do == "snapshot" and self.then is not None:
+            message = "snapshot is over at once: its phase lasts until another begins, so it has no then"
+            raise ValueError(message)
+        return self
+
+
 class Guest(BaseModel):
     """A guest: its virtual hardware, where it runs, and its load.
 
@@ -161,6 +206,8 @@ class Guest(BaseModel):
         host_cpus: CPUs of this machine its threads may run on; all without.
         host_queue_depth: requests of all its disks this machine works on at once (QEMU's thread pool; 64 without).
         cpu_quota_pct: percent of one CPU of this machine it may use (needs a writable cgroup).
+        accelerator: ``kvm`` or ``tcg`` for this guest alone; one that needs KVM is left out, and said to be, where KVM
+            does not work. ``auto`` is KVM where it works.
         prepare: shell commands run in the guest before its load.
     """
 
@@ -177,6 +224,7 @@ class Guest(BaseModel):
     host_cpus: Cpus = ()
     host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
     cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     prepare: tuple[str, ...] = ()
     load: Load | None = None
 
@@ -221,6 +269,8 @@ class Lab(BaseModel):
         repeats: so often, in an order shuffled by the seed, so that drift of the machine hits all alike.
         together: all guests are loaded at the same time, otherwise one after the other.
         at_once: so many guests, the first of the file, are loaded at the same time, one number after the other.
+        steps: what is done during each load, of guests that are loaded then; loads must be commands, as a workload
+            fills its disk and warms up for as long as it needs before it is measured.
     """
 
     model_config = _STRICT
@@ -235,6 +285,7 @@ class Lab(BaseModel):
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
     together: bool = False
     at_once: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    steps: tuple[Step, ...] = ()
     seed: int = 1
 
     @model_validator(mode="after")
@@ -250,6 +301,8 @@ class Lab(BaseModel):
         if self.at_once and max(self.at_once) > loaded:
             message = f"at_once: {max(self.at_once)} guests, but {loaded} have a load"
             raise ValueError(message)
+        for step in self.steps:
+            _check_step(step, self.machines())
         return self
 
     def machines(self) -> list[Guest]:
@@ -261,9 +314,17 @@ class Lab(BaseModel):
         ]
 
     def cases(self) -> list[dict[str, Any]]:
-        """What results are told by: every combination of what varies, with the number of guests where that does."""
+        """What results are told by: every combination of what varies, with the number of guests and the phases."""
         numbers = [{GUESTS: count} for count in self.at_once] or [{}]
-        return [{**number, **variant} for number in numbers for variant in self.variants()]
+        phases = [{PHASE: phase} for phase in self.phases()] or [{}]
+        return [{**number, **variant, **phase} for number in numbers for variant in self.variants() for phase in phases]
+
+    def phases(self) -> list[str]:
+        """Names of the times that steps divide a load into, in their order."""
+        steps = sorted(self.steps, key=lambda step: step.at_s)
+        named = [BEFORE] if steps and steps[0].at_s > 0 else []
+        named += [name for step in steps for name in (step.phase, step.then) if name is not None]
+        return list(dict.fromkeys(named))
 
     def variants(self) -> list[dict[str, Any]]:
         """Every combination of what varies."""
@@ -302,6 +363,22 @@ def _part_with(workload: Workload, key: str) -> str:
 def _check_load(guest: Guest, variant: dict[str, Any]) -> None:
     if guest.load is not None and isinstance(guest.load.workload, dict):
         varied(Workload.model_validate({"name": guest.name, **guest.load.workload}), variant)
+
+
+def _check_step(step: Step, machines: list[Guest]) -> None:
+    guests = {guest.name: guest for guest in machines}
+    if step.guest not in guests:
+        raise _unknown("steps: guest", step.guest, guests)
+    guest = guests[step.guest]
+    disks = {disk.name for disk in guest.disks}
+    if step.disk is not None and step.disk not in disks:
+        raise _unknown("steps: disk", step.disk, disks)
+    if guest.load is None or guest.load.command is None:
+        message = f"steps: guest {guest.name} has no load by command, whose clock steps follow"
+        raise ValueError(message)
+    if step.at_s >= guest.load.seconds:
+        message = f"steps: {step.at_s:g} s is after the end of the load of {guest.load.seconds:g} s"
+        raise ValueError(message)
 
 
 def _unknown(what: str, name: str, known: object) -> ValueError:
