@@ -49,6 +49,7 @@ COMMAND = {"at_s": 1, "guest": "db", "do": "command", "phase": "copy", "command"
         ({"speed": "1m"}, "snapshot has no speed"),
         ({"then": "after"}, "over at once"),
         ({"do": "merge"}, "Input should be"),
+        ({"do": "consolidate", "count": 2}, "consolidate has no count"),
         ({**COMMAND, "disk": "data"}, "command has no disk"),
         ({**COMMAND, "disk": None, "for_s": None}, "command needs for_s"),
     ],
@@ -65,6 +66,16 @@ def test_steps_need_a_load_by_command() -> None:
     plain = yaml.safe_load(LAB)
     plain["guests"][0]["load"] = {"workload": {"io": [{"oio": 1}]}, "disk": "data"}
     with pytest.raises(InputError, match="no load by command"):
+        lab_of(yaml.safe_dump(plain))
+
+
+def test_storage_with_a_latency_of_its_own_has_no_snapshots() -> None:
+    plain = yaml.safe_load(LAB)
+    plain["guests"][0]["disks"][0]["storage_latency"] = "5ms"
+    with pytest.raises(InputError, match="it has no snapshots"):
+        lab_of(yaml.safe_dump(plain))
+    plain["guests"][0]["disks"][0]["overlays"] = 1
+    with pytest.raises(InputError, match="it has no overlays"):
         lab_of(yaml.safe_dump(plain))
 
 

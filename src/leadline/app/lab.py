@@ -96,8 +96,9 @@ def plan_lab(lab: Lab) -> LabPlan:
     works = accelerator(kernel)
     machines, left_out = _possible(lab, guests, works)
     sizes = {guest.name: {disk.name: disk.size for disk in guest.disks} for guest in machines}
-    # A snapshot's file grows to the size of its disk.
-    grown = sum(sizes[s.guest][s.disk] for s in lab.steps if s.do == "snapshot" and s.disk and s.guest in sizes)
+    # Each snapshot's file grows to the size of its disk.
+    taken = [step for step in lab.steps if step.do == "snapshot" and step.guest in sizes]
+    grown = sum(sizes[step.guest][step.disk or ""] * (step.count or 1) for step in taken)
     size = sum(sum(own.values()) for own in sizes.values()) + grown
     made = LabPlan(lab, kernel, works, machines, size, left_out)
     available = _available_bytes()

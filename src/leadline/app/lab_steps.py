@@ -153,7 +153,8 @@ class Timeline:
         disk = next(disk for disk in machine.guest.disks if disk.name == step.disk)
         chain = self._chains.setdefault((step.guest, disk.name), Snapshots(machine, disk))
         if step.do == "snapshot":
-            chain.take()
+            for _ in range(step.count or 1):
+                chain.take()
             return 0
         return chain.consolidate(step.speed or 0)
 

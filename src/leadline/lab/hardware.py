@@ -137,6 +137,8 @@ def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
 def layer(disk: Disk, image: Path, number: int, *, direct: bool) -> dict[str, Any]:
     """The block nodes of one file of a disk: 0 is its base, higher ones its snapshots; all are on the same storage."""
     file = _file(image, disk.cache, direct=direct, aio=disk.aio)
+    if disk.storage_latency is not None:
+        file = {"driver": "nbd", "server": {"type": "unix", "path": str(storage_socket(disk, image.parent))}}
     if disk.storage is not None:
         file = {"driver": "throttle", "throttle-group": f"storage-{disk.name}", "file": file}
     if disk.sector is not None:
@@ -153,6 +155,11 @@ def layer(disk: Disk, image: Path, number: int, *, direct: bool) -> dict[str, An
 def layer_image(disk: Disk, number: int, folder: Path) -> Path:
     """Where a file of a disk is; snapshots are numbered as vSphere numbers theirs."""
     return folder / (f"{disk.name}-{number:06d}.qcow2" if number else f"{disk.name}.{disk.format}")
+
+
+def storage_socket(disk: Disk, folder: Path) -> Path:
+    """Where storage with a latency of its own is served; a short name, as sockets must have one."""
+    return folder / f"nbd-{zlib.crc32(disk.name.encode()) & 0xFFFF:04x}"
 
 
 def layer_node(disk: Disk, number: int) -> str:

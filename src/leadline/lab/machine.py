@@ -17,9 +17,10 @@ from leadline.core.errors import ToolError
 from leadline.core.histogram import Histogram
 from leadline.core.processes import running
 from leadline.core.qmp import Qmp, block_counters, connect, latency_histograms, set_latency_boundaries
+from leadline.core.tools import find_program
 from leadline.lab.accelerator import Accelerator, find_qemu
 from leadline.lab.channel import Channel
-from leadline.lab.hardware import Files, module_options, options
+from leadline.lab.hardware import Files, module_options, options, storage_socket
 from leadline.lab.image import first_file_system
 from leadline.lab.images import make_image, takes_direct_io
 from leadline.lab.kernel import Kernel
@@ -31,6 +32,8 @@ APPEND = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on leadl
 # So that a slow virtual disk gives latency, not errors: what VMware's tools set in guests. Source: VMware KB 1009465
 SCSI_TIMEOUT_S = 180
 SECTOR = 512
+STORAGE_DEPTH = 16  # QEMU has on their way over one connection. Source: QEMU, MAX_NBD_REQUESTS in block/nbd.c
+STORAGE_START_S = 10.0
 # Latencies are counted between 10 us and 200 s in buckets a twelfth of an octave wide: a percentile is within 3 %.
 BOUNDARIES_NS = tuple(round(10_000 * 2.0 ** (number / 12.0)) for number in range(292))
 OUTPUT = "qemu.log"
@@ -136,6 +139,9 @@ def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_disks, folder)
         images = {disk.name: make_image(disk, folder) for disk in guest.disks}
+        for disk in guest.disks:
+            if disk.storage_latency is not None:
+                _serve(disk, images[disk.name], guest.host_queue_depth or STORAGE_DEPTH, stack)
         files = Files(folder, images, grounds.root)
         initrd = folder / "initrd"
         initrd.write_bytes(first_file_system(grounds.kernel, module_options(guest)))
@@ -151,6 +157,36 @@ def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]
         process = stack.enter_context(running(words, output=output, folder=folder, stop_signal=signal.SIGTERM))
         note_process(folder / PID, process.pid)
         yield Launched(guest, files, process, began, BOOT_S[grounds.accelerator.name], tuple(notes))
+
+
+def _serve(disk: Disk, image: Path, depth: int, stack: contextlib.ExitStack) -> None:
+    """Storage of a latency of its own, which works on so many requests at once, until the stack ends.
+
+    Raises:
+        ToolError: nbdkit is missing or does not start.
+    """
+    program = find_program("nbdkit")
+    if program is None:
+        raise ToolError(
+            "nbdkit", found="not installed", expected="what serves storage_latency", advice="apt-get install nbdkit"
+        )
+    delay = f"{(disk.storage_latency or 0.0) * 1e3:.0f}ms"
+    path = storage_socket(disk, image.parent)
+    words = [program, "--foreground", "--unix", str(path), "--threads", str(depth), "--filter=delay"]
+    words += ["file", str(image), f"rdelay={delay}", f"wdelay={delay}"]
+    output = image.parent / f"{disk.name}-nbdkit.log"
+    process = stack.enter_context(running(words, output=output, folder=image.parent, stop_signal=signal.SIGTERM))
+    deadline = time.monotonic() + STORAGE_START_S
+    while not path.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = output.read_text(errors="replace").strip().splitlines()
+            raise ToolError(
+                f"disk {disk.name}: storage_latency",
+                found=said[-1] if said else "nbdkit does not start",
+                expected="storage served by nbdkit",
+                advice="Is its delay filter installed?",
+            )
+        time.sleep(0.02)
 
 
 def _within_quota(guest: Guest, stack: contextlib.ExitStack) -> Group:

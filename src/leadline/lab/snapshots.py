@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from typing import Any
 
@@ -16,10 +17,11 @@ _LOOK_S = 0.1
 
 
 class Snapshots:
-    """The files of one disk: its base, and one more per snapshot."""
+    """The files of one disk: its base, and one more per snapshot; what is done to them is done one after the other."""
 
     def __init__(self, machine: Machine, disk: Disk) -> None:
         self.count = disk.overlays
+        self._busy = threading.RLock()
         self._disk, self._folder, self._monitor = disk, machine.files.folder, machine.monitor
 
     def take(self) -> None:
@@ -30,13 +32,14 @@ class Snapshots:
         Raises:
             ToolError: it cannot be made, or QEMU refuses it.
         """
-        number = self.count + 1
-        image = make_overlay(self._disk, number, self._folder)
-        nodes = layer(self._disk, image, number, direct=takes_direct_io(self._folder))
-        self._monitor.execute("blockdev-add", **nodes, backing=None)
-        below = layer_node(self._disk, self.count)
-        self._monitor.execute("blockdev-snapshot", node=below, overlay=layer_node(self._disk, number))
-        self.count = number
+        with self._busy:
+            number = self.count + 1
+            image = make_overlay(self._disk, number, self._folder)
+            nodes = layer(self._disk, image, number, direct=takes_direct_io(self._folder))
+            self._monitor.execute("blockdev-add", **nodes, backing=None)
+            below = layer_node(self._disk, self.count)
+            self._monitor.execute("blockdev-snapshot", node=below, overlay=layer_node(self._disk, number))
+            self.count = number
 
     def consolidate(self, speed: int = 0, down_to: int = 0) -> int:
         """Merge all snapshots above the one of a number (0: the base) into it, the guest at work; the bytes copied.
@@ -51,25 +54,28 @@ class Snapshots:
         Raises:
             ToolError: QEMU refuses it, it fails, or it is not over in time.
         """
-        if self.count <= down_to:
-            return 0
-        top, job = layer_node(self._disk, self.count), f"consolidate-{self._disk.name}"
-        nodes = {
-            "device": top if self._disk.limits is None else limit_node(self._disk),
-            "top_node": top,
-            "base_node": layer_node(self._disk, down_to),
-        }
-        self._monitor.execute("block-commit", job_id=job, speed=speed, auto_dismiss=False, **nodes)
-        copied = self._wait_for(job)
-        there = {node["node-name"] for node in self._monitor.execute("query-named-block-nodes", flat=True)}
-        for number in range(self.count, down_to, -1):
-            name = layer_node(self._disk, number)
-            if name in there:
-                self._monitor.execute("blockdev-del", node_name=name)
-                there = {node["node-name"] for node in self._monitor.execute("query-named-block-nodes", flat=True)}
-            layer_image(self._disk, number, self._folder).unlink(missing_ok=True)
-        self.count = down_to
-        return copied
+        with self._busy:
+            if self.count <= down_to:
+                return 0
+            top, job = layer_node(self._disk, self.count), f"consolidate-{self._disk.name}"
+            nodes = {
+                "device": top if self._disk.limits is None else limit_node(self._disk),
+                "top_node": top,
+                "base_node": layer_node(self._disk, down_to),
+            }
+            self._monitor.execute("block-commit", job_id=job, speed=speed, auto_dismiss=False, **nodes)
+            copied = self._wait_for(job)
+            for number in range(self.count, down_to, -1):
+                self._let_go(number)
+            self.count = down_to
+            return copied
+
+    def _let_go(self, number: int) -> None:
+        """Remove a file that was merged, and its node unless it went with the one above."""
+        name = layer_node(self._disk, number)
+        if name in {node["node-name"] for node in self._monitor.execute("query-named-block-nodes", flat=True)}:
+            self._monitor.execute("blockdev-del", node_name=name)
+        layer_image(self._disk, number, self._folder).unlink(missing_ok=True)
 
     def restore(self) -> None:
         """As many files as the disk had when its guest started, so that the next load begins like this one did."""

@@ -72,6 +72,8 @@ class Disk(BaseModel):
         filesystem: made and mounted in the guest at /mnt/NAME; without, the load works on the device.
         queue_depth: of the device in the guest (``/sys/block/*/device/queue_depth``).
         storage: what the storage below can do at most, as `limits` say what the hypervisor lets through.
+        storage_latency: each request takes the storage below so long at least, however many are on their way: what
+            makes deep queues worth having (needs nbdkit; at most 16 are on their way, or `host_queue_depth` if less).
         sector: what the storage below works in; smaller or misaligned writes are read, changed and written back there.
         partition_offset: the guest works on a partition that begins there (32256 is 63 sectors, as old systems did).
     """
@@ -88,6 +90,7 @@ class Disk(BaseModel):
     overlays: Annotated[int, Field(ge=0, le=32)] = 0
     limits: Limits | None = None
     storage: Limits | None = None
+    storage_latency: Annotated[Seconds, Field(ge=0.001, le=10)] | None = None
     shared_limit: Name | None = None
     filesystem: Literal["ext4", "xfs"] | None = None
     queue_depth: Annotated[int, Field(ge=1)] | None = None
@@ -99,6 +102,9 @@ class Disk(BaseModel):
     def _whole(self) -> Disk:
         if self.sector is not None and self.sector & (self.sector - 1):
             message = f"sector {self.sector} is no power of two"
+            raise ValueError(message)
+        if self.storage_latency is not None and self.overlays:
+            message = "storage_latency is of one file: it has no overlays"
             raise ValueError(message)
         if self.partition_offset % 512:
             message = f"partition_offset {self.partition_offset} is no multiple of 512"
@@ -162,6 +168,7 @@ class Step(BaseModel):
         do: ``snapshot`` puts a qcow2 file over the disk's, ``consolidate`` merges all such files into the one below,
             ``command`` runs a shell command in the guest.
         for_s: a command that runs longer is ended then.
+        count: so many snapshots, one over the other.
         speed: bytes per second a consolidation copies at most.
         phase: what the time from its beginning on is called (several steps may begin the same).
         then: what the time after its end is called; without, it is not told of.
@@ -176,14 +183,15 @@ class Step(BaseModel):
     command: str | None = None
     for_s: Annotated[Seconds, Field(gt=0)] | None = None
     speed: Annotated[Size, Field(ge=1)] | None = None
+    count: Annotated[int, Field(ge=1, le=32)] | None = None
     phase: Name
     then: Name | None = None
 
     @model_validator(mode="after")
     def _fits(self) -> Step:
         needed = ("command", "for_s") if self.do == "command" else ("disk",)
-        allowed = {*needed, "speed"} if self.do == "consolidate" else {*needed}
-        for key in ("disk", "command", "for_s", "speed"):
+        allowed = {*needed, {"consolidate": "speed", "snapshot": "count"}.get(self.do)}
+        for key in ("disk", "command", "for_s", "speed", "count"):
             given = getattr(self, key) is not None
             if given and key not in allowed:
                 message = f"{self.do} has no {key}"
@@ -373,6 +381,9 @@ def _check_step(step: Step, machines: list[Guest]) -> None:
     disks = {disk.name for disk in guest.disks}
     if step.disk is not None and step.disk not in disks:
         raise _unknown("steps: disk", step.disk, disks)
+    if any(disk.name == step.disk and disk.storage_latency is not None for disk in guest.disks):
+        message = f"steps: disk {step.disk} has storage_latency, which is of one file: it has no snapshots"
+        raise ValueError(message)
     if guest.load is None or guest.load.command is None:
         message = f"steps: guest {guest.name} has no load by command, whose clock steps follow"
         raise ValueError(message)
