@@ -8,10 +8,14 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leadline.app.lab import plan_lab, run_lab
+from leadline.app.lab import LabResult, Loaded, plan_lab, run_lab
+from leadline.app.lab_counters import Moved
 from leadline.app.lab_results import outcome
 from leadline.core.errors import InputError, ToolError
+from leadline.core.result import Operation, Result
+from leadline.core.run import Round, Run
 from leadline.faces.labs import accelerators, lab_document
+from leadline.faces.report.lab import lab_page
 from leadline.lab.accelerator import Accelerator
 from leadline.lab.hardware import chain, layer_image
 from leadline.lab.machine import Machine
@@ -104,6 +108,67 @@ def test_every_file_of_a_chain_stands_on_the_storage() -> None:
         ("qcow2", "storage-d", "d-000001.qcow2"),
         ("raw", "storage-d", "d.raw"),
     ]
+
+
+def _run(number: int, rates: dict[str, float], means_ms: dict[str, float]) -> Run:
+    rounds = tuple(
+        Round(
+            name, (Result("qemu", "data", (Operation("read", rate, rate, rate, {"mean": means_ms[name]}),), 1.0),), ()
+        )
+        for name, rate in rates.items()
+    )
+    return Run(f"run-{number}", "steps", "done", "command", "data", "2026-01-01T00:00:00+00:00", 1, {}, rounds=rounds)
+
+
+def _result(runs: list[Run], notes: tuple[str, ...] = ()) -> LabResult:
+    lab = lab_of(LAB).model_copy(update={"repeats": len(runs)})
+    moves = tuple(Moved("db", phase, 2.0, (2**20, 2**21), (2**22, 2**23)) for phase in ("before", "merge"))
+    loads = tuple(Loaded("db", {}, number, run, moved=moves) for number, run in enumerate(runs, 1))
+    tcg = Accelerator("tcg", "no KVM")
+    return LabResult(lab, tcg, {"db": 9.0}, loads, notes, {"db": tcg})
+
+
+def test_phases_are_compared_with_the_first_and_with_the_one_before(tmp_path: Path) -> None:
+    means = {"before": 2.0, "snapshot": 2.0, "merge": 20.0, "after": 2.0}
+    runs = [
+        _run(number, dict(zip(means, (100.0 + number, 100.0 - number, 50.0 + number, 100.0), strict=True)), means)
+        for number in range(3)
+    ]
+    found = outcome(_result(runs), RunStore(tmp_path))
+    assert [row.per_s for row in found.rows] == [101.0, 99.0, 51.0, 100.0]
+    shown = {(change.earlier, change.variant["phase"]): change for change in found.changes}
+    assert set(shown) == {
+        ("before", "snapshot"),
+        ("before", "merge"),
+        ("snapshot", "merge"),
+        ("before", "after"),
+        ("merge", "after"),
+    }
+    merge = shown["before", "merge"]
+    assert merge.latency[0] == pytest.approx(10.0)
+    assert merge.operations[0] == pytest.approx(0.505, abs=0.002)
+    assert "0.505 times" in merge.sentence
+    assert "(fewer)" in merge.sentence
+    assert "(longer)" in merge.sentence
+    assert "(no difference shown)" in shown["before", "after"].sentence
+    assert found.moved[1].sentence == (
+        "db, merge, 2.0 s: the guest read 1.0 and wrote 2.0 MiB, its hypervisor 4.0 and 8.0 MiB of the storage below."
+    )
+    page = lab_page(found)
+    assert "as against before" in page
+    assert "By tcg: no KVM." in page
+
+
+def test_one_repeat_has_no_interval_and_an_idle_phase_no_comparison(tmp_path: Path) -> None:
+    rates = {"before": 100.0, "snapshot": 0.0, "merge": 50.0, "after": 100.0}
+    means = {"before": 2.0, "snapshot": float("nan"), "merge": 4.0, "after": 2.0}
+    found = outcome(_result([_run(1, rates, means)]), RunStore(tmp_path))
+    assert [(change.earlier, change.variant["phase"]) for change in found.changes] == [
+        ("before", "merge"),
+        ("before", "after"),
+        ("merge", "after"),
+    ]
+    assert all("too few repeats" in change.sentence for change in found.changes)
 
 
 @pytest.mark.real
