@@ -322,5 +322,5 @@ def _with_phases(load: Loaded, machine: Machine, steps: Timeline) -> Loaded:
         return replace(load, run=None, error="; ".join(steps.errors))
     name = machine.guest.name
     notes = (*load.run.notes, *steps.sentences(name))
-    run = replace(load.run, rounds=steps.rounds(machine), notes=notes)
+    run = replace(load.run, rounds=steps.rounds(machine) or load.run.rounds, notes=notes)
     return replace(load, run=run, moved=tuple(steps.moved(name)))

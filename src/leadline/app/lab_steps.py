@@ -89,11 +89,12 @@ class Timeline:
         for at_s, step in self._schedule():
             self._wait_until(at_s)
             if step not in running:
-                # The phase of a command begins when it is at work, and until then there is none.
-                self._turn(step.phase if step.do != "command" or self._is(step.phase) else None)
+                if step.phase is not None:
+                    # The phase of a command begins when it is at work, and until then there is none.
+                    self._turn(step.phase if step.do != "command" or self._is(step.phase) else None)
                 running[step] = threading.Thread(target=self._guarded, args=(step,), daemon=True)
                 running[step].start()
-            elif running[step].is_alive():
+            elif step.phase is not None and running[step].is_alive():
                 self._turn(step.phase)
         self._wait_until(self.end_s)
         self._turn(None)
@@ -142,7 +143,7 @@ class Timeline:
                 self.errors.append(f"{taken.sentence}: longer than the load; make its seconds more")
         except LeadlineError as error:
             self.errors.append(str(error))
-        if step.do != "snapshot":
+        if step.do != "snapshot" and step.phase is not None:
             self._turn(step.then, only_from=step.phase)
 
     def _do(self, step: Step) -> int:

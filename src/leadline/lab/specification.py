@@ -170,7 +170,7 @@ class Step(BaseModel):
         for_s: a command that runs longer is ended then.
         count: so many snapshots, one over the other.
         speed: bytes per second a consolidation copies at most.
-        phase: what the time from its beginning on is called (several steps may begin the same).
+        phase: what the time from its beginning on is called (several steps may begin the same); without, none begins.
         then: what the time after its end is called; without, it is not told of.
     """
 
@@ -184,7 +184,7 @@ class Step(BaseModel):
     for_s: Annotated[Seconds, Field(gt=0)] | None = None
     speed: Annotated[Size, Field(ge=1)] | None = None
     count: Annotated[int, Field(ge=1, le=32)] | None = None
-    phase: Name
+    phase: Name | None = None
     then: Name | None = None
 
     @model_validator(mode="after")
@@ -199,6 +199,9 @@ class Step(BaseModel):
             if key in needed and not given:
                 message = f"{self.do} needs {key}"
                 raise ValueError(message)
+        if self.then is not None and self.phase is None:
+            message = "then is what follows a phase: it needs phase"
+            raise ValueError(message)
         if self.do == "snapshot" and self.then is not None:
             message = "snapshot is over at once: its phase lasts until another begins, so it has no then"
             raise ValueError(message)
