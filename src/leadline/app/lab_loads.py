@@ -32,6 +32,7 @@ HOME = "/tmp/leadline"
 _WORKLOAD, _RECORDING = "/tmp/workload.yaml", "/tmp/recording"
 SLOWEST_PER_S = 4 * 2**20  # Judgement: bytes per second of the slowest emulated disk, for patience while filling
 PATIENCE_S = 60.0
+DATABASE_S = 240.0  # Judgement: a server and its tables take a minute under emulation on an idle machine
 
 
 def _nobody() -> None:
@@ -125,6 +126,7 @@ def _workload(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -
         *_targets(machine, load),
     ]
     fill_s = sum(workload.working_set_bytes(stream) for stream in workload.io) / SLOWEST_PER_S
+    fill_s += DATABASE_S if workload.database is not None else 0.0
     patience_s = PATIENCE_S + 5.0 * duration_s(machine.guest) + fill_s
     _must(machine, channel.leadline(words, env={"LEADLINE_HOME": HOME}, timeout_s=patience_s))
     with tempfile.TemporaryDirectory() as scratch:

@@ -16,6 +16,7 @@ from leadline.lab.snapshots import Snapshots
 from leadline.lab.specification import BEFORE, Lab, Step
 
 SETTLE_S = 2.0  # Judgement: a command under software emulation is at work by then
+AT_WORK = 20  # Judgement: operations of a guest that is not only looking at its disk
 PATIENCE_S = 30.0
 STOPPED = (0, 143)  # exit statuses of a command that ended, or that was ended
 # BusyBox's timeout ends one process; this ends a command with all it started.
@@ -84,6 +85,7 @@ class Timeline:
         self._began_s = time.monotonic()
         if self.steps[0].at_s > 0:
             self._wait_until(min(SETTLE_S, self.steps[0].at_s / 2.0))
+            self._wait_for_work(self.steps[0].at_s / 2.0)
             self._turn(BEFORE)
         running: dict[Step, threading.Thread] = {}
         for at_s, step in self._schedule():
@@ -117,6 +119,21 @@ class Timeline:
 
     def _wait_until(self, seconds: float) -> None:
         time.sleep(max(self._began_s + seconds - time.monotonic(), 0.0))
+
+    def _wait_for_work(self, at_most_s: float) -> None:
+        """Until every guest works on its disks: programs are long in starting under software emulation."""
+
+        def done(machine: Machine) -> int:
+            return sum(own["rd_operations"] + own["wr_operations"] for own in machine.blocks().values())
+
+        try:
+            before = {name: done(machine) for name, machine in self._machines.items()}
+            while time.monotonic() < self._began_s + at_most_s:
+                if all(done(machine) - before[name] >= AT_WORK for name, machine in self._machines.items()):
+                    return
+                time.sleep(0.2)
+        except LeadlineError as error:
+            self.errors.append(str(error))
 
     def _turn(self, name: str | None, only_from: str | None = None) -> None:
         """End the phase that is, if it is ``only_from`` where that is given, and begin another."""
