@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isnan
 
 from leadline.core.benchmark import Tick
 from leadline.core.histogram import Histogram
@@ -22,13 +23,13 @@ class Counters:
     Attributes:
         blocks: QEMU's counters by disk.
         latencies: histograms in ms by disk and direction.
-        storage_bytes: what QEMU had this machine's disks read and write.
+        storage_bytes: what QEMU had this machine's disks read and write; NaN where it is not known.
     """
 
     moment_s: float
     blocks: dict[str, dict[str, int]]
     latencies: dict[str, dict[str, Histogram]]
-    storage_bytes: tuple[int, int]
+    storage_bytes: tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,19 +40,19 @@ class Moved:
     phase: str
     seconds: float
     asked_bytes: tuple[int, int]
-    storage_bytes: tuple[int, int]
+    storage_bytes: tuple[float, float]
 
     @property
     def sentence(self) -> str:
         """For people."""
         asked, done = (_mib(pair) for pair in (self.asked_bytes, self.storage_bytes))
-        return (
-            f"{self.guest}, {self.phase}, {self.seconds:.1f} s: the guest read {asked[0]} and wrote {asked[1]} MiB, "
-            f"its hypervisor {done[0]} and {done[1]} MiB of the storage below."
-        )
+        own = f"{self.guest}, {self.phase}, {self.seconds:.1f} s: the guest read {asked[0]} and wrote {asked[1]} MiB"
+        if any(map(isnan, self.storage_bytes)):
+            return f"{own}; what its hypervisor did is not measured."
+        return f"{own}, its hypervisor {done[0]} and {done[1]} MiB of the storage below."
 
 
-def _mib(pair: tuple[int, int]) -> tuple[str, str]:
+def _mib(pair: tuple[float, float]) -> tuple[str, str]:
     read, wrote = (f"{value / 2**20:.1f}" for value in pair)
     return read, wrote
 

@@ -78,13 +78,15 @@ class Machine:
         """By disk and direction, since they are counted."""
         return latency_histograms(self.monitor)
 
-    def storage_bytes(self) -> tuple[int, int]:
-        """Bytes QEMU had this machine's disks read and write, for the guest and of its own.
+    def storage_bytes(self) -> tuple[float, float]:
+        """Bytes QEMU had this machine's disks read and write, for the guest and of its own; NaN where another did so.
 
         Source: proc_pid_io(5), read_bytes and write_bytes: what the page cache answers is not in them.
         """
+        if any(disk.storage_latency is not None for disk in self.guest.disks):
+            return float("nan"), float("nan")  # nbdkit reads and writes for it
         lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
-        held = {name: int(value) for name, _, value in (line.partition(": ") for line in lines)}
+        held = {name: float(value) for name, _, value in (line.partition(": ") for line in lines)}
         return held["read_bytes"], held["write_bytes"]
 
     def place_of(self, disk: Disk) -> str:
