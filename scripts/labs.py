@@ -51,4 +51,5 @@ def _result(name: str) -> list[str]:
         lines.append(f"| {' | '.join([row['guest'], *map(str, row['variant'].values()), *shown])} |")
     lines += ["", *(f"- {sentence}" for sentence in held["sentences"])]
     lines += [f"- Found: {finding}" for finding in held["findings"]]
+    lines += [f"- Note: {note}" for note in held["notes"]]
     return [*lines, "", f"By {held['accelerator']['name']}: {held['accelerator']['reason']}."]

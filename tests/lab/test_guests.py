@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ def test_every_disk_is_found_by_name_on_its_adapter(guest: Machine) -> None:
         pci = next(part for part in reversed(path.split("/")) if part.count(":") == 2 and part.count(".") == 1)
         drivers[disk.name] = sh(guest, f"basename $(readlink /sys/bus/pci/devices/{pci}/driver)")
         assert int(sh(guest, f"cat /sys/block/{device}/size")) * 512 == disk.size
+    drivers.pop("far", None)  # where there is what serves it
     assert drivers == {
         "data": "vmw_pvscsi",
         "wal": "vmw_pvscsi",
@@ -118,6 +120,26 @@ def test_a_limit_of_the_hypervisor_holds(guest: Machine) -> None:
     words = f"fio --name=x --filename={device} --rw=randread --bs=4k --iodepth=16 --ioengine=libaio --direct=1"
     report = json.loads(sh(guest, f"{words} --size=16m --runtime=6 --ramp_time=2 --time_based --output-format=json"))
     assert report["jobs"][0]["read"]["iops"] == pytest.approx(100.0, rel=0.05)
+
+
+@pytest.mark.skipif(shutil.which("nbdkit") is None, reason="nbdkit is not installed")
+def test_storage_takes_its_time_for_each_request_and_many_at_once(guest: Machine) -> None:
+    device = guest.device_of("far")
+    words = f"fio --name=x --filename={device} --rw=randread --bs=4k --ioengine=libaio --direct=1 --size=16m"
+    rates = {}
+    for depth in (1, 8):
+        report = json.loads(sh(guest, f"{words} --iodepth={depth} --runtime=4 --time_based --output-format=json"))
+        rates[depth] = report["jobs"][0]["read"]["iops"]
+    assert 0.5 * 25.0 < rates[1] <= 25.5  # 40 ms each, one after the other
+    assert rates[8] > 4.0 * rates[1]
+
+
+def test_the_guests_pgbench_is_the_program(guest: Machine) -> None:
+    if not list(Path("/usr/lib/postgresql").glob("*/bin/pgbench")):
+        pytest.skip("PostgreSQL is not installed")
+    path = sh(guest, "PATH=$PATH which pgbench")
+    assert sh(guest, f"head -c 4 {path} | tail -c 3") == "ELF"
+    assert "pgbench" in sh(guest, "pgbench --version")
 
 
 def test_facts_of_a_pvscsi_guest_feed_the_audit(guest: Machine, tmp_path: Path) -> None:

@@ -73,7 +73,7 @@ def _guest(name: str, variant: Variant, vm: Vm, seconds: float) -> Guest:
         name="data",
         adapter="scsi0",
         size=SIZE_BYTES,
-        latency=service,
+        null_latency=service,
         queue_depth=None if vm.adapter in _BY_MODULE else vm.adapter_depth,
         limits=None if vm.iops_limit is None else Limits(iops=round(vm.iops_limit), iops_size=32 * 1024),
     )

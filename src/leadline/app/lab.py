@@ -8,13 +8,15 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from leadline.app.lab_counters import Moved
 from leadline.app.lab_loads import LoadOrder, duration_s, load_guest, workload_in
+from leadline.app.lab_steps import Timeline
 from leadline.app.recording import recording
 from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.run import Run
@@ -24,7 +26,7 @@ from leadline.lab.folders import lab_folder, running_folder
 from leadline.lab.image import root_image
 from leadline.lab.kernel import Kernel, find_kernel
 from leadline.lab.machine import Grounds, Machine, answering, launched
-from leadline.lab.specification import GUESTS, Guest, Lab
+from leadline.lab.specification import GUESTS, PHASE, Guest, Lab
 from leadline.stores.runs import RunStore
 
 BOOT_EXPECTED_S = {"kvm": 3.0, "tcg": 15.0}  # measured on an idle machine of two cores, two guests at a time
@@ -46,6 +48,13 @@ class LabPlan:
     accelerator: Accelerator
     machines: tuple[Guest, ...]
     disk_bytes: int
+    left_out: tuple[str, ...] = ()  # guests that cannot run here, and why
+
+    def accelerator_of(self, guest: Guest) -> Accelerator:
+        """How a guest is run: software emulation where it asks for that, else what works here."""
+        if guest.accelerator == "tcg" and self.accelerator.name != "tcg":
+            return Accelerator("tcg", "the lab file asks for it")
+        return self.accelerator
 
     @property
     def loaded(self) -> list[Guest]:
@@ -67,7 +76,8 @@ class LabPlan:
     def expected_s(self) -> float:
         """How long it takes at most, boot included."""
         longest = max((duration_s(guest) for guest in self.loaded), default=0.0)
-        boot = BOOT_EXPECTED_S[self.accelerator.name] * max(len(self.machines) / 2.0, 1.0)
+        slowest = max((BOOT_EXPECTED_S[self.accelerator_of(guest).name] for guest in self.machines), default=0.0)
+        boot = slowest * max(len(self.machines) / 2.0, 1.0)
         return boot + self.load_count * (longest + COMMAND_EXPECTED_S)
 
 
@@ -78,14 +88,19 @@ def plan_lab(lab: Lab) -> LabPlan:
         ToolError: a program or the kernel is missing, or memory or space does not suffice.
         UsageError: a workload is not there.
     """
-    machines = tuple(lab.machines())
-    for guest in machines:
+    guests = lab.machines()
+    for guest in guests:
         for variant in lab.variants() if guest.load is not None and guest.load.command is None else ():
             workload_in(guest, variant)
     kernel = find_kernel()
-    made = LabPlan(
-        lab, kernel, accelerator(kernel), machines, sum(disk.size for guest in machines for disk in guest.disks)
-    )
+    works = accelerator(kernel)
+    machines, left_out = _possible(lab, guests, works)
+    sizes = {guest.name: {disk.name: disk.size for disk in guest.disks} for guest in machines}
+    # Each snapshot's file grows to the size of its disk.
+    taken = [step for step in lab.steps if step.do == "snapshot" and step.guest in sizes]
+    grown = sum(sizes[step.guest][step.disk or ""] * (step.count or 1) for step in taken)
+    size = sum(sum(own.values()) for own in sizes.values()) + grown
+    made = LabPlan(lab, kernel, works, machines, size, left_out)
     available = _available_bytes()
     if made.memory_bytes > MEMORY_SHARE * available:
         raise ToolError(
@@ -107,6 +122,29 @@ def plan_lab(lab: Lab) -> LabPlan:
     return made
 
 
+def _possible(lab: Lab, guests: list[Guest], works: Accelerator) -> tuple[tuple[Guest, ...], tuple[str, ...]]:
+    """Guests that can run here, and a line for each that cannot.
+
+    Raises:
+        ToolError: none can.
+    """
+    able = tuple(guest for guest in guests if guest.accelerator != "kvm" or works.name == "kvm")
+    left_out = tuple(
+        f"{guest.name}: not run, as it needs KVM, which does not work here ({works.reason}); without it there is "
+        "nothing to compare with, and this result is no comparison"
+        for guest in guests
+        if guest not in able
+    )
+    if not able:
+        raise ToolError(
+            f"lab {lab.name}",
+            found=f"no KVM ({works.reason})",
+            expected="KVM, which all guests ask for",
+            advice="Run it on a machine where guests boot with KVM, or set accelerator to auto.",
+        )
+    return able, left_out
+
+
 def _existing(path: Path) -> Path:
     return path if path.exists() else _existing(path.parent)
 
@@ -121,13 +159,17 @@ def _available_bytes() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """One load of one guest: which variant, which repeat, and its run; ``error`` says why there is none."""
+    """One load of one guest: which variant, which repeat, and its run; ``error`` says why there is none.
+
+    ``moved`` is what the guest and its hypervisor moved in each phase.
+    """
 
     guest: str
     variant: dict[str, Any]
     repeat: int
     run: Run | None
     error: str | None = None
+    moved: tuple[Moved, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +181,18 @@ class LabResult:
     boot_s: dict[str, float]
     loads: tuple[Loaded, ...]
     notes: tuple[str, ...]
+    accelerators: Mapping[str, Accelerator] = field(default_factory=dict)
 
     def runs(self, guest: str, variant: dict[str, Any]) -> list[Run]:
-        """The runs of a guest under a variant, by repeat."""
-        return [
-            load.run for load in self.loads if load.run is not None and (load.guest, load.variant) == (guest, variant)
+        """The runs of a guest under a variant, by repeat; only the rounds of its phase where it names one."""
+        wanted = {key: value for key, value in variant.items() if key != PHASE}
+        runs = [
+            load.run for load in self.loads if load.run is not None and (load.guest, load.variant) == (guest, wanted)
         ]
+        if PHASE not in variant:
+            return runs
+        own = [replace(run, rounds=tuple(p for p in run.rounds if p.label == variant[PHASE])) for run in runs]
+        return [run for run in own if run.rounds]
 
 
 @contextmanager
@@ -160,7 +208,12 @@ def booted(made: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Mac
     with ExitStack() as stack:
         folder = stack.enter_context(lab_folder(made.lab.name, keep=keep))
         say(f"booting {len(made.machines)} guests")
-        booting = [stack.enter_context(launched(guest, grounds, folder / guest.name)) for guest in made.machines]
+        booting = [
+            stack.enter_context(
+                launched(guest, replace(grounds, accelerator=made.accelerator_of(guest)), folder / guest.name)
+            )
+            for guest in made.machines
+        ]
         yield [stack.enter_context(answering(guest)) for guest in booting]
 
 
@@ -191,7 +244,7 @@ def run_lab(
         KeyboardInterrupt: passed on after the guests were ended and removed; runs until then are kept.
     """
     with booted(made, say) as machines:
-        notes = [f"{m.guest.name}: {note}" for m in machines for note in m.notes]
+        notes = [*made.left_out, *(f"{m.guest.name}: {note}" for m in machines for note in m.notes)]
         for machine in machines:
             offset = machine.channel.clock_offset_s()
             if abs(offset) > CLOCK_S:
@@ -204,7 +257,8 @@ def run_lab(
             done(number, made.load_count)
         wait()
         boot_s = {m.guest.name: m.boot_s for m in machines}
-    return LabResult(made.lab, made.accelerator, boot_s, tuple(loads), tuple(notes))
+    accelerators = {guest.name: made.accelerator_of(guest) for guest in made.machines}
+    return LabResult(made.lab, made.accelerator, boot_s, tuple(loads), tuple(notes), accelerators)
 
 
 def _order(made: LabPlan, machines: Sequence[Machine]) -> Iterator[tuple[list[Machine], dict[str, Any], int]]:
@@ -226,30 +280,47 @@ def _together(
 ) -> list[Loaded]:
     """Load some guests at the same time, the host's counters beside."""
     found: dict[str, Loaded] = {}
+    steps = Timeline(made.lab, group)
 
     def work(machine: Machine) -> None:
         name, load = machine.guest.name, machine.guest.load
         time.sleep(load.start_after_s if load is not None else 0.0)
+        how = made.accelerator_of(machine.guest)
         try:
-            run = load_guest(LoadOrder(made.lab, made.accelerator, variant, repeat), machine, store)
-            found[name] = Loaded(name, variant, repeat, run)
+            order = LoadOrder(made.lab, how, variant, repeat, begun=lambda: steps.begun(name))
+            found[name] = Loaded(name, variant, repeat, load_guest(order, machine, store))
         except LeadlineError as error:
             found[name] = Loaded(name, variant, repeat, None, str(error))
+        finally:
+            steps.begun(name)
 
     sockets = ",".join(str(machine.files.counters) for machine in group)
     with tempfile.TemporaryDirectory() as scratch:
         with recording({"qemu": sockets}, Path(scratch)) as notes:
             threads = [threading.Thread(target=work, args=(machine,), daemon=True) for machine in group]
+            threads += [threading.Thread(target=steps.take, daemon=True)] if steps.steps else []
             for thread in threads:
                 thread.start()
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.2)  # so that Ctrl-C is heard
-        loads = [found[machine.guest.name] for machine in group]
+        loads = [_with_phases(found[machine.guest.name], machine, steps) for machine in group]
         for load in loads:
             if load.run is not None:
                 for file in Path(scratch).iterdir():
                     (store.files_of(load.run.id) / file.name).write_bytes(file.read_bytes())
-                if notes:
+                if notes or steps.steps:
                     store.save(replace(load.run, notes=(*load.run.notes, *notes)))
     return loads
+
+
+def _with_phases(load: Loaded, machine: Machine, steps: Timeline) -> Loaded:
+    """A load whose run is told by the phases its steps mark; failed when a step did."""
+    if load.run is None or not steps.steps:
+        return load
+    if steps.errors:
+        return replace(load, run=None, error="; ".join(steps.errors))
+    name = machine.guest.name
+    notes = (*load.run.notes, *steps.sentences(name))
+    run = replace(load.run, rounds=steps.rounds(machine) or load.run.rounds, notes=notes)
+    return replace(load, run=run, moved=tuple(steps.moved(name)))

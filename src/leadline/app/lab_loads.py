@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import os
 import secrets
-import shlex
 import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from leadline.app.lab_counters import counted, counters, ticks
+from leadline.app.lab_steps import STOPPED, places, within
 from leadline.app.workloads import workload_of
-from leadline.core.benchmark import Tick
 from leadline.core.errors import ToolError, UsageError
-from leadline.core.result import Operation, Result
-from leadline.core.run import Round, Run
+from leadline.core.run import Run
 from leadline.core.workload import Workload
 from leadline.lab.accelerator import Accelerator
 from leadline.lab.channel import Answer
@@ -34,7 +32,11 @@ HOME = "/tmp/leadline"
 _WORKLOAD, _RECORDING = "/tmp/workload.yaml", "/tmp/recording"
 SLOWEST_PER_S = 4 * 2**20  # Judgement: bytes per second of the slowest emulated disk, for patience while filling
 PATIENCE_S = 60.0
-_WAYS = (("read", "rd"), ("write", "wr"))
+DATABASE_S = 240.0  # Judgement: a server and its tables take a minute under emulation on an idle machine
+
+
+def _nobody() -> None:
+    """Tell nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,7 @@ class LoadOrder:
     accelerator: Accelerator
     variant: dict[str, Any]
     repeat: int
+    begun: Callable[[], None] = _nobody  # called when a command has begun
 
     @property
     def seed(self) -> int:
@@ -123,6 +126,7 @@ def _workload(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -
         *_targets(machine, load),
     ]
     fill_s = sum(workload.working_set_bytes(stream) for stream in workload.io) / SLOWEST_PER_S
+    fill_s += DATABASE_S if workload.database is not None else 0.0
     patience_s = PATIENCE_S + 5.0 * duration_s(machine.guest) + fill_s
     _must(machine, channel.leadline(words, env={"LEADLINE_HOME": HOME}, timeout_s=patience_s))
     with tempfile.TemporaryDirectory() as scratch:
@@ -163,56 +167,35 @@ def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) ->
         host={"host": machine.guest.name},
     )
     folder = store.files_of(own.id)
-    disks = {disk.name: machine.place_of(disk) for disk in machine.guest.disks}
-    env = " ".join(f"{name.replace('-', '_')}={shlex.quote(place)}" for name, place in disks.items())
-    script = f"export {env}; end=$(($(date +%s) + {load.seconds:.0f})); "
+    script = f"{places(machine)}; end=$(($(date +%s) + {load.seconds:.0f})); "
     script += f"while [ $(date +%s) -lt $end ]; do {load.command or 'true'}; done"
     recorder = ["collect", "linux", "-o", _RECORDING, "--seconds", f"{load.seconds:.0f}", "--every", "1", "--quiet"]
-    answers: list[Answer] = []
+    recorded: list[Answer] = []
     recording = threading.Thread(
-        target=lambda: answers.append(machine.channel.leadline(recorder, timeout_s=PATIENCE_S + 5 * load.seconds))
+        target=lambda: recorded.append(machine.channel.leadline(recorder, timeout_s=PATIENCE_S + 5 * load.seconds))
     )
     recording.start()
+    ended: list[Answer] = []
+    words = within(load.seconds + 2.0, script)
     work = threading.Thread(
-        target=lambda: answers.append(
-            machine.channel.run(["timeout", f"{load.seconds + 2:.0f}", "sh", "-c", script], timeout_s=600.0)
-        )
+        target=lambda: ended.append(machine.channel.run(words, timeout_s=load.seconds + PATIENCE_S))
     )
     work.start()
-    samples = [(time.monotonic(), machine.blocks())]
+    machine.count_latencies()
+    order.begun()
+    first = counters(machine)
+    samples = [(first.moment_s, first.blocks)]
     while work.is_alive():
         work.join(1.0)
         samples.append((time.monotonic(), machine.blocks()))
+    whole = counted(machine, "command", first, counters(machine), ticks(samples))
     recording.join()
+    for answer in ended:
+        if answer.status not in STOPPED:
+            _must(machine, answer)
     machine.channel.fetch(f"{_RECORDING}/linux.txt", folder)
     machine.channel.run(["rm", "-rf", _RECORDING])
-    return replace(own, state="done", rounds=(_counted(machine, samples),))
-
-
-Sample = tuple[float, dict[str, dict[str, int]]]
-
-
-def _counted(machine: Machine, samples: Sequence[Sample]) -> Round:
-    """What the hypervisor served between the first and the last sample, per disk and direction, and per second."""
-    seconds = samples[-1][0] - samples[0][0]
-    results = []
-    for disk in machine.guest.disks:
-        first, last = samples[0][1][disk.name], samples[-1][1][disk.name]
-        operations = []
-        for name, way in _WAYS:
-            count = last[f"{way}_operations"] - first[f"{way}_operations"]
-            size = last[f"{way}_bytes"] - first[f"{way}_bytes"]
-            spent_ms = (last[f"{way}_total_time_ns"] - first[f"{way}_total_time_ns"]) / 1e6
-            latency = {"mean": spent_ms / count} if count else {}
-            operations.append(Operation(name, count / seconds, size / seconds, float(count), latency))
-        results.append(Result("qemu", disk.name, tuple(operations), seconds, host=machine.guest.name))
-    ticks = []
-    for (before, one), (after, other) in pairwise(samples):
-        done = sum(
-            other[disk][f"{way}_operations"] - one[disk][f"{way}_operations"] for disk in one for _, way in _WAYS
-        )
-        ticks.append(Tick(after - samples[0][0], done / max(after - before, 1e-3)))
-    return Round("command", tuple(results), tuple(ticks))
+    return replace(own, state="done", rounds=(whole,))
 
 
 def _must(machine: Machine, answer: Answer) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from math import isnan
 from typing import Any
 
 import numpy as np
 
 from leadline.app.benching import diagnosis_of
 from leadline.app.lab import LabResult
+from leadline.app.lab_counters import Moved
 from leadline.core.between_runs import Shift, shift
 from leadline.core.run import PERCENTILES, Pooled, Run, pool
 from leadline.core.student import quantile_two_sided
 from leadline.core.vocabulary import Severity
+from leadline.lab.specification import PHASE
 from leadline.stores.runs import RunStore
 
 NAN = float("nan")
@@ -71,13 +75,65 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """A phase beside an earlier one of the same guest and variant: operations per second and mean latency.
+
+    ``operations`` and ``latency`` are multiples of the earlier one's: (multiple, low, high); low and high are NaN with
+    fewer than two repeats.
+    """
+
+    guest: str
+    variant: dict[str, Any]
+    earlier: str
+    operations: tuple[float, float, float]
+    latency: tuple[float, float, float]
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        under = ", ".join(f"{key} {value}" for key, value in self.variant.items() if key != PHASE)
+        who = f"{self.guest}, {self.variant[PHASE]}{f', {under}' if under else ''}"
+        rate = f"{_times(self.operations)} the operations ({_shown(self.operations, 'more', 'fewer')})"
+        time = f"{_times(self.latency)} the mean latency ({_shown(self.latency, 'longer', 'shorter')})"
+        return f"{who}, as against {self.earlier}: {rate} and {time}."
+
+
+def _times(given: tuple[float, float, float]) -> str:
+    middle, low, high = given
+    span = "" if isnan(low) else f" [{low:.3g}, {high:.3g}]"
+    return f"{middle:.3g} times{span}"
+
+
+def _shown(given: tuple[float, float, float], above: str, below: str) -> str:
+    _, low, high = given
+    if isnan(low):
+        return "too few repeats"
+    return above if low > 1.0 else below if high < 1.0 else "no difference shown"
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """A lab's result as it is shown; ``findings`` are what the rules say of the last repeat of each load."""
+    """A lab's result as it is shown.
+
+    Attributes:
+        ratios: guests beside the first one.
+        changes: phases beside the first one, and beside the one before.
+        moved: what each guest and its hypervisor moved in each phase of the last repeat.
+        findings: what the rules say of the last repeat of each load.
+    """
 
     result: LabResult
     rows: tuple[Row, ...]
     ratios: tuple[Ratio, ...]
     findings: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    moved: tuple[Moved, ...] = ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """Everything that is compared, for people; phases are told of where there are some, not guests by guest."""
+        compared = self.changes or self.ratios
+        return [one.sentence for one in compared] + [one.sentence for one in self.moved]
 
     @property
     def errors(self) -> list[str]:
@@ -97,7 +153,18 @@ def outcome(result: LabResult, store: RunStore) -> Outcome:
         for guest in guests[1:]
         if (ratio := _ratio(result, guests[0], guest, variant)) is not None
     ]
-    return Outcome(result, tuple(rows), tuple(ratios), tuple(_findings(rows, store)))
+    phases = result.lab.phases()
+    pairs = [(phases[0], phase) for phase in phases[2:]] + list(pairwise(phases))
+    changes = tuple(
+        change
+        for guest in guests
+        for variant in result.lab.variants()
+        for pair in sorted(pairs, key=lambda pair: phases.index(pair[1]))
+        if (change := _change(result, guest, variant, pair)) is not None
+    )
+    last = {(load.guest, tuple(load.variant.items())): load.moved for load in result.loads if load.moved}
+    moves = tuple(one for moved in last.values() for one in moved)
+    return Outcome(result, tuple(rows), tuple(ratios), tuple(_findings(rows, store)), changes, moves)
 
 
 def _findings(rows: Sequence[Row], store: RunStore) -> Iterator[str]:
@@ -148,6 +215,20 @@ def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -
         return None
     found: Shift = shift(sides[0], sides[1])
     return Ratio(guest, first, variant, 1.0 + found.change, 1.0 + found.low, 1.0 + found.high)
+
+
+def _change(result: LabResult, guest: str, variant: dict[str, Any], pair: tuple[str, str]) -> Change | None:
+    sides = [result.runs(guest, {**variant, PHASE: phase}) for phase in pair]
+    rates = [[rate_of(run) for run in side] for side in sides]
+    times = [[pooled([run]).mean_ms for run in side] for side in sides]
+    if not all(sides) or not all(value > 0.0 for side in (*rates, *times) for value in side):
+        return None
+    operations, latency = shift(rates[0], rates[1]), shift(times[0], times[1])
+    return Change(guest, {**variant, PHASE: pair[1]}, pair[0], _multiple(operations), _multiple(latency))
+
+
+def _multiple(found: Shift) -> tuple[float, float, float]:
+    return 1.0 + found.change, 1.0 + found.low, 1.0 + found.high
 
 
 def percentile_names() -> tuple[str, ...]:

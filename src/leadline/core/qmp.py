@@ -5,22 +5,26 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import threading
 import time
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from leadline.core.errors import ToolError
+from leadline.core.histogram import Histogram
 
 TIMEOUT_S = 10.0  # Judgement: an emulator that answers no command for so long is stuck
 BLOCK_FIELDS = (
     *("rd_bytes", "wr_bytes", "rd_operations", "wr_operations", "flush_operations"),
     *("rd_total_time_ns", "wr_total_time_ns", "flush_total_time_ns"),
 )
+WAYS = (("read", "rd"), ("write", "wr"))  # an operation, and what QEMU's fields of it begin with
 _CREDENTIALS = struct.Struct("3i")  # pid, uid, gid; Source: unix(7), SO_PEERCRED
 
 
 class Qmp:
-    """A connection to one QEMU; it serves one at a time per socket."""
+    """A connection to one QEMU; it serves one at a time per socket, and several threads here one after the other."""
 
     def __init__(self, path: Path) -> None:
         """Connect and greet.
@@ -29,6 +33,7 @@ class Qmp:
             ToolError: there is no QEMU behind the socket.
         """
         self.path = path
+        self._busy = threading.Lock()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self._socket.settimeout(TIMEOUT_S)
         try:
@@ -55,6 +60,10 @@ class Qmp:
         message: dict[str, object] = {"execute": command}
         if arguments:
             message["arguments"] = {name.replace("_", "-"): value for name, value in arguments.items()}
+        with self._busy:
+            return self._answer(command, message)
+
+    def _answer(self, command: str, message: dict[str, object]) -> Any:  # noqa: ANN401 - as above
         try:
             self._socket.sendall(json.dumps(message).encode() + b"\n")
         except OSError as error:
@@ -113,6 +122,38 @@ def block_counters(guest: Qmp) -> dict[str, dict[str, int]]:
         if name:
             found[name] = {field: block["stats"][field] for field in BLOCK_FIELDS if field in block["stats"]}
     return found
+
+
+def set_latency_boundaries(guest: Qmp, disks: Iterable[str], boundaries_ns: Sequence[int]) -> None:
+    """Let QEMU count latencies of every request of disks from now on, in buckets with these upper bounds.
+
+    Source: QEMU QMP reference, block-latency-histogram-set.
+
+    Raises:
+        ToolError: a disk is not there, or QEMU is gone.
+    """
+    for disk in disks:
+        guest.execute("block-latency-histogram-set", id=disk, boundaries=list(boundaries_ns))
+
+
+def latency_histograms(guest: Qmp) -> dict[str, dict[str, Histogram]]:
+    """Latencies of every disk since they are counted: disk -> ``read`` or ``write`` -> histogram in ms.
+
+    Raises:
+        ToolError: QEMU is gone.
+    """
+    found: dict[str, dict[str, Histogram]] = {}
+    for block in guest.execute("query-blockstats"):
+        own = {way: block["stats"].get(f"{short}_latency_histogram") for way, short in WAYS}
+        held = {way: _histogram(counted) for way, counted in own.items() if counted is not None}
+        if held:
+            found[_device(block)] = held
+    return found
+
+
+def _histogram(counted: dict[str, list[int]]) -> Histogram:
+    bounds = [bound / 1e6 for bound in counted["boundaries"]]
+    return Histogram.of([0.0, *bounds], [*bounds, float("inf")], counted["bins"], "ms")
 
 
 def _device(block: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Protocol
 from leadline.core.errors import ToolError, UsageError
 
 NEW = "new"
-START_S = 60.0  # Judgement: starting takes a second; a busy disk may need more
+START_S = 180.0  # Judgement: starting takes a second; a busy disk or an emulated CPU may need a hundred times that
 _SOCKET_BYTES_MAX = 107  # Source: unix(7), sun_path without its final zero
 
 

@@ -19,34 +19,47 @@ BAR = 24
 def show_lab(outcome: Outcome) -> None:
     """The table, a bar per row, the guests beside the first one, and what it means."""
     out = console()
-    lab, result = outcome.result.lab, outcome.result
+    lab = outcome.result.lab
     if lab.question:
         wrapped(out, lab.question, style="bold")
-    wrapped(out, f"{result.accelerator.name}: {result.accelerator.reason}", "by ")
-    columns = ("per s", "95 %", "mean", *SHOWN)
-    keys = tuple(lab.cases()[0])
-    table = plain_table("guest", *keys, *columns, "", right=(*keys, *columns))
-    most = max((row.per_s for row in outcome.rows), default=1.0)
-    for row in outcome.rows:
-        table.add_row(*_cells(row), "█" * round(BAR * row.per_s / most) if most > 0 else "")
-    out.print(table)
-    for ratio in outcome.ratios:
-        wrapped(out, ratio.sentence)
+    for line in accelerators(outcome):
+        wrapped(out, line, "by ")
+    _show_table(outcome)
+    for sentence in outcome.sentences:
+        wrapped(out, sentence)
     for finding in outcome.findings:
         wrapped(out, finding, "found  ", style="yellow")
     for error in outcome.errors:
         wrapped(out, error, "failed  ", style="red")
-    for note in result.notes:
+    of_first = next((load.run.notes for load in outcome.result.loads if load.run is not None), ())
+    for note in (*outcome.result.notes, *of_first):
         wrapped(out, f"note: {note}", style="yellow")
-    for run in outcome.result.loads[:1]:
-        for note in run.run.notes if run.run is not None else ():
-            wrapped(out, f"note: {note}", style="yellow")
     if lab.means:
         wrapped(out, lab.means, "In production: ")
     if lab.does_not_mean:
         wrapped(out, lab.does_not_mean, "Not shown: ")
     if outcome.rows:
         wrapped(out, "Each load is a run: leadline runs list, runs show RUN --html.", style="dim")
+
+
+def _show_table(outcome: Outcome) -> None:
+    lab = outcome.result.lab
+    columns = ("per s", "95 %", "mean", *SHOWN)
+    keys = tuple(lab.cases()[0])
+    table = plain_table("guest", *keys, *columns, "", right=(*keys, *columns))
+    most = max((row.per_s for row in outcome.rows), default=1.0)
+    for row in outcome.rows:
+        table.add_row(*_cells(row), "█" * round(BAR * row.per_s / most) if most > 0 else "")
+    console().print(table)
+
+
+def accelerators(outcome: Outcome) -> list[str]:
+    """What the guests ran on: one line where all ran on the same."""
+    result = outcome.result
+    names = {own.name for own in result.accelerators.values()} or {result.accelerator.name}
+    if len(names) == 1 and result.accelerator.name in names:
+        return [f"{result.accelerator.name}: {result.accelerator.reason}"]
+    return [f"{own.name} for {guest}: {own.reason}" for guest, own in result.accelerators.items()]
 
 
 def _cells(row: Row) -> list[str]:
@@ -65,13 +78,16 @@ def lab_document(outcome: Outcome) -> dict[str, Any]:
     return {
         "name": result.lab.name,
         "accelerator": {"name": result.accelerator.name, "reason": result.accelerator.reason},
+        "accelerators": {guest: own.name for guest, own in result.accelerators.items()},
         "boot_s": result.boot_s,
         "rows": [{name: getattr(row, name) for name in row.__dataclass_fields__} for row in outcome.rows],
         "ratios": [
             {**{name: getattr(own, name) for name in own.__dataclass_fields__}, "word": own.word}
             for own in outcome.ratios
         ],
-        "sentences": [own.sentence for own in outcome.ratios],
+        "changes": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in outcome.changes],
+        "moved": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in outcome.moved],
+        "sentences": outcome.sentences,
         "findings": list(outcome.findings),
         "errors": outcome.errors,
         "notes": list(result.notes),

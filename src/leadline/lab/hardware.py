@@ -125,25 +125,62 @@ def _numa(guest: Guest) -> list[str]:
 
 def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
     """The block nodes of a disk, from its limit down to its file."""
-    node: dict[str, Any] = {
-        "driver": disk.format if not disk.overlays else "qcow2",
-        "file": _store(disk, image, direct=direct),
+    node = layer(disk, layer_image(disk, 0, image.parent), 0, direct=direct)
+    for number in range(1, disk.overlays + 1):
+        own = layer(disk, layer_image(disk, number, image.parent), number, direct=direct)
+        node = {**own, "backing": {**node, "read-only": True}}
+    if disk.limits is not None:
+        node = {"driver": "throttle", "throttle-group": _group_of(disk), "node-name": limit_node(disk), "file": node}
+    return node
+
+
+def layer(disk: Disk, image: Path, number: int, *, direct: bool) -> dict[str, Any]:
+    """The block nodes of one file of a disk: 0 is its base, higher ones its snapshots; all are on the same storage."""
+    file = _store(disk, image, direct=direct)
+    if disk.storage_latency is not None:
+        file = {"driver": "nbd", "server": {"type": "unix", "path": str(storage_socket(disk, image.parent))}}
+    if disk.storage is not None:
+        file = {"driver": "throttle", "throttle-group": f"storage-{disk.name}", "file": file}
+    if disk.sector is not None:
+        file = {"driver": "blkdebug", "align": disk.sector, "image": file}
+    return {
+        "driver": "qcow2" if number else disk.format,
+        "node-name": layer_node(disk, number),
+        "file": file,
         "cache": _cache(disk.cache, direct=direct),
         "discard": "unmap",
     }
-    if disk.storage is not None:
-        node["file"] = {"driver": "throttle", "throttle-group": f"storage-{disk.name}", "file": node["file"]}
-    if disk.sector is not None:
-        node["file"] = {"driver": "blkdebug", "align": disk.sector, "image": node["file"]}
-    if disk.limits is not None:
-        node = {"driver": "throttle", "throttle-group": _group_of(disk), "file": node}
-    return {**node, "node-name": f"disk-{disk.name}"}
+
+
+def layer_image(disk: Disk, number: int, folder: Path) -> Path:
+    """Where a file of a disk is; snapshots are numbered as vSphere numbers theirs."""
+    return folder / (f"{disk.name}-{number:06d}.qcow2" if number else f"{disk.name}.{disk.format}")
+
+
+def storage_socket(disk: Disk, folder: Path) -> Path:
+    """Where storage with a latency of its own is served; a short name, as sockets must have one."""
+    return folder / f"nbd-{zlib.crc32(disk.name.encode()) & 0xFFFF:04x}"
+
+
+def layer_node(disk: Disk, number: int) -> str:
+    """The block node of a file of a disk."""
+    return f"{disk.name[:20]}-{number:06d}"  # node names have 31 characters at most
+
+
+def limit_node(disk: Disk) -> str:
+    """The block node of a disk's limit."""
+    return f"{disk.name[:20]}-limit"
+
+
+def top_node(disk: Disk) -> str:
+    """The block node a disk's device stands on when its guest starts."""
+    return limit_node(disk) if disk.limits is not None else layer_node(disk, disk.overlays)
 
 
 def _store(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
-    if disk.latency is None:
+    if disk.null_latency is None:
         return _file(image, disk.cache, direct=direct, aio=disk.aio)
-    return {"driver": "null-co", "size": disk.size, "latency-ns": round(disk.latency * 1e9), "read-zeroes": True}
+    return {"driver": "null-co", "size": disk.size, "latency-ns": round(disk.null_latency * 1e9), "read-zeroes": True}
 
 
 def _file(image: Path, cache: str, *, direct: bool, aio: str = "threads") -> dict[str, Any]:
@@ -182,7 +219,7 @@ def _adapter(adapter: Adapter) -> list[str]:
 def _disk(disk: Disk, guest: Guest) -> list[str]:
     adapter = next(adapter for adapter in guest.adapters if adapter.name == disk.adapter)
     device, on_bus = _DEVICES[adapter.type]
-    own: dict[str, Any] = {"drive": f"disk-{disk.name}", "id": disk.name, "serial": disk.name[:20]}
+    own: dict[str, Any] = {"drive": top_node(disk), "id": disk.name, "serial": disk.name[:20]}
     if on_bus:
         # One target each: guests find them in this order.
         number = [one.name for one in guest.disks if one.adapter == disk.adapter].index(disk.name)

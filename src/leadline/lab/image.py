@@ -33,10 +33,13 @@ MODULES = (
     *("vmxnet3", "virtio_net", "e1000", "e1000e", "libcrc32c", "xfs"),
 )
 NEEDED = ("busybox", "mke2fs")
+# pgbench is not among them: Debian's in the search path is a Perl script, the program is in the server's folder.
 PROGRAMS = (
-    *("fio", "ioping", "sysbench", "pgbench", "iperf3", "mke2fs", "mkfs.xfs", "lsblk", "findmnt", "blockdev"),
+    *("fio", "ioping", "sysbench", "iperf3", "mke2fs", "mkfs.xfs", "lsblk", "findmnt", "blockdev"),
     *("sysctl", "setpriv", "taskset", "numactl", "ethtool", "runuser"),
 )
+# PostgreSQL of Debian has no time zones of its own; all would make initdb, which compares them, slow.
+ZONES = tuple(Path("/usr/share/zoneinfo", name) for name in ("UTC", "Etc/UTC", "GMT", "posixrules"))
 SITE = "/leadline/site"
 HOME = "/leadline"
 _LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "turtledemo", "site-packages")
@@ -153,8 +156,8 @@ def _contents() -> Iterator[tuple[Path, str]]:
         found = find_program(name)
         if found is not None:
             yield Path(found), f"usr/bin/{name}"
-    for folder in _postgresql():
-        yield folder, str(folder).lstrip("/")
+    for path in (*_postgresql(), *(zone for zone in ZONES if zone.exists())):
+        yield path, str(path).lstrip("/")
     yield Path(sys.executable).resolve(), _python().lstrip("/")
     for key in ("stdlib", "platstdlib"):
         folder = Path(sysconfig.get_path(key, vars={"base": sys.base_prefix, "installed_base": sys.base_prefix}))

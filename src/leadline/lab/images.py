@@ -9,6 +9,7 @@ from pathlib import Path
 
 from leadline.core.errors import ToolError
 from leadline.core.tools import find_program
+from leadline.lab.hardware import layer_image
 from leadline.lab.specification import Disk
 
 _PIECE_BYTES = 4 * 1024**2
@@ -20,9 +21,9 @@ def make_image(disk: Disk, folder: Path) -> Path:
     Raises:
         ToolError: qemu-img is missing or fails, or there is no space.
     """
-    base = folder / f"{disk.name}.{disk.format}"
+    base = layer_image(disk, 0, folder)
     try:
-        if disk.latency is not None:
+        if disk.null_latency is not None:
             base.touch()  # nothing is stored
         elif disk.provisioning == "filled" and disk.format == "raw":
             _fill(base, disk.size)
@@ -30,12 +31,23 @@ def make_image(disk: Disk, folder: Path) -> Path:
             _create(base, disk)
     except OSError as error:
         raise _no_space(folder, str(error.strerror)) from error
-    backing, kind = base, disk.format
     for number in range(1, disk.overlays + 1):
-        overlay = folder / f"{disk.name}-{number:06d}.qcow2"  # as vSphere numbers snapshot files
-        _qemu_img("create", "-q", "-f", "qcow2", "-b", backing.name, "-F", kind, str(overlay))
-        backing, kind = overlay, "qcow2"
-    return backing
+        make_overlay(disk, number, folder)
+    return layer_image(disk, disk.overlays, folder)
+
+
+def make_overlay(disk: Disk, number: int, folder: Path) -> Path:
+    """An empty snapshot file over the one of the number before.
+
+    Raises:
+        ToolError: qemu-img is missing or fails.
+    """
+    overlay, backing = (layer_image(disk, own, folder) for own in (number, number - 1))
+    kind = "qcow2" if number > 1 else disk.format
+    # Not looked into (-u), as the one below may be written to meanwhile.
+    words = ("-f", "qcow2", "-u", "-b", backing.name, "-F", kind, "-o", f"size={disk.size}")
+    _qemu_img("create", "-q", *words, str(overlay))
+    return overlay
 
 
 def _create(base: Path, disk: Disk) -> None:

@@ -14,11 +14,13 @@ from pathlib import Path
 
 from leadline.core.cgroups import Group, Groups, Limits, find
 from leadline.core.errors import ToolError
+from leadline.core.histogram import Histogram
 from leadline.core.processes import running
-from leadline.core.qmp import Qmp, block_counters, connect
+from leadline.core.qmp import Qmp, block_counters, connect, latency_histograms, set_latency_boundaries
+from leadline.core.tools import find_program
 from leadline.lab.accelerator import Accelerator, find_qemu
 from leadline.lab.channel import Channel
-from leadline.lab.hardware import Files, module_options, options
+from leadline.lab.hardware import Files, module_options, options, storage_socket
 from leadline.lab.image import first_file_system
 from leadline.lab.images import make_image, takes_direct_io
 from leadline.lab.kernel import Kernel
@@ -30,6 +32,10 @@ APPEND = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on leadl
 # So that a slow virtual disk gives latency, not errors: what VMware's tools set in guests. Source: VMware KB 1009465
 SCSI_TIMEOUT_S = 180
 SECTOR = 512
+STORAGE_DEPTH = 16  # QEMU has on their way over one connection. Source: QEMU, MAX_NBD_REQUESTS in block/nbd.c
+STORAGE_START_S = 10.0
+# Latencies are counted between 10 us and 200 s in buckets a twelfth of an octave wide: a percentile is within 3 %.
+BOUNDARIES_NS = tuple(round(10_000 * 2.0 ** (number / 12.0)) for number in range(292))
 OUTPUT = "qemu.log"
 # A disk's serial number is where its kind of driver shows it; that of SCSI is a page with a binary head.
 _SERIALS = (
@@ -63,6 +69,25 @@ class Machine:
     def blocks(self) -> dict[str, dict[str, int]]:
         """QEMU's counters of every disk, by the disk's name: operations, bytes, nanoseconds in each direction."""
         return block_counters(self.monitor)
+
+    def count_latencies(self) -> None:
+        """Let QEMU count the latency of every request of every disk, from now on and anew."""
+        set_latency_boundaries(self.monitor, [disk.name for disk in self.guest.disks], BOUNDARIES_NS)
+
+    def latencies(self) -> dict[str, dict[str, Histogram]]:
+        """By disk and direction, since they are counted."""
+        return latency_histograms(self.monitor)
+
+    def storage_bytes(self) -> tuple[float, float]:
+        """Bytes QEMU had this machine's disks read and write, for the guest and of its own; NaN where another did so.
+
+        Source: proc_pid_io(5), read_bytes and write_bytes: what the page cache answers is not in them.
+        """
+        if any(disk.storage_latency is not None for disk in self.guest.disks):
+            return float("nan"), float("nan")  # nbdkit reads and writes for it
+        lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
+        held = {name: float(value) for name, _, value in (line.partition(": ") for line in lines)}
+        return held["read_bytes"], held["write_bytes"]
 
     def place_of(self, disk: Disk) -> str:
         """What is worked on in the guest: where the file system is mounted, the partition, or the whole device."""
@@ -116,6 +141,9 @@ def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]
     with contextlib.ExitStack() as stack:
         stack.callback(_remove_disks, folder)
         images = {disk.name: make_image(disk, folder) for disk in guest.disks}
+        for disk in guest.disks:
+            if disk.storage_latency is not None:
+                _serve(disk, images[disk.name], guest.host_queue_depth or STORAGE_DEPTH, stack)
         files = Files(folder, images, grounds.root)
         initrd = folder / "initrd"
         initrd.write_bytes(first_file_system(grounds.kernel, module_options(guest)))
@@ -131,6 +159,36 @@ def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]
         process = stack.enter_context(running(words, output=output, folder=folder, stop_signal=signal.SIGTERM))
         note_process(folder / PID, process.pid)
         yield Launched(guest, files, process, began, BOOT_S[grounds.accelerator.name], tuple(notes))
+
+
+def _serve(disk: Disk, image: Path, depth: int, stack: contextlib.ExitStack) -> None:
+    """Storage of a latency of its own, which works on so many requests at once, until the stack ends.
+
+    Raises:
+        ToolError: nbdkit is missing or does not start.
+    """
+    program = find_program("nbdkit")
+    if program is None:
+        raise ToolError(
+            "nbdkit", found="not installed", expected="what serves storage_latency", advice="apt-get install nbdkit"
+        )
+    delay = f"{(disk.storage_latency or 0.0) * 1e3:.0f}ms"
+    path = storage_socket(disk, image.parent)
+    words = [program, "--foreground", "--unix", str(path), "--threads", str(depth), "--filter=delay"]
+    words += ["file", str(image), f"rdelay={delay}", f"wdelay={delay}"]
+    output = image.parent / f"{disk.name}-nbdkit.log"
+    process = stack.enter_context(running(words, output=output, folder=image.parent, stop_signal=signal.SIGTERM))
+    deadline = time.monotonic() + STORAGE_START_S
+    while not path.exists():
+        if process.poll() is not None or time.monotonic() > deadline:
+            said = output.read_text(errors="replace").strip().splitlines()
+            raise ToolError(
+                f"disk {disk.name}: storage_latency",
+                found=said[-1] if said else "nbdkit does not start",
+                expected="storage served by nbdkit",
+                advice="Is its delay filter installed?",
+            )
+        time.sleep(0.02)
 
 
 def _within_quota(guest: Guest, stack: contextlib.ExitStack) -> Group:

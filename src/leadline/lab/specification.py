@@ -17,6 +17,7 @@ from leadline.core.yaml_files import read_model
 WHAT, GUIDE = "a lab file", "docs/guides/lab.md"
 _STRICT = ConfigDict(extra="forbid", frozen=True)
 GUESTS = "guests"  # what varies with ``at_once``
+PHASE, BEFORE = "phase", "before"  # what varies with ``steps``, and what the time before the first one is called
 _NAME = r"^[a-z][a-z0-9-]{0,30}$"
 Name = Annotated[str, Field(pattern=_NAME)]
 AdapterType = Literal["pvscsi", "lsi", "lsi-sas", "megasas", "virtio-scsi", "virtio-blk", "nvme"]
@@ -71,7 +72,9 @@ class Disk(BaseModel):
         filesystem: made and mounted in the guest at /mnt/NAME; without, the load works on the device.
         queue_depth: of the device in the guest (``/sys/block/*/device/queue_depth``).
         storage: what the storage below can do at most, as `limits` say what the hypervisor lets through.
-        latency: nothing is stored: every request takes so long at the storage below, however many there are.
+        null_latency: nothing is stored: every request takes so long at the storage below, however many there are.
+        storage_latency: each request takes the storage below so long at least, however many are on their way: what
+            makes deep queues worth having (needs nbdkit; at most 16 are on their way, or `host_queue_depth` if less).
         sector: what the storage below works in; smaller or misaligned writes are read, changed and written back there.
         partition_offset: the guest works on a partition that begins there (32256 is 63 sectors, as old systems did).
     """
@@ -88,7 +91,8 @@ class Disk(BaseModel):
     overlays: Annotated[int, Field(ge=0, le=32)] = 0
     limits: Limits | None = None
     storage: Limits | None = None
-    latency: Annotated[Seconds, Field(gt=0, le=10)] | None = None
+    null_latency: Annotated[Seconds, Field(gt=0, le=10)] | None = None
+    storage_latency: Annotated[Seconds, Field(ge=0.001, le=10)] | None = None
     shared_limit: Name | None = None
     filesystem: Literal["ext4", "xfs"] | None = None
     queue_depth: Annotated[int, Field(ge=1)] | None = None
@@ -101,10 +105,13 @@ class Disk(BaseModel):
         if self.sector is not None and self.sector & (self.sector - 1):
             message = f"sector {self.sector} is no power of two"
             raise ValueError(message)
+        if self.storage_latency is not None and self.overlays:
+            message = "storage_latency is of one file: it has no overlays"
+            raise ValueError(message)
         if self.partition_offset % 512:
             message = f"partition_offset {self.partition_offset} is no multiple of 512"
             raise ValueError(message)
-        if self.latency is not None and (self.format != "raw" or self.overlays or self.filesystem is not None):
+        if self.null_latency is not None and (self.format != "raw" or self.overlays or self.filesystem is not None):
             message = "a disk with a latency stores nothing: it is raw, without overlays and file system"
             raise ValueError(message)
         return self
@@ -157,6 +164,55 @@ class Load(BaseModel):
         return self
 
 
+class Step(BaseModel):
+    """What the hypervisor does, or a guest is told to do, at a time of a load; the time from it on is told apart.
+
+    Attributes:
+        at_s: after all guests of a load have begun it.
+        guest: whose disk, or who is told.
+        do: ``snapshot`` puts a qcow2 file over the disk's, ``consolidate`` merges all such files into the one below,
+            ``command`` runs a shell command in the guest.
+        for_s: a command that runs longer is ended then.
+        count: so many snapshots, one over the other.
+        speed: bytes per second a consolidation copies at most.
+        phase: what the time from its beginning on is called (several steps may begin the same); without, none begins.
+        then: what the time after its end is called; without, it is not told of.
+    """
+
+    model_config = _STRICT
+
+    at_s: Seconds
+    guest: Name
+    do: Literal["snapshot", "consolidate", "command"]
+    disk: Name | None = None
+    command: str | None = None
+    for_s: Annotated[Seconds, Field(gt=0)] | None = None
+    speed: Annotated[Size, Field(ge=1)] | None = None
+    count: Annotated[int, Field(ge=1, le=32)] | None = None
+    phase: Name | None = None
+    then: Name | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> Step:
+        needed = ("command", "for_s") if self.do == "command" else ("disk",)
+        allowed = {*needed, {"consolidate": "speed", "snapshot": "count"}.get(self.do)}
+        for key in ("disk", "command", "for_s", "speed", "count"):
+            given = getattr(self, key) is not None
+            if given and key not in allowed:
+                message = f"{self.do} has no {key}"
+                raise ValueError(message)
+            if key in needed and not given:
+                message = f"{self.do} needs {key}"
+                raise ValueError(message)
+        if self.then is not None and self.phase is None:
+            message = "then is what follows a phase: it needs phase"
+            raise ValueError(message)
+        if self.do == "snapshot" and self.then is not None:
+            message = "snapshot is over at once: its phase lasts until another begins, so it has no then"
+            raise ValueError(message)
+        return self
+
+
 class Guest(BaseModel):
     """A guest: its virtual hardware, where it runs, and its load.
 
@@ -166,6 +222,8 @@ class Guest(BaseModel):
         host_cpus: CPUs of this machine its threads may run on; all without.
         host_queue_depth: requests of all its disks this machine works on at once (QEMU's thread pool; 64 without).
         cpu_quota_pct: percent of one CPU of this machine it may use (needs a writable cgroup).
+        accelerator: ``kvm`` or ``tcg`` for this guest alone; one that needs KVM is left out, and said to be, where KVM
+            does not work. ``auto`` is KVM where it works.
         prepare: shell commands run in the guest before its load.
     """
 
@@ -182,6 +240,7 @@ class Guest(BaseModel):
     host_cpus: Cpus = ()
     host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
     cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
+    accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     prepare: tuple[str, ...] = ()
     load: Load | None = None
 
@@ -226,6 +285,8 @@ class Lab(BaseModel):
         repeats: so often, in an order shuffled by the seed, so that drift of the machine hits all alike.
         together: all guests are loaded at the same time, otherwise one after the other.
         at_once: so many guests, the first of the file, are loaded at the same time, one number after the other.
+        steps: what is done during each load, of guests that are loaded then; loads must be commands, as a workload
+            fills its disk and warms up for as long as it needs before it is measured.
     """
 
     model_config = _STRICT
@@ -240,6 +301,7 @@ class Lab(BaseModel):
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
     together: bool = False
     at_once: tuple[Annotated[int, Field(ge=1)], ...] = ()
+    steps: tuple[Step, ...] = ()
     seed: int = 1
 
     @model_validator(mode="after")
@@ -255,6 +317,8 @@ class Lab(BaseModel):
         if self.at_once and max(self.at_once) > loaded:
             message = f"at_once: {max(self.at_once)} guests, but {loaded} have a load"
             raise ValueError(message)
+        for step in self.steps:
+            _check_step(step, self.machines())
         return self
 
     def machines(self) -> list[Guest]:
@@ -266,9 +330,17 @@ class Lab(BaseModel):
         ]
 
     def cases(self) -> list[dict[str, Any]]:
-        """What results are told by: every combination of what varies, with the number of guests where that does."""
+        """What results are told by: every combination of what varies, with the number of guests and the phases."""
         numbers = [{GUESTS: count} for count in self.at_once] or [{}]
-        return [{**number, **variant} for number in numbers for variant in self.variants()]
+        phases = [{PHASE: phase} for phase in self.phases()] or [{}]
+        return [{**number, **variant, **phase} for number in numbers for variant in self.variants() for phase in phases]
+
+    def phases(self) -> list[str]:
+        """Names of the times that steps divide a load into, in their order."""
+        steps = sorted(self.steps, key=lambda step: step.at_s)
+        named = [BEFORE] if steps and steps[0].at_s > 0 else []
+        named += [name for step in steps for name in (step.phase, step.then) if name is not None]
+        return list(dict.fromkeys(named))
 
     def variants(self) -> list[dict[str, Any]]:
         """Every combination of what varies."""
@@ -307,6 +379,25 @@ def _part_with(workload: Workload, key: str) -> str:
 def _check_load(guest: Guest, variant: dict[str, Any]) -> None:
     if guest.load is not None and isinstance(guest.load.workload, dict):
         varied(Workload.model_validate({"name": guest.name, **guest.load.workload}), variant)
+
+
+def _check_step(step: Step, machines: list[Guest]) -> None:
+    guests = {guest.name: guest for guest in machines}
+    if step.guest not in guests:
+        raise _unknown("steps: guest", step.guest, guests)
+    guest = guests[step.guest]
+    disks = {disk.name for disk in guest.disks}
+    if step.disk is not None and step.disk not in disks:
+        raise _unknown("steps: disk", step.disk, disks)
+    if any(disk.name == step.disk and disk.storage_latency is not None for disk in guest.disks):
+        message = f"steps: disk {step.disk} has storage_latency, which is of one file: it has no snapshots"
+        raise ValueError(message)
+    if guest.load is None or guest.load.command is None:
+        message = f"steps: guest {guest.name} has no load by command, whose clock steps follow"
+        raise ValueError(message)
+    if step.at_s >= guest.load.seconds:
+        message = f"steps: {step.at_s:g} s is after the end of the load of {guest.load.seconds:g} s"
+        raise ValueError(message)
 
 
 def _unknown(what: str, name: str, known: object) -> ValueError:

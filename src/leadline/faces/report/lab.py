@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from leadline.app.lab_results import SHOWN
+from leadline.faces.labs import accelerators
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Line, Mark, drawn
 
@@ -21,12 +22,12 @@ def lab_page(outcome: Outcome) -> str:
     return standalone(
         "lab.html.j2",
         lab=lab,
-        accelerator=result.accelerator,
+        accelerators=accelerators(outcome),
         charts=[own for own in map(drawn, lab_charts(outcome)) if own is not None],
         keys=list(lab.cases()[0]),
         heads=["per s", "95 % between", "mean ms", *(f"{name} ms" for name in SHOWN)],
         rows=[_cells(row) for row in outcome.rows],
-        sentences=[ratio.sentence for ratio in outcome.ratios],
+        sentences=outcome.sentences,
         findings=outcome.findings,
         errors=outcome.errors,
         notes=[*result.notes, *notes],

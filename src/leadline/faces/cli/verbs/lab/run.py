@@ -89,6 +89,8 @@ def _show_plan(made: LabPlan, *, err: bool) -> None:
     for guest in made.machines:
         disks = ", ".join(f"{disk.name} on {_adapter(guest, disk.adapter)}" for disk in guest.disks)
         line(f"  {guest.name}: {guest.vcpus} vCPUs, {guest.memory / 2**20:.0f} MiB; {disks or 'no disks'}")
+    for left_out in made.left_out:
+        line(f"  {left_out}")
     line(f"  by {made.accelerator.name}: {made.accelerator.reason}")
     line(f"  {made.disk_bytes / 2**30:.2f} GiB of disks, removed at the end; at most {made.expected_s / 60.0:.1f} min")
 
