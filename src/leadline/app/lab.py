@@ -159,7 +159,7 @@ def booted(made: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Mac
     grounds = Grounds(made.kernel, made.accelerator, root_image(), {name: _free_port() for name in networks})
     with ExitStack() as stack:
         folder = stack.enter_context(lab_folder(made.lab.name, keep=keep))
-        say(f"booting {len(made.machines)} guests")
+        say(f"booting {len(made.machines)} guest{'s' if len(made.machines) > 1 else ''}")
         booting = [stack.enter_context(launched(guest, grounds, folder / guest.name)) for guest in made.machines]
         yield [stack.enter_context(answering(guest)) for guest in booting]
 
@@ -191,6 +191,7 @@ def run_lab(
         KeyboardInterrupt: passed on after the guests were ended and removed; runs until then are kept.
     """
     with booted(made, say) as machines:
+        _load_leadline(machines)
         notes = [f"{m.guest.name}: {note}" for m in machines for note in m.notes]
         for machine in machines:
             offset = machine.channel.clock_offset_s()
@@ -205,6 +206,20 @@ def run_lab(
         wait()
         boot_s = {m.guest.name: m.boot_s for m in machines}
     return LabResult(made.lab, made.accelerator, boot_s, tuple(loads), tuple(notes))
+
+
+def _load_leadline(machines: Sequence[Machine]) -> None:
+    """Have Leadline loaded in every guest, so that no load is measured beside the imports of another guest."""
+    threads = [
+        threading.Thread(target=machine.channel.preload, daemon=True)
+        for machine in machines
+        if machine.guest.load is not None
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)  # so that Ctrl-C is heard
 
 
 def _order(made: LabPlan, machines: Sequence[Machine]) -> Iterator[tuple[list[Machine], dict[str, Any], int]]:
