@@ -18,7 +18,7 @@ from leadline.app.lab_loads import LoadOrder, duration_s, load_guest, workload_i
 from leadline.app.recording import recording
 from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.run import Run
-from leadline.core.safety import require_space
+from leadline.core.safety import require_space, usable_space
 from leadline.lab.accelerator import Accelerator, accelerator
 from leadline.lab.folders import lab_folder, running_folder
 from leadline.lab.image import root_image
@@ -155,13 +155,29 @@ def booted(made: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Mac
         ToolError: a guest does not start.
     """
     say(f"building or finding the root image; {made.accelerator.name}: {made.accelerator.reason}")
-    networks = {nic.network for guest in made.machines for nic in guest.nics}
-    grounds = Grounds(made.kernel, made.accelerator, root_image(), {name: _free_port() for name in networks})
+    grounds = grounds_of(made)
     with ExitStack() as stack:
         folder = stack.enter_context(lab_folder(made.lab.name, keep=keep))
         say(f"booting {len(made.machines)} guest{'s' if len(made.machines) > 1 else ''}")
         booting = [stack.enter_context(launched(guest, grounds, folder / guest.name)) for guest in made.machines]
         yield [stack.enter_context(answering(guest)) for guest in booting]
+
+
+def grounds_of(made: LabPlan) -> Grounds:
+    """What the guests of a lab stand on; builds their root where there is none yet.
+
+    Raises:
+        ToolError: it cannot be built.
+    """
+    networks = {nic.network for guest in made.machines for nic in guest.nics}
+    return Grounds(made.kernel, made.accelerator, root_image(), {name: _free_port() for name in networks})
+
+
+def guests_that_fit(guest: Guest) -> int:
+    """How many guests alike have memory, and space for their disks."""
+    disks = sum(disk.size for disk in guest.disks)
+    by_space = usable_space(str(_existing(running_folder()))) // disks if disks else 1 << 30
+    return max(min(int(MEMORY_SHARE * _available_bytes()) // guest.memory, by_space), 0)
 
 
 def _free_port() -> int:

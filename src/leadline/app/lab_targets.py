@@ -108,7 +108,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         )
     alone = own.guest.model_copy(update={"count": 1, "load": None})
     made = plan_lab(own.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1}))
-    driver = GuestDriver(own, lambda say: booted_one(made, say))
+    driver = GuestDriver(own, made, lambda say: booted_one(made, say))
     return Plan(
         workload,
         Target(own.name, roles=target.roles),
@@ -150,7 +150,7 @@ def _notes(own: Named, made: LabPlan, workload: Workload) -> Iterator[str]:
     what = (
         f"{own.guest.vcpus} vCPU, {own.guest.memory / 2**20:.0f} MiB, {own.disk.name} on {adapters[own.disk.adapter]}"
     )
-    yield f"guest {own.guest.name} of lab {own.lab.name} ({what}) is booted by {made.accelerator.name}, removed at the end"
+    yield f"guest {own.guest.name} of lab {own.lab.name} ({what}): booted by {made.accelerator.name}, then removed"
     for disk in {own.disk_of(stream.role).name: own.disk_of(stream.role) for stream in workload.io}.values():
         if disk.provisioning != "filled" and not _is_filled(disk, workload):
             yield f"disk {disk.name} is {disk.provisioning}: it was never written, so reads may be answered without it"
@@ -190,6 +190,7 @@ class GuestDriver:
     """fio in a guest: the driver of plans whose target is one; ``boot`` gives the guest while the target is there."""
 
     own: Named
+    made: LabPlan
     boot: Callable[[Said], AbstractContextManager[Machine]]
     _running: ExitStack = field(default_factory=ExitStack)
     _machine: Machine | None = None
@@ -311,7 +312,7 @@ def both_sides(machines: list[Machine], folder: Path, first: tuple[str, ...] = (
     """
     sockets = ",".join(str(machine.files.counters) for machine in machines)
     with recording({"qemu": sockets}, folder) as notes, ExitStack() as stack:
-        notes += first
+        notes.extend(first)
         for machine in machines:
             name = "linux.txt" if len(machines) == 1 else f"linux-{machine.guest.name}.txt"
             words = ["sh", "-c", SAMPLE, "sample", "1", *SAMPLED]

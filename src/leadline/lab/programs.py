@@ -32,12 +32,13 @@ class Program:
 
     def _run(self, words: list[str], output: Path, talk: Path) -> None:
         with output.open("ab", buffering=0) as out, talk.open("ab", buffering=0) as err:
-            streams = {"out": out, "err": err}
+
+            def keep(name: str, data: bytes) -> None:
+                (out if name == "out" else err).write(data)
+
             try:
                 asked = ["sh", "-c", _NOTED, self._note, *words]
-                answer = self._channel.run(
-                    asked, timeout_s=float("inf"), cwd="/tmp", seen=lambda name, data: streams[name].write(data)
-                )
+                answer = self._channel.run(asked, timeout_s=float("inf"), cwd="/tmp", seen=keep)
                 self._status = answer.status
             except ToolError as error:
                 err.write(f"{error}\n".encode())
@@ -54,10 +55,10 @@ class Program:
 
     def end(self) -> None:
         """Kill it if it still runs."""
-        if self._status is None:
+        if self.poll() is None:
             self.send_signal(signal.SIGKILL)
             deadline = time.monotonic() + END_S
-            while self._status is None and time.monotonic() < deadline:
+            while self.poll() is None and time.monotonic() < deadline:
                 time.sleep(POLL_S)
 
 

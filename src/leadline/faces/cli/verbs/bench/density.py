@@ -206,6 +206,8 @@ def _places(made: DensityPlan) -> list[str]:
     each, most = site.each_bytes / 2**20, site.each_bytes * made.rule.most / 2**30
     if site.kind == "folder":
         return [f"makes a folder of its own in {request.target.name}: {each:,.0f} MiB each, at most {most:.2f} GiB"]
+    if site.kind == "guests":
+        return [*site.plan.notes[:1], f"boots such guests as they are needed, {each:,.0f} MiB of disks each"]
     what = "reads" if site.plan.read_only else "OVERWRITES"
     if site.kind == "each":
         return [f"{what} {request.target.name}, {each:,.0f} MiB of each"]
