@@ -32,7 +32,7 @@ from leadline.core.processes import GRACE_S, POLL_S, running, wait
 from leadline.core.result import Operation, Result
 from leadline.core.safety import require_space, usable_space
 from leadline.core.workload import Workload
-from leadline.formats.fio import bins_histogram
+from leadline.formats.fio import bins_histogram, moment_ms
 from leadline.formats.json_documents import json_documents
 
 PREFIX = "leadline-density-"
@@ -352,7 +352,7 @@ def _snapshots(report: Report) -> list[_Snapshot]:
     values = [document.value for document in json_documents(text, report.path.name).documents]
     reports = [value for value in values if isinstance(value, dict) and "jobs" in value]
     ahead_ms = round(report.ahead_s * 1000.0)
-    return [(int(value["timestamp_ms"]) - ahead_ms, _counts(value["jobs"])) for value in reports]
+    return [(moment_ms(value, reports[0]) - ahead_ms, _counts(value["jobs"])) for value in reports]
 
 
 def _counts(jobs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], _Count]:

@@ -40,7 +40,7 @@ from leadline.core.processes import POLL_S, running, wait
 from leadline.core.safety import require_named, require_space, usable_size
 from leadline.core.tools import TOOLS, examine
 from leadline.core.workload import Stream, Workload
-from leadline.formats.fio import bins_histogram
+from leadline.formats.fio import bins_histogram, moment_ms
 
 META = BenchmarkMeta(program="fio", kind="io")
 
@@ -318,12 +318,14 @@ class _Reports:
         self._position = 0
         self._decoder = json.JSONDecoder()
         self._before: tuple[int, float, float, Histogram | None] | None = None
+        self._first: dict[str, Any] | None = None
         self._first_ms: int | None = None
 
     def ticks(self) -> Iterator[Tick]:
         """What was added since the last call."""
         for document in self._documents():
-            stamp = int(document["timestamp_ms"])
+            self._first = document if self._first is None else self._first
+            stamp = moment_ms(document, self._first)
             count, size, parts = 0.0, 0.0, []
             for job in document["jobs"]:
                 for way in ("read", "write"):
