@@ -67,7 +67,7 @@ class Guests:
         while len(self._machines) < count:
             first = len(self._machines) + 1
             last = min(first + len(os.sched_getaffinity(0)) - 1, count)
-            say(f"booting guests {first} to {last}")
+            say(f"booting guest {first}" if first == last else f"booting guests {first} to {last}")
             names = [f"{driver.own.guest.name}-{number}" for number in range(first, last + 1)]
             machines = self._boot([driver.made.machines[0].model_copy(update={"name": name}) for name in names])
             for number, machine in enumerate(machines, first):
