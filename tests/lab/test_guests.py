@@ -149,8 +149,8 @@ def test_facts_know_the_paravirtual_devices(guest: Machine, facts: Path) -> None
 
 def test_a_probe_recognises_a_limit_from_within(guest: Machine) -> None:
     device = guest.device_of("capped")
-    words = ["probe", "--on", device, "--destroy-data", device, "--set-size", "16m", "--seconds", "2", "--pulse", "4"]
-    words += ["--oio", "16", "--iops-limit", "100", "-o", "/tmp/probed", "--yes", "--quiet", "--json"]
+    words = ["probe", "--on", device, "--destroy-data", device, "--set-size", "16m", "--seconds", "2", "--pulse", "5"]
+    words += ["--oio", "32", "--iops-limit", "100", "-o", "/tmp/probed", "--yes", "--quiet", "--json"]
     answer = guest.channel.leadline(words, timeout_s=400.0)
     assert answer.status in (0, 1), answer.err
     found = json.loads(answer.text)
@@ -158,7 +158,7 @@ def test_a_probe_recognises_a_limit_from_within(guest: Machine) -> None:
     assert found["observed"]["disk"] == device.rpartition("/")[2]
     hard, gentle, *_ = found["pulses"]
     assert hard["per_s"] == pytest.approx(100.0, rel=0.1)
-    assert hard["mean_ms"] == pytest.approx(160.0, rel=0.3)  # Little's law: 16 outstanding at 100 per second
+    assert hard["mean_ms"] == pytest.approx(320.0, rel=0.3)  # Little's law: 32 outstanding at 100 per second
     assert gentle["offered_per_s"] == pytest.approx(70.0, rel=0.15)
     assert gentle["mean_ms"] < hard["mean_ms"] / 2.0
     assert found["verdict"]["is_limit"] is True
