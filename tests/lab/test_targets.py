@@ -343,11 +343,12 @@ def test_density_grows_the_number_of_guests(tmp_path: Path, store: RunStore) -> 
 
 @real
 @slow
-def test_a_guest_that_does_not_boot_is_told_and_removed(tmp_path: Path, store: RunStore) -> None:
+def test_a_guest_that_cannot_be_set_up_is_told_and_removed(tmp_path: Path, store: RunStore) -> None:
     planned(TWO)
     path = tmp_path / "lab.yaml"
-    path.write_text(TWO.replace("name: two", "name: broken").replace("size: 32m,", "size: 32m, scheduler: none-such,"))
-    with pytest.raises(ToolError, match="guest vm"):
+    wrong = "memory: 512m\n    prepare: ['echo not so >&2; exit 7']"
+    path.write_text(TWO.replace("name: two", "name: broken").replace("memory: 512m", wrong))
+    with pytest.raises(ToolError, match=r"guest vm: .*not so"):
         run(plan(workload(), Target(f"lab:{path}")), store)
     assert [own.state for own in store.list()] == ["failed"]
     assert not [lab for lab in labs() if lab.path.name.startswith("broken-")]
