@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -38,6 +39,20 @@ if shutil.which("nbdkit") is not None:
     GUEST = GUEST.replace("    nics", "      - {name: far, adapter: scsi0, size: 16m, storage_latency: 40ms}\n    nics")
 
 
+# What `ethtool -G eth0 rx 2048` asks of the driver. Source: Linux headers, linux/ethtool.h, ETHTOOL_[GS]RINGPARAM
+SET_RING = """
+import ctypes, fcntl, socket, struct
+rings = ctypes.create_string_buffer(struct.pack("9I", 0x10, *[0] * 8))
+request = struct.pack("16sP16x", b"eth0", ctypes.addressof(rings))
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    fcntl.ioctl(asked.fileno(), 0x8946, request)
+    now = list(struct.unpack("9I", rings.raw[:36]))
+    now[0], now[5] = 0x11, 2048
+    struct.pack_into("9I", rings, 0, *now)
+    fcntl.ioctl(asked.fileno(), 0x8946, request)
+"""
+
+
 def lab_of(text: str) -> Lab:
     return parse_model(text, "lab.yaml", Lab, "a lab file", "docs")
 
@@ -57,3 +72,13 @@ def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     del tmp_path_factory
     with booted(planned(GUEST), lambda _: None) as machines:
         yield machines[0]
+
+
+@pytest.fixture(scope="session")
+def facts(guest: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What `leadline facts` in the guest wrote, after its receive ring was changed."""
+    answer = guest.channel.run(["python3", "-S", "-c", SET_RING], timeout_s=120.0)
+    assert answer.status == 0, answer.err
+    answer = guest.channel.leadline(["facts", "-o", "/tmp/facts.json"], timeout_s=300.0)
+    assert answer.status == 0, answer.err
+    return guest.channel.fetch("/tmp/facts.json", tmp_path_factory.mktemp("facts"))

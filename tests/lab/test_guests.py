@@ -17,6 +17,7 @@ from leadline.core.vocabulary import EntityKind
 from leadline.lab.channel import Channel
 from leadline.lab.machine import Machine
 
+PVSCSI = "/etc/modprobe.d/60-leadline-pvscsi.conf"
 pytestmark = [pytest.mark.real, pytest.mark.slow]
 
 
@@ -142,11 +143,8 @@ def test_the_guests_pgbench_is_the_program(guest: Machine) -> None:
     assert "pgbench" in sh(guest, "pgbench --version")
 
 
-def test_facts_of_a_pvscsi_guest_feed_the_audit(guest: Machine, tmp_path: Path) -> None:
-    answer = guest.channel.leadline(["facts", "-o", "/tmp/facts.json"], timeout_s=300.0)
-    assert answer.status == 0, answer.err
-    (tmp_path / "facts.json").write_bytes((guest.channel.fetch("/tmp/facts.json", tmp_path)).read_bytes())
-    capture = import_paths([tmp_path / "facts.json"]).capture
+def test_facts_of_a_pvscsi_guest_feed_the_audit(guest: Machine, facts: Path) -> None:
+    capture = import_paths([facts]).capture
     (own,) = [entity for entity in capture.inventory.of_kind(EntityKind.GUEST) if entity.name == "db"]
     held = {key: fact.value for key, fact in capture.inventory.facts[own].items()}
     assert held["kernel_version"] == sh(guest, "uname -r")
@@ -156,6 +154,40 @@ def test_facts_of_a_pvscsi_guest_feed_the_audit(guest: Machine, tmp_path: Path) 
     assert {"guest-partition-misaligned", "guest-time-not-synced"} <= rules, sorted(rules)
 
 
+def test_facts_know_the_paravirtual_devices(guest: Machine, facts: Path) -> None:
+    told = json.loads(facts.read_text())["guests"][0]
+    devices = {device["name"]: device for device in told["devices"]}
+    queues = {}
+    for disk in ("data", "wal", "old"):
+        own = devices[guest.device_of(disk).rpartition("/")[2]]
+        queues[disk] = (own["driver"], own["queue_depth_count"], own["timeout_s"])
+    assert queues["data"] == ("vmw_pvscsi", 64, 180)  # cmd_per_lun of the lab file
+    assert queues["wal"] == ("vmw_pvscsi", 32, 180)  # queue_depth of the lab file
+    assert queues["old"][0] == "sym53c8xx"
+    assert devices[guest.device_of("wal").rpartition("/")[2]]["mount"] == "/mnt/wal"
+    (nic,) = told["nics"]
+    assert (nic["name"], nic["type"], nic["connected"], nic["rx_ring_count"]) == ("eth0", "vmxnet3", True, 2048)
+
+
+def test_a_probe_recognises_a_limit_from_within(guest: Machine) -> None:
+    device = guest.device_of("capped")
+    words = ["probe", "--on", device, "--destroy-data", device, "--set-size", "16m", "--seconds", "2", "--pulse", "5"]
+    words += ["--oio", "32", "--iops-limit", "100", "-o", "/tmp/probed", "--yes", "--quiet", "--json"]
+    answer = guest.channel.leadline(words, timeout_s=400.0)
+    assert answer.status in (0, 1), answer.err
+    found = json.loads(answer.text)
+    assert found["schema"] == "leadline.probe/1"
+    assert found["observed"]["disk"] == device.rpartition("/")[2]
+    hard, gentle, *_ = found["pulses"]
+    assert hard["per_s"] == pytest.approx(100.0, rel=0.1)
+    assert hard["mean_ms"] == pytest.approx(320.0, rel=0.3)  # Little's law: 32 outstanding at 100 per second
+    assert gentle["offered_per_s"] == pytest.approx(70.0, rel=0.15)
+    assert gentle["mean_ms"] < hard["mean_ms"] / 2.0
+    assert found["verdict"]["is_limit"] is True
+    assert found["verdict"]["ceiling_per_s"] == pytest.approx(100.0, rel=0.1)
+    assert "limit" in found["verdict"]["sentence"]
+
+
 def test_guest_optimisation_is_applied_and_taken_back(guest: Machine) -> None:
     leadline = guest.channel.leadline
     sh(guest, "mkdir -p /etc/sysctl.d /etc/systemd/system")
@@ -163,10 +195,13 @@ def test_guest_optimisation_is_applied_and_taken_back(guest: Machine) -> None:
     before = sh(guest, listing)
     analysed = leadline(["guest", "analyze", "--json"], timeout_s=300.0)
     assert analysed.status in (0, 1), analysed.err
+    queues = next(item for item in json.loads(analysed.text)["items"] if item["id"] == "pvscsi-queues")
+    assert (queues["now"], queues["wanted"]) == ("64", "254"), queues
     was = sh(guest, "sysctl -n vm.swappiness")
     applied = leadline(["guest", "apply", "--template", "postgresql", "--yes"], timeout_s=300.0)
     assert applied.status == 0, applied.err
     assert sh(guest, listing) != before
+    assert sh(guest, f"cat {PVSCSI}").endswith("options vmw_pvscsi cmd_per_lun=254 ring_pages=32")
     written = sh(guest, "cat /etc/sysctl.d/*leadline*.conf")
     wanted = dict(line.replace(" ", "").split("=") for line in written.splitlines() if "=" in line and line[0] != "#")
     assert "vm.swappiness" in wanted
@@ -176,3 +211,4 @@ def test_guest_optimisation_is_applied_and_taken_back(guest: Machine) -> None:
     reverted = leadline(["guest", "revert"], timeout_s=300.0)
     assert reverted.status == 0, reverted.err
     assert sh(guest, listing) == before
+    assert sh(guest, f"ls {PVSCSI} 2>&1 || true").endswith("No such file or directory")

@@ -6,12 +6,13 @@ import os
 import platform
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from leadline.app import lab_targets
 from leadline.app.diagnosing import diagnose
 from leadline.app.importing import import_paths
 from leadline.app.recording import recording
@@ -66,7 +67,14 @@ def plan(workload: Workload, target: Target) -> Plan:
         UsageError: the target may not be used.
         ToolError: there is not enough space.
     """
+    if lab_targets.is_lab(target.name):
+        return lab_targets.plan(workload, target)
     return driver_of(workload)[1].plan(workload, target)
+
+
+def carrier_of(made: Plan) -> Benchmark:
+    """Who carries a plan out: its own driver, else the one of its workload."""
+    return made.driver or driver_of(made.workload)[1]
 
 
 def expected_s(workload: Workload) -> float:
@@ -121,7 +129,7 @@ def prepared(made: Plan, folder: Path, talk: Talk) -> Iterator[tuple[str, ...]]:
     Raises:
         ToolError: the tool fails.
     """
-    driver = driver_of(made.workload)[1]
+    driver = carrier_of(made)
     try:
         talk.phase("preparing", 0.0)
         driver.prepare(made, folder, talk.note)
@@ -136,9 +144,9 @@ def load(made: Plan, kept: Kept, store: RunStore, talk: Talk) -> None:
     Raises:
         ToolError: the tool fails.
     """
-    driver = driver_of(made.workload)[1]
+    driver = carrier_of(made)
     folder = store.files_of(kept.run.id)
-    with recording({"linux": "", **_sources(driver, made)}, folder) as notes:
+    with _recording(driver, made, folder) as notes:
         kept.run = _warm_up(driver, made, kept.run, folder, talk)
         store.save(kept.run, running=True)
         for number in range(1, made.workload.timing.rounds + 1):
@@ -181,6 +189,14 @@ def run_repeated(made: Plan, store: RunStore, count: int, *, seed: int | None = 
                 load(made, kept, store, talk)
             done.append(kept.run)
     return done
+
+
+def _recording(driver: Benchmark, made: Plan, folder: Path) -> AbstractContextManager[list[str]]:
+    """What is recorded while a target is loaded: where the load runs, or this machine and what the driver offers."""
+    own = getattr(driver, "recording", None)
+    if own is not None:
+        return cast("AbstractContextManager[list[str]]", own(made, folder))
+    return recording({"linux": "", **_sources(driver, made)}, folder)
 
 
 def _sources(driver: Benchmark, made: Plan) -> dict[str, str]:
@@ -242,6 +258,9 @@ def _with(own: Run, measured: Measured, **changes: object) -> Run:
 
 def drop_caches(made: Plan) -> tuple[str, ...]:
     """Empty the page cache where the kernel lets us, so that nothing is answered from it; notes when it could not."""
+    own = getattr(carrier_of(made), "drop_caches", None)
+    if own is not None:
+        return cast("tuple[str, ...]", own(made))
     if made.workload.kind != "io" or not made.workload.io_settings.buffered:
         return ()
     try:

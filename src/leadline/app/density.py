@@ -15,23 +15,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
+from leadline.app import lab_targets
 from leadline.app.benching import SILENT, Talk, host_facts
+from leadline.app.density_guests import GUESTS, Guests, guest_site
 from leadline.app.density_hosts import measure_hosts
 from leadline.app.density_instances import (
     Instances,
     Measured,
-    Place,
     Site,
     bytes_per_s,
     instances_of,
     left_behind,
-    measure,
     offered_per_s,
     site_of,
 )
 from leadline.app.density_results import Density, keep, stored
 from leadline.app.hosts import Host
-from leadline.app.recording import recording
 from leadline.core.benchmark import Step, Target, Tick
 from leadline.core.cgroups import Groups, Hierarchies, Limits, disk_under, find, remove_leftovers
 from leadline.core.density import Clause, Instance, Level, State, judge, parse_service_level, total_seconds
@@ -73,6 +72,11 @@ class DensityPlan:
     device: str | None = None
 
     @property
+    def facts(self) -> dict[str, str]:
+        """Conditions: of this machine, and of the guests where instances are such."""
+        return {**host_facts(), **({} if self.site is None else self.site.plan.facts)}
+
+    @property
     def round_s(self) -> float:
         """Length of a round with its warm-up."""
         timing = self.request.workload.timing
@@ -109,7 +113,7 @@ def make_plan(request: Request) -> DensityPlan:
         site, offered = None, _rate(workload)
         rule = _capped(rule, len(request.hosts), "machines in the file", notes)
     else:
-        site = site_of(workload, request.target)
+        site = _site(request)
         offered = offered_per_s(workload, site.plan)
         if site.capacity is not None:
             rule = _capped(rule, site.capacity, _fitting(site, request.target.name), notes)
@@ -117,6 +121,19 @@ def make_plan(request: Request) -> DensityPlan:
     _require_samples(workload, clauses, offered, hosts=bool(request.hosts))
     groups, device = _groups(request, notes)
     return DensityPlan(request, site, rule, clauses, offered, tuple(notes), groups, device)
+
+
+def _site(request: Request) -> Site:
+    if not lab_targets.is_lab(request.target.name):
+        return site_of(request.workload, request.target)
+    if request.limits.controllers:
+        raise UsageError(
+            "--on lab:",
+            found="limits",
+            expected="guests as the lab file has them",
+            advice="Limit them in the lab file.",
+        )
+    return guest_site(request.workload, request.target)
 
 
 def _rate(workload: Workload) -> float:
@@ -127,6 +144,8 @@ def _rate(workload: Workload) -> float:
 
 
 def _fitting(site: Site, name: str) -> str:
+    if site.kind == GUESTS:
+        return f"guests there is memory and space for of {name}"
     what = "there is room for in" if site.kind == "folder" else f"stretches of {site.each_bytes / 2**20:.0f} MiB of"
     return f"{what} {name}"
 
@@ -270,7 +289,7 @@ def run_density(
     Raises:
         ToolError: the tool fails at the very first count.
     """
-    own = _begun(made, seed) if before is None else _continued(before)
+    own = _begun(made, seed) if before is None else _continued(made, before)
     own = replace(own, process=os.getpid(), notes=(*own.notes, *_leftovers(made, talk)))
     keep(own, store)
     work = _Work(made, store, own, talk)
@@ -296,7 +315,7 @@ def _begun(made: DensityPlan, seed: int | None) -> Density:
         id=f"{began:%Y%m%d-%H%M%S}-density-{request.workload.name}-{secrets.token_hex(2)}",
         state="running",
         workload=request.workload.plain(),
-        target=request.target.name,
+        target=request.target.name if made.site is None else made.site.plan.target.name,
         hosts=tuple((host.address, host.path) for host in request.hosts),
         started=began.isoformat(timespec="seconds"),
         seed=secrets.randbelow(2**30) if seed is None else seed,
@@ -306,12 +325,12 @@ def _begun(made: DensityPlan, seed: int | None) -> Density:
         limits=request.limits,
         are_limited=made.groups is not None,
         notes=made.notes,
-        host=host_facts(),
+        host=made.facts,
     )
 
 
-def _continued(before: Density) -> Density:
-    now = host_facts()
+def _continued(made: DensityPlan, before: Density) -> Density:
+    now = made.facts
     unlike = [f"{key} {before.host.get(key)}, then {now[key]}" for key in now if before.host.get(key) != now[key]]
     measured = ", ".join(str(level.count) for level in before.levels) or "nothing"
     note = f"continued at {datetime.now(UTC).isoformat(timespec='seconds')}; measured before: {measured}"
@@ -344,7 +363,11 @@ class _Work:
         self._made, self._store, self._whole, self._seed, self._talk = made, store, whole, whole.seed, talk
         request = made.request
         groups = None if made.groups is None else Groups(made.groups, request.limits, made.device)
-        self._instances = None if made.site is None else Instances(request.workload, request.target, made.site, groups)
+        self._instances: Instances | Guests | None = None
+        if made.site is not None and made.site.kind == GUESTS:
+            self._instances = Guests(made.site)
+        elif made.site is not None:
+            self._instances = Instances(request.workload, request.target, made.site, groups)
 
     def level(self, count: int, *, first: bool) -> Level:
         """Measure one count, as a run of its own; its rounds are kept whatever ends it."""
@@ -358,7 +381,7 @@ class _Work:
             started=datetime.now(UTC).isoformat(timespec="seconds"),
             seed=self._seed,
             workload=workload.plain(),
-            host=host_facts(),
+            host=self._made.facts,
             notes=(f"{counted(count)} of the density run {self._whole.id}",),
         )
         folder = self._store.files_of(self._run.id)
@@ -382,7 +405,7 @@ class _Work:
         return self._judged(found.instances)
 
     def _here(self, count: int, folder: Path, first: bool) -> Level:
-        instances = cast("Instances", self._instances)
+        instances = cast("Instances | Guests", self._instances)
         self._talk.phase(f"preparing {counted(count)}", 0.0)
         try:
             instances.grow(count, folder, self._talk.note)
@@ -390,20 +413,20 @@ class _Work:
             if first:
                 raise
             return _failed(count, str(error))
-        rounds = self._rounds(instances.places[:count], folder)
+        rounds = self._rounds(instances, count, folder)
         level = self._judged(instances_of(instances.places[:count], rounds))
         return replace(level, notes=(*level.notes, *self._unsteady(self._run.rounds)))
 
-    def _rounds(self, places: Sequence[Place], folder: Path) -> list[Measured]:
+    def _rounds(self, instances: Instances | Guests, count: int, folder: Path) -> list[Measured]:
         timing = self._made.request.workload.timing
         rounds: list[Measured] = []
         version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
-        with recording({"linux": ""}, folder) as notes:
+        with instances.recording(count, folder) as notes:
             for number in range(1, timing.rounds + 1):
-                name = f"{counted(len(places))}, round {number} of {timing.rounds}"
+                name = f"{counted(count)}, round {number} of {timing.rounds}"
                 self._talk.phase(name, self._made.round_s)
                 step = Step(f"round-{number}", timing.measure_s, self._seed + number * 10_000)
-                rounds.append(measure(places, step, timing.warm_up_s, folder))
+                rounds.append(instances.measure(count, step, timing.warm_up_s, folder))
                 part = _round(step.label, rounds[-1])
                 commands = self._run.commands or rounds[-1].commands
                 own = replace(self._run, rounds=(*self._run.rounds, part), commands=commands, tool_version=version)

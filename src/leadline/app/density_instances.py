@@ -14,13 +14,14 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
 
+from leadline.app.recording import recording
 from leadline.benchmarks import fio
 from leadline.core.benchmark import Plan, Step, Target
 from leadline.core.cgroups import NOT_ENTERED, Group, Groups
@@ -29,9 +30,9 @@ from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.histogram import Histogram
 from leadline.core.processes import GRACE_S, POLL_S, running, wait
 from leadline.core.result import Operation, Result
-from leadline.core.safety import RESERVE_SHARE, require_space
+from leadline.core.safety import require_space, usable_space
 from leadline.core.workload import Workload
-from leadline.formats.fio import bins_histogram
+from leadline.formats.fio import bins_histogram, moment_ms
 from leadline.formats.json_documents import json_documents
 
 PREFIX = "leadline-density-"
@@ -75,9 +76,7 @@ def site_of(workload: Workload, target: Target) -> Site:
     path = Path(name)
     if "://" not in name and path.is_dir():
         total = sum({place.path: place.size_bytes for place in plan.places.values()}.values())
-        held = os.statvfs(name)
-        usable = held.f_bavail * held.f_frsize - int(RESERVE_SHARE * held.f_blocks * held.f_frsize)
-        return Site("folder", plan, total, max(int(usable // total), 0))
+        return Site("folder", plan, total, usable_space(name) // total)
     if "://" in name:
         return Site("stretch", plan, each, None)
     if not path.exists():
@@ -173,6 +172,15 @@ class Instances:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self._base
 
+    def measure(self, count: int, step: Step, warm_up_s: float, folder: Path) -> Measured:
+        """One round of the first ``count``: see `measure`."""
+        return measure(self.places[:count], step, warm_up_s, folder)
+
+    def recording(self, count: int, folder: Path) -> AbstractContextManager[list[str]]:
+        """What is recorded while they are loaded: this machine."""
+        del count
+        return recording({"linux": ""}, folder)
+
     def close(self) -> list[Path]:
         """Remove what was made; returns what could not be removed."""
         left = [] if self.groups is None else self.groups.remove()
@@ -266,9 +274,29 @@ def measure(places: Sequence[Place], step: Step, warm_up_s: float, folder: Path)
                 reports[place.number] = report
                 entered = words if place.group is None else place.group.enter(words)
                 live.append((place, talk, stack.enter_context(running(entered, output=talk, folder=folder))))
-            errors |= _wait(live, length + fio.LATE_S + START_S * len(places))
+            followed = [(place, talk, process) for place, talk, process in live]
+            errors |= wait_for(followed, length + fio.LATE_S + START_S * len(places))
         finally:
             _end_together([process for *_, process in live])
+    return collected(places, {n: Report(path) for n, path in reports.items()}, errors, warm_up_s, tuple(commands))
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What an instance's fio wrote, and by how much the clock it was written by is ahead of this machine's."""
+
+    path: Path
+    ahead_s: float = 0.0
+
+
+def collected(
+    places: Sequence[Place],
+    reports: Mapping[int, Report],
+    errors: dict[int, str],
+    warm_up_s: float,
+    commands: tuple[tuple[str, ...], ...],
+) -> Measured:
+    """One round of the reports of all instances, by number; what is missing is added to ``errors``."""
     snapshots = {}
     for number, report in reports.items():
         try:
@@ -277,10 +305,10 @@ def measure(places: Sequence[Place], step: Step, warm_up_s: float, folder: Path)
             errors.setdefault(number, f"its report: {error.found}")
         if len(snapshots.get(number, ())) < 2:
             errors.setdefault(number, "it measured nothing")
-    return _common(places, snapshots, errors, warm_up_s, tuple(commands))
+    return _common(places, snapshots, errors, warm_up_s, commands)
 
 
-def _wait(live: Sequence[tuple[Place, Path, subprocess.Popen[bytes]]], seconds: float) -> dict[int, str]:
+def wait_for(live: Sequence[tuple[Place, Path, fio.Process]], seconds: float) -> dict[int, str]:
     """Until all have ended or one has failed: why, by number."""
     deadline = time.monotonic() + seconds
     while True:
@@ -318,12 +346,13 @@ class _Count:
 _Snapshot = tuple[int, dict[tuple[str, str], _Count]]
 
 
-def _snapshots(report: Path) -> list[_Snapshot]:
+def _snapshots(report: Report) -> list[_Snapshot]:
     """The reports fio appended about once a second: ms since 1970, and what was done until then."""
-    text = report.read_text(encoding="utf-8", errors="replace")
-    values = [document.value for document in json_documents(text, report.name).documents]
+    text = report.path.read_text(encoding="utf-8", errors="replace")
+    values = [document.value for document in json_documents(text, report.path.name).documents]
     reports = [value for value in values if isinstance(value, dict) and "jobs" in value]
-    return [(int(value["timestamp_ms"]), _counts(value["jobs"])) for value in reports]
+    ahead_ms = round(report.ahead_s * 1000.0)
+    return [(moment_ms(value, reports[0]) - ahead_ms, _counts(value["jobs"])) for value in reports]
 
 
 def _counts(jobs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], _Count]:

@@ -20,7 +20,7 @@ from leadline.app.lab_steps import Timeline
 from leadline.app.recording import recording
 from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.run import Run
-from leadline.core.safety import require_space
+from leadline.core.safety import require_space, usable_space
 from leadline.lab.accelerator import Accelerator, accelerator
 from leadline.lab.folders import lab_folder, running_folder
 from leadline.lab.image import root_image
@@ -203,11 +203,10 @@ def booted(made: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Mac
         ToolError: a guest does not start.
     """
     say(f"building or finding the root image; {made.accelerator.name}: {made.accelerator.reason}")
-    networks = {nic.network for guest in made.machines for nic in guest.nics}
-    grounds = Grounds(made.kernel, made.accelerator, root_image(), {name: _free_port() for name in networks})
+    grounds = grounds_of(made)
     with ExitStack() as stack:
         folder = stack.enter_context(lab_folder(made.lab.name, keep=keep))
-        say(f"booting {len(made.machines)} guests")
+        say(f"booting {len(made.machines)} guest{'s' if len(made.machines) > 1 else ''}")
         booting = [
             stack.enter_context(
                 launched(guest, replace(grounds, accelerator=made.accelerator_of(guest)), folder / guest.name)
@@ -215,6 +214,23 @@ def booted(made: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Mac
             for guest in made.machines
         ]
         yield [stack.enter_context(answering(guest)) for guest in booting]
+
+
+def grounds_of(made: LabPlan) -> Grounds:
+    """What the guests of a lab stand on; builds their root where there is none yet.
+
+    Raises:
+        ToolError: it cannot be built.
+    """
+    networks = {nic.network for guest in made.machines for nic in guest.nics}
+    return Grounds(made.kernel, made.accelerator, root_image(), {name: _free_port() for name in networks})
+
+
+def guests_that_fit(guest: Guest) -> int:
+    """How many guests alike have memory, and space for their disks."""
+    disks = sum(disk.size for disk in guest.disks)
+    by_space = usable_space(str(_existing(running_folder()))) // disks if disks else 1 << 30
+    return max(min(int(MEMORY_SHARE * _available_bytes()) // guest.memory, by_space), 0)
 
 
 def _free_port() -> int:
@@ -244,6 +260,7 @@ def run_lab(
         KeyboardInterrupt: passed on after the guests were ended and removed; runs until then are kept.
     """
     with booted(made, say) as machines:
+        _load_leadline(machines)
         notes = [*made.left_out, *(f"{m.guest.name}: {note}" for m in machines for note in m.notes)]
         for machine in machines:
             offset = machine.channel.clock_offset_s()
@@ -259,6 +276,20 @@ def run_lab(
         boot_s = {m.guest.name: m.boot_s for m in machines}
     accelerators = {guest.name: made.accelerator_of(guest) for guest in made.machines}
     return LabResult(made.lab, made.accelerator, boot_s, tuple(loads), tuple(notes), accelerators)
+
+
+def _load_leadline(machines: Sequence[Machine]) -> None:
+    """Have Leadline loaded in every guest, so that no load is measured beside the imports of another guest."""
+    threads = [
+        threading.Thread(target=machine.channel.preload, daemon=True)
+        for machine in machines
+        if machine.guest.load is not None
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        while thread.is_alive():
+            thread.join(0.2)  # so that Ctrl-C is heard
 
 
 def _order(made: LabPlan, machines: Sequence[Machine]) -> Iterator[tuple[list[Machine], dict[str, Any], int]]:

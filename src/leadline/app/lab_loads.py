@@ -103,7 +103,7 @@ def load_guest(order: LoadOrder, machine: Machine, store: RunStore) -> Run:
         "variant": order.variant,
         "hypervisor": " ".join((os.uname().nodename, os.uname().release)),
     }
-    run = replace(run, host={**run.host, **own}, notes=(*run.notes, *_beware(order.accelerator)))
+    run = replace(run, host={**run.host, **own}, notes=(*run.notes, *beware(order.accelerator)))
     store.save(run)
     return run
 
@@ -209,7 +209,8 @@ def _must(machine: Machine, answer: Answer) -> None:
         )
 
 
-def _beware(accelerator: Accelerator) -> tuple[str, ...]:
+def beware(accelerator: Accelerator) -> tuple[str, ...]:
+    """What a result must say of how its guest ran."""
     if accelerator.name == "kvm":
         return ()
     return (

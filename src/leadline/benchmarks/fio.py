@@ -30,7 +30,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from leadline.core.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
 from leadline.core.errors import ToolError, UsageError
@@ -40,7 +40,7 @@ from leadline.core.processes import POLL_S, running, wait
 from leadline.core.safety import require_named, require_space, usable_size
 from leadline.core.tools import TOOLS, examine
 from leadline.core.workload import Stream, Workload
-from leadline.formats.fio import bins_histogram
+from leadline.formats.fio import bins_histogram, moment_ms
 
 META = BenchmarkMeta(program="fio", kind="io")
 
@@ -105,17 +105,21 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
     """
     if plan.read_only:
         return
-    own = plan.workload.io_settings
     for place in {place.path: place for place in plan.places.values()}.values():
         say(f"filling {place.path} with {place.size_bytes / 2**30:.2f} GiB of random data")
-        words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
-        words += [f"--ioengine={_engine(plan, place)}", "--direct=1", f"--size={place.size_bytes}"]
-        words += [_name_option(place), *_contents(own.compress_pct, own.dedupe_pct)]
         output = folder / "fill.txt"
-        with running(words, output=output, folder=folder) as process:
+        with running(fill_words(plan, place), output=output, folder=folder) as process:
             wait(process, float("inf"))
             if process.returncode:
-                raise _failed(output, place.path)
+                raise failed(output, place.path)
+
+
+def fill_words(plan: Plan, place: Place) -> list[str]:
+    """The command that fills a place."""
+    own = plan.workload.io_settings
+    words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
+    words += [f"--ioengine={_engine(plan, place)}", "--direct=1", f"--size={place.size_bytes}"]
+    return [*words, _name_option(place), *_contents(own.compress_pct, own.dedupe_pct)]
 
 
 def _contents(compress_pct: float, dedupe_pct: float) -> list[str]:
@@ -137,25 +141,46 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     job.write_text(job_file(plan, step), encoding="utf-8")
     report.unlink(missing_ok=True)  # what an earlier step of that name left would be read before fio replaces it
     words = ["fio", "--output-format=json+", "--status-interval=1", f"--output={report}", str(job)]
-    ticks: list[Tick] = []
-    ended_early = False
     with running(words, output=talk, folder=folder) as process:
-        reader = _Reports(report)
-        deadline = time.monotonic() + step.duration_s + LATE_S
-        while process.poll() is None:
-            time.sleep(POLL_S)
-            for tick in reader.ticks():
-                ticks.append(tick)
-                if not watch(tick) and not ended_early:
-                    ended_early = True
-                    process.send_signal(signal.SIGINT)
-            if time.monotonic() > deadline:
-                raise _failed(talk, "it did not end in time")
-        ticks += reader.ticks()
-        if process.returncode and not ended_early:
-            raise _failed(talk, f"exit status {process.returncode}")
+        ticks, ended_early = followed(process, report, step, watch, talk)
     version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
     return Measured((report,), tuple(ticks), (tuple(words),), version, ended_early)
+
+
+class Process(Protocol):
+    """What is asked of a running fio, wherever it runs."""
+
+    def poll(self) -> int | None:
+        """Its exit status, None while it runs."""
+
+    def send_signal(self, sig: int, /) -> None:
+        """Send it a signal."""
+
+
+def followed(process: Process, report: Path, step: Step, watch: Watch, talk: Path) -> tuple[list[Tick], bool]:
+    """The seconds of a step as fio reports them, and whether ``watch`` ended it before its time.
+
+    Raises:
+        ToolError: it fails, or does not end in time; ``talk`` holds what it said.
+    """
+    ticks: list[Tick] = []
+    ended_early = False
+    reader = _Reports(report)
+    deadline = time.monotonic() + step.duration_s + LATE_S
+    while process.poll() is None:
+        time.sleep(POLL_S)
+        for tick in reader.ticks():
+            ticks.append(tick)
+            if not watch(tick) and not ended_early:
+                ended_early = True
+                process.send_signal(signal.SIGINT)
+        if time.monotonic() > deadline:
+            raise failed(talk, "it did not end in time")
+    ticks += reader.ticks()
+    status = process.poll()
+    if status and not ended_early:
+        raise failed(talk, f"exit status {status}")
+    return ticks, ended_early
 
 
 def clean(plan: Plan) -> None:
@@ -275,7 +300,8 @@ def _name_option(place: Place) -> str:
     return f"--filename={(rest if mark else place.path).replace(':', chr(92) + ':')}"
 
 
-def _failed(talk: Path, where: str) -> ToolError:
+def failed(talk: Path, where: str) -> ToolError:
+    """That fio failed, and what it said."""
     lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
     said = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
     return ToolError(
@@ -292,12 +318,14 @@ class _Reports:
         self._position = 0
         self._decoder = json.JSONDecoder()
         self._before: tuple[int, float, float, Histogram | None] | None = None
+        self._first: dict[str, Any] | None = None
         self._first_ms: int | None = None
 
     def ticks(self) -> Iterator[Tick]:
         """What was added since the last call."""
         for document in self._documents():
-            stamp = int(document["timestamp_ms"])
+            self._first = document if self._first is None else self._first
+            stamp = moment_ms(document, self._first)
             count, size, parts = 0.0, 0.0, []
             for job in document["jobs"]:
                 for way in ("read", "write"):

@@ -14,6 +14,9 @@ workload into runs of one real tool and does nothing of its own to the target:
     Removes what prepare made, and nothing else; safe to call twice.
 ``sources(plan) -> dict[str, str]`` (optional)
     What to record while it is loaded besides the machine: collectors with their targets, as a server's DSN.
+``recording(plan, folder)`` and ``drop_caches(plan)`` (optional)
+    Instead of the machine's own where the load runs on another: a context that records into the folder and yields the
+    notes; what empties a page cache there, and returns notes.
 """
 
 from __future__ import annotations
@@ -65,6 +68,7 @@ class Plan:
 
     ``facts`` are conditions of the target, kept with the run: runs whose facts differ are not alike.
     ``secret`` is the password of the target: it is nowhere else, and is neither shown nor stored.
+    ``driver`` carries the plan out where the workload alone does not say who does: in a guest of a lab.
     """
 
     workload: Workload
@@ -75,6 +79,7 @@ class Plan:
     read_only: bool = False
     facts: dict[str, str] = field(default_factory=dict)
     secret: str = field(default="", repr=False, compare=False)
+    driver: Benchmark | None = field(default=None, repr=False, compare=False)
 
     @property
     def written_bytes(self) -> int:

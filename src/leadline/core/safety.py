@@ -96,18 +96,23 @@ def users_of(number: int) -> str | None:
     return None
 
 
+def usable_space(folder: str) -> int:
+    """Bytes that may be written, with a share of the filesystem kept free; not below 0."""
+    held = os.statvfs(folder)
+    return max(held.f_bavail * held.f_frsize - int(RESERVE_SHARE * held.f_blocks * held.f_frsize), 0)
+
+
 def require_space(folder: str, needed_bytes: int) -> None:
     """Refuse to write more than fits, with a share of the filesystem kept free.
 
     Raises:
         ToolError: there is not enough space.
     """
-    held = os.statvfs(folder)
-    usable = held.f_bavail * held.f_frsize - int(RESERVE_SHARE * held.f_blocks * held.f_frsize)
+    usable = usable_space(folder)
     if needed_bytes > usable:
         raise ToolError(
             folder,
-            found=f"{max(usable, 0) / 2**30:.1f} GiB that may be used",
+            found=f"{usable / 2**30:.1f} GiB that may be used",
             expected=f"{needed_bytes / 2**30:.1f} GiB",
             advice="Name another folder, or a smaller working set; a twentieth of the filesystem stays free.",
         )

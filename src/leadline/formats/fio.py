@@ -47,6 +47,20 @@ class Statistics:
         return any(_is_percentile(key) for key in self.values)
 
 
+def moment_ms(report: Mapping[str, Any], first: Mapping[str, Any]) -> int:
+    """When the last request a report counts ended, ms since 1970; ``first`` is the first report of the same fio.
+
+    A report at the end is dated when it is written, which on a busy machine is some tenths of a second after the jobs
+    ended: what came out since the report before would be divided by too long a time. How long the jobs ran says better.
+    """
+    dated, ran = (int(report["timestamp_ms"]), _ran_ms(report) - _ran_ms(first))
+    return min(dated, int(first["timestamp_ms"]) + ran) if ran > 0 else dated
+
+
+def _ran_ms(report: Mapping[str, Any]) -> int:
+    return max((int(job.get(way, {}).get("runtime", 0)) for job in report["jobs"] for way in DIRECTIONS), default=0)
+
+
 def latency_of(parts: Mapping[str, Statistics]) -> tuple[dict[str, float], Histogram | None, str | None]:
     """One operation's latencies from its slat, clat and lat.
 

@@ -12,6 +12,7 @@ import tarfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 from leadline.core.errors import ToolError
 
 CLOCK_COUNT = 8  # Judgement: enough that one finds the guest idle
+PRELOAD_S = 120.0  # Judgement: ten times what it takes under software emulation on an idle machine
 LEAVE = b"\x1d"  # Ctrl-], as telnet and virsh have it
 Seen = Callable[[str, bytes], None]  # the stream ("out" or "err") and what came
 
@@ -142,8 +144,13 @@ class Channel:
         cwd: str = "/tmp",
         seen: Seen | None = None,
     ) -> Answer:
-        """Leadline in the guest, already loaded there."""
+        """Leadline in the guest; it is loaded there by the first command."""
         return self._ask("leadline", timeout_s, seen, argv=list(argv), env=dict(env or {}), cwd=cwd)[0]
+
+    def preload(self) -> None:
+        """Have Leadline loaded, which takes seconds; a guest that cannot says so when it is asked for more."""
+        with suppress(ToolError):
+            self.leadline(["--version"], timeout_s=PRELOAD_S)
 
     def shell(self, rows: int, columns: int, typed: Callable[[], bytes], seen: Seen) -> int:
         """A shell on a terminal in the guest until it ends or Ctrl-] is typed; its exit status.

@@ -4,8 +4,8 @@ Every message is a JSON object on a line. From the host: ``{"id", "op", …}``; 
 ``{"id", "err"}`` with bytes as base64, and at the end ``{"id", "status"}``. Operations:
 
 ``run``       ``argv``, ``env``, ``cwd``: a program, status its exit status (127: there is none of that name).
-``leadline``  the same for Leadline itself, in a process forked from one that has it loaded already: under software
-              emulation the imports take seconds, the fork milliseconds.
+``leadline``  the same for Leadline itself, in a process forked from one that loaded it for the first command: under
+              software emulation the imports take seconds, the fork milliseconds.
 ``put``       ``path``, ``data``, ``mode``: writes a file.
 ``get``       ``path``: a folder or file as a tar stream.
 ``time``      the guest's clock, as ``{"id", "time"}``.
@@ -206,7 +206,7 @@ class Agent:
 
 
 def _start_preloaded() -> socket.socket:
-    """Fork the process that loads Leadline and forks again for every command of it."""
+    """Fork the process that loads Leadline at the first command of it, and forks again for every one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     if os.fork() == 0:
         ours.close()
@@ -217,6 +217,7 @@ def _start_preloaded() -> socket.socket:
 
 
 def _preloaded(asked: socket.socket) -> None:
+    asked.recv(1, socket.MSG_PEEK)  # a guest that is only loaded by fio is not kept busy with imports
     for name in PRELOADED:
         with contextlib.suppress(ImportError):
             import_module(name)

@@ -24,6 +24,9 @@ Examples:
   LEADLINE_HOME=runs leadline bench density my.yaml --on /srv/scratch \
 --service-level 'p95<=20ms, per_s>=0.95 of offered' --html density.html
 
+  LEADLINE_HOME=runs leadline bench density my.yaml --on lab:examples/lab/density.yaml --rate 200 --max 8 \
+--service-level 'p95<=50ms, per_s>=0.95 of offered'
+
   LEADLINE_HOME=runs leadline bench density --compare 20260101 last
 """
 _NAME = "bench density"
@@ -43,7 +46,7 @@ def command(
         ),
     ] = None,
     on: Annotated[
-        str, typer.Option("--on", help="Folder, file, device or nbd://...; {n} is the instance's number.")
+        str, typer.Option("--on", help="Folder, file, device, nbd://..., or a guest as lab:FILE; {n} is the number.")
     ] = ".",
     destroy: Annotated[
         str | None,
@@ -92,7 +95,8 @@ def command(
     """How many such VMs fit? Add instances until the service level of one breaks.
 
     The count doubles until the service level surely breaks, then the gap is halved. Instances are processes of fio,
-    each with data of its own, limited by control groups when asked; or machines. Every count is kept as a run.
+    each with data of its own, limited by control groups when asked; or guests of a lab; or machines. Every count is
+    kept as a run.
     """
     from leadline.app.density import Request, make_plan, resume_plan
     from leadline.app.density_requests import bytes_of, changed
@@ -187,7 +191,7 @@ def _show_plan(made: DensityPlan, before: Density | None) -> None:
         out,
         f"up to {rule.most} instances in about {counts} counts of {duration(at_each)} ({timing.rounds} x "
         f"{timing.measure_s:.0f} s, each after {timing.warm_up_s:.0f} s): {duration(at_each * counts)}, and the time "
-        "of filling",
+        f"of {'booting' if site is not None and site.kind == 'guests' else 'filling'}",
         "  ",
     )
     if before is not None:
@@ -206,6 +210,8 @@ def _places(made: DensityPlan) -> list[str]:
     each, most = site.each_bytes / 2**20, site.each_bytes * made.rule.most / 2**30
     if site.kind == "folder":
         return [f"makes a folder of its own in {request.target.name}: {each:,.0f} MiB each, at most {most:.2f} GiB"]
+    if site.kind == "guests":
+        return [*site.plan.notes[:1], f"boots such guests as they are needed, {each:,.0f} MiB of disks each"]
     what = "reads" if site.plan.read_only else "OVERWRITES"
     if site.kind == "each":
         return [f"{what} {request.target.name}, {each:,.0f} MiB of each"]

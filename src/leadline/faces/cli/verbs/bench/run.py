@@ -30,6 +30,8 @@ Examples:
 
   LEADLINE_HOME=runs leadline bench run network --on db2
 
+  LEADLINE_HOME=runs leadline bench run hci-4k-read --on lab:examples/lab/pvscsi-vs-lsi.yaml:lsi --set-size 64m
+
   leadline bench run hci-8k-50-50 --hosts hosts.txt --set-size 8m --seconds 2 --rounds 1 --warm-up 0 --yes
 """
 WORSE = 1
@@ -42,8 +44,8 @@ def command(
         str | None,
         typer.Option(
             "--on",
-            help="Folder, file, device, nbd://HOST:PORT/EXPORT; for a database `new`, a folder or a DSN; "
-            "for a network `new` or HOST.",
+            help="Folder, file, device, nbd://HOST:PORT/EXPORT, a guest as lab:FILE:GUEST/DISK; for a database `new`, "
+            "a folder or a DSN; for a network `new` or HOST.",
             show_default=False,
         ),
     ] = None,
@@ -53,7 +55,11 @@ def command(
     ] = None,
     wal: Annotated[
         str | None,
-        typer.Option("--wal", help="Where streams of role wal, or a new PostgreSQL's WAL, go.", show_default=False),
+        typer.Option(
+            "--wal",
+            help="Where streams of role wal, or a new PostgreSQL's WAL, go; of a guest: DISK.",
+            show_default=False,
+        ),
     ] = None,
     destroy: Annotated[
         str | None,

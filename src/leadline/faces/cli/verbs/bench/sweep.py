@@ -32,6 +32,8 @@ Examples:
   leadline bench sweep --easy --inventory examples/easy/inventory.yaml --storage prod --latency-target 5ms
 
   leadline bench sweep --resume last
+
+  LEADLINE_HOME=runs leadline bench sweep hci-4k-read --on lab:examples/lab/pvscsi-vs-lsi.yaml:lsi --set-size 64m
 """
 
 
