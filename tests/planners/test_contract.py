@@ -30,6 +30,7 @@ WORDS = {
     "h",
     "years",
     "vCPUs",
+    "min",
     "cores",
     "hosts",
     "VMs",

@@ -1,0 +1,151 @@
+"""Managing hosts of remote offices over a link.
+
+Answers:
+    How long vCenter operations take over a link of a given round trip, bandwidth and loss, against the same next
+    door; which of them to keep local, and whether a better line or a nearer vCenter helps more.
+
+Method:
+    Operations are simulated as exchanges of requests and responses over TCP (system management-plane), once over the
+    link, once next door, once with a quarter of the round trip, once with four times the bandwidth. An operation
+    stays local when it takes longer than accepted and more than ``times_slower`` as long as next door.
+
+Assumptions:
+    Exchanges and bytes are those counted with pyVmomi; work at the other end is a small host's. Disks and memory of
+    migrations and clones do not cross the link.
+
+Bends:
+    Round trips above 500 ms; losses above 1 %.
+
+Sources:
+    The system management-plane, with its sources: `leadline explain management-plane`.
+    VMware, "Performance of VMware vCenter 5.0 in remote offices and branch offices" (2012), for links.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, cast
+
+from pydantic import Field
+
+from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+
+SYSTEM = "simulated: management-plane"
+NEAR = {"round_trip": 0.001, "mbit_per_s": 1000.0, "loss_pct": 0.0}
+MANY = ("inventory", "statistics")  # read as many VMs as there are
+OPERATIONS = ("connect", "power-on", "clone", "vmotion", *MANY)
+ROUND_TRIP_MAX_MS, LOSS_MAX_PCT = 500.0, 1.0  # Judgement: above, sessions time out
+
+META = PlannerMeta(
+    about="How long vCenter operations on remote hosts take over a link, and what to keep local.",
+    example={"round_trip_ms": 250.0, "mbit_per_s": 1.5, "loss_pct": 0.05, "vms": 100},
+    grows=(("round_trip_ms", "all operations"), ("vms", "all operations")),
+)
+
+
+class Remote(PlanInput):
+    """A link and what is managed over it."""
+
+    round_trip_ms: Annotated[float, Field(gt=0, le=10_000, description="Round trip of the link, ms.")] = 100.0
+    mbit_per_s: Annotated[float, Field(gt=0, le=1e6, description="Bandwidth of the link, Mbit/s.")] = 1.5
+    loss_pct: Annotated[float, Field(ge=0, le=50, description="Packets lost, percent.")] = 0.0
+    vms: Annotated[int, Field(ge=1, le=100_000, description="VMs at the office.")] = 100
+    accepted_s: Annotated[float, Field(gt=0, description="What an operation may take more than next door, s.")] = 1.0
+    times_slower: Annotated[float, Field(ge=1, description="How many times as long as next door is accepted.")] = 2.0
+    daily: Annotated[int, Field(ge=0, description="Times a day all operations are done.")] = 10
+
+
+MODEL = Remote
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """Times of operations, and what to keep local."""
+    own = cast("Remote", inputs)  # read with MODEL
+    link = {"round_trip": own.round_trip_ms / 1000.0, "mbit_per_s": own.mbit_per_s, "loss_pct": own.loss_pct}
+    here = _times(own, link, context)
+    near = _times(own, NEAR, context)
+    shorter = _times(own, {**link, "round_trip": link["round_trip"] / 4}, context)
+    wider = _times(own, {**link, "mbit_per_s": own.mbit_per_s * 4}, context)
+    local = [
+        name
+        for name in OPERATIONS
+        if here[name] > own.times_slower * near[name] and here[name] - near[name] > own.accepted_s
+    ]
+    total, total_near = sum(here.values()), sum(near.values())
+    saved = {
+        "a quarter of the round trip": total - sum(shorter.values()),
+        "four times the bandwidth": total - sum(wider.values()),
+    }
+    better = max(saved, key=lambda name: saved[name])
+    rows = tuple(
+        (
+            name,
+            round(here[name], 2),
+            round(near[name], 2),
+            round(here[name] / near[name], 2),
+            "local" if name in local else "",
+        )
+        for name in OPERATIONS
+    )
+    figures = (
+        Figure("all operations", round(total, 2), "s", " + ".join(f"{here[name]:.3g}" for name in OPERATIONS), SYSTEM),
+        Figure("the same next door", round(total_near, 2), "s", "1 ms, 1 Gbit/s", SYSTEM),
+        *(Figure(f"saved by {name}", round(value, 2), "s", "", SYSTEM) for name, value in saved.items()),
+        Figure("helps more", better, "", " against ".join(f"{value:.3g} s" for value in saved.values())),
+        Figure(
+            "waited a day", round((total - total_near) * own.daily / 60, 1), "min", f"{own.daily} times the difference"
+        ),
+        Figure(
+            "keep local",
+            ", ".join(local) or "nothing",
+            "",
+            f"{own.accepted_s:g} s and {own.times_slower:g} x more",
+        ),
+    )
+    return Plan(
+        headline=f"Over {own.round_trip_ms:g} ms and {own.mbit_per_s:g} Mbit/s all operations take {total:,.3g} s, "
+        f"next door {total_near:,.3g} s; {better} helps more.",
+        figures=figures,
+        sheets=(Sheet("Seconds by operation", ("operation", "here", "next door", "times", "keep"), rows),),
+        assumptions=("Disks and memory of clones and migrations do not cross the link.",),
+        bends=tuple(_bends(own)),
+        snippets=(
+            Snippet(
+                "Keep statistics small on a slow link",
+                "powercli",
+                "Get-Stat is a round trip for each entity: ask for many in one call\n"
+                "Get-Stat -Entity (Get-VM) -Stat cpu.ready.summation -Realtime -MaxSamples 1",
+            ),
+        ),
+        infeasible=Infeasible(
+            f"all {len(OPERATIONS)} operations are slower than accepted", "a vCenter of its own at the office"
+        )
+        if len(local) == len(OPERATIONS)
+        else None,
+    )
+
+
+def _times(own: Remote, link: dict[str, float], context: PlanContext) -> dict[str, float]:
+    """Mean seconds of each operation, one after the other by one client."""
+    operations: list[Any] = [{"name": name, "count": own.vms} if name in MANY else name for name in OPERATIONS]
+    slowest = 200.0 * link["round_trip"] + own.vms * 0.1 / link["mbit_per_s"] + 60.0
+    outcome = context.simulated(
+        {
+            "name": "remote-plan",
+            "system": "management-plane",
+            "timing": {"warm_up_s": 0, "measure_s": 40 * slowest, "window_s": slowest},
+            "link": link,
+            "operations": operations,
+        }
+    )
+    return {name: outcome.measure(name, "latency_ms_mean").value / 1000.0 for name in OPERATIONS}
+
+
+def _bends(own: Remote) -> list[Bend]:
+    bends = []
+    if own.round_trip_ms > ROUND_TRIP_MAX_MS:
+        bends.append(
+            Bend(f"round trips stay below {ROUND_TRIP_MAX_MS:g} ms", "sessions time out; hosts look disconnected")
+        )
+    if own.loss_pct > LOSS_MAX_PCT:
+        bends.append(Bend(f"losses stay below {LOSS_MAX_PCT:g} %", "each costs a round trip or a timeout"))
+    return bends
