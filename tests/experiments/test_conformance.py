@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import asdict
 from math import isfinite
 
 from leadline.app.reproducing import figures, reproduce
@@ -17,6 +19,7 @@ def test_every_experiment_runs_twice_to_the_same_findings() -> None:
         assert own.verdict is verdict(own.meta, own.findings)
         found = own.findings
         assert found.comparisons or found.checks, own.name
+        json.dumps(asdict(found))  # plain numbers and words
         names = [part.name for part in found.comparisons]
         assert len(set(names)) == len(names), own.name
         assert found.why or own.verdict is Verdict.REPRODUCED, f"{own.name} does not say why"
