@@ -10,12 +10,15 @@ import pytest
 from typer.testing import CliRunner
 
 from leadline.app.planning import make_plan
+from leadline.app.simulating import outcome_of
 from leadline.core.capture import Capture
+from leadline.core.planner import PlanContext
 from leadline.faces.cli.main import build_app
 from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
 from leadline.generators.host_model import HostModel, Shape
 from leadline.planners._cpu.packing import Box, packed, spread, stranded
+from leadline.planners._cpu.simulated import Loaded, Machine, expected
 from leadline.planners.cpu import Cpu, vcpus_at
 
 
@@ -79,7 +82,7 @@ def test_packing_needs_no_more_hosts_than_the_optimum(seed: int) -> None:
         held = [[b for b, h in zip(boxes, hosts, strict=True) if h == own] for own in set(hosts)]
         if all(sum(b.vcpus for b in own) <= 12 and sum(b.gib for b in own) <= 96 for own in held):
             best = min(best, len(held))
-    placed = packed(boxes, ((((12, 96.0)),),) * 4)
+    placed = packed(boxes, (((12, 96.0),),) * 4)
     assert (placed.hosts_used if placed else 99) == best
 
 
@@ -113,6 +116,17 @@ def test_a_vm_of_24_that_uses_nine_gets_12(recording: Path) -> None:
     assert "p95 of cpu_used_pct" in plan.evidence[0]
     assert "capture.csv" in plan.evidence[0]
     assert "-NumCpu 12 -CoresPerSocket 12" in plan.snippets[0].text
+
+
+def test_a_host_with_too_few_cores_shows_in_guest_and_ready() -> None:
+    """The agreement above can fail: neighbours that ask for the other cores make vCPUs wait."""
+    alone = expected(PlanContext(None, outcome_of), [Loaded(12, 9.0)], Machine(1, 24, threads=False))
+    shared = expected(PlanContext(None, outcome_of), [Loaded(12, 9.0)] * 2, Machine(1, 20, threads=False))
+    assert alone is not None
+    assert shared is not None
+    assert alone[0][0].guest_pct == pytest.approx(75.0, rel=0.05)
+    assert shared[0][0].guest_pct > 1.1 * 75.0
+    assert shared[0][0].ready_pct > alone[0][0].ready_pct
 
 
 def test_the_command_takes_a_capture(recording: Path) -> None:

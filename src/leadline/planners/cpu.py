@@ -50,7 +50,7 @@ from leadline.core.planner import (
     Snippet,
 )
 from leadline.planners._cpu.packing import Box, Placed, packed, split, spread, stranded
-from leadline.planners._cpu.recorded import plan_recorded, sizes
+from leadline.planners._cpu.recorded import Given, plan_recorded, sizes
 
 SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
 VSPHERE = "vSphere resource management: virtual NUMA"
@@ -125,7 +125,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     if found and context.capture is not None:
         cores = own.sockets * own.socket_cores
         nodes = own.sockets * own.socket_nodes
-        return plan_recorded(context, context.capture, found, own.target_pct, own.overhead_pct, cores, nodes)
+        return plan_recorded(context, context.capture, found, Given(own.target_pct, own.overhead_pct, cores, nodes))
     wanted = own.vcpus or vcpus_for(own.used_cores * own.load, own.target_pct)
     node = node_of(own)
     parts = split(wanted, own.memory_gib, node, own.sockets * own.socket_nodes)
@@ -142,7 +142,7 @@ def node_of(own: Cpu) -> tuple[int, float]:
 
 
 def vcpus_at(own: Cpu, months: float) -> int:
-    """vCPUs needed so many months from today."""
+    """How many vCPUs are needed so many months from today."""
     load = own.load ** (months / own.months) if own.months else own.load
     return vcpus_for(own.used_cores * load, own.target_pct)
 
@@ -187,7 +187,7 @@ def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> Plan:
             "Demand grows by the same factor each month.",
             "Hosts are alike; peaks fall together.",
             "Cores, not threads, are counted; second threads are headroom.",
-        ),  # fmt: skip
+        ),
         bends=tuple(_bends(own, vcpus, nodes, cores)),
         snippets=_snippets(own, vcpus, nodes),
         infeasible=infeasible,
@@ -225,7 +225,7 @@ def _figures(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> tuple
         Figure("guest use at peak", round(100.0 * busy / vcpus, 1), "pct", f"{busy:.4g} / {vcpus}", SOURCE),
         Figure(
             "host use at peak", round(100.0 * host / cores, 1), "pct",
-            f"({busy:.4g} x {1 + own.overhead_pct / 100:g} + {own.storage_cores}) / {cores} cores; one such machine on it",
+            f"({busy:.4g} x {1 + own.overhead_pct / 100:g} + {own.storage_cores}) / {cores} cores, alone on it",
         ),
         Figure("threads not counted", cores * (own.threads - 1), "", f"{cores} x {own.threads - 1}: headroom", SOURCE),
         Figure("CPU reservation, MHz", reserved, "", f"{busy:.4g} cores x {own.core_mhz} MHz"),
@@ -243,7 +243,7 @@ def _licences(own: Cpu, boxes: list[Box], needed: int) -> tuple[Figure, ...]:
     hosts = max(own.hosts, needed)
     each = max(own.socket_cores, LICENCE_CORES_MIN)
     whole = hosts * own.sockets * own.socket_cores
-    ours = [box for box in boxes[: own.machines]]
+    ours = boxes[: own.machines]
     by_vm = sum(max(box.vcpus, LICENCE_VM_MIN) for box in ours)
     told = f"{hosts} x {own.sockets} x max({own.socket_cores}, {LICENCE_CORES_MIN})"
     return (

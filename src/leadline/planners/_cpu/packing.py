@@ -1,7 +1,7 @@
 """VMs on hosts and their NUMA nodes: whole cores and memory, apart where they must be, and after a host failed.
 
-An exact search by branch and bound for the fewest hosts, cut off after a number of steps; the first answer of the search
-is first fit in decreasing size, so that a search cut off is still a plan.
+An exact search by branch and bound for the fewest hosts, cut off after a number of steps; the first answer of the
+search is first fit in decreasing size, so that a search cut off is still a plan.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Placed:
 
 
 def split(vcpus: int, gib: float, node: Node, nodes: int) -> tuple[int, int] | None:
-    """vCPUs in all and vNUMA nodes: the fewest nodes over which an even number of vCPUs splits evenly and fits.
+    """How many vCPUs in all and vNUMA nodes: the fewest nodes that hold an even number split evenly.
 
     >>> split(16, 64.0, (12, 128.0), 2), split(12, 100.0, (12, 128.0), 2), split(12, 200.0, (12, 128.0), 2)
     ((16, 2), (12, 1), (12, 2))

@@ -13,8 +13,9 @@ from leadline.core.planner import Bend, Figure, Plan, PlanContext, Sheet, Snippe
 from leadline.core.units import duration
 from leadline.core.vocabulary import EntityKind
 from leadline.planners._cpu.packing import split
-from leadline.planners._cpu.simulated import Expected, Loaded, expected
+from leadline.planners._cpu.simulated import Expected, Loaded, Machine, expected
 
+TOLD_MAX = 12  # VMs with a figure of their own; the sheet has all
 SHORT_S = 86_400.0  # Judgement: a day holds most of what recurs
 SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
 
@@ -58,25 +59,33 @@ def sizes(capture: Capture, target_pct: float, load: float) -> list[Sized]:
     return sorted(found, key=lambda own: (own.needed - own.vcpus, own.vm.name))
 
 
-def plan_recorded(
-    context: PlanContext, capture: Capture, found: list[Sized], target: float, overhead: float, cores: int, nodes: int
-) -> Plan:
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the inputs say: target and the hypervisor's overhead in percent; cores and nodes of a host not recorded."""
+
+    target: float
+    overhead: float
+    cores: int
+    nodes: int
+
+
+def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], given: Given) -> Plan:
     """The answer for all VMs of a recording."""
-    hosts = [_shown(context, host, vms, overhead, cores, nodes) for host, vms in _by_host(found).items()]
+    hosts = [_shown(context, host, vms, given) for host, vms in _by_host(found).items()]
     first = found[0]
     changed = [own for own in found if own.needed != own.vcpus]
     figures = [
         Figure("vCPUs now", sum(own.vcpus for own in found), "vCPUs", f"of {len(found)} VMs", "the recording"),
         Figure("vCPUs needed", sum(own.needed for own in found), "vCPUs", "sum of the VMs below", SOURCE),
     ]
-    for own in found if len(found) <= 12 else changed[:12]:  # noqa: PLR2004 - the sheet has all
+    for own in found if len(found) <= TOLD_MAX else changed[:TOLD_MAX]:
         told = (
-            f"{own.demand.peak_pct:.1f} % of {own.vcpus} vCPUs at the 95th percentile, with the growth {own.cores:.2f} cores; "
-            f"/ {target:g} %, up to an even number"
+            f"{own.demand.peak_pct:.1f} % of {own.vcpus} vCPUs at the 95th percentile: {own.cores:.2f} cores with growth; "
+            f"/ {given.target:g} %, up to an even number"
         )
         figures.append(Figure(f"{own.vm.name} vCPUs", own.needed, "vCPUs", told, SOURCE))
     for host in hosts:
-        figures += _host_figures(host, overhead)
+        figures += _host_figures(host, given.overhead)
     return Plan(
         headline=_headline(first, found, changed),
         figures=tuple(figures),
@@ -84,6 +93,7 @@ def plan_recorded(
         assumptions=(
             "Peaks of all VMs of a host fall together; the recording holds the peak.",
             "Demand stays when vCPUs go: what used nine cores uses nine of twelve.",
+            "Memory and restarts are not checked from a recording: give machines and hosts as inputs.",
             "Transactions of 50 ms of CPU in 10 bursts stand for the load in the simulation.",
         ),
         bends=tuple(_bends(hosts, found)),
@@ -99,16 +109,18 @@ def _by_host(found: list[Sized]) -> dict[Entity | None, list[Sized]]:
     return held
 
 
-def _shown(
-    context: PlanContext, host: Entity | None, vms: list[Sized], overhead: float, cores: int, nodes: int
-) -> Shown:
-    inventory = context.capture.inventory if context.capture is not None else None
+def _shown(context: PlanContext, host: Entity | None, vms: list[Sized], given: Given) -> Shown:
+    inventory = None if context.capture is None or host is None else context.capture.inventory
+    cores, nodes, threads = given.cores, given.nodes, True
     if host is not None and inventory is not None and inventory.get(host, "core_count"):
         cores = int(inventory.get(host, "core_count"))
         nodes = int(inventory.get(host, "numa_node_count") or 1)
+        threads = int(inventory.get(host, "thread_count") or 2 * cores) > cores
     before, after = (
         expected(
-            context, [Loaded(count, own.cores) for own, count in zip(vms, counts, strict=True)], nodes, cores, overhead
+            context,
+            [Loaded(count, own.cores) for own, count in zip(vms, counts, strict=True)],
+            Machine(nodes if cores % nodes == 0 else 1, cores, given.overhead, threads),
         )
         for counts in ([own.vcpus for own in vms], [own.needed for own in vms])
     )
