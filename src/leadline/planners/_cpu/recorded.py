@@ -80,7 +80,7 @@ def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], gi
     ]
     for own in found if len(found) <= TOLD_MAX else changed[:TOLD_MAX]:
         told = (
-            f"{own.demand.peak_pct:.1f} % of {own.vcpus} vCPUs at the 95th percentile: {own.cores:.2f} cores with growth; "
+            f"{own.demand.peak_pct:.1f} % of {own.vcpus} vCPUs at p95: {own.cores:.2f} cores with growth; "
             f"/ {given.target:g} %, up to an even number"
         )
         figures.append(Figure(f"{own.vm.name} vCPUs", own.needed, "vCPUs", told, SOURCE))
