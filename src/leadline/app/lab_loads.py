@@ -190,9 +190,8 @@ def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) ->
         samples.append((time.monotonic(), machine.blocks()))
     whole = counted(machine, "command", first, counters(machine), ticks(samples))
     recording.join()
-    for answer in ended:
-        if answer.status not in STOPPED:
-            _must(machine, answer)
+    for answer in (*recorded, *(answer for answer in ended if answer.status not in STOPPED)):
+        _must(machine, answer)
     machine.channel.fetch(f"{_RECORDING}/linux.txt", folder)
     machine.channel.run(["rm", "-rf", _RECORDING])
     return replace(own, state="done", rounds=(whole,))
