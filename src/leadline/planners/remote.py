@@ -35,6 +35,13 @@ MANY = ("inventory", "statistics")  # read as many VMs as there are
 OPERATIONS = ("connect", "power-on", "clone", "vmotion", *MANY)
 ROUND_TRIP_MAX_MS, LOSS_MAX_PCT = 500.0, 1.0  # Judgement: above, sessions time out
 
+SNIPPET = Snippet(
+    "Keep statistics small on a slow link",
+    "powercli",
+    "# Get-Stat is a round trip for each entity: ask for many in one call\n"
+    "Get-Stat -Entity (Get-VM) -Stat cpu.ready.summation -Realtime -MaxSamples 1",
+)
+
 META = PlannerMeta(
     about="How long vCenter operations on remote hosts take over a link, and what to keep local.",
     example={"round_trip_ms": 250.0, "mbit_per_s": 1.5, "loss_pct": 0.05, "vms": 100},
@@ -108,19 +115,14 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         sheets=(Sheet("Seconds by operation", ("operation", "here", "next door", "times", "keep"), rows),),
         assumptions=("Disks and memory of clones and migrations do not cross the link.",),
         bends=tuple(_bends(own)),
-        snippets=(
-            Snippet(
-                "Keep statistics small on a slow link",
-                "powercli",
-                "Get-Stat is a round trip for each entity: ask for many in one call\n"
-                "Get-Stat -Entity (Get-VM) -Stat cpu.ready.summation -Realtime -MaxSamples 1",
-            ),
-        ),
-        infeasible=Infeasible(
-            f"all {len(OPERATIONS)} operations are slower than accepted", "a vCenter of its own at the office"
-        )
-        if len(local) == len(OPERATIONS)
-        else None,
+        snippets=(SNIPPET,),
+        infeasible=_infeasible() if len(local) == len(OPERATIONS) else None,
+    )
+
+
+def _infeasible() -> Infeasible:
+    return Infeasible(
+        f"all {len(OPERATIONS)} operations are slower than accepted", "a vCenter of its own at the office"
     )
 
 
