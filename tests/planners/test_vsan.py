@@ -57,8 +57,8 @@ def test_space_of_express_objects_is_that_of_the_kb(ftt: int, method: str, hosts
         architecture="esa",
         version="8.0U2",
         ftt=ftt,
-        data_method=method,  # type: ignore[arg-type]
-        log_method=method,  # type: ignore[arg-type]
+        data_method=method,
+        log_method=method,
         data_gb=17,
         log_gb=1,
         temp_gb=1,
@@ -138,7 +138,7 @@ def test_a_buffer_fills_as_the_arithmetic_says(fill: float, rate: float, copies:
 @pytest.mark.parametrize("media", ["all-flash", "hybrid"])
 @pytest.mark.parametrize(("rate", "reads", "fill"), [(900.0, 0.0, 0.0), (1500.0, 1500.0, 30.0), (700.0, 300.0, 60.0)])
 def test_peaks_are_absorbed_as_simulated(media: str, rate: float, reads: float, fill: float) -> None:
-    own = Vsan(media=media, fill_pct=fill, device_mb_per_s=100, device_access_ms=0.1, burst_s=900)  # type: ignore[arg-type]
+    own = Vsan(media=media, fill_pct=fill, device_mb_per_s=100, device_access_ms=0.1, burst_s=900)
     backend = (rate, reads, 8192.0)
     told = group_of(own, backend, 3, 1).absorbed_s(fill / 100)
     assert simulated_s(own, backend, 3, 1, PlanContext(None, outcome_of)) == pytest.approx(told, rel=0.01)
