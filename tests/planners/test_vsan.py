@@ -11,6 +11,7 @@ from leadline.app.planning import make_plan
 from leadline.app.simulating import outcome_of
 from leadline.core.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.entities import Entity
+from leadline.core.errors import UsageError
 from leadline.core.planner import Plan, PlanContext
 from leadline.core.vocabulary import EntityKind
 from leadline.planners._vsan.buffer import Group, group_of, simulated_s
@@ -79,7 +80,7 @@ def test_hybrid_caches_hold_the_working_set_twice() -> None:
     own = Vsan(media="hybrid", working_set_gb=700)
     assert cache_needed_gb(own) == 1400
     assert cache_needed_gb(own.model_copy(update={"media": "all-flash"})) == pytest.approx(250)
-    plan = planned(media="hybrid", tier="tier-2", working_set_gb=8000.0, write_mb_per_s=100.0, read_iops=2000.0)
+    plan = planned(media="hybrid", tier="tier-2", working_set_gb=8000.0, write_mb_per_s=160.0, read_iops=2000.0)
     assert plan.figure("cache needed").value == 16_000
     cache = plan.figure("cache").value
     assert isinstance(cache, int)
@@ -246,6 +247,11 @@ def test_what_does_not_fit_is_told_with_the_nearest(changed: dict[str, object], 
     assert plan.infeasible.nearest
 
 
+def test_an_average_above_the_peak_is_refused() -> None:
+    with pytest.raises(UsageError, match="writes of 300 MB/s on average, above their peak of 200"):
+        planned(write_mb_per_s=200.0, write_mean_mb_per_s=300.0)
+
+
 def test_express_clusters_have_no_cache() -> None:
     plan = planned(architecture="esa", version="8.0U2")
     names = {figure.name for figure in plan.figures}
@@ -296,6 +302,40 @@ def test_given_rates_go_over_the_recording_and_the_same_twice_is_not_added() -> 
     twice = make_plan("vsan", None, {}, Capture.merged([recorded(), recorded()])).plan
     name = "written by devices at peak"
     assert twice.figure(name).value == once.figure(name).value
+
+
+def test_the_inventory_s_cluster_fills_what_is_not_given() -> None:
+    builder = CaptureBuilder("site.yaml", "test", "inventory")
+    cluster = Entity(EntityKind.CLUSTER, "prod")
+    builder.inventory.add(cluster, "site.yaml", vsan_version="8.0U2", vsan_esa=True, vsan_working_set_gib=500.0)
+    plan = make_plan("vsan", None, {}, builder.build()).plan
+    assert "cache" not in {figure.name for figure in plan.figures}
+    assert "architecture esa: cluster prod, site.yaml" in plan.evidence
+    given = make_plan("vsan", None, {"architecture": "osa", "version": "7.0"}, builder.build()).plan
+    assert "cache" in {figure.name for figure in given.figures}
+    assert given.evidence == ("working_set_gb 536.9: cluster prod, site.yaml",)
+    builder.inventory.add(Entity(EntityKind.CLUSTER, "other"), "site.yaml", vsan_enabled=True)
+    assert make_plan("vsan", None, {}, builder.build()).plan.evidence == ()
+
+
+@pytest.mark.parametrize("ftt", [1, 2])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"tier": "tier-2"},
+        {"tier": "data-warehouse", "reduction": 1.5},
+        {"architecture": "esa", "version": "8.0"},
+        {"media": "hybrid", "tier": "tier-2", "read_iops": 2000.0, "device_mb_per_s": 120.0},
+        {"is_stretched": True},
+    ],
+)
+def test_more_data_or_writes_never_need_fewer_hosts(kind: dict[str, object], ftt: int) -> None:
+    for key, values in (("data_gb", (500, 20_000, 60_000, 100_000, 150_000)), ("write_mb_per_s", (200, 3000, 9000))):
+        plans = [planned(**kind, ftt=ftt, **{key: value}) for value in values]
+        hosts = [64 if plan.infeasible else plan.figure("hosts").value for plan in plans]
+        assert hosts == sorted(hosts)
+        assert key != "data_gb" or hosts[-1] != hosts[0], "the last needs more than the first"
+        assert plans[0].infeasible is None
 
 
 def test_unknown_rates_are_not_sized() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from leadline.core.planner import PlanInput
 from leadline.core.vsan import vsphere_version
@@ -107,6 +107,14 @@ class Vsan(PlanInput):
             message = "no version as 6.7U3 or 8.0"
             raise ValueError(message)
         return text
+
+    @model_validator(mode="after")
+    def _fits(self) -> Vsan:
+        mean, peak = self.write_mean_mb_per_s, self.write_mb_per_s
+        if mean is not None and peak is not None and mean > peak:
+            message = f"writes of {mean:g} MB/s on average, above their peak of {peak:g}"
+            raise ValueError(message)
+        return self
 
     @property
     def release(self) -> tuple[int, int, int]:

@@ -79,6 +79,7 @@ def written(own: Vsan, layout: Layout) -> float:
     """Bytes that devices write of a byte of a guest, all sites.
 
     ESA mirrors to a performance leg first and writes full stripes to the capacity leg later.
+    Source: virtuallysensei.com, "vSAN-ESA SPBM and component placements".
     """
     if own.is_esa:
         return own.sites * (own.ftt + 1 + layout.factor)

@@ -22,6 +22,7 @@ KINDS = (
 )
 MIB_MB = 2**20 / 1e6
 PERCENTILE = 95.0
+DAY_NS = 86_400 * NS_PER_S
 METRICS = {
     "write_mb_per_s": ("disk_write_mib_per_s", MIB_MB, "MB/s written"),
     "read_mb_per_s": ("disk_read_mib_per_s", MIB_MB, "MB/s read"),
@@ -48,10 +49,10 @@ class Rates:
         return self.read_mb_per_s * 1e6 / self.read_iops if known else 0.0
 
 
-def rates_of(own: Vsan, capture: Capture | None) -> Rates:
-    """What is given, and what is not from the recording."""
+def rates_of(own: Vsan, capture: Capture | None, told: tuple[str, ...] = ()) -> Rates:
+    """What is given, and what is not from the recording; ``told`` is evidence found before."""
     found: dict[str, float] = {}
-    evidence: list[str] = []
+    evidence = list(told)
     for key, (metric, factor, noun) in METRICS.items():
         given = getattr(own, key)
         if given is not None:
@@ -60,9 +61,9 @@ def rates_of(own: Vsan, capture: Capture | None) -> Rates:
         seen = None if capture is None else _seen(capture, metric)
         if seen is None:
             continue
-        peak, mean, told = seen
+        peak, mean, where = seen
         found[key] = peak * factor
-        evidence.append(f"{peak * factor:,.4g} {noun}: 95th percentile of {told}")
+        evidence.append(f"{peak * factor:,.4g} {noun}: 95th percentile of {where}")
         if key == "write_mb_per_s" and own.write_mean_mb_per_s is None:
             found["write_mean_mb_per_s"] = mean * factor
             evidence.append(f"{mean * factor:,.4g} {noun} on average, same window")
@@ -98,7 +99,8 @@ def _total(capture: Capture, kind: EntityKind, groups: list[SeriesGroup]) -> tup
     sources = ", ".join(sorted({capture.sources[group.source].name for group in groups}))
     count = sum(len(names) for names in peaks)
     adds = " (percentiles of recordings added)" if len(peaks) > 1 else ""
-    told = f"the sum of {count} of kind {kind.value}{adds}, {_at(first)} to {_at(last)} UTC, {sources}"
+    short = "; less than a day, other hours may be worse" if last - first < DAY_NS else ""
+    told = f"the sum of {count} of kind {kind.value}{adds}, {_at(first)} to {_at(last)} UTC, {sources}{short}"
     return sum(peak for peak, _ in peaks.values()), sum(mean for _, mean in peaks.values()), told
 
 
