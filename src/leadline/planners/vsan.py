@@ -32,7 +32,8 @@ Sources:
     D. Epping, "600GB write buffer limit for VSAN?" (2016); "Adaptive RAID-5" (2022). Large write buffers of 1.6 TB:
     virtuallysensei.com, "vSAN 8.0 large write buffer". Broadcom KB 394410: space of ESA objects, with its examples.
     vmgu.ru articles on vSphere, vSAN and StarWind performance: tiers, logs, reservation, stripes, IOPS limit, switches.
-    VMware blog 2017-09-07, slack space; C. Hogan, capacity management of 7.0U1. VMware Compatibility Guide: endurance.
+    VMware blog 2017-09-07, slack space; C. Hogan, capacity management of 7.0U1. VMware Compatibility Guide:
+    classes of endurance, as vgolovatyuk.ru, "vSAN: choice of SSDs and controllers", has them.
     "vSAN stretched cluster bandwidth sizing" (core.vmware.com), with its example of 560 Mbit/s.
 """
 

@@ -17,7 +17,7 @@ GROUPS_ADVISED = 2
 ONE_HOST_DOWN_MAX = 0.8  # Source: vSAN documentation, devices are rebalanced from 80 % on
 CACHE_SHARE = 0.1
 WORKING_SETS = 2.0
-TEN_PERCENT_UNTIL = (6, 7, 0)  # Source: all-flash caches are sized by what is written from 6.7 on
+TEN_PERCENT_UNTIL = (6, 7, 0)  # Source: mrvsan.com, cache sizing: all-flash goes by what is written from 6.7 on
 ESA_FROM = (8, 0, 0)
 DIVIDED = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 
