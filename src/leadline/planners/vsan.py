@@ -6,13 +6,13 @@ Answers:
 
 Method:
     The smallest cluster, hosts first, then devices, that keeps all of: hosts of the widest policy and spare ones;
-    disks times the factor of their protection, and slack; the same with spare hosts down, at most 80 % full; cache of
-    a tenth of what is used before copies (hybrid, and all-flash before 6.7), in hybrid clusters twice the working set;
-    destaging faster than the average of writes; a peak absorbed by write buffers to its end. Tier 1 is mirrored,
+    disks times the factor of their protection, and slack; the same with spare hosts down, at most 80 % full; cache
+    of a tenth of what is used before copies (hybrid, and all-flash before 6.7), in hybrid clusters twice the working
+    set; destaging faster than the average of writes; a peak absorbed by write buffers to its end. Tier 1 is mirrored,
     others have erasure codes for data where hosts are to spare; logs are mirrored.
-    A buffer fills with writes times their copies less what is destaged: B (1 - f) / (writes - drain), corrected for the
-    level at which destaging begins and the line on which writes are slowed. The answer's cluster is then simulated
-    (system cache-tiers), whole and with spare hosts down.
+    A buffer fills with writes times their copies less what is destaged: B (1 - f) / (writes - drain), corrected for
+    the level at which destaging begins and the line on which writes are slowed. The answer's cluster is then
+    simulated (system cache-tiers), whole and with spare hosts down.
     With ESA there are no disk groups: devices of a host write each byte to a performance leg, mirrored, and to a
     capacity leg.
 
@@ -31,7 +31,7 @@ Sources:
     C. Hogan, "VSAN 6.0 part 10: 10% cache recommendation for AF-VSAN" (2015); "Cache sizing", mrvsan.com: examples.
     D. Epping, "600GB write buffer limit for VSAN?" (2016); "Adaptive RAID-5" (2022). Large write buffers of 1.6 TB:
     virtuallysensei.com, "vSAN 8.0 large write buffer". Broadcom KB 394410: space of ESA objects, with its examples.
-    vmgu.ru articles on vSphere, vSAN and StarWind performance: tiers, logs, reservation, stripes, IOPS limit, switches.
+    vmgu.ru articles on vSphere, vSAN and StarWind performance: tiers, logs, reservation, stripes, limits, switches.
     VMware blog 2017-09-07, slack space; C. Hogan, capacity management of 7.0U1. VMware Compatibility Guide:
     classes of endurance, as vgolovatyuk.ru, "vSAN: choice of SSDs and controllers", has them.
     "vSAN stretched cluster bandwidth sizing" (core.vmware.com), with its example of 560 Mbit/s.
@@ -99,6 +99,7 @@ META = PlannerMeta(
         "write_iops": 40_000.0,
         "read_iops": 100_000.0,
         "write_mean_mb_per_s": 150.0,
+        "device_mb_per_s": 120.0,
     },
     grows=(
         ("data_gb", "raw capacity needed"),
