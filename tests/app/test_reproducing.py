@@ -144,8 +144,11 @@ def test_a_page_that_cannot_be_written_is_refused_first(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="signals")
 def test_ctrl_c_ends_it_soon_and_leaves_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "LEADLINE_HOME": str(tmp_path / "home")}
-    command = [sys.executable, "-c", "from leadline.faces.cli.main import run; run()", "reproduce", "-q"]
-    process = subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL)
+    text = "from leadline.faces.cli.main import run; import leadline.app.reproducing; print('up', flush=True); run()"
+    command = [sys.executable, "-c", text, "reproduce", "-q"]
+    process = subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"up\n"
     time.sleep(1.5)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=30)

@@ -31,7 +31,7 @@ from leadline.stores.runs import RunStore
 HOME = "/tmp/leadline"
 _WORKLOAD, _RECORDING = "/tmp/workload.yaml", "/tmp/recording"
 SLOWEST_PER_S = 4 * 2**20  # Judgement: bytes per second of the slowest emulated disk, for patience while filling
-PATIENCE_S = 60.0
+PATIENCE_S = 240.0  # Judgement: an answer takes seconds, minutes where a busy machine emulates several guests
 DATABASE_S = 240.0  # Judgement: a server and its tables take a minute under emulation on an idle machine
 
 
@@ -190,9 +190,8 @@ def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) ->
         samples.append((time.monotonic(), machine.blocks()))
     whole = counted(machine, "command", first, counters(machine), ticks(samples))
     recording.join()
-    for answer in ended:
-        if answer.status not in STOPPED:
-            _must(machine, answer)
+    for answer in (*recorded, *(answer for answer in ended if answer.status not in STOPPED)):
+        _must(machine, answer)
     machine.channel.fetch(f"{_RECORDING}/linux.txt", folder)
     machine.channel.run(["rm", "-rf", _RECORDING])
     return replace(own, state="done", rounds=(whole,))

@@ -130,6 +130,27 @@ class Capture:
                 found.append(kept)
         return found
 
+    def aligned(self, group: SeriesGroup, metric: str) -> NDArray[np.floating[Any]] | None:
+        """Another metric of the same entities at the same times: [k, n] like ``group.values``.
+
+        Rows are NaN where that entity has no such series with these times. None when no entity has one.
+        """
+        whole: NDArray[np.floating[Any]] | None = None
+        for other in self.of(metric):
+            if other.source != group.source or other.times_ns.shape != group.times_ns.shape:
+                continue
+            if other.times_ns is not group.times_ns and not np.array_equal(other.times_ns, group.times_ns):
+                continue
+            if other.entities is group.entities or list(other.entities) == list(group.entities):
+                return other.values
+            if whole is None:
+                whole = np.full(group.values.shape, np.nan)
+            position = {entity: i for i, entity in enumerate(other.entities)}
+            for row, entity in enumerate(group.entities):
+                if entity in position:
+                    whole[row] = other.values[position[entity]]
+        return whole if whole is not None and not np.isnan(whole).all() else None
+
     def series(self) -> Iterator[tuple[SeriesGroup, int]]:
         """Every series as (group, row)."""
         for group in self.groups:

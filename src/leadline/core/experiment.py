@@ -47,6 +47,8 @@ class ExperimentMeta:
         by: how this experiment gets its values.
         tolerance: relative.
         calibrated: on which published point parameters were set; empty for none.
+        adjusted: what else was chosen after its own result had been seen; empty for nothing. Such a figure counts for
+            its direction at most.
     """
 
     claim: str
@@ -56,6 +58,7 @@ class ExperimentMeta:
     by: tuple[Way, ...]
     tolerance: float = EXACT_TOLERANCE
     calibrated: str = ""
+    adjusted: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +156,7 @@ def verdict(meta: ExperimentMeta, found: Findings) -> Verdict:
     """What the findings amount to.
 
     Reproduced: every check holds, and every comparison that was not calibrated is within the tolerance; there is at
-    least one of either. Direction only: numbers are off, every check holds, and there is one.
+    least one of either, and nothing was adjusted. Direction only: numbers are off, every check holds, and there is one.
 
     >>> meta = ExperimentMeta("a limit of 200", "a blog", "read", "numeric", ("arithmetic",), tolerance=0.05)
     >>> verdict(meta, Findings((Comparison("latency", 580.0, 590.0, "ms"),)))
@@ -164,7 +167,7 @@ def verdict(meta: ExperimentMeta, found: Findings) -> Verdict:
     predicted = [own for own in found.comparisons if not own.is_calibrated]
     all_hold = all(check.holds for check in found.checks)
     near = all(own.is_within(meta.tolerance) for own in predicted)
-    if all_hold and near and (predicted or found.checks):
+    if all_hold and near and (predicted or found.checks) and not meta.adjusted:
         return Verdict.REPRODUCED
     if all_hold and found.checks:
         return Verdict.DIRECTION_ONLY

@@ -126,21 +126,7 @@ class RuleContext:
 
         Rows are NaN where that entity has no such series with these times. None when no entity has one.
         """
-        whole: NDArray[np.floating[Any]] | None = None
-        for other in self.capture.of(metric):
-            if other.source != group.source or other.times_ns.shape != group.times_ns.shape:
-                continue
-            if other.times_ns is not group.times_ns and not np.array_equal(other.times_ns, group.times_ns):
-                continue
-            if other.entities is group.entities or list(other.entities) == list(group.entities):
-                return other.values
-            if whole is None:
-                whole = np.full(group.values.shape, np.nan)
-            position = {entity: i for i, entity in enumerate(other.entities)}
-            for row, entity in enumerate(group.entities):
-                if entity in position:
-                    whole[row] = other.values[position[entity]]
-        return whole if whole is not None and not np.isnan(whole).all() else None
+        return self.capture.aligned(group, metric)
 
     def source_name(self, group: SeriesGroup) -> str:
         """The file a group was read from."""

@@ -26,7 +26,7 @@ META = ExperimentMeta(
     source="VMware vSAN documentation",
     verified="read",
     kind="exact",
-    by=("arithmetic",),
+    by=("arithmetic", "simulation"),
 )
 ENTITY = "protection"
 SCHEMES = {

@@ -33,6 +33,7 @@ META = ExperimentMeta(
     by=("simulation",),
     tolerance=0.25,
     calibrated=f"{setup.CALIBRATED_THINK} (point of another figure)",
+    adjusted="what a full host wants (1.3, then 2 times what it can do) and what its capacity leaves out",
 )
 # What is wanted, by what the host can do. Judgement: "fully utilised" is a host whose guests never have an idle vCPU.
 FULL, THREE_QUARTERS = 2.0, 0.75

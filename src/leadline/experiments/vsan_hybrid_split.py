@@ -60,7 +60,7 @@ def reproduce(simulated: Simulated) -> Findings:
         checks=(
             Check(
                 "a read cache sized for the target on one trace meets it on another",
-                abs(again - HIT_TARGET) < HITS_APART_MAX,
+                bool(abs(again - HIT_TARGET) < HITS_APART_MAX),
                 f"{size_mib} MiB: {sized:.4f} on the first trace, {again:.4f} on the other",
             ),
         ),

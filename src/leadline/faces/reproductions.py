@@ -56,6 +56,7 @@ def _plain(own: Reproduction) -> dict[str, Any]:
         "tolerance": meta.tolerance,
         "by": list(meta.by),
         "calibrated": meta.calibrated,
+        "adjusted": meta.adjusted,
         "verdict": own.verdict.value,
         "why": own.findings.why,
         "comparisons": compared,
@@ -119,7 +120,8 @@ def basis(meta: ExperimentMeta) -> str:
     """How its values come about and when they count as the published ones."""
     near = "" if meta.kind == "ordering" else f", within {100.0 * meta.tolerance:g} %"
     calibrated = f", calibrated on {meta.calibrated}" if meta.calibrated else ""
-    return f"{' and '.join(meta.by)}{near}{calibrated}"
+    adjusted = f", adjusted after its result was seen: {meta.adjusted}" if meta.adjusted else ""
+    return f"{' and '.join(meta.by)}{near}{calibrated}{adjusted}"
 
 
 def published(part: Comparison) -> str:

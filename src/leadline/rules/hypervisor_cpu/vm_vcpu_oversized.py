@@ -27,18 +27,12 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from math import ceil
 
-import numpy as np
-
-from leadline.core.capture import SeriesGroup
+from leadline.core.cpu_demand import Demand, demands, vcpus_for
 from leadline.core.entities import Entity
-from leadline.core.episodes import sample_bounds
 from leadline.core.finding import Evidence, Finding
 from leadline.core.placement import READY_METRICS, waited_pct
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.timeline import whole_of_parts
 from leadline.core.units import duration, show
 from leadline.core.vocabulary import EntityKind, Layer, Severity
 
@@ -60,63 +54,26 @@ META = RuleMeta(
     clears=False,
     judgement=True,
 )
-_QUANTILE = 0.95
-_WAITING = ("cpu_ready_pct", "cpu_costop_pct")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM; a VM recorded several times is judged by the recording with the highest demand."""
-    demands: dict[Entity, tuple[float, float, SeriesGroup, Entity]] = {}
-    for group, owners in _demands(context):
-        known = np.isfinite(group.values)
-        starts, ends = sample_bounds(group)
-        lengths = known @ ((ends - starts) / 1e9)
-        for row, vm in enumerate(owners):
-            vcpus = context.inventory.get(vm, "vcpu_count")
-            if vcpus is None or vcpus <= context.limit("vcpus") or lengths[row] < context.limit("duration"):
-                continue
-            peak = float(np.quantile(group.values[row][known[row]], _QUANTILE))
-            if vm not in demands or peak > demands[vm][0]:
-                demands[vm] = (peak, float(lengths[row]), group, group.entities[row])
-    for vm, (peak, length_s, group, seen) in demands.items():
-        if peak < context.limit("warn"):
-            yield _finding(context, vm, peak, length_s, (group, seen))
+    highest: dict[Entity, Demand] = {}
+    for own in demands(context.capture):
+        vcpus = context.inventory.get(own.vm, "vcpu_count")
+        if vcpus is None or vcpus <= context.limit("vcpus") or own.length_s < context.limit("duration"):
+            continue
+        if own.vm not in highest or own.peak_pct > highest[own.vm].peak_pct:
+            highest[own.vm] = own
+    for own in highest.values():
+        if own.peak_pct < context.limit("warn"):
+            yield _finding(context, own)
 
 
-def _demands(context: RuleContext) -> Iterator[tuple[SeriesGroup, list[Entity]]]:
-    """Demand in percent of all vCPUs, with the VM of each row; guests only of VMs not recorded themselves."""
-    recorded: set[Entity] = set()
-    for kind in (EntityKind.VM, EntityKind.VCPU):
-        for group in context.of("cpu_used_pct", kind):
-            rows = [i for i, e in enumerate(group.entities) if kind is EntityKind.VM or e.parent not in recorded]
-            if rows:
-                whole = whole_of_parts(_with_waiting(context, group.take(rows)), EntityKind.VM, np.nanmean)
-                yield whole, list(whole.entities)
-        recorded |= {
-            vm for g in context.of("cpu_used_pct", kind) for e in g.entities if (vm := e.ancestor(EntityKind.VM))
-        }
-    for group in context.of("guest_cpu_busy_pct", EntityKind.GUEST):
-        owners = {i: vm for i, e in enumerate(group.entities) if (vm := context.inventory.vm_of(e)) is not None}
-        rows = [i for i, vm in owners.items() if vm not in recorded]
-        if rows:
-            yield group.take(rows), [owners[i] for i in rows]
-
-
-def _with_waiting(context: RuleContext, group: SeriesGroup) -> SeriesGroup:
-    values = group.values
-    for metric in _WAITING:
-        other = context.aligned(group, metric)
-        if other is not None:
-            values = values + np.nan_to_num(other, nan=0.0)
-    return replace(group, values=values)
-
-
-def _finding(
-    context: RuleContext, vm: Entity, peak: float, length_s: float, seen: tuple[SeriesGroup, Entity]
-) -> Finding:
-    group, entity = seen
+def _finding(context: RuleContext, own: Demand) -> Finding:
+    vm, peak, length_s, group, entity = own.vm, own.peak_pct, own.length_s, own.group, own.seen
     vcpus = context.inventory.get(vm, "vcpu_count")
-    enough = max(2 * ceil(peak * vcpus / context.limit("target") / 2), 2)
+    enough = vcpus_for(peak * vcpus / 100.0, context.limit("target"))
     warn = context.limit("warn")
     evidence = Evidence(
         f"demand of {entity.label()}: 95th percentile {show(peak, 'pct')} of {vcpus} vCPUs over "

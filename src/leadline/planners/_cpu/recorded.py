@@ -1,0 +1,201 @@
+"""Right-sizing from recordings: how many vCPUs each VM needs, which it has too many of, and what changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from leadline.core.capture import Capture
+from leadline.core.cpu_demand import Demand, demands, vcpus_for
+from leadline.core.entities import Entity
+from leadline.core.placement import runs
+from leadline.core.planner import Bend, Figure, Plan, PlanContext, Sheet, Snippet
+from leadline.core.units import duration
+from leadline.core.vocabulary import EntityKind
+from leadline.planners._cpu.packing import split
+from leadline.planners._cpu.simulated import Expected, Loaded, Machine, expected
+
+TOLD_MAX = 12  # VMs with a figure of their own; the sheet has all
+SHORT_S = 86_400.0  # Judgement: a day holds most of what recurs
+SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """A VM with what it has and needs; cores is what it asks for at peak, with the growth planned for."""
+
+    vm: Entity
+    vcpus: int
+    needed: int
+    cores: float
+    demand: Demand
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A host with its VMs, and what the simulator expects of them as they are and right-sized."""
+
+    name: str
+    cores: int
+    nodes: int
+    vms: tuple[Sized, ...]
+    before: tuple[list[Expected], float] | None
+    after: tuple[list[Expected], float] | None
+
+
+def sizes(capture: Capture, target_pct: float, load: float) -> list[Sized]:
+    """Every VM that runs, was measured, and whose vCPUs are known; by the recording with the highest demand."""
+    highest: dict[Entity, Demand] = {}
+    for own in demands(capture):
+        if own.vm not in highest or own.peak_pct > highest[own.vm].peak_pct:
+            highest[own.vm] = own
+    found = []
+    for vm, own in highest.items():
+        vcpus = capture.inventory.get(vm, "vcpu_count")
+        if vcpus and runs(capture.inventory, vm):
+            cores = load * own.peak_pct * vcpus / 100.0
+            enough_alone = vcpus == 1 and cores <= target_pct / 100.0
+            found.append(Sized(vm, int(vcpus), 1 if enough_alone else vcpus_for(cores, target_pct), cores, own))
+    return sorted(found, key=lambda own: (own.needed - own.vcpus, own.vm.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the inputs say: target and the hypervisor's overhead in percent; cores and nodes of a host not recorded."""
+
+    target: float
+    overhead: float
+    cores: int
+    nodes: int
+
+
+def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], given: Given) -> Plan:
+    """The answer for all VMs of a recording."""
+    hosts = [_shown(context, host, vms, given) for host, vms in _by_host(found).items()]
+    first = found[0]
+    changed = [own for own in found if own.needed != own.vcpus]
+    figures = [
+        Figure("vCPUs now", sum(own.vcpus for own in found), "vCPUs", f"of {len(found)} VMs", "the recording"),
+        Figure("vCPUs needed", sum(own.needed for own in found), "vCPUs", "sum of the VMs below", SOURCE),
+    ]
+    for own in found if len(found) <= TOLD_MAX else changed[:TOLD_MAX]:
+        told = (
+            f"{own.demand.peak_pct:.1f} % of {own.vcpus} vCPUs at p95: {own.cores:.2f} cores with growth; "
+            f"/ {given.target:g} %, up to an even number"
+        )
+        figures.append(Figure(f"{own.vm.name} vCPUs", own.needed, "vCPUs", told, SOURCE))
+    for host in hosts:
+        figures += _host_figures(host, given.overhead)
+    return Plan(
+        headline=_headline(first, found, changed),
+        figures=tuple(figures),
+        sheets=(_sheet(hosts),),
+        assumptions=(
+            "Peaks of all VMs of a host fall together; the recording holds the peak.",
+            "Demand stays when vCPUs go: what used nine cores uses nine of twelve.",
+            "Memory and restarts are not checked from a recording: give machines and hosts as inputs.",
+            "Transactions of 50 ms of CPU in 10 bursts stand for the load in the simulation.",
+        ),
+        bends=tuple(_bends(hosts, found)),
+        snippets=tuple(_snippet(own, host) for host in hosts for own in host.vms if own in changed),
+        evidence=tuple(_evidence(capture, own) for own in found),
+    )
+
+
+def _by_host(found: list[Sized]) -> dict[Entity | None, list[Sized]]:
+    held: dict[Entity | None, list[Sized]] = {}
+    for own in found:
+        held.setdefault(own.vm.ancestor(EntityKind.HOST), []).append(own)
+    return held
+
+
+def _shown(context: PlanContext, host: Entity | None, vms: list[Sized], given: Given) -> Shown:
+    inventory = None if context.capture is None or host is None else context.capture.inventory
+    cores, nodes, threads = given.cores, given.nodes, True
+    if host is not None and inventory is not None and inventory.get(host, "core_count"):
+        cores = int(inventory.get(host, "core_count"))
+        nodes = int(inventory.get(host, "numa_node_count") or 1)
+        threads = int(inventory.get(host, "thread_count") or 2 * cores) > cores
+    before, after = (
+        expected(
+            context,
+            [Loaded(count, own.cores) for own, count in zip(vms, counts, strict=True)],
+            Machine(nodes if cores % nodes == 0 else 1, cores, given.overhead, threads),
+        )
+        for counts in ([own.vcpus for own in vms], [own.needed for own in vms])
+    )
+    return Shown("host" if host is None else host.name, cores, nodes, tuple(vms), before, after)
+
+
+def _host_figures(host: Shown, overhead: float) -> list[Figure]:
+    busy = sum(own.cores for own in host.vms) * (1.0 + overhead / 100.0)
+    told = f"{busy:.2f} cores busy at peak with {overhead:g} % of the hypervisor's own / {host.cores} cores"
+    made = [Figure(f"{host.name} use, by arithmetic", round(100.0 * busy / host.cores, 1), "pct", told)]
+    if host.after is not None:
+        text = "simulated with the vCPUs needed; cores with at least one thread in use"
+        made.append(Figure(f"{host.name} use, simulated", round(host.after[1], 1), "pct", text, "hypervisor-cpu"))
+    return made
+
+
+def _sheet(hosts: list[Shown]) -> Sheet:
+    columns = ("VM", "host", "vCPUs", "needed", "cores", "guest % now", "guest % then", "guest % simulated",
+               "ready % now, simulated", "ready % then, simulated")  # fmt: skip
+    rows: list[tuple[str | float | int, ...]] = []
+    for host in hosts:
+        for i, own in enumerate(host.vms):
+            now, then = (100.0 * own.cores / count for count in (own.vcpus, own.needed))
+            found = [side[0][i] if side is not None else None for side in (host.before, host.after)]
+            simulated = "not simulated" if found[1] is None else round(found[1].guest_pct, 1)
+            ready = ["not simulated" if one is None else round(one.ready_pct, 2) for one in found]
+            size = (own.vcpus, own.needed, round(own.cores, 2), round(now, 1), round(then, 1))
+            rows.append((own.vm.name, host.name, *size, simulated, *ready))
+    return Sheet("VMs at their peak, as they are and right-sized", columns, tuple(rows))
+
+
+def _headline(first: Sized, found: list[Sized], changed: list[Sized]) -> str:
+    if not changed:
+        return f"All {len(found)} VMs have the vCPUs they need at peak."
+    whole = sum(own.needed for own in found) - sum(own.vcpus for own in found)
+    word = f"{abs(whole)} vCPUs {'less' if whole < 0 else 'more'} in all"
+    return (
+        f"{len(changed)} of {len(found)} VMs want another number of vCPUs ({word}); most: {first.vm.name} uses "
+        f"{first.cores:.1f} cores at peak and needs {first.needed} vCPUs, not {first.vcpus}."
+    )
+
+
+def _evidence(capture: Capture, own: Sized) -> str:
+    demand = own.demand
+    group = demand.group
+    ends = [datetime.fromtimestamp(int(group.times_ns[i]) / 1e9, UTC).isoformat(timespec="seconds") for i in (0, -1)]
+    name = capture.sources[group.source].name
+    text = f"p95 of {group.metric} with ready and co-stop {demand.peak_pct:.1f} %"
+    return f"{demand.vm.name}: {text}, {ends[0]} to {ends[1]} ({duration(demand.length_s)}), {name}"
+
+
+def _bends(hosts: list[Shown], found: list[Sized]) -> list[Bend]:
+    bends = []
+    short = max(own.demand.length_s for own in found)
+    if short < SHORT_S:
+        cost = f"{duration(short)} were recorded: month end, batch and backup may be missing"
+        bends.append(Bend("the recording holds the peak", cost, SOURCE))
+    for host in hosts:
+        vcpus = sum(own.needed for own in host.vms)
+        if vcpus > host.cores:
+            cost = f"{host.name}: {vcpus} vCPUs on {host.cores} cores even then: VMs can wait for each other"
+            bends.append(Bend("one vCPU per physical core for production databases", cost, SOURCE))
+        if host.after is None:
+            cost = f"{host.name}: peaks ask for nearly all of {host.cores} cores or of a VM: not simulated"
+            bends.append(Bend("peak at 80 %", cost, SOURCE))
+    return bends
+
+
+def _snippet(own: Sized, host: Shown) -> Snippet:
+    parts = split(own.needed, 0.0, (host.cores // host.nodes, 0.0), host.nodes)
+    each = own.needed if parts is None else parts[0] // parts[1]
+    text = (
+        f'$vm = Get-VM "{own.vm.name}"  # powered off\n'
+        f"$vm | Set-VM -NumCpu {own.needed} -CoresPerSocket {each} -Confirm:$false\n"
+        "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec\n$spec.CpuHotAddEnabled = $false\n"
+        "$vm.ExtensionData.ReconfigVM($spec)"
+    )
+    return Snippet(f"{own.vm.name}: {own.vcpus} to {own.needed} vCPUs", "powercli", text)

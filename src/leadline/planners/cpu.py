@@ -1,0 +1,337 @@
+"""vCPUs of database machines: how many, on which NUMA nodes and hosts, and where they restart.
+
+Answers:
+    How many vCPUs a machine gets, how they split into vNUMA nodes, what guest and host show at peak, how many hosts are
+    needed with one failed, which machine lies where, and what is licensed. From a recording: how many vCPUs each VM
+    has too many or too few, and what changes.
+
+Method:
+    vCPUs = cores busy at peak x expected load / target, up to an even number; one per physical core, hyper-threads
+    not counted. vNUMA: the fewest nodes over which the vCPUs split evenly and whose cores and memory hold the parts.
+    Hosts by branch and bound over hosts and nodes (the first answer is first fit decreasing). A host fails in turn;
+    its machines restart in what the others have free, where they lie now: free cores of several hosts add up to
+    nothing for one machine. If that leaves one out, machines are packed and the spare hosts kept empty. From a
+    recording: the 95th percentile of CPU used, ready and co-stop of each VM / target; the simulator of the hypervisor's
+    scheduler runs every host with the vCPUs there are and with those needed.
+
+Assumptions:
+    Demand grows evenly (the same factor each month). Hosts are alike. All peaks fall together.
+
+Bends:
+    Growth planned for more than 18 months; vCPUs of other machines than needed; CPU hot add that hides vNUMA; machines
+    wider than a node; hosts above the target; no host to spare.
+
+Sources:
+    Virtualizing large databases, VMware CPU capacity planning (InterSystems community): a vCPU per core, 80 % at peak,
+    right-sizing, no sizing for year five. VMware, vSphere resource management: virtual NUMA. W. Lam, vNUMA and CPU hot
+    add in vSphere 8 (2022). Microsoft, SQL Server licensing guide: at least 4 core licences a machine. Broadcom,
+    counting cores for VMware: at least 16 per CPU.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+from math import ceil
+from typing import Annotated, Literal, cast
+
+from pydantic import BaseModel, Field
+
+from leadline.core.cpu_demand import vcpus_for
+from leadline.core.planner import (
+    STRICT,
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+from leadline.planners._cpu.packing import Box, Placed, packed, split, spread, stranded
+from leadline.planners._cpu.recorded import Given, plan_recorded, sizes
+
+SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
+VSPHERE = "vSphere resource management: virtual NUMA"
+MONTHS_MAX = 18  # Judgement: sizing goes to the next budget and half another, not to year five
+VNUMA_MIN = 9  # vCPUs from which vSphere shows vNUMA (numa.vcpu.min)
+HARDWARE_VNUMA = 20  # W. Lam: from here hot add may leave vNUMA visible
+LICENCE_CORES_MIN, LICENCE_VM_MIN = 16, 4
+ESTIMATE_MONTHS = (0, 6, 12, 18, 24, 36, 60)
+
+META = PlannerMeta(
+    about="vCPUs, vNUMA, hosts with one failed, licences; from a recording: right-sizing of every VM.",
+    example={"used_cores": 6.08, "load": 3.0, "memory_gib": 96.0, "hosts": 2},
+    grows=(("used_cores", "vCPUs"), ("load", "vCPUs"), ("machines", "hosts needed"), ("memory_gib", "vNUMA nodes")),
+)
+
+
+class Other(BaseModel):
+    """Another machine of the cluster."""
+
+    model_config = STRICT
+
+    name: str
+    vcpus: Annotated[int, Field(ge=1, le=1024)]
+    memory_gib: Annotated[float, Field(gt=0)] = 16.0
+    apart: str = ""
+
+
+class Cpu(PlanInput):
+    """A database machine, how it grows, and the hosts."""
+
+    used_cores: Annotated[float, Field(gt=0, le=1024, description="Cores busy at peak today.")] = 6.08
+    load: Annotated[float, Field(gt=0, description="Load expected, times today's.")] = 1.0
+    months: Annotated[int, Field(ge=0, le=240, description="Months until that load.")] = 12
+    start: Annotated[date | None, Field(description="Date of today's load, for dates in the answer.")] = None
+    target_pct: Annotated[float, Field(gt=0, le=100, description="Use of the vCPUs at peak, percent.")] = 80.0
+    vcpus: Annotated[int | None, Field(ge=1, le=1024, description="vCPUs given; none to have them sized.")] = None
+    memory_gib: Annotated[float, Field(gt=0, description="Memory of the machine, GiB.")] = 64.0
+    buffers_gib: Annotated[float, Field(ge=0, description="Database buffers in huge pages, GiB.")] = 0.0
+    machines: Annotated[int, Field(ge=1, le=200, description="Such machines.")] = 1
+    apart: Annotated[bool, Field(description="No two of them on one host (replicas of each other).")] = False
+    others: Annotated[
+        tuple[Other, ...], Field(description="Other machines: name, vcpus, memory_gib, apart (a group's name).")
+    ] = ()
+    hosts: Annotated[int, Field(ge=1, le=64, description="Hosts.")] = 2
+    spare_hosts: Annotated[int, Field(ge=0, le=8, description="Hosts that may fail.")] = 1
+    sockets: Annotated[int, Field(ge=1, le=8, description="Sockets of a host.")] = 2
+    socket_cores: Annotated[int, Field(ge=1, le=512, description="Physical cores of a socket.")] = 12
+    socket_nodes: Annotated[
+        Literal[1, 2, 4], Field(description="NUMA nodes of a socket: AMD with NPS2 or NPS4 has several.")
+    ] = 1
+    threads: Annotated[Literal[1, 2], Field(description="Threads of a core.")] = 2
+    core_mhz: Annotated[int, Field(ge=100, description="Clock of a core, MHz.")] = 2600
+    host_memory_gib: Annotated[float, Field(gt=0, description="Memory of a host, GiB.")] = 256.0
+    host_own_gib: Annotated[float, Field(ge=0, description="Memory the hypervisor needs, GiB.")] = 0.0
+    overhead_pct: Annotated[
+        float, Field(ge=0, le=100, description="Hypervisor's own CPU for the machines, percent of theirs.")
+    ] = 5.0
+    storage_cores: Annotated[
+        int, Field(ge=0, description="Cores of a host kept for hyperconverged storage, beside the machines.")
+    ] = 0
+    hot_add: Annotated[bool, Field(description="CPU hot add of the machine is on.")] = False
+    hardware: Annotated[int, Field(ge=4, le=40, description="Virtual hardware version.")] = 21
+
+
+MODEL = Cpu
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """From a recording, the right size of its VMs; else the size and place of the machine asked for."""
+    own = cast("Cpu", inputs)  # read with MODEL
+    found = sizes(context.capture, own.target_pct, own.load) if context.capture is not None else []
+    if found and context.capture is not None:
+        cores = own.sockets * own.socket_cores
+        nodes = own.sockets * own.socket_nodes
+        return plan_recorded(context, context.capture, found, Given(own.target_pct, own.overhead_pct, cores, nodes))
+    wanted = own.vcpus or vcpus_for(own.used_cores * own.load, own.target_pct)
+    node = node_of(own)
+    parts = split(wanted, own.memory_gib, node, own.sockets * own.socket_nodes)
+    if parts is None:
+        return _too_wide(own, wanted, node)
+    return _sized(own, *parts, node)
+
+
+def node_of(own: Cpu) -> tuple[int, float]:
+    """Cores and GiB of a NUMA node that machines can have; storage takes its cores from all nodes alike."""
+    nodes = own.sockets * own.socket_nodes
+    cores = own.socket_cores // own.socket_nodes - ceil(own.storage_cores / nodes)
+    return max(cores, 0), (own.host_memory_gib - own.host_own_gib) / nodes
+
+
+def vcpus_at(own: Cpu, months: float) -> int:
+    """How many vCPUs are needed so many months from today."""
+    load = own.load ** (months / own.months) if own.months else own.load
+    return vcpus_for(own.used_cores * load, own.target_pct)
+
+
+def boxes_of(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> list[Box] | str:
+    """Every machine to place; the name of one that fits no host."""
+    group = "the machines" if own.apart else ""
+    boxes = [Box(f"db{i + 1:02d}", vcpus, own.memory_gib, nodes, group) for i in range(own.machines)]
+    for other in own.others:
+        parts = split(other.vcpus, other.memory_gib, node, own.sockets * own.socket_nodes)
+        if parts is None:
+            return other.name
+        boxes.append(Box(other.name, *parts[:1], other.memory_gib, parts[1], other.apart))
+    return boxes
+
+
+def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> Plan:
+    boxes = boxes_of(own, vcpus, nodes, node)
+    if isinstance(boxes, str):
+        return Plan(
+            headline=f"{boxes} fits no host.",
+            infeasible=Infeasible(f"{node[0]} cores and {node[1]:,.0f} GiB of a NUMA node", f"a smaller {boxes}"),
+        )
+    empty = (node,) * (own.sockets * own.socket_nodes)
+    fewest = next((p for count in range(1, len(boxes) + 1) if (p := packed(boxes, (empty,) * count))), None)
+    needed = (fewest.hosts_used if fewest else len(boxes)) + own.spare_hosts
+    placed, left = _placed(own, boxes, empty)
+    figures = (*_figures(own, vcpus, nodes, node), _hosts_figure(own, fewest, needed), *_licences(own, boxes, needed))
+    busy = own.used_cores * own.load
+    cores = own.sockets * own.socket_cores
+    infeasible = None
+    if placed is None or left:
+        what = f"{', '.join(left)} cannot restart" if placed is not None else "not all machines have a place"
+        infeasible = Infeasible(f"{own.hosts} hosts of {cores} cores, {own.spare_hosts} may fail: {what}",
+                                f"{needed} hosts")  # fmt: skip
+    return Plan(
+        headline=f"{vcpus} vCPUs in {nodes} NUMA node{'s' * (nodes != 1)} of {vcpus // nodes} carry {busy:.4g} cores "
+        f"at {100.0 * busy / vcpus:.0f} %; {needed} hosts with {own.spare_hosts} to fail.",
+        figures=figures,
+        sheets=(_growth(own), *((_places(own, boxes, placed),) if placed else ())),
+        assumptions=(
+            "Demand grows by the same factor each month.",
+            "Hosts are alike; peaks fall together.",
+            "Cores, not threads, are counted; second threads are headroom.",
+        ),
+        bends=tuple(_bends(own, vcpus, nodes, cores)),
+        snippets=_snippets(own, vcpus, nodes),
+        infeasible=infeasible,
+    )
+
+
+def _placed(own: Cpu, boxes: list[Box], empty: tuple[tuple[int, float], ...]) -> tuple[Placed | None, list[str]]:
+    """Spread over all hosts if every machine restarts after any host failed; else packed with spare hosts empty."""
+    even = spread(boxes, (empty,) * own.hosts)
+    if own.spare_hosts == 0:
+        return even or packed(boxes, (empty,) * own.hosts), []
+    if even is not None and own.spare_hosts == 1 and own.hosts > 1:
+        if not any(stranded(boxes, even, host) for host in range(own.hosts)):
+            return even, []
+    held = packed(boxes, (empty,) * max(own.hosts - own.spare_hosts, 0))
+    if held is not None:
+        return Placed(held.hosts, (*held.free, *((empty,) * own.spare_hosts)), held.is_optimal), []
+    if even is None:
+        return None, []
+    left = {name for host in range(own.hosts) for name in stranded(boxes, even, host)}
+    return even, sorted(left) or ["machines of a second failed host"]
+
+
+def _figures(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> tuple[Figure, ...]:
+    busy = own.used_cores * own.load
+    cores = own.sockets * own.socket_cores
+    host = busy * (1.0 + own.overhead_pct / 100.0) + own.storage_cores
+    sized = f"{own.used_cores:g} x {own.load:g} / {own.target_pct:g} % = {100 * busy / own.target_pct:.2f}, then even"
+    reserved = ceil(busy * own.core_mhz)
+    pages = ceil(own.buffers_gib * 512.0)
+    return (
+        Figure("vCPUs", vcpus, "vCPUs", "given" if own.vcpus else sized, SOURCE),
+        Figure("vNUMA nodes", nodes, "nodes", f"nodes have {node[0]} cores and {node[1]:,.4g} GiB", VSPHERE),
+        Figure("cores per socket", vcpus // nodes, "cores", f"{vcpus} / {nodes}", VSPHERE),
+        Figure("guest use at peak", round(100.0 * busy / vcpus, 1), "pct", f"{busy:.4g} / {vcpus}", SOURCE),
+        Figure(
+            "host use at peak", round(100.0 * host / cores, 1), "pct",
+            f"({busy:.4g} x {1 + own.overhead_pct / 100:g} + {own.storage_cores}) / {cores} cores, alone on it",
+        ),
+        Figure("threads not counted", cores * (own.threads - 1), "", f"{cores} x {own.threads - 1}: headroom", SOURCE),
+        Figure("CPU reservation, MHz", reserved, "", f"{busy:.4g} cores x {own.core_mhz} MHz"),
+        Figure("memory reservation", own.memory_gib, "GiB", "all of it"),
+        *((Figure("huge pages", pages, "", f"{own.buffers_gib:g} GiB / 2 MiB"),) if pages else ()),
+    )  # fmt: skip
+
+
+def _hosts_figure(own: Cpu, fewest: Placed | None, needed: int) -> Figure:
+    how = "no plan has fewer" if fewest is not None and fewest.is_optimal else "search cut off: fewer may do"
+    return Figure("hosts needed", needed, "hosts", f"{needed - own.spare_hosts} hold all ({how}) + {own.spare_hosts}")
+
+
+def _licences(own: Cpu, boxes: list[Box], needed: int) -> tuple[Figure, ...]:
+    hosts = max(own.hosts, needed)
+    each = max(own.socket_cores, LICENCE_CORES_MIN)
+    whole = hosts * own.sockets * own.socket_cores
+    ours = boxes[: own.machines]
+    by_vm = sum(max(box.vcpus, LICENCE_VM_MIN) for box in ours)
+    told = f"{hosts} x {own.sockets} x max({own.socket_cores}, {LICENCE_CORES_MIN})"
+    return (
+        Figure("sockets", hosts * own.sockets, "", f"{hosts} x {own.sockets}"),
+        Figure("licences, hypervisor", hosts * own.sockets * each, "cores", told, "Broadcom, counting cores"),
+        Figure("licences, database by machine", by_vm, "cores",
+               f"{own.machines} x max({ours[0].vcpus}, {LICENCE_VM_MIN})", "SQL Server licensing guide"),
+        Figure("licences, database by host", whole, "cores", f"{hosts} x {own.sockets} x {own.socket_cores}"),
+    )  # fmt: skip
+
+
+def _growth(own: Cpu) -> Sheet:
+    months = sorted({m for m in ESTIMATE_MONTHS if m <= max(own.months, MONTHS_MAX)} | {own.months})
+    rows = tuple((_when(own, m), vcpus_at(own, m)) for m in months)
+    return Sheet("vCPUs as the load grows", ("months" if own.start is None else "month", "vCPUs"), rows)
+
+
+def _when(own: Cpu, months: int) -> str:
+    if own.start is None:
+        return str(months)
+    years, month = divmod(own.start.month - 1 + months, 12)
+    return f"{own.start.year + years}-{month + 1:02d}"
+
+
+def _places(own: Cpu, boxes: list[Box], placed: Placed) -> Sheet:
+    rows = tuple(
+        (f"host {host + 1}", ", ".join(b.name for b, h in zip(boxes, placed.hosts, strict=True) if h == host) or "-",
+         sum(cores for cores, _ in free), max(cores for cores, _ in free), round(sum(gib for _, gib in free), 1))
+        for host, free in enumerate(placed.free)
+    )  # fmt: skip
+    return Sheet("Where machines lie", ("host", "machines", "free cores", "of one node", "free GiB"), rows)
+
+
+def _bends(own: Cpu, vcpus: int, nodes: int, cores: int) -> list[Bend]:
+    bends = []
+    busy = own.used_cores * own.load
+    if own.months > MONTHS_MAX:
+        cost = f"{own.months} months ahead; {vcpus_at(own, MONTHS_MAX)} vCPUs do for {MONTHS_MAX}: size again then"
+        bends.append(Bend("no sizing for year five", cost, SOURCE))
+    if busy > own.target_pct / 100.0 * vcpus + 1e-9:
+        cost = f"{busy:.4g} cores on {vcpus} vCPUs are {100 * busy / vcpus:.0f} %"
+        bends.append(Bend(f"peak at {own.target_pct:g} %", cost, SOURCE))
+    if own.vcpus and vcpus_for(busy, own.target_pct) < vcpus:
+        cost = f"{vcpus_for(busy, own.target_pct)} vCPUs carry the load; the others only wait and widen the machine"
+        bends.append(Bend("right size", cost, SOURCE))
+    if nodes > 1:
+        cost = f"{vcpus} vCPUs and {own.memory_gib:g} GiB take {nodes} nodes; guest and database must see them"
+        bends.append(Bend("a machine fits a NUMA node", cost, VSPHERE))
+    if own.hot_add:
+        hidden = own.hardware < HARDWARE_VNUMA
+        cost = "vNUMA is hidden from the guest" if hidden else "vNUMA is hidden unless exposed (numa.allowHotadd)"
+        bends.append(Bend("CPU hot add off", cost, "W. Lam, vNUMA and CPU hot add in vSphere 8"))
+    if own.spare_hosts == 0:
+        bends.append(Bend("one host may fail", "no cores are kept free to restart machines", SOURCE))
+    if vcpus >= cores - own.storage_cores:
+        cost = f"{vcpus} of {cores} cores: it restarts only on an empty host"
+        bends.append(Bend("a machine leaves room on its host", cost, SOURCE))
+    return bends
+
+
+def _snippets(own: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
+    busy = ceil(own.used_cores * own.load * own.core_mhz)
+    text = (
+        f'$vm = Get-VM "VM-NAME"  # powered off\n'
+        f"$vm | Set-VM -NumCpu {vcpus} -CoresPerSocket {vcpus // nodes} -Confirm:$false\n"
+        "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec\n$spec.CpuHotAddEnabled = $false\n"
+        "$vm.ExtensionData.ReconfigVM($spec)\n"
+        f"$vm | Get-VMResourceConfiguration | Set-VMResourceConfiguration -CpuReservationMhz {busy} "
+        f"-MemReservationGB {ceil(own.memory_gib)}"
+    )
+    made = [Snippet("vCPUs, hot add off, reservations", "powercli", text)]
+    if own.buffers_gib:
+        made.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {ceil(own.buffers_gib * 512.0)}"))
+    if own.apart and own.machines > 1:
+        names = ",".join(f'"db{i + 1:02d}"' for i in range(own.machines))
+        rule = f'New-DrsRule -Cluster "CLUSTER" -Name "apart" -KeepTogether $false -VM (Get-VM {names})'
+        made.append(Snippet("Apart", "powercli", rule))
+    return tuple(made)
+
+
+def _too_wide(own: Cpu, wanted: int, node: tuple[int, float]) -> Plan:
+    count = own.sockets * own.socket_nodes
+    most = 2 * (count * node[0] // 2)
+    load = most * own.target_pct / 100.0
+    return Plan(
+        headline=f"{wanted} vCPUs and {own.memory_gib:g} GiB fit no host.",
+        infeasible=Infeasible(
+            f"{count} NUMA nodes of {node[0]} cores and {node[1]:,.0f} GiB; {wanted} vCPUs and {own.memory_gib:g} GiB",
+            f"{most} vCPUs, which carry {load:.4g} cores at {own.target_pct:g} %, and {count * node[1]:,.0f} GiB",
+        ),
+    )
