@@ -1,0 +1,398 @@
+"""vSAN for SQL Server, Oracle and PostgreSQL.
+
+Answers:
+    Hosts, disk groups, cache and capacity devices, the links between hosts and sites, the endurance of devices, how
+    long a peak of writes is absorbed, and the storage policy of each virtual disk.
+
+Method:
+    The smallest cluster, hosts first, then devices, that keeps all of: hosts of the widest policy and spare ones;
+    disks times the factor of their protection, and slack; the same with spare hosts down, at most 80 % full; cache
+    of a tenth of what is used before copies (hybrid, and all-flash before 6.7), in hybrid clusters twice the working
+    set; destaging faster than the average of writes; a peak absorbed by write buffers to its end. Tier 1 is mirrored,
+    others have erasure codes for data where hosts are to spare; logs are mirrored.
+    A buffer fills with writes times their copies less what is destaged: B (1 - f) / (writes - drain), corrected for
+    the level at which destaging begins and the line on which writes are slowed. The answer's cluster is then
+    simulated (system cache-tiers), whole and with spare hosts down.
+    With ESA there are no disk groups: devices of a host write each byte to a performance leg, mirrored, and to a
+    capacity leg.
+
+Assumptions:
+    Load, copies and rebuilds are spread evenly over groups. Links carry as if all copies and reads were remote. All
+    disks are counted at full size unless space is not reserved and a reduction is given. Slowing of writes begins at
+    80 % of a buffer: no number is published.
+
+Bends:
+    Hosts without a spare; one disk group; logs or tier 1 data on erasure codes; no failure tolerated; hybrid
+    clusters, deduplication or an IOPS limit with tier 1; stripes; thin disks; small caches; peaks longer than buffers
+    last; weak links, shared switch buffers, far sites.
+
+Sources:
+    vSAN Design and Sizing guide; VMware documentation, "Plan flash devices": 10 % before copies, groups, devices.
+    C. Hogan, "VSAN 6.0 part 10: 10% cache recommendation for AF-VSAN" (2015); "Cache sizing", mrvsan.com: examples.
+    D. Epping, "600GB write buffer limit for VSAN?" (2016); "Adaptive RAID-5" (2022). Large write buffers of 1.6 TB:
+    virtuallysensei.com, "vSAN 8.0 large write buffer". Broadcom KB 394410: space of ESA objects, with its examples.
+    vmgu.ru articles on vSphere, vSAN and StarWind performance: tiers, logs, reservation, stripes, limits, switches.
+    VMware blog 2017-09-07, slack space; C. Hogan, capacity management of 7.0U1. VMware Compatibility Guide:
+    classes of endurance, as vgolovatyuk.ru, "vSAN: choice of SSDs and controllers", has them.
+    "vSAN stretched cluster bandwidth sizing" (core.vmware.com), with its example of 560 Mbit/s.
+"""
+
+from __future__ import annotations
+
+from math import inf, isfinite, isnan
+from typing import cast
+
+from leadline.core.planner import (
+    Figure,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+)
+from leadline.planners._vsan.bends import bends
+from leadline.planners._vsan.buffer import buffer_gb, simulated_s
+from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
+from leadline.planners._vsan.facts import filled
+from leadline.planners._vsan.inputs import Vsan
+from leadline.planners._vsan.network import components, host_gbit, link_gbit, site_mbit
+from leadline.planners._vsan.policies import disks, snippets
+from leadline.planners._vsan.protection import (
+    LFS_SHARE,
+    efficiency,
+    layouts,
+    protected_gb,
+    reservation_pct,
+    saved,
+    slack_pct,
+    write_factor,
+)
+from leadline.planners._vsan.rates import Rates, rates_of
+from leadline.planners._vsan.sizing import (
+    CACHE_SHARE,
+    ONE_HOST_DOWN_MAX,
+    Cluster,
+    backend_rates,
+    binding,
+    cache_needed_gb,
+    capacity_needed_gb,
+    group_in,
+    hosts_least,
+    impossible,
+    smallest,
+)
+
+GUIDE, FLASH = "vSAN Design and Sizing guide", "vSphere documentation, plan flash devices"
+SIMULATED, EPPING = "simulated: cache-tiers", "Epping 2016"
+LARGE_BUFFER = "virtuallysensei.com, large write buffer"
+STRETCHED = "vSAN stretched cluster bandwidth sizing"
+ENDURANCE = "VMware Compatibility Guide, endurance classes"
+
+META = PlannerMeta(
+    about="vSAN for databases: hosts, disk groups, cache, links, endurance, absorbed peaks, storage policies.",
+    example={
+        "engine": "sqlserver",
+        "tier": "oltp-tier-1",
+        "machines": 4,
+        "write_mb_per_s": 1200.0,
+        "read_mb_per_s": 1600.0,
+        "write_iops": 40_000.0,
+        "read_iops": 100_000.0,
+        "write_mean_mb_per_s": 150.0,
+        "device_mb_per_s": 120.0,
+    },
+    grows=(
+        ("data_gb", "raw capacity needed"),
+        ("data_gb", "hosts"),
+        ("machines", "hosts"),
+        ("ftt", "hosts needed by policies"),
+        ("write_mb_per_s", "hosts"),
+        ("write_mean_mb_per_s", "written to a cache device"),
+    ),
+)
+
+MODEL = Vsan
+
+
+def plan(inputs: PlanInput, context: PlanContext) -> Plan:
+    """The cluster, its policies, and how long it absorbs the peak."""
+    own, known = filled(cast("Vsan", inputs), context.capture)  # read with MODEL
+    rates = rates_of(own, context.capture, known)
+    wrong = impossible(own)
+    if wrong is not None:
+        return Plan(headline=f"No: {wrong.constraint}.", evidence=rates.evidence, infeasible=wrong)
+    cluster = smallest(own, rates)
+    if cluster is None:
+        lacking = binding(own, rates)
+        return Plan(headline=f"No cluster does: {lacking.constraint}.", evidence=rates.evidence, infeasible=lacking)
+    absorbed = _absorbed(own, rates, cluster, context)
+    shape = (
+        f"{cluster.devices} devices" if own.is_esa else f"{cluster.groups} disk groups of 1 + {cluster.devices} devices"
+    )
+    return Plan(
+        headline=f"{cluster.hosts} hosts of {shape} hold {own.provisioned_gb:,.0f} GB for {own.engine} {own.tier}; "
+        f"{_headline_peak(own, absorbed)}.",
+        figures=(
+            *_host_figures(own, cluster),
+            *_capacity_figures(own, cluster),
+            *_cache_figures(own, cluster),
+            *_peak_figures(own, rates, cluster, absorbed),
+            *_endurance_figures(own, rates, cluster),
+            *_network_figures(own, rates, cluster),
+        ),
+        sheets=(_disk_sheet(own, cluster),),
+        assumptions=tuple(_assumptions(own, rates)),
+        bends=tuple(bends(own, rates, cluster, absorbed)),
+        snippets=snippets(own, cluster.hosts),
+        evidence=rates.evidence,
+    )
+
+
+def _absorbed(own: Vsan, rates: Rates, cluster: Cluster, context: PlanContext) -> dict[str, float]:
+    """Simulated seconds until writes are slowed, with all hosts and with spare ones down; empty without a buffer."""
+    if own.is_esa or isnan(rates.write_mb_per_s):
+        return {}
+    down = own.sites * own.spare_hosts if cluster.hosts > own.sites * own.spare_hosts else 0
+    backend = backend_rates(own, rates, cluster)
+    if backend[0] == 0:
+        return {"peak absorbed": inf}
+    found = {"peak absorbed": simulated_s(own, backend, cluster.devices, cluster.all_groups, context)}
+    if down:
+        left = cluster.all_groups - down * cluster.groups
+        found["peak absorbed, spare hosts down"] = simulated_s(own, backend, cluster.devices, left, context)
+    return found
+
+
+def _headline_peak(own: Vsan, absorbed: dict[str, float]) -> str:
+    if own.is_esa:
+        return "there is no cache tier to fill"
+    if not absorbed:
+        return "how long peaks are absorbed is not known without their writes"
+    seconds = absorbed["peak absorbed"]
+    if seconds == inf:
+        return "destaging keeps up with peaks of writes"
+    return f"a peak of writes is absorbed for {seconds:,.0f} s"
+
+
+def _host_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
+    data, log = layouts(own, cluster.hosts)
+    least = hosts_least(own, cluster.hosts)
+    widest = max(data, log, key=lambda layout: layout.hosts)
+    how = "2 x FTT + 1" if widest.is_mirror else f"{widest.data} + {widest.parity}"
+    sites = f", at each of {own.sites} sites" if own.is_stretched else ""
+    told = f"{widest.raid} with FTT {widest.ftt}: {how} = {widest.hosts}{sites}"
+    figures = [
+        Figure("hosts", cluster.hosts, "hosts", "the fewest that keep all of what follows", GUIDE),
+        Figure("hosts needed by policies", least, "hosts", told, GUIDE),
+    ]
+    if not own.is_esa:
+        figures.append(Figure("disk groups per host", cluster.groups, "count", "1 to 5; 2 or more advised", GUIDE))
+    figures.append(
+        Figure(
+            "capacity devices per host",
+            cluster.host_devices,
+            "devices",
+            "one pool" if own.is_esa else f"{cluster.groups} groups x {cluster.devices}, at most 7 each",
+            GUIDE,
+        )
+    )
+    parts = components(own, cluster.hosts)
+    told = f"{parts:,} / {cluster.hosts}; objects in pieces of 255 GB, with witnesses"
+    return [*figures, Figure("components per host", -(-parts // cluster.hosts), "count", told, GUIDE)]
+
+
+def _capacity_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
+    data, log = layouts(own, cluster.hosts)
+    other = own.machines * (own.data_gb + own.temp_gb + own.system_gb)
+    stored, needed = protected_gb(own, cluster.hosts), capacity_needed_gb(own, cluster.hosts)
+    told = f"{other:,.0f} GB x {data.factor:.3g} ({data.raid}) + {own.machines * own.log_gb:,.0f} x {log.factor:.3g}"
+    told += f" ({log.raid} log)"
+    told += " x 2 sites" if own.is_stretched else ""
+    told += f" x {1 + LFS_SHARE:g} for the file system" if own.is_esa else ""
+    told += f" / {saved(own):g} saved" if saved(own) > 1 else ""
+    source = "Broadcom KB 394410" if own.is_esa else "vSAN documentation, RAID-5/6"
+    raw, slack = cluster.raw_gb(own), slack_pct(own)
+    down = own.sites * own.spare_hosts
+    figures = [
+        Figure("stored with protection", round(stored), "GB", told, source),
+        Figure(
+            "raw capacity needed",
+            round(needed),
+            "GB",
+            f"{stored:,.0f} / (1 - {slack:g} % slack)",
+            "VMware blog 2017-09-07; Hogan, 7.0U1",
+        ),
+        Figure("raw capacity", round(raw), "GB", f"{cluster.hosts * cluster.host_devices} x {own.device_gb:,.0f} GB"),
+        Figure("used", round(100 * stored / raw, 1), "pct", f"{stored:,.0f} / {raw:,.0f}"),
+    ]
+    left = cluster.raw_gb(own, down)
+    if down and left > 0:
+        told = f"{stored:,.0f} / {left:,.0f}, at most {ONE_HOST_DOWN_MAX:.0%}"
+        figures.append(Figure("used, spare hosts down", round(100 * stored / left, 1), "pct", told, GUIDE))
+    return figures
+
+
+def _cache_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
+    if own.is_esa:
+        return []
+    has, needs = cluster.all_groups * own.cache_gb, cache_needed_gb(own)
+    sites = f"{own.sites} sites x " if own.is_stretched else ""
+    told = f"{sites}{CACHE_SHARE:.0%} of {own.used_gb:,.0f} GB used before copies"
+    if not own.is_all_flash:
+        told += f", at least 2 x {own.working_gb:,.0f} GB of working set"
+    share = "all of" if own.is_all_flash else "30 % of"
+    most = (
+        f"at most {own.buffer_max_gb:,.0f} GB ({own.version}, large buffers {'on' if own.is_large_buffer else 'off'})"
+    )
+    return [
+        Figure("cache needed", round(needs), "GB", told, FLASH),
+        Figure("cache", round(has), "GB", f"{cluster.all_groups} groups x {own.cache_gb:,.0f}"),
+        Figure("cache needed per group", round(needs / cluster.all_groups, 1), "GB", f"{needs:,.0f} by groups", FLASH),
+        Figure(
+            "write buffer per group",
+            round(buffer_gb(own)),
+            "GB",
+            f"{share} {own.cache_gb:,.0f} GB, {most}",
+            LARGE_BUFFER if own.buffer_max_gb > 600 else EPPING,
+        ),
+    ]
+
+
+def _peak_figures(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str, float]) -> list[Figure]:
+    group = group_in(own, rates, cluster)
+    if group is None:
+        return []
+    factor = write_factor(own, cluster.hosts)
+    backend = rates.write_mb_per_s * factor
+    told = f"{rates.write_mb_per_s:,.4g} MB/s x {factor:.3g} written of each byte"
+    figures = [Figure("written by devices at peak", round(backend, 1), "mb_per_s", told, GUIDE)]
+    count = cluster.hosts * cluster.host_devices
+    drain = count * own.device_mb_per_s
+    if rates.read_bytes > 0:
+        told = f"{rates.read_iops:,.0f} reads of {rates.read_bytes / 1024:,.3g} KiB on {count} devices, at most 50 %"
+        told += "" if own.is_all_flash else "; one in ten misses and fetches 1 MiB"
+        figures.append(Figure("devices busy with reads", round(100 * group.read_busy, 1), "pct", told))
+    told = f"{count} devices x {own.device_mb_per_s:,.0f} MB/s"
+    if own.is_esa:
+        figures.append(Figure("writes devices take", round(drain), "mb_per_s", told))
+        return [*figures, Figure("devices busy with writes", round(100 * backend / drain, 1), "pct", "at peak")]
+    told += f", {100 * min(group.read_busy, 0.5):.3g} % of their time reading"
+    keep = cluster.all_groups * group.drain_mb_per_s
+    figures.append(Figure("destaged", round(keep, 1), "mb_per_s", told))
+    fill, own_s = own.fill_pct / 100.0, group.absorbed_s(own.fill_pct / 100.0)
+    gb, rate, out = group.buffer_gb, group.write_mb_per_s, group.drain_mb_per_s
+    if rate > out:
+        full = gb * 1000 * (1 - fill) / (rate - out)
+        told = f"{gb:,.0f} GB x (1 - {fill:g}) / ({rate:,.4g} - {out:,.4g} MB/s) of a group, destaging from the start"
+        figures.append(Figure("buffer full after", round(full), "s", told, EPPING))
+    if isfinite(own_s):
+        told = "the same, destaging from 30 % on, to where congestion from 80 % on meets the rate"
+        figures.append(Figure("peak absorbed, closed form", round(own_s), "s", told))
+    for name, seconds in absorbed.items():
+        known = round(seconds) if isfinite(seconds) else "to its end"
+        told = f"wanted {own.burst_s:,.0f} s; simulated for twice that"
+        figures.append(Figure(name, known, "s" if isfinite(seconds) else "", told, SIMULATED))
+    return figures
+
+
+def _endurance_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure]:
+    mean = rates.write_mean_mb_per_s
+    told_mean = "on average"
+    if isnan(mean):
+        mean, told_mean = rates.write_mb_per_s, "as if the peak never ended"
+    if isnan(mean):
+        return []
+    backend = mean * write_factor(own, cluster.hosts)
+    count = cluster.hosts * cluster.host_devices
+    figures = []
+    if not own.is_esa:
+        written = tbw(backend / cluster.all_groups)
+        least = CACHE_LEAST[own.media]
+        told = f"{backend:,.4g} MB/s {told_mean} / {cluster.all_groups} x 86,400 s x 365 x 5"
+        figures = [
+            Figure("written to a cache device", round(written, 1), "TB", told, ENDURANCE),
+            Figure(
+                "endurance class of cache devices",
+                class_of(written, least),
+                "",
+                f"{written:,.0f} TB in five years; {own.media} caches are class {least} or better",
+                ENDURANCE,
+            ),
+            Figure(
+                "drive writes per day of cache devices",
+                round(drive_writes_per_day(written, own.cache_gb), 2),
+                "count",
+                f"{written:,.0f} TB / ({own.cache_gb:,.0f} GB x 365 x 5)",
+                ENDURANCE,
+            ),
+        ]
+    if own.is_all_flash:
+        written = tbw(backend / count)
+        told = (
+            f"{written:,.0f} TB in five years, all destaged" if not own.is_esa else f"{written:,.0f} TB in five years"
+        )
+        figures.append(Figure("endurance class of capacity devices", class_of(written), "", told, ENDURANCE))
+    return figures
+
+
+def _network_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure]:
+    if isnan(rates.write_mb_per_s):
+        return []
+    carried = host_gbit(own, rates, cluster)
+    left = max(1, cluster.hosts - own.sites * own.spare_hosts)
+    figures = [
+        Figure(
+            "carried by a host's link",
+            round(carried, 2),
+            "Gbit/s",
+            f"writes with protection and reads / {left} hosts, all remote",
+        ),
+        Figure(
+            "link of a host",
+            link_gbit(own, carried),
+            "Gbit/s",
+            f"busy to 70 % at most, at least {25 if own.is_esa else 10}; two of them, on two switches",
+            GUIDE,
+        ),
+    ]
+    if own.is_stretched:
+        wanted = site_mbit(rates.write_mb_per_s)
+        told = f"{rates.write_mb_per_s:,.4g} MB/s x 8 x 1.4 of metadata x 1.25 for resync; at least 10 Gbit/s"
+        figures.append(Figure("link between sites", round(wanted, 1), "mbit_per_s", told, STRETCHED))
+        parts = components(own, cluster.hosts)
+        told = f"2 Mbit/s for each 1000 of {parts:,} components"
+        figures.append(Figure("link to the witness", round(2 * max(1, parts / 1000), 1), "mbit_per_s", told, STRETCHED))
+    return figures
+
+
+def _disk_sheet(own: Vsan, cluster: Cluster) -> Sheet:
+    rows = tuple(
+        (
+            disk.name,
+            round(disk.size_gb, 1),
+            disk.controller,
+            f"{disk.layout.raid} FTT {disk.layout.ftt}",
+            f"{reservation_pct(own):g}",
+            own.stripes,
+            disk.policy(own),
+        )
+        for disk in disks(own, cluster.hosts)
+    )
+    columns = ("disk", "GB", "controller", "protection", "reserved %", "stripes", "policy")
+    return Sheet("Virtual disks of a machine", columns, rows)
+
+
+def _assumptions(own: Vsan, rates: Rates) -> list[str]:
+    told = [f"Space efficiency of the cluster: {efficiency(own)}; reduction counted: {saved(own):g}."]
+    if isnan(rates.write_mb_per_s):
+        told.append(
+            "Writes are not known: peaks, endurance and links are not sized. Give write_mb_per_s or a recording."
+        )
+    elif rates.read_bytes == 0:
+        told.append("Reads are not known: what they take of capacity devices and links is not counted.")
+    if isnan(rates.write_mean_mb_per_s) and not isnan(rates.write_mb_per_s):
+        told.append("The average of writes is not known: endurance is for the peak at all times.")
+    if not own.is_esa:
+        told.append("Writes are slowed from 80 % of a buffer on, destaged from 30 % on.")
+    told.append("Links are for vSAN alone, or vSAN has shares of them that are enough.")
+    return told
