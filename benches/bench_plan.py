@@ -26,7 +26,9 @@ def estate(stores: int, disks: int, requests: int, seed: int, fill: tuple[float,
     return {
         "datastores": [
             {"name": f"ds{row:04}", "size_gib": 4096.0, "intercept_ms": base, "slope_ms": slope}
-            for row, (base, slope) in enumerate(zip(draw.uniform(0.3, 2, stores), draw.uniform(0.02, 0.3, stores)))
+            for row, (base, slope) in enumerate(
+                zip(draw.uniform(0.3, 2, stores), draw.uniform(0.02, 0.3, stores), strict=True)
+            )
         ],
         "disks": [
             {

@@ -97,7 +97,8 @@ MODEL = Place
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Steps in order."""
-    own, evidence = cast("Place", inputs), ()  # read with MODEL
+    own = cast("Place", inputs)  # read with MODEL
+    evidence: tuple[str, ...] = ()
     if not own.datastores and context.capture is not None:
         stores, disks, evidence = from_capture(context.capture)
         own = own.model_copy(update={"datastores": stores, "disks": own.disks or disks})
@@ -114,7 +115,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         assumptions=_assumptions(own),
         bends=tuple(_bends(cluster, placed)),
         snippets=(Snippet("Steps in order", "powercli", commands(cluster, steps)),) if steps else (),
-        evidence=tuple(evidence),
+        evidence=evidence,
         infeasible=_infeasible(own, placed),
     )
 
@@ -272,7 +273,8 @@ def _sheets(own: Place, cluster: Cluster, placed: Placed, more: list[Balanced]) 
     touched = sorted({step.target for step in steps} | {step.source for step in steps if step.source >= 0})
     slow, late = cluster.latency_ms(), placed.cluster.latency_ms()
     used = tuple(
-        (names[row], *(round(100 * float(one.used_gib[row] / one.size_gib[row]), 1) for one in (cluster, placed.cluster)),
+        (names[row],
+         *(round(100 * float(one.used_gib[row] / one.size_gib[row]), 1) for one in (cluster, placed.cluster)),
          *("not measured" if np.isnan(ms[row]) else round(float(ms[row]), 2) for ms in (slow, late)))
         for row in touched
     )  # fmt: skip
@@ -286,10 +288,10 @@ def _sheets(own: Place, cluster: Cluster, placed: Placed, more: list[Balanced]) 
         found = alternatives(cluster, unit, own.moves_max)
         others = tuple(
             (
-                names[store],
+                names[at],
                 len(moves),
                 round(copied, 1),
-                ", ".join(f"{one.vm} to {names[place]}" for one, place in moves),
+                ", ".join(f"{one.vm} to {names[to]}" for one, to in moves),
             )
             for at, (copied, moves) in sorted(found.items(), key=lambda pair: (pair[1][0], len(pair[1][1])))
         )

@@ -110,7 +110,7 @@ class Cluster:
         self.on[store].add(number)
         return number
 
-    def latency_ms(self, added: float = 0.0) -> Floats:
+    def latency_ms(self, added: float | Floats = 0.0) -> Floats:
         """Latency [n] with more outstanding; NaN where not measured."""
         return self.base_ms + self.slope_ms * np.maximum(self.outstanding + added, 0.0)
 

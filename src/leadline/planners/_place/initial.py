@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leadline.planners._place.cluster import NEAR, Cluster, Unit
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.planners._place.cluster import Flags
+
 # Judgement: they bound the search; the cheapest set of moves is rarely of larger groups or further targets.
-GROUPS_MAX, SUBSETS_MAX, TARGETS_MAX, PLACES_MAX = 40, 200, 200, 8
+GROUPS_MAX, SUBSETS_MAX, TARGETS_MAX, PLACES_MAX = 40, 100, 120, 8
 ROUNDS_MAX = 50
 
 
@@ -123,32 +130,54 @@ def alternatives(cluster: Cluster, unit: Unit, moves_max: int) -> dict[int, tupl
 def _cheapest(
     cluster: Cluster, unit: Unit, target: int, moves_max: int, copied_max: float
 ) -> tuple[float, Moves] | None:
-    short = float(unit.size_gib - (cluster.limit_gib - cluster.used_gib)[target])
+    free = cluster.limit_gib - cluster.used_gib
+    short = float(unit.size_gib - free[target])
+    elsewhere = np.where(cluster.usable, free, -np.inf)
+    elsewhere[target] = -np.inf
+    room = np.cumsum(np.sort(elsewhere)[::-1][:moves_max].clip(min=0.0))  # of the 1, 2, ... emptiest
+    if not len(room):
+        return None
     groups = [own for own in cluster.groups(target, "prerequisite") if own.vm != unit.vm]
-    groups = sorted(groups, key=lambda own: (abs(own.size_gib - short), own.vm))
-    groups = groups[:GROUPS_MAX]
+    groups = [own for own in groups if own.size_gib <= room[0] + NEAR]
+    groups = sorted(groups, key=lambda own: (abs(own.size_gib - short), own.vm))[:GROUPS_MAX]
     sizes = np.array([own.size_gib for own in groups])
     subsets: list[tuple[float, int, tuple[int, ...]]] = []
     for count in range(1, min(moves_max, len(groups)) + 1):
-        picks = np.array(list(combinations(range(len(groups)), count)))
+        if np.sort(sizes)[-count:].sum() < short - NEAR:
+            continue
+        picks = _picks(len(groups), count)
         sums = sizes[picks].sum(axis=1)
-        kept = np.flatnonzero((sums >= short - NEAR) & (sums <= copied_max + NEAR))
+        kept = np.flatnonzero((sums >= short - NEAR) & (sums <= min(copied_max, room[count - 1]) + NEAR))
         kept = kept[np.argsort(sums[kept], kind="stable")][:SUBSETS_MAX]
         subsets += [(float(sums[row]), count, tuple(int(own) for own in picks[row])) for row in kept]
-    for copied, _, picked in sorted(subsets):
-        moved = sorted((groups[row] for row in picked), key=lambda own: -own.size_gib)
-        places = _places(cluster, moved, {})
+    flags: dict[int, Flags] = {}
+    for copied, _, picked in sorted(subsets)[:SUBSETS_MAX]:
+        for row in picked:
+            if row not in flags:
+                flags[row] = cluster.fits(groups[row])
+        if not all(flags[row].any() for row in picked):
+            continue
+        rows = sorted(picked, key=lambda row: -groups[row].size_gib)
+        places = _places(cluster, [(groups[row], flags[row]) for row in rows], {})
         if places is not None:
-            return copied, tuple(zip(moved, places, strict=True))
+            return copied, tuple((groups[row], place) for row, place in zip(rows, places, strict=True))
     return None
 
 
-def _places(cluster: Cluster, moved: Sequence[Unit], taken: dict[int, list[Unit]]) -> tuple[int, ...] | None:
+@cache
+def _picks(group_count: int, count: int) -> NDArray[np.int64]:
+    """Every choice of so many groups, [choices, count]."""
+    return np.array(list(combinations(range(group_count), count)), dtype=np.int64)
+
+
+def _places(
+    cluster: Cluster, moved: Sequence[tuple[Unit, Flags]], taken: dict[int, list[Unit]]
+) -> tuple[int, ...] | None:
     """A datastore for each; of k units the k emptiest suffice where only space counts."""
     if not moved:
         return ()
-    unit = moved[0]
-    flags = cluster.fits(unit)
+    unit, fits = moved[0]
+    flags = fits.copy()
     free = cluster.limit_gib - cluster.used_gib
     for store, units in taken.items():
         free[store] -= sum(own.size_gib for own in units)

@@ -33,7 +33,10 @@ def exhaustive(cluster: Cluster, units: Sequence[Unit]) -> float:
         if not all(flags[place] for flags, place in zip(allowed, places, strict=True)):
             continue
         space = (cluster.used_gib + np.bincount(rows, sizes, len(cluster.names)))[rows] / cluster.limit_gib[rows]
-        late = cluster.latency_ms(np.bincount(rows, loads, len(cluster.names)))[rows] / cluster.latency_max_ms
+        late = (
+            cluster.latency_ms(np.bincount(rows, loads, len(cluster.names)).astype(float))[rows]
+            / cluster.latency_max_ms
+        )
         worst = float(np.fmax(space, late).max())
         if worst <= 1 + 1e-9 and not worst >= best:
             best = worst
