@@ -67,7 +67,7 @@ def test_close_to_the_optimum_on_small_cases() -> None:
         gap = plan.figure("above the optimum")
         assert "every placement tried" in gap.arithmetic
         gaps.append(gap.value)
-    assert max(gaps) < 15  # type: ignore[type-var, operator]
+    assert max(gaps) < 15  # type: ignore[operator]
     assert np.mean(gaps) < 3  # type: ignore[arg-type]
 
 

@@ -12,7 +12,8 @@ Method:
 
 Assumptions:
     Sizes count as provisioned. Workloads stay as they were at the 90th percentile. What is not measured loads nothing.
-    A prerequisite move needs no move of its own. Every host reaches every datastore.
+    A prerequisite move needs no move of its own; the search looks at the 120 datastores that need least and at 100
+    sets of moves on each, so that on large clusters cheaper ones may be missed. Every host reaches every datastore.
 
 Bends:
     Targets beyond the latency threshold where all with the space are; datastores that stay beyond a threshold.
@@ -345,7 +346,7 @@ def _infeasible(own: Place, placed: Placed) -> Infeasible | None:
         return Infeasible(f"{what}; affinity rules leave no datastore", "keep_together: false, or one rule less")
     need = 100 * (state.used_gib[most] + unit.size_gib) / state.size_gib[most]
     constraint = f"{what}; {max(0.0, free[most]):,.0f} below {own.space_threshold_pct:.0f} % on {state.names[most]}, "
-    constraint += f"and up to {own.moves_max} moves make no room"
+    constraint += f"and no {own.moves_max} moves or fewer were found that make room"
     more = unit.size_gib - free[most]
     nearest = f"{more:,.0f} GiB less of it or more of {state.names[most]}"
     return Infeasible(constraint, nearest + (f", or a threshold of {need:.1f} %" if need <= 100 else ""))

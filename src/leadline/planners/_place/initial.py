@@ -243,6 +243,7 @@ def _swapped(placed: Placed, row: int, other: int, worst: float) -> bool:
     loads = cluster.loads_with(Unit("", (), 0.0))
     places = [one.target, two.target]
     bad = any(place in cluster.forbidden(own.unit) for own, place in zip((one, two), reversed(places), strict=True))
+    bad |= bool((cluster.used_gib[places] > cluster.limit_gib[places] + NEAR).any())
     if not bad and bool(cluster.usable[places].all()) and loads[places].max() < worst - NEAR:
         return True
     _moved(placed, row, one.target)
