@@ -14,7 +14,8 @@ from leadline.core.planner import Plan
 from leadline.core.prerequisite_moves import every_plan
 from leadline.core.vocabulary import EntityKind
 from leadline.experiments import sdrs_example
-from leadline.planners.place import META
+from leadline.planners._place.optimum import by_ortools, exhaustive
+from leadline.planners.place import META, MODEL, cluster_of, units_of
 
 
 def planned(**keys: object) -> Plan:
@@ -69,6 +70,15 @@ def test_close_to_the_optimum_on_small_cases() -> None:
         gaps.append(gap.value)
     assert max(gaps) < 15  # type: ignore[operator]
     assert np.mean(gaps) < 3  # type: ignore[arg-type]
+
+
+def test_ortools_finds_what_the_search_of_every_placement_finds() -> None:
+    pytest.importorskip("ortools", reason="OR-tools is not installed")
+    for seed in range(4):
+        own = MODEL.model_validate(estate(4, 24, 5, seed, (0.3, 0.6)))
+        state = cluster_of(own)
+        units = units_of(own, state)
+        assert by_ortools(state, units) == pytest.approx(exhaustive(state, units), abs=1e-4)
 
 
 def test_no_datastore_goes_beyond_its_threshold() -> None:
