@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat bench-measure bench-limit bench-hosts bench-sim corpus fuzz docs new lock clean
+.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat bench-measure bench-limit bench-hosts bench-sim bench-plan corpus fuzz docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -34,7 +34,7 @@ fmt: $(READY)
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-bench: bench-import bench-iostat bench-measure bench-limit bench-hosts bench-sim bench-faults bench-audit bench-report
+bench: bench-import bench-iostat bench-measure bench-limit bench-hosts bench-sim bench-plan bench-faults bench-audit bench-report
 
 bench-import: $(READY)
 	$(PY) -m benches.bench_import
@@ -56,6 +56,9 @@ bench-hosts: $(READY)
 
 bench-sim: $(READY)
 	$(PY) -m benches.bench_sim
+
+bench-plan: $(READY)
+	$(PY) -m benches.bench_plan
 
 bench-report: $(READY)
 	$(PY) -m benches.bench_report

@@ -17,11 +17,10 @@ Limits:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from itertools import combinations, product
+from collections.abc import Iterator
 
 from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.prerequisite_moves import Holdings, MovePlan, every_plan
 
 META = ExperimentMeta(
     claim=(
@@ -35,50 +34,22 @@ META = ExperimentMeta(
 )
 SIZE_GB, THRESHOLD, NEW_GB = 1000.0, 0.80, 350.0  # Source: as META
 MOVES_MAX = 3
-Inventory = Mapping[str, Mapping[str, float]]  # VMs of each datastore, GB
-# Judgement, see Limits; the sums are published.
-HELD: Inventory = {
+# VMs of each datastore, GB. Judgement, see Limits; the sums are published.
+HELD: Holdings = {
     "datastore1": {"vm11": 100.0, "vm12": 200.0, "vm13": 250.0},
     "datastore2": {"vm21": 75.0, "vm22": 75.0, "vm23": 450.0},
     "datastore3": {"vm31": 70.0, "vm32": 70.0, "vm33": 60.0, "vm34": 450.0},
 }
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Plan:
-    """Where the new VM goes and what moves before; in the order of cost."""
-
-    copied_gb: float
-    move_count: int
-    target: str
-    moves: tuple[tuple[str, str], ...]
-
-
-def free_gb(held: Inventory, threshold: float = THRESHOLD) -> dict[str, float]:
+def free_gb(held: Holdings, threshold: float = THRESHOLD) -> dict[str, float]:
     """Space left below the threshold."""
     return {name: threshold * SIZE_GB - sum(vms.values()) for name, vms in held.items()}
 
 
-def plans(held: Inventory, new_gb: float = NEW_GB, threshold: float = THRESHOLD) -> Iterator[Plan]:
+def plans(held: Holdings, new_gb: float = NEW_GB, threshold: float = THRESHOLD) -> Iterator[MovePlan]:
     """Every plan of up to three moves, each of a VM away from the new one's datastore to one with space for it."""
-    free = free_gb(held, threshold)
-    for target, vms in held.items():
-        others = [name for name in held if name != target]
-        for count in range(MOVES_MAX + 1):
-            for moved in combinations(vms, count):
-                copied = sum(vms[vm] for vm in moved)
-                if free[target] + copied < new_gb:
-                    continue
-                for places in product(others, repeat=count):
-                    if _fits(vms, moved, places, free):
-                        yield Plan(copied, count, target, tuple(zip(moved, places, strict=True)))
-
-
-def _fits(vms: Mapping[str, float], moved: tuple[str, ...], places: tuple[str, ...], free: Mapping[str, float]) -> bool:
-    arrived = dict.fromkeys(free, 0.0)
-    for vm, place in zip(moved, places, strict=True):
-        arrived[place] += vms[vm]
-    return all(arrived[name] <= free[name] for name in free if arrived[name])
+    return every_plan(held, free_gb(held, threshold), new_gb, MOVES_MAX)
 
 
 def reproduce(simulated: Simulated) -> Findings:
@@ -99,7 +70,7 @@ def reproduce(simulated: Simulated) -> Findings:
             Check("there are plans with one, two and three moves to choose from", counts == [1, 2, 3], told),
             Check(
                 "the plan with one move copies least",
-                bool(found) and found[0].copied_gb < min(own.copied_gb for own in found if own.move_count > 1),
+                bool(found) and found[0].copied < min(own.copied for own in found if own.move_count > 1),
                 f"{len(found)} plans" + (f", the winner moves {found[0].moves[0][0]}" if found else ""),
             ),
         ),
@@ -107,5 +78,5 @@ def reproduce(simulated: Simulated) -> Findings:
     )
 
 
-def _told(target: str, own: Plan) -> str:
-    return f"{target}: {own.move_count} move{'s' * (own.move_count != 1)}, {own.copied_gb:.0f} GB"
+def _told(target: str, own: MovePlan) -> str:
+    return f"{target}: {own.move_count} move{'s' * (own.move_count != 1)}, {own.copied:.0f} GB"

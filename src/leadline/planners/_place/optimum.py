@@ -1,0 +1,95 @@
+"""The best placement without moves, to compare with: load of the fullest datastore that takes something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.util import find_spec
+from itertools import product
+
+import numpy as np
+
+from leadline.planners._place.cluster import Cluster, Unit
+
+TRIES_MAX = 200_000
+SCALE = 1_000_000  # CP-SAT counts in integers
+
+
+def has_ortools() -> bool:
+    """Whether OR-tools is installed."""
+    return find_spec("ortools") is not None
+
+
+def exhaustive(cluster: Cluster, units: Sequence[Unit]) -> float:
+    """The least load by search of every placement; NaN when none fits or there are too many."""
+    if len(cluster.names) ** len(units) > TRIES_MAX or cluster.rules or cluster.split:
+        return float("nan")
+    allowed = [cluster.allowed(unit) for unit in units]
+    sizes = np.array([unit.size_gib for unit in units])
+    loads = np.array([unit.load for unit in units])
+    best = float("nan")
+    for places in product(range(len(cluster.names)), repeat=len(units)):
+        rows = np.array(places)
+        if not all(flags[place] for flags, place in zip(allowed, places, strict=True)):
+            continue
+        space = (cluster.used_gib + np.bincount(rows, sizes, len(cluster.names)))[rows] / cluster.limit_gib[rows]
+        late = (
+            cluster.latency_ms(np.bincount(rows, loads, len(cluster.names)).astype(float))[rows]
+            / cluster.latency_max_ms
+        )
+        worst = float(np.fmax(space, late).max())
+        if worst <= 1 + 1e-9 and not worst >= best:
+            best = worst
+    return best
+
+
+def by_ortools(cluster: Cluster, units: Sequence[Unit], seconds: float = 30.0) -> float:
+    """The least load by CP-SAT; NaN when none fits or no optimum is proven in time.
+
+    Raises:
+        ModuleNotFoundError: OR-tools is not installed.
+    """
+    cp_model = import_module("ortools.sat.python.cp_model")
+    model = cp_model.CpModel()
+    stores = range(len(cluster.names))
+    allowed = [cluster.allowed(unit) for unit in units]
+    takes = [[model.new_bool_var("") for _ in stores] for _ in units]
+    worst = model.new_int_var(0, SCALE, "worst")
+    for row, flags in zip(takes, allowed, strict=True):
+        model.add_exactly_one(row)
+        for store in stores:
+            if not flags[store]:
+                model.add(row[store] == 0)
+    idle = cluster.latency_ms() / cluster.latency_max_ms
+    for store in stores:
+        own = [row[store] for row in takes]
+        is_used = model.new_bool_var("")
+        model.add_max_equality(is_used, own)
+        limit = cluster.limit_gib[store]
+        space = [round(SCALE * unit.size_gib / limit) for unit in units]
+        start = round(SCALE * cluster.used_gib[store] / limit)
+        model.add(start + sum(map(_times, space, own)) <= worst).only_enforce_if(is_used)
+        if np.isfinite(idle[store]):
+            slope = cluster.slope_ms[store] / cluster.latency_max_ms
+            late = [round(SCALE * slope * unit.load) for unit in units]
+            model.add(round(SCALE * idle[store]) + sum(map(_times, late, own)) <= worst).only_enforce_if(is_used)
+    model.minimize(worst)
+    solver = cp_model.CpSolver()
+    solver.parameters.max_time_in_seconds = seconds
+    solver.parameters.num_workers = 1
+    status = solver.solve(model)
+    return float(solver.objective_value) / SCALE if status == cp_model.OPTIMAL else float("nan")
+
+
+def _times(factor, variable):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202 - types of OR-tools
+    return factor * variable
+
+
+def optimum(cluster: Cluster, units: Sequence[Unit]) -> tuple[float, str]:
+    """The least load and how it was found; NaN when neither way has it."""
+    least = exhaustive(cluster, units)
+    if np.isfinite(least):
+        return least, "every placement tried"
+    if has_ortools() and not cluster.rules and not cluster.split:
+        return by_ortools(cluster, units), "OR-tools CP-SAT"
+    return float("nan"), "not measured: too many placements to try, and OR-tools is not installed"
