@@ -134,7 +134,7 @@ def test_ctrl_c_ends_what_was_started_and_leaves_nothing(tmp_path: Path) -> None
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
-    assert process.returncode == 130
+    assert process.returncode == 130, error
     assert "Traceback" not in error
     assert "Plan: 2 real runs" in error
     assert list(tmp_path.glob("leadline-check-*")) == []

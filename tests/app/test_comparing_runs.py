@@ -247,9 +247,9 @@ def test_repeat_keep_judge_and_forget(tmp_path: Path, monkeypatch: pytest.Monkey
     slow = tmp_path / "load.yaml"
     slow.write_text("leadline_workload: 1\nname: load\nio:\n  - {name: d, block: 4k, rate_iops: 300}\n")
 
-    def call(*said: str, status: int = 0) -> dict[str, Any]:
+    def call(*said: str, statuses: tuple[int, ...] = (0,)) -> dict[str, Any]:
         done = CliRunner().invoke(build_app(), list(said), catch_exceptions=False)
-        assert done.exit_code == status, done.output
+        assert done.exit_code in statuses, done.output
         loaded: dict[str, Any] = json.loads(done.stdout)
         return loaded
 
@@ -268,7 +268,7 @@ def test_repeat_keep_judge_and_forget(tmp_path: Path, monkeypatch: pytest.Monkey
     assert judgement["before"] == sorted(ids)
     listed = call("runs", "list", "--json")
     assert listed["baselines"] == {"before": sorted(ids)}
-    compared = call("runs", "compare", "before", "--json")
+    compared = call("runs", "compare", "before", "--json", statuses=(0, 1))  # by chance a percentile is worse
     assert compared["certain"] is True
     held = call("runs", "baseline", "list", "--json")["baselines"]
     assert [run["id"] for run in held["before"]] == sorted(ids)

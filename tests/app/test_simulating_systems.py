@@ -160,7 +160,7 @@ def test_what_did_not_end_is_said() -> None:
 @pytest.mark.parametrize(
     ("name", "policy", "sentence"),
     [
-        ("sort-in-far-memory", "ssd", "local_pct=50, backing=ssd, program: iops"),
+        ("sort-in-far-memory", "ssd", "local_pct=50, backing=ssd, program: run"),
         ("shared-gpu", "equal-share", "count=2, policy=equal-share"),
         ("branch-office", "new", "round_trip=400ms, connection=new, power-on: latency"),
     ],

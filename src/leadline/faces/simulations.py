@@ -160,6 +160,7 @@ def _change(before: Measure, after: Measure) -> str:
         .removesuffix("_ms")
         .removesuffix("_pct")
         .removesuffix("_per_s")
+        .removesuffix("_s")
         .replace("_", " ")
     )
     apart = abs(after.value - before.value) > sum(m.half_width for m in (before, after) if isfinite(m.half_width))
