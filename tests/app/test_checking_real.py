@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -121,15 +123,22 @@ def test_a_capped_neighbour_slows_the_other_end_of_a_copy_but_not_its_requests(s
     assert {part.name for part in run.pooled()} == {"files01/copy read", "capped01/copy write"}
 
 
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder with a short name: a socket's path has 107 bytes at most."""
+    with tempfile.TemporaryDirectory(prefix="ll-") as name:
+        yield Path(name)
+
+
 @needs_tools
 @pytest.mark.real
-def test_ctrl_c_ends_what_was_started_and_leaves_nothing(tmp_path: Path) -> None:
+def test_ctrl_c_ends_what_was_started_and_leaves_nothing(short: Path) -> None:
     code = "from leadline.faces.cli.main import run; run()"
     words = [sys.executable, "-c", code, "simulate", str(EXAMPLES / "capped-neighbour.yaml"), "--check-real"]
-    own = {**os.environ, "LEADLINE_HOME": str(tmp_path / "home"), "TMPDIR": str(tmp_path)}
+    own = {**os.environ, "LEADLINE_HOME": str(short / "home"), "TMPDIR": str(short)}
     process = subprocess.Popen(words, env=own, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30.0
-    while not list(tmp_path.glob("leadline-check-*/*/nbd.sock")) and time.monotonic() < deadline:
+    while not list(short.glob("leadline-check-*/*/nbd.sock")) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
@@ -137,9 +146,9 @@ def test_ctrl_c_ends_what_was_started_and_leaves_nothing(tmp_path: Path) -> None
     assert process.returncode == 130, error
     assert "Traceback" not in error
     assert "Plan: 2 real runs" in error
-    assert list(tmp_path.glob("leadline-check-*")) == []
+    assert list(short.glob("leadline-check-*")) == []
     left = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-    assert f"{tmp_path}/leadline-check-" not in left
+    assert f"{short}/leadline-check-" not in left
 
 
 @pytest.mark.real
