@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from leadline.app.simulating_one import outcome_of
 from leadline.core.discovery import load_unit
 from leadline.core.experiment import Check, Experiment, Findings, Verdict, verdict
 from leadline.core.scenario import Outcome, System
@@ -22,8 +23,7 @@ VERDICTS = {
 
 
 def simulated(given: Mapping[str, Any]) -> Outcome:
-    system = cast("System", load_unit("scenario", given["system"]))
-    return system.simulate(system.MODEL.model_validate({"name": "changed", **given}), lambda _: None)
+    return outcome_of({"name": "changed", **given})
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from leadline.app.simulating_one import outcome_of
 from leadline import _core
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome
@@ -25,7 +26,7 @@ def host(name: str, vm: str, io: dict[str, Any], shares: int = 1000) -> dict[str
 
 
 def run(plain: dict[str, Any]) -> Outcome:
-    return parda.simulate(parda.MODEL.model_validate(plain), lambda _: None)
+    return outcome_of({"system": "parda", **plain})
 
 
 def test_series_are_those_of_the_measured_time_and_windows_follow_the_law() -> None:

@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome, System, read_scenario
 from leadline.scenarios import read_cache
@@ -31,7 +32,7 @@ PLAIN: dict[str, Any] = {
 
 
 def run(**change: Any) -> Outcome:
-    return read_cache.simulate(read_cache.MODEL.model_validate({**PLAIN, **change}), lambda _: None)
+    return outcome_of({"system": "read-cache", **PLAIN, **change})
 
 
 def hits(own: Outcome, name: str) -> float:
@@ -76,7 +77,7 @@ def test_recorded_traces_are_read_by_their_times(tmp_path: Path) -> None:
     path = tmp_path / "own.yaml"
     path.write_text(text)
     _, scenario = read_scenario(path, lambda _: SYSTEM)
-    own = read_cache.simulate(scenario, lambda _: None)
+    own = outcome_of(scenario.plain())
     known: set[int] = set()
     total = hit = 0
     begin = records[records["cmd"] == 0x28]["ts"][0]
@@ -92,7 +93,7 @@ def test_recorded_traces_are_read_by_their_times(tmp_path: Path) -> None:
     path.write_text(text.replace("[disk.vscsi]", "[disk.vscsi], disk: other"))
     _, scenario = read_scenario(path, lambda _: SYSTEM)
     with pytest.raises(InputError, match="no disk other"):
-        read_cache.simulate(scenario, lambda _: None)
+        outcome_of(scenario.plain())
 
 
 @pytest.mark.parametrize(
@@ -139,5 +140,5 @@ def test_libcachesim_agrees(tmp_path: Path) -> None:
 
 def test_the_example_is_about_a_scan() -> None:
     _, scenario = read_scenario(ROOT / "examples" / "scenarios" / "cache-and-scan.yaml", lambda _: SYSTEM)
-    own = read_cache.simulate(scenario, lambda _: None)
+    own = outcome_of(scenario.plain())
     assert hits(own, "s3-fifo") > hits(own, "lru")

@@ -201,12 +201,12 @@ def pooled(runs: Sequence[Run]) -> Pooled:
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of a mean of repeats."""
+    """Student's 95 % interval of a mean rate of repeats, which is not below 0."""
     if len(values) < 2:
         return NAN, NAN
     middle, count = float(np.mean(values)), len(values)
     away = quantile_two_sided(0.95, count - 1.0) * float(np.std(values, ddof=1)) / count**0.5
-    return middle - away, middle + away
+    return max(middle - away, 0.0), middle + away
 
 
 def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -> Ratio | None:

@@ -208,7 +208,7 @@ fn vm_found<'py>(
     found.set_item("run_queue", level(py, &own.run_queue, passed)?)?;
     found.set_item("migration_count", own.migration_count)?;
     found.set_item("little", own.total.little(now).map(plain_little))?;
-    found.set_item("rate_interval", own.rate_interval().map(plain_interval))?;
+    found.set_item("rate_interval", own.rate.interval().map(plain_interval))?;
     let latency = own.in_order.interval_after(0).map(plain_interval);
     found.set_item("latency_interval", latency)?;
     found.set_item("steady_after", own.in_order.warm_up())?;
