@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from typer.testing import CliRunner
 
 from leadline.app.simulating import Simulated, plan_simulation, simulate
-from leadline.app.simulating_one import outcome_of, system_of
+from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import InputError
 from leadline.core.scenario import Axis, Outcome
 from leadline.faces.cli.main import build_app

@@ -10,7 +10,7 @@ import pytest
 from leadline.app.simulating_one import outcome_of
 from leadline.core.discovery import load_unit
 from leadline.core.experiment import Experiment, Findings, Verdict, verdict
-from leadline.core.scenario import Outcome, System
+from leadline.core.scenario import Outcome
 from leadline.scenarios import cache_tiers
 
 NAMES = (

@@ -11,7 +11,7 @@ import pytest
 from leadline.app.simulating_one import outcome_of
 from leadline.core.discovery import load_unit
 from leadline.core.experiment import Check, Experiment, Findings, Verdict, verdict
-from leadline.core.scenario import Outcome, System
+from leadline.core.scenario import Outcome
 from leadline.experiments import density_two_generations, ec_against_replicas, nvmeof_share_of_theory, pmem
 
 VERDICTS = {

@@ -12,7 +12,6 @@ from leadline.core.discovery import load_unit
 from leadline.core.experiment import Experiment, Findings, Verdict, verdict
 from leadline.core.scenario import Outcome
 from leadline.experiments import _cpu_24_cores as setup
-from leadline.scenarios import hypervisor_cpu
 
 VERDICTS = {
     "cpu-right-sizing-24-cores": Verdict.DIRECTION_ONLY,

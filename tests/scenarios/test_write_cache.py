@@ -9,7 +9,6 @@ import pytest
 from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome
-from leadline.scenarios import write_cache
 
 PLAIN: dict[str, Any] = {
     "name": "own",
