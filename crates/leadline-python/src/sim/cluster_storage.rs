@@ -1,8 +1,6 @@
 //! `leadline._core.simulate_cluster_storage`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::TraceHash;
 use leadline_sim::models::Times;
 use leadline_sim::models::cluster_storage::{
     ClusterStorage, DiskSpec, FailureSpec, NodeSpec, Protection, RecoverySpec, SourceSpec, Spec,
@@ -14,7 +12,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{PlainDistribution, distribution, io_found, warm_up_and_measure};
+use super::{PlainDistribution, distribution, io_found, ran};
 use crate::errors::simulation_error;
 
 /// Adds the functions of this file to the module.
@@ -209,14 +207,15 @@ fn simulate_cluster_storage(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let (warm_up, measured) = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(plain).and_then(ClusterStorage::new).map_err(failed)?;
-    let raw_by_data = model.layout.raw_by_data();
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = spec(plain).and_then(ClusterStorage::new);
+    // Before anything fails.
+    let raw_by_data = made
+        .as_ref()
+        .map_or(f64::NAN, |own| own.layout.raw_by_data());
     let mut before = Vec::new();
-    warm_up_and_measure(
+    let (run, found) = ran(
         py,
-        &mut run,
+        made,
         (warm_up, measured),
         progress.as_ref(),
         |model, now| {
@@ -224,9 +223,6 @@ fn simulate_cluster_storage(
             model.restart_measuring(now);
         },
     )?;
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     found.set_item("raw_by_data", raw_by_data)?;
     let groups = run.model.groups.iter().zip(&before);
     let groups = groups.map(|(own, before)| io_found(py, own, before, run.now()));

@@ -134,31 +134,39 @@ fn overrun<M: Model<Event: Hash>>(run: &Run<M>) -> SimError {
     )
 }
 
-/// Warms up, lets `measure` begin, and measures; both spans in ns of virtual time.
-fn warm_up_and_measure<M>(
-    py: Python<'_>,
-    run: &mut Run<M>,
+/// A model that warmed up and was measured, and what to say of any: the hash of its trace, its number of events.
+///
+/// Both spans are ns of virtual time; `measure` lets measuring begin.
+fn ran<'py, M>(
+    py: Python<'py>,
+    made: Result<M, SimError>,
     (warm_up, measured): (Nanos, Nanos),
     progress: Option<&Py<PyAny>>,
     measure: impl FnOnce(&mut M, Nanos) + Send,
-) -> PyResult<()>
+) -> PyResult<(Run<M>, Bound<'py, PyDict>)>
 where
     M: Model<Event: Hash> + Send,
     Run<M>: Send,
 {
+    let failed = |error: SimError| simulation_error(py, &error);
+    let mut run = Simulation::observed(made.map_err(failed)?, TraceHash::default());
     let ended = py.detach(|| {
-        let ended = run_to(run, warm_up, progress);
+        let ended = run_to(&mut run, warm_up, progress);
         if !matches!(ended, Ended::Whole) {
             return ended;
         }
         measure(&mut run.model, warm_up);
-        run_to(run, warm_up.saturating_add(measured), progress)
+        run_to(&mut run, warm_up.saturating_add(measured), progress)
     });
     match ended {
-        Ended::Stopped(error) => Err(error),
-        Ended::Overrun => Err(simulation_error(py, &overrun(run))),
-        Ended::Whole => run.check().map_err(|error| simulation_error(py, &error)),
+        Ended::Stopped(error) => return Err(error),
+        Ended::Overrun => return Err(failed(overrun(&run))),
+        Ended::Whole => run.check().map_err(failed)?,
     }
+    let found = PyDict::new(py);
+    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
+    found.set_item("event_count", run.event_count())?;
+    Ok((run, found))
 }
 
 /// L, rate per second, W in seconds, imbalance.

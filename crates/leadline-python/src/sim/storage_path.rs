@@ -1,8 +1,6 @@
 //! `leadline._core.simulate_storage_path`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::TraceHash;
 use leadline_sim::models::storage_path::{
     Arrivals, DeviceSpec, DiskSpec, HostSpec, STAGES, SourceSpec, Spec, StoragePath, VmMeasures,
     VmSpec,
@@ -12,8 +10,7 @@ use leadline_sim::time::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{PlainDistribution, distribution, io_found, warm_up_and_measure};
-use crate::errors::simulation_error;
+use super::{PlainDistribution, distribution, io_found, ran};
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -208,13 +205,11 @@ fn simulate_storage_path(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let (warm_up, measured) = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(plain).and_then(StoragePath::new).map_err(failed)?;
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = spec(plain).and_then(StoragePath::new);
     let mut before = Vec::new();
-    warm_up_and_measure(
+    let (run, found) = ran(
         py,
-        &mut run,
+        made,
         (warm_up, measured),
         progress.as_ref(),
         |model, now| {
@@ -222,9 +217,6 @@ fn simulate_storage_path(
             model.restart_measuring(now);
         },
     )?;
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     let vms = run.model.measures.iter().zip(&before);
     let vms = vms.map(|(own, before)| vm(py, own, before, run.now()));
     found.set_item("vms", vms.collect::<PyResult<Vec<_>>>()?)?;
