@@ -93,7 +93,6 @@ def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], gi
         assumptions=(
             "Peaks of all VMs of a host fall together; the recording holds the peak.",
             "Demand stays when vCPUs go: what used nine cores uses nine of twelve.",
-            "Memory and restarts are not checked from a recording: give machines and hosts as inputs.",
             "Transactions of 50 ms of CPU in 10 bursts stand for the load in the simulation.",
         ),
         bends=tuple(_bends(hosts, found)),
