@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -138,15 +139,16 @@ def test_the_command_takes_a_capture(recording: Path) -> None:
     assert "needs 12 vCPUs, not 24" in " ".join(done.stdout.split())
 
 
-def estate(*hosts: dict[str, object], **cluster: object) -> Capture:
-    """A cluster of hosts of two nodes of 12 cores and 128 GiB each; VMs as name, vCPUs, GiB."""
+def estate(*hosts: dict[str, Any], **cluster: Any) -> Capture:
+    """A cluster of hosts of two nodes of 12 cores and 128 GiB each; VMs as name, vCPUs, GiB; db... run databases."""
     inventory = Inventory()
     inventory.add(Entity(EntityKind.CLUSTER, "prod"), "site.yaml", **cluster)
     for number, given in enumerate(hosts, start=1):
         host = Entity(EntityKind.HOST, f"esx{number}")
-        facts = {"core_count": 24, "socket_count": 2, "numa_node_count": 2, "memory_mib": 256 * 1024}
-        inventory.add(host, "site.yaml", cluster="prod", **{**facts, **given.get("facts", {})})  # type: ignore[dict-item]
-        for name, vcpus, gib in given["vms"]:  # type: ignore[attr-defined]
+        facts: dict[str, Any] = {"core_count": 24, "socket_count": 2, "numa_node_count": 2, "memory_mib": 256 * 1024}
+        facts |= given.get("facts", {})
+        inventory.add(host, "site.yaml", cluster="prod", guessed=False, **facts)
+        for name, vcpus, gib in given["vms"]:
             vm = inventory.add(Entity(EntityKind.VM, name, host), "site.yaml", vcpu_count=vcpus, memory_mib=gib * 1024)
             if name.startswith("db"):
                 inventory.add(Entity(EntityKind.VIRTUAL_DISK, "0", vm), "site.yaml", role="data")
@@ -250,7 +252,7 @@ def test_hosts_may_differ_and_some_are_not_counted() -> None:
 
 def test_nodes_not_known_are_counted_by_sockets_and_vsan_needs_cores() -> None:
     unknown = {"numa_node_count": None}
-    hosts = [{"vms": [(f"app{row}", 2, 8.0)], "facts": unknown} for row in range(2)]
+    hosts: list[dict[str, Any]] = [{"vms": [(f"app{row}", 2, 8.0)], "facts": unknown} for row in range(2)]
     plan = planned(estate(*hosts, vsan_enabled=True, ha_enabled=False))
     assert any("NUMA nodes of 2 hosts are not known: 1 a socket" in line for line in plan.assumptions)
     assert {bend.rule for bend in plan.bends} == {
@@ -263,7 +265,7 @@ def test_nodes_not_known_are_counted_by_sockets_and_vsan_needs_cores() -> None:
     assert "2 x 10 cores" in str(kept.sheets[0].rows[0][3])
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(10))
 def test_an_assignment_keeps_rules_and_restarts_whatever_fails(seed: int) -> None:
     rng = np.random.default_rng(seed)
     sizes = rng.choice([1.0, 2.0, 4.0, 12.0, 18.0], 24, p=[0.3, 0.3, 0.2, 0.15, 0.05])
@@ -274,7 +276,9 @@ def test_an_assignment_keeps_rules_and_restarts_whatever_fails(seed: int) -> Non
     empty = tuple(((float(cores), 256.0),) * 2 for cores in (16, 16, 24, 24, 32))
     at = [int(host) for host in rng.integers(0, 5, 24)]
     placed = arranged(boxes, empty, 1, at)
-    assert placed is not None
+    assert (placed is None) == (sizes.sum() > 160), "without the largest host there are 160 cores"
+    if placed is None:
+        return
     assert not clashes(boxes, placed.hosts)
     for host, nodes in enumerate(placed.free):
         took = [sum(a - b for (a, _), (b, _) in zip(empty[host], nodes, strict=True))]
