@@ -24,6 +24,7 @@ from leadline.planners._cpu.packing import Box, packed, spread, stranded
 from leadline.planners._cpu.restart import arranged, clashes
 from leadline.planners._cpu.simulated import Loaded, Machine, expected
 from leadline.planners.cpu import Cpu, vcpus_at
+from tests.importers import rvtools_workbook
 
 
 def answer(**given: object) -> dict[str, object]:
@@ -160,14 +161,14 @@ def planned(capture: Capture, **given: object) -> Plan:
 
 
 def moved(plan: Plan) -> dict[object, object]:
-    return {row[0]: row[2] for row in plan.sheets[1].rows}
+    return {row[0]: row[2] for row in plan.sheets[-1].rows}
 
 
 def test_free_cores_of_several_hosts_restart_no_monster() -> None:
     small = [("app1", 4, 16.0), ("app2", 4, 16.0)]
     plan = planned(estate({"vms": [("db01", 20, 64.0)]}, {"vms": small}, {"vms": [("app3", 8, 16.0)]}))
     assert plan.figure("prod: VMs that cannot restart, as they lie").arithmetic == "esx1 fails: db01"
-    assert plan.sheets[0].rows[0][4:] == ("db01 (20 cores, 64 GiB, 2 nodes)", "16 cores (12 of one node), 224 GiB")
+    assert plan.sheets[1].rows == (("db01", "esx1", 20.0, 64.0, 2, "16 cores (12 of one node), 224 GiB"),)
     assert plan.infeasible is None
     assert len({host for vm, host in moved(plan).items() if vm != "db01"}) == 1, "one host has to be empty"
     assert plan.snippets[0].text.count("Move-VM") == plan.figure("prod: moves").value == 1
@@ -263,6 +264,19 @@ def test_nodes_not_known_are_counted_by_sockets_and_vsan_needs_cores() -> None:
     kept = planned(estate(*hosts, vsan_enabled=True), storage_cores=4)
     assert not kept.bends
     assert "2 x 10 cores" in str(kept.sheets[0].rows[0][3])
+
+
+def test_a_workbook_of_rvtools_is_checked(tmp_path: Path) -> None:
+    """Two hosts of 48 cores and 767 GiB with 25 VMs of 8 vCPUs and 32 GiB each."""
+    capture = capture_of(rvtools_workbook.write(tmp_path / "rvtools.xlsx", rvtools_workbook.estate(50)))
+    full = planned(capture)
+    assert full.infeasible is not None
+    assert full.infeasible.constraint == "prod: VMs count 400.0 cores; without esx000.example.org there are 48.0"
+    by_ratio = planned(capture, vcpus_per_core=10.0)
+    assert by_ratio.figure("prod: cores counted").arithmetic.startswith("40.0 of VMs by vCPUs / 10 (50); of 96 cores")
+    assert by_ratio.infeasible is not None
+    assert by_ratio.infeasible.constraint == "prod: VMs count 1,600.0 GiB; without esx000.example.org there are 766.6"
+    assert by_ratio.infeasible.nearest == "2 more hosts like esx000.example.org (2 x 24 cores, 767 GiB)"
 
 
 @pytest.mark.parametrize("seed", range(10))

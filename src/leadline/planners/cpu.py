@@ -69,6 +69,7 @@ MONTHS_MAX = 18  # Judgement: sizing goes to the next budget and half another, n
 VNUMA_MIN = 9  # vCPUs from which vSphere shows vNUMA (numa.vcpu.min)
 HARDWARE_VNUMA = 20  # W. Lam: from here hot add may leave vNUMA visible
 LICENCE_CORES_MIN, LICENCE_VM_MIN = 16, 4
+UNCHECKED = "Restarts are not checked: there is no cluster of two hosts or more, all known, with their VMs."
 PARTS = ("figures", "sheets", "assumptions", "bends", "snippets")
 ESTIMATE_MONTHS = (0, 6, 12, 18, 24, 36, 60)
 
@@ -143,9 +144,16 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     wanted = own.vcpus or vcpus_for(own.used_cores * own.load, own.target_pct)
     node = node_of(own)
     parts = split(wanted, own.memory_gib, node, own.sockets * own.socket_nodes)
-    if parts is None:
-        return _too_wide(own, wanted, node)
-    return _sized(own, *parts, node)
+    answer = _too_wide(own, wanted, node) if parts is None else _sized(own, *parts, node)
+    if context.capture is None:
+        return answer
+    told = "The answer is for the machine of the inputs, not for what the inventory holds."
+    return replace(answer, assumptions=(*answer.assumptions, told if _is_asked(own) else f"{told} {UNCHECKED}"))
+
+
+def _is_asked(own: Cpu) -> bool:
+    """Whether a machine was asked for."""
+    return bool(own.model_fields_set & {"used_cores", "vcpus", "machines"})
 
 
 def _known(own: Cpu, context: PlanContext, capture: Capture) -> Plan | None:
@@ -154,15 +162,15 @@ def _known(own: Cpu, context: PlanContext, capture: Capture) -> Plan | None:
     counting = Counting(
         own.target_pct, own.vcpus_per_core, own.storage_cores, own.host_own_gib, own.socket_nodes, own.spare_hosts
     )
-    is_asked = bool(own.model_fields_set & {"used_cores", "vcpus", "machines"})  # of a machine, not of the inventory
-    held = None if is_asked and not found else plan_clusters(estates(capture.inventory, found, counting), counting)
+    if not found and _is_asked(own):
+        return None
+    held = plan_clusters(estates(capture.inventory, found, counting), counting)
     if not found:
         return held
     given = Given(own.target_pct, own.overhead_pct, own.sockets * own.socket_cores, own.sockets * own.socket_nodes)
     sized = plan_recorded(context, capture, found, given)
     if held is None:
-        told = "Restarts are not checked: no two hosts of a cluster and their VMs are known."
-        return replace(sized, assumptions=(*sized.assumptions, told))
+        return replace(sized, assumptions=(*sized.assumptions, UNCHECKED))
     both = {key: getattr(sized, key) + getattr(held, key) for key in PARTS}
     return replace(sized, headline=f"{sized.headline} {held.headline}", infeasible=held.infeasible, **both)
 

@@ -82,7 +82,7 @@ def plan_clusters(estates: Sequence[Estate], counting: Counting) -> Plan | None:
         return None
     sheets: list[Sheet] = []
     for own in found:
-        sheets.append(_failures(own))
+        sheets += [_failures(own), *([_stuck(own)] if own.left else [])]
         if own.placed is not None and own.is_checked:
             sheets.append(_places(own, own.placed))
     failed = [own for own in found if own.placed is None and own.is_checked]
@@ -133,16 +133,17 @@ def _count(things: Sequence[object], noun: str) -> str:
 def _figures(own: Checked, counting: Counting) -> Iterator[Figure]:
     estate, title = own.estate, own.title
     whole = sum(server.cores for server in estate.servers)
-    for text, key in (("cores counted", "now"), ("cores counted, right-sized", "then")):
+    is_sized = any(member.needed != member.vcpus for member in estate.members)
+    for text, key in (("cores counted", "now"), ("cores counted, right-sized", "then"))[: 1 + is_sized]:
         told = f"{_parts(estate, key, counting)}; of {whole} cores of {_count(estate.servers, 'host')}"
         total = sum(getattr(member, key).cores for member in estate.members)
         yield Figure(f"{title}{text}", round(total, 1), "cores", told, SOURCE)
-    if own.is_checked:
-        for text, left in (("as they lie", own.left), ("right-sized where they lie", own.left_then)):
-            told = "; ".join(f"{estate.servers[host].entity.name} fails: {_listed(n)}" for host, n in left.items())
-            count = len({name for names in left.values() for name in names})
-            told = told or "each host fails in turn; its VMs find cores and memory of whole NUMA nodes on one host each"
-            yield Figure(f"{title}VMs that cannot restart, {text}", count, "VMs", told, SOURCE)
+    sides = (("as they lie", own.left), ("right-sized where they lie", own.left_then))[: 1 + is_sized]
+    for text, left in sides if own.is_checked else ():
+        told = "; ".join(f"{estate.servers[host].entity.name} fails: {_listed(n)}" for host, n in left.items())
+        count = len({name for names in left.values() for name in names})
+        told = told or "each host fails in turn; its VMs find cores and memory of whole NUMA nodes on one host each"
+        yield Figure(f"{title}VMs that cannot restart, {text}", count, "VMs", told, SOURCE)
     told = "; ".join(_pair(own, pair) for pair in own.pairs[:TOLD_MAX]) or "rules that keep VMs apart are kept"
     if any(member.now.apart for member in estate.members):
         yield Figure(f"{title}pairs against anti-affinity", len(own.pairs), "count", told, "DRS rules of the inventory")
@@ -186,14 +187,25 @@ def _failures(own: Checked) -> Sheet:
     rows: list[tuple[str | float | int, ...]] = []
     for host, server in enumerate(own.estate.servers):
         here = [member for member in own.estate.members if member.host == host]
-        lost = [box_text(member.now) for member in here if member.name in own.left.get(host, ())]
-        others = [free for other, free in enumerate(own.now.free) if other != host]
-        room = room_text(max(others, key=cores_free)) if others else "no other host"
-        stuck = ", ".join(lost) or ("-" if own.is_checked else "not checked")
-        counted = sum(member.now.cores for member in here)
-        rows.append((server.entity.name, len(here), round(counted, 1), cores_text(server), stuck, room))
-    columns = ("host that fails", "VMs", "cores counted", "of", "cannot restart", "largest room elsewhere")
-    return Sheet(f"{own.title}a host fails, VMs as they lie", columns, tuple(rows))
+        counted, stuck = sum(member.now.cores for member in here), len(own.left.get(host, ()))
+        known = stuck if own.is_checked else "not checked"
+        rows.append((server.entity.name, len(here), round(counted, 1), cores_text(server), known))
+    columns = ("host that fails", "VMs", "cores counted", "it has", "cannot restart")
+    return Sheet(f"{own.title}hosts that fail, VMs as they lie", columns, tuple(rows))
+
+
+def _stuck(own: Checked) -> Sheet:
+    rows: list[tuple[str | float | int, ...]] = []
+    for host, names in own.left.items():
+        room = room_text(max((free for other, free in enumerate(own.now.free) if other != host), key=cores_free))
+        rows += [
+            (member.name, own.estate.servers[host].entity.name, round(member.now.cores, 2), round(member.now.gib, 1),
+             member.now.nodes, room)
+            for member in own.estate.members
+            if member.host == host and member.name in names
+        ]  # fmt: skip
+    columns = ("VM", "host", "cores", "GiB", "nodes", "largest room elsewhere")
+    return Sheet(f"{own.title}VMs that cannot restart, as they lie", columns, tuple(rows))
 
 
 def cores_text(server: Server) -> str:
@@ -220,11 +232,14 @@ def _assumptions(found: Sequence[Checked], counting: Counting) -> Iterator[str]:
         f"{counting.target_pct:g} %; not recorded, its vCPUs / {counting.vcpus_per_core:g} (vcpus_per_core)."
     )
     yield "A VM restarts where one host has its cores and memory free on as many NUMA nodes as it spans; nobody moves."
+    yield "HA starts a VM where its reservations fit: one that cannot restart here may start there, and wait."
     yield "No memory is shared or swapped: VMs count with all of it. Threads are not counted."
     for own in found:
         guessed = [server for server in own.estate.servers if not server.is_told]
         unknown = sum(1 for server in own.estate.servers if not isfinite(server.gib))
         small = sum(1 for member in own.estate.members if not member.gib)
+        if not own.estate.name:
+            yield "Hosts that name no cluster are taken as one."
         if guessed:
             yield f"{own.title}NUMA nodes of {_count(guessed, 'host')} are not known: {counting.socket_nodes} a socket."
         if unknown or small:
@@ -232,7 +247,7 @@ def _assumptions(found: Sequence[Checked], counting: Counting) -> Iterator[str]:
         if own.estate.together:
             yield f"{own.title}{own.estate.together} rules that keep VMs together are not counted."
         if own.estate.missing:
-            yield f"{own.title}{own.estate.missing} hosts are not in the inventory: restarts are not checked."
+            yield f"{own.title}{own.estate.missing} hosts or their cores are not known: restarts are not checked."
 
 
 def _bends(own: Checked, counting: Counting) -> Iterator[Bend]:

@@ -78,7 +78,7 @@ class Estate:
         name: of the cluster; empty when its hosts name none.
         servers: hosts that can take VMs.
         members: VMs that run on them.
-        missing: hosts of the cluster that are not known.
+        missing: hosts of the cluster that are not known, or not their cores.
         together: rules that keep VMs together, which are not counted.
         is_ha_off: vSphere HA is known to be off.
         is_vsan: hosts carry vSAN.
@@ -107,18 +107,21 @@ def estates(inventory: Inventory, sizes: Sequence[Sized], counting: Counting) ->
     """Every cluster with hosts whose cores are known and VMs that run on them."""
     by_cluster: dict[Entity | None, list[Server]] = {}
     closed: dict[Entity | None, int] = {}
+    unknown: dict[Entity | None, int] = {}
     for host in inventory.of_kind(EntityKind.HOST):
         cluster = cluster_of(inventory, host)
         if not is_open(inventory, host):
             closed[cluster] = closed.get(cluster, 0) + 1
         elif inventory.get(host, "core_count"):
             by_cluster.setdefault(cluster, []).append(_server(inventory, host, counting))
-    sized = {own.vm: own for own in sizes}
-    found = []
+        else:
+            unknown[cluster] = unknown.get(cluster, 0) + 1
+    found, of_vms = [], _Vms(inventory, running_vms(inventory), database_vms(inventory), {own.vm: own for own in sizes})
     for cluster, servers in by_cluster.items():
-        members = _members(inventory, cluster, servers, sized, counting)
+        members = _members(of_vms, cluster, servers, counting)
         told = None if cluster is None else inventory.get(cluster, "host_count")
-        missing = 0 if told is None else max(0, int(told) - len(servers) - closed.get(cluster, 0))
+        unseen = 0 if told is None else int(told) - len(servers) - closed.get(cluster, 0)
+        missing = max(unseen, unknown.get(cluster, 0))
         is_ha_off, is_vsan = (
             cluster is not None and inventory.get(cluster, name) is value
             for name, value in (("ha_enabled", False), ("vsan_enabled", True))
@@ -138,23 +141,25 @@ def _server(inventory: Inventory, host: Entity, counting: Counting) -> Server:
     return Server(host, cores, gib, sockets, (float(own), (gib - counting.own_gib) / nodes), nodes, bool(told))
 
 
-def _members(
-    inventory: Inventory,
-    cluster: Entity | None,
-    servers: list[Server],
-    sized: dict[Entity, Sized],
-    counting: Counting,
-) -> list[Member]:
+@dataclass(frozen=True, slots=True)
+class _Vms:
+    inventory: Inventory
+    running: dict[Entity, list[Entity]]
+    databases: set[Entity]
+    sized: dict[Entity, Sized]
+
+
+def _members(vms: _Vms, cluster: Entity | None, servers: list[Server], counting: Counting) -> list[Member]:
+    inventory = vms.inventory
     rules = drs_rules(inventory, cluster, "separate")
-    databases, running = database_vms(inventory), running_vms(inventory)
     shapes = list({(server.node, server.nodes): None for server in servers})
     found = []
     for position, server in enumerate(servers):
-        for vm in running.get(server.entity, ()):
+        for vm in vms.running.get(server.entity, ()):
             vcpus, memory = int(inventory.get(vm, "vcpu_count")), inventory.get(vm, "memory_mib")
-            gib, own = float(memory) / MIB_PER_GIB if memory else 0.0, sized.get(vm)
+            gib, own = float(memory) / MIB_PER_GIB if memory else 0.0, vms.sized.get(vm)
             needed = vcpus if own is None else own.needed
-            now, then, how = _counted(vcpus, needed, own, vm in databases, counting)
+            now, then, how = _counted(vcpus, needed, own, vm in vms.databases, counting)
             apart = frozenset(rule for rule, names in rules.items() if vm.name in names)
             box_now = _box(vm.name, vcpus, now, gib, apart, shapes)
             box_then = _box(vm.name, needed, then, gib, apart, shapes)
