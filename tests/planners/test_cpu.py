@@ -123,6 +123,24 @@ def test_a_vm_of_24_that_uses_nine_gets_12(recording: Path) -> None:
     assert "-NumCpu 12 -CoresPerSocket 12" in plan.snippets[0].text
 
 
+def test_cores_of_storage_are_not_the_vms(recording: Path) -> None:
+    free, kept = (make_plan("cpu", None, {"storage_cores": count}, capture_of(recording)).plan for count in (0, 4))
+    name = next(own.name for own in free.figures if own.name.endswith("by arithmetic"))
+    assert kept.figure(name).arithmetic.endswith("beside 4 of storage")
+    assert kept.figure(name).value > free.figure(name).value  # type: ignore[operator]
+    simulated = name.replace("by arithmetic", "simulated")
+    assert kept.figure(simulated).value == pytest.approx(kept.figure(name).value, rel=0.10)
+
+
+def test_small_machines_over_nodes_are_not_shown_vnuma() -> None:
+    plan = make_plan("cpu", None, {"vcpus": 8, "memory_gib": 200.0}).plan
+    assert plan.figure("vNUMA nodes").value == 2
+    assert "vNUMA is shown from 9 vCPUs on" in {bend.rule for bend in plan.bends}
+    assert "numa.vcpu.min -Value 8" in plan.snippets[0].text
+    wide = make_plan("cpu", None, {"vcpus": 16}).plan
+    assert "numa.vcpu.min" not in wide.snippets[0].text
+
+
 def test_a_host_with_too_few_cores_shows_in_guest_and_ready() -> None:
     """The agreement above can fail: neighbours that ask for the other cores make vCPUs wait."""
     alone = expected(PlanContext(None, outcome_of), [Loaded(12, 9.0)], Machine(1, 24, threads=False))

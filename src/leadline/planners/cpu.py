@@ -29,9 +29,9 @@ Bends:
 
 Sources:
     Virtualizing large databases, VMware CPU capacity planning (InterSystems community): a vCPU per core, 80 % at peak,
-    right-sizing, no sizing for year five. VMware, vSphere resource management: virtual NUMA. W. Lam, vNUMA and CPU hot
-    add in vSphere 8 (2022). Microsoft, SQL Server licensing guide: at least 4 core licences a machine. Broadcom,
-    counting cores for VMware: at least 16 per CPU.
+    right-sizing, no sizing for year five. VMware, vSphere resource management: virtual NUMA; vSphere availability: HA
+    and anti-affinity rules. W. Lam, vNUMA and CPU hot add in vSphere 8 (2022). Microsoft, SQL Server licensing guide:
+    at least 4 core licences a machine. Broadcom, counting cores for VMware: at least 16 per CPU.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ from leadline.core.planner import (
     Sheet,
     Snippet,
 )
-from leadline.planners._cpu.clusters import plan_clusters
+from leadline.planners._cpu.clusters import LICENCE_CORES_MIN, LICENCE_VM_MIN, plan_clusters
 from leadline.planners._cpu.estate import Counting, estates
 from leadline.planners._cpu.packing import Box, Host, Placed, packed, split, spread
 from leadline.planners._cpu.recorded import Given, plan_recorded, sizes
@@ -68,7 +68,6 @@ VSPHERE = "vSphere resource management: virtual NUMA"
 MONTHS_MAX = 18  # Judgement: sizing goes to the next budget and half another, not to year five
 VNUMA_MIN = 9  # vCPUs from which vSphere shows vNUMA (numa.vcpu.min)
 HARDWARE_VNUMA = 20  # W. Lam: from here hot add may leave vNUMA visible
-LICENCE_CORES_MIN, LICENCE_VM_MIN = 16, 4
 UNCHECKED = "Restarts are not checked: there is no cluster of two hosts or more, all known, with their VMs."
 PARTS = ("figures", "sheets", "assumptions", "bends", "snippets")
 ESTIMATE_MONTHS = (0, 6, 12, 18, 24, 36, 60)
@@ -167,7 +166,8 @@ def _known(own: Cpu, context: PlanContext, capture: Capture) -> Plan | None:
     held = plan_clusters(estates(capture.inventory, found, counting), counting)
     if not found:
         return held
-    given = Given(own.target_pct, own.overhead_pct, own.sockets * own.socket_cores, own.sockets * own.socket_nodes)
+    cores, nodes = own.sockets * own.socket_cores, own.sockets * own.socket_nodes
+    given = Given(own.target_pct, own.overhead_pct, cores, nodes, own.storage_cores)
     sized = plan_recorded(context, capture, found, given)
     if held is None:
         return replace(sized, assumptions=(*sized.assumptions, UNCHECKED))

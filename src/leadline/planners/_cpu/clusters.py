@@ -21,6 +21,7 @@ from leadline.planners._cpu.packing import Box, Placed, cores_free, fits, lying
 from leadline.planners._cpu.restart import arranged, clashes, left_by
 
 SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
+LICENCE_CORES_MIN, LICENCE_VM_MIN = 16, 4
 MORE_MAX = 8  # hosts tried on top
 TOLD_MAX = 12
 VSAN_SHARE = 0.1  # Source: SOURCE and the vSAN Design and Sizing guide: about a tenth of a host
@@ -173,13 +174,15 @@ def _pair(own: Checked, pair: tuple[int, int]) -> str:
 def _licences(own: Checked) -> Iterator[Figure]:
     servers = own.estate.servers
     if all(server.sockets for server in servers):
-        cores = sum(server.sockets * max(ceil(server.cores / server.sockets), 16) for server in servers)
-        told = f"{sum(server.sockets for server in servers)} sockets, each with its cores but at least 16"
+        cores = sum(server.sockets * max(ceil(server.cores / server.sockets), LICENCE_CORES_MIN) for server in servers)
+        told = (
+            f"{sum(server.sockets for server in servers)} sockets, each with its cores but at least {LICENCE_CORES_MIN}"
+        )
         yield Figure(f"{own.title}licences, hypervisor", cores, "cores", told, "Broadcom, counting cores")
     members = [member for member in own.estate.members if member.how == DATABASE]
     if members:
-        now, then = (sum(max(getattr(one, key), 4) for one in members) for key in ("vcpus", "needed"))
-        told = f"{_count(members, 'database VM')}, vCPUs of each but at least 4; {now} as they are"
+        now, then = (sum(max(getattr(one, key), LICENCE_VM_MIN) for one in members) for key in ("vcpus", "needed"))
+        told = f"{_count(members, 'database VM')}, vCPUs of each but at least {LICENCE_VM_MIN}; {now} as they are"
         yield Figure(f"{own.title}licences, database by machine", then, "cores", told, "SQL Server licensing guide")
 
 
@@ -232,6 +235,8 @@ def _assumptions(found: Sequence[Checked], counting: Counting) -> Iterator[str]:
         f"{counting.target_pct:g} %; not recorded, its vCPUs / {counting.vcpus_per_core:g} (vcpus_per_core)."
     )
     yield "A VM restarts where one host has its cores and memory free on as many NUMA nodes as it spans; nobody moves."
+    if any(member.now.apart for own in found for member in own.estate.members):
+        yield "HA keeps VMs of a rule apart when it restarts them: its option for anti-affinity rules is on."
     yield "HA starts a VM where its reservations fit: one that cannot restart here may start there, and wait."
     yield "No memory is shared or swapped: VMs count with all of it. Threads are not counted."
     for own in found:
