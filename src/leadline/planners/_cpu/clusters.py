@@ -113,7 +113,8 @@ def _headline(own: Checked, counting: Counting) -> str:
     if own.placed is None and own.is_checked:
         return f"{where}: {said}; no assignment was found that mends it."
     if own.moved:
-        then = "all restart" if _restarts(own, counting) else "rules are kept"
+        ends = [(lost and _restarts(own, counting), "all restart"), (own.pairs, "rules are kept")]
+        then = " and ".join(text for is_so, text in ends if is_so) or "all fit NUMA nodes"
         return f"{where}: {said}; after {_count(own.moved, 'move')} {then}."
     return f"{where}: {said}; right-sized, all do." if lost and _restarts(own, counting) else f"{where}: {said}."
 

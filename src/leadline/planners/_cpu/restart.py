@@ -69,6 +69,8 @@ def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: i
             yield mended
             if spare:
                 yield _improved(boxes, empty, mended)
+        elif spare and not clashes(boxes, at):
+            yield lying(boxes, at, empty)[0]  # some take more nodes than they need, but all may restart
     found = spread(boxes, empty)
     if found is not None:
         yield _kept(found, empty, at)
