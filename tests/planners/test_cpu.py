@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,15 +12,19 @@ from typer.testing import CliRunner
 
 from leadline.app.planning import make_plan
 from leadline.app.simulating_one import outcome_of
-from leadline.core.capture import Capture
-from leadline.core.planner import PlanContext
+from leadline.core.capture import Capture, SeriesGroup, SourceInfo
+from leadline.core.entities import Entity, Inventory
+from leadline.core.planner import Plan, PlanContext
+from leadline.core.vocabulary import EntityKind
 from leadline.faces.cli.main import build_app
 from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
 from leadline.generators.host_model import HostModel, Shape
 from leadline.planners._cpu.packing import Box, packed, spread, stranded
+from leadline.planners._cpu.restart import arranged, clashes
 from leadline.planners._cpu.simulated import Loaded, Machine, expected
 from leadline.planners.cpu import Cpu, vcpus_at
+from tests.importers import rvtools_workbook
 
 
 def answer(**given: object) -> dict[str, object]:
@@ -72,7 +77,7 @@ def test_packing_needs_no_more_hosts_than_the_optimum(seed: int) -> None:
     """Against every assignment there is, on hosts of one node."""
     rng = np.random.default_rng(seed)
     boxes = [
-        Box(f"vm{i}", int(v), float(m), 1, "pair" if i < 2 else "")
+        Box(f"vm{i}", int(v), float(m), 1, frozenset({"pair"} if i < 2 else ()))
         for i, (v, m) in enumerate(zip(2 * rng.integers(1, 6, 6), rng.integers(4, 60, 6), strict=True))
     ]
     best = 99
@@ -80,7 +85,7 @@ def test_packing_needs_no_more_hosts_than_the_optimum(seed: int) -> None:
         if hosts[0] == hosts[1]:
             continue
         held = [[b for b, h in zip(boxes, hosts, strict=True) if h == own] for own in set(hosts)]
-        if all(sum(b.vcpus for b in own) <= 12 and sum(b.gib for b in own) <= 96 for own in held):
+        if all(sum(b.cores for b in own) <= 12 and sum(b.gib for b in own) <= 96 for own in held):
             best = min(best, len(held))
     placed = packed(boxes, (((12, 96.0),),) * 4)
     assert (placed.hosts_used if placed else 99) == best
@@ -118,6 +123,24 @@ def test_a_vm_of_24_that_uses_nine_gets_12(recording: Path) -> None:
     assert "-NumCpu 12 -CoresPerSocket 12" in plan.snippets[0].text
 
 
+def test_cores_of_storage_are_not_the_vms(recording: Path) -> None:
+    free, kept = (make_plan("cpu", None, {"storage_cores": count}, capture_of(recording)).plan for count in (0, 4))
+    name = next(own.name for own in free.figures if own.name.endswith("by arithmetic"))
+    assert kept.figure(name).arithmetic.endswith("beside 4 of storage")
+    assert kept.figure(name).value > free.figure(name).value  # type: ignore[operator]
+    simulated = name.replace("by arithmetic", "simulated")
+    assert kept.figure(simulated).value == pytest.approx(kept.figure(name).value, rel=0.10)
+
+
+def test_small_machines_over_nodes_are_not_shown_vnuma() -> None:
+    plan = make_plan("cpu", None, {"vcpus": 8, "memory_gib": 200.0}).plan
+    assert plan.figure("vNUMA nodes").value == 2
+    assert "vNUMA is shown from 9 vCPUs on" in {bend.rule for bend in plan.bends}
+    assert "numa.vcpu.min -Value 8" in plan.snippets[0].text
+    wide = make_plan("cpu", None, {"vcpus": 16}).plan
+    assert "numa.vcpu.min" not in wide.snippets[0].text
+
+
 def test_a_host_with_too_few_cores_shows_in_guest_and_ready() -> None:
     """The agreement above can fail: neighbours that ask for the other cores make vCPUs wait."""
     alone = expected(PlanContext(None, outcome_of), [Loaded(12, 9.0)], Machine(1, 24, threads=False))
@@ -133,3 +156,164 @@ def test_the_command_takes_a_capture(recording: Path) -> None:
     done = CliRunner().invoke(build_app(), ["plan", "cpu", str(recording)])
     assert done.exit_code == 0, done.output
     assert "needs 12 vCPUs, not 24" in " ".join(done.stdout.split())
+
+
+def estate(*hosts: dict[str, Any], **cluster: Any) -> Capture:
+    """A cluster of hosts of two nodes of 12 cores and 128 GiB each; VMs as name, vCPUs, GiB; db... run databases."""
+    inventory = Inventory()
+    inventory.add(Entity(EntityKind.CLUSTER, "prod"), "site.yaml", **cluster)
+    for number, given in enumerate(hosts, start=1):
+        host = Entity(EntityKind.HOST, f"esx{number}")
+        facts: dict[str, Any] = {"core_count": 24, "socket_count": 2, "numa_node_count": 2, "memory_mib": 256 * 1024}
+        facts |= given.get("facts", {})
+        inventory.add(host, "site.yaml", cluster="prod", guessed=False, **facts)
+        for name, vcpus, gib in given["vms"]:
+            vm = inventory.add(Entity(EntityKind.VM, name, host), "site.yaml", vcpu_count=vcpus, memory_mib=gib * 1024)
+            if name.startswith("db"):
+                inventory.add(Entity(EntityKind.VIRTUAL_DISK, "0", vm), "site.yaml", role="data")
+    return Capture(inventory=inventory)
+
+
+def planned(capture: Capture, **given: object) -> Plan:
+    return make_plan("cpu", None, given, capture).plan
+
+
+def moved(plan: Plan) -> dict[object, object]:
+    return {row[0]: row[2] for row in plan.sheets[-1].rows}
+
+
+def test_free_cores_of_several_hosts_restart_no_monster() -> None:
+    small = [("app1", 4, 16.0), ("app2", 4, 16.0)]
+    plan = planned(estate({"vms": [("db01", 20, 64.0)]}, {"vms": small}, {"vms": [("app3", 8, 16.0)]}))
+    assert plan.figure("prod: VMs that cannot restart, as they lie").arithmetic == "esx1 fails: db01"
+    assert plan.sheets[1].rows == (("db01", "esx1", 20.0, 64.0, 2, "16 cores (12 of one node), 224 GiB"),)
+    assert plan.infeasible is None
+    assert len({host for vm, host in moved(plan).items() if vm != "db01"}) == 1, "one host has to be empty"
+    assert plan.snippets[0].text.count("Move-VM") == plan.figure("prod: moves").value == 1
+    assert plan.headline == "prod: 1 of 4 VMs cannot restart if their host fails (db01); after 1 move all restart."
+
+
+def test_without_room_the_constraint_and_the_hosts_missing_are_told() -> None:
+    full = [{"vms": [(f"db{host}{row}", 12, 64.0) for row in range(2)]} for host in range(3)]
+    plan = planned(estate(*full))
+    assert plan.infeasible is not None
+    assert plan.infeasible.constraint == "prod: VMs count 72.0 cores; without esx1 there are 48.0"
+    assert plan.infeasible.nearest == "1 more host like esx1 (2 x 12 cores, 256 GiB)"
+    assert plan.figure("prod: VMs that cannot restart, as they lie").value == 6
+    memory = planned(estate(*({"vms": [(f"app{host}", 2, 200.0)]} for host in range(3)), {"vms": [("a", 2, 250.0)]}))
+    assert memory.infeasible is not None
+    assert memory.infeasible.constraint == "prod: VMs count 850.0 GiB; without esx1 there are 768.0"
+    wide = planned(estate({"vms": [("db01", 32, 64.0)]}, {"vms": [("app", 2, 2.0)]}))
+    assert wide.infeasible is not None
+    assert wide.infeasible.constraint.startswith("prod: no empty host holds db01 (32 cores, 64 GiB, 2 nodes)")
+
+
+def test_vms_count_by_database_by_recording_or_by_vcpus() -> None:
+    capture = estate({"vms": [("db01", 8, 16.0), ("app1", 16, 16.0)]}, {"vms": [("app2", 16, 16.0)]})
+    vm = Entity(EntityKind.VM, "app2", Entity(EntityKind.HOST, "esx2"))
+    times = np.arange(1, 101, dtype=np.int64) * 20 * 10**9
+    capture.groups.append(SeriesGroup("cpu_used_pct", [vm], times, np.full((1, 100), 25.0), 20.0))
+    capture.sources.append(SourceInfo("week.csv", "test", "esxtop"))
+    plan = planned(capture, vcpus_per_core=4.0)
+    counted = {row[0]: row[5:] for sheet in plan.sheets[1:] if sheet.columns[-1] == "counted by" for row in sheet.rows}
+    assert counted == {
+        "db01": (8.0, "database: a core per vCPU"),
+        "app1": (4.0, "vCPUs / vcpus_per_core"),
+        "app2": (5.0, "peak recorded / target"),  # 4 cores of 16 / 80 %
+    }
+    assert "app2 uses 4.0 cores at peak and needs 6 vCPUs, not 16." in plan.headline
+
+
+def test_right_sizing_makes_the_room_that_a_restart_needs() -> None:
+    capture = estate({"vms": [("db01", 24, 64.0)]}, {"vms": [("app1", 8, 16.0)]}, {"vms": [("app2", 8, 16.0)]})
+    vm = Entity(EntityKind.VM, "db01", Entity(EntityKind.HOST, "esx1"))
+    times = np.arange(1, 101, dtype=np.int64) * 20 * 10**9
+    capture.groups.append(SeriesGroup("cpu_used_pct", [vm], times, np.full((1, 100), 37.5), 20.0))
+    capture.sources.append(SourceInfo("week.csv", "test", "esxtop"))
+    plan = planned(capture)
+    assert plan.figure("prod: VMs that cannot restart, as they lie").value == 1
+    assert plan.figure("prod: VMs that cannot restart, right-sized where they lie").value == 0
+    assert plan.figure("prod: moves").value == 0
+    assert plan.figure("prod: licences, database by machine").value == 12
+    assert plan.headline.endswith("(db01); right-sized, all do.")
+
+
+def test_pairs_against_anti_affinity_are_told_and_mended() -> None:
+    rules = {"replicas": "separate: db01, db02, db03", "web": "together: app1, db01"}
+    vms = [("db01", 4, 16.0), ("db02", 4, 16.0), ("db03", 4, 16.0)]
+    plan = planned(estate({"vms": vms}, {"vms": [("app1", 2, 8.0)]}, {"vms": []}, {"vms": []}, drs_rules=rules))
+    pairs = plan.figure("prod: pairs against anti-affinity")
+    assert pairs.value == 3
+    assert "db01 and db02 on esx1 (replicas)" in pairs.arithmetic
+    where = moved(plan)
+    assert len({where[name] for name in ("db01", "db02", "db03")}) == 3
+    assert any("keep VMs together are not counted" in line for line in plan.assumptions)
+    few = planned(estate({"vms": vms}, {"vms": []}, {"vms": []}, drs_rules=rules))
+    assert few.infeasible is not None, "after a failure two of three share one of two hosts"
+    assert few.infeasible.nearest.startswith("1 more host like")
+
+
+def test_hosts_may_differ_and_some_are_not_counted() -> None:
+    large = {"core_count": 64, "numa_node_count": 4, "memory_mib": 1024 * 1024}
+    capture = estate({"vms": [("db01", 24, 64.0)]}, {"vms": [], "facts": large}, {"vms": [], "facts": large})
+    plan = planned(capture)
+    assert plan.figure("prod: VMs that cannot restart, as they lie").value == 0
+    off = {**large, "maintenance_mode": True}
+    two = planned(
+        estate({"vms": [("db01", 22, 64.0)]}, {"vms": [("a", 1, 2.0), ("b", 1, 2.0)]}, {"vms": [], "facts": off})
+    )
+    assert two.figure("prod: VMs that cannot restart, as they lie").arithmetic == "esx1 fails: db01"
+    missing = planned(estate({"vms": [("db01", 24, 64.0)]}, {"vms": []}, host_count=3))
+    assert missing.headline.startswith("8 vCPUs in 1 NUMA node"), "a cluster half known is not judged"
+    asked = planned(capture, used_cores=10.0)
+    assert asked.headline.startswith("14 vCPUs")
+
+
+def test_nodes_not_known_are_counted_by_sockets_and_vsan_needs_cores() -> None:
+    unknown = {"numa_node_count": None}
+    hosts: list[dict[str, Any]] = [{"vms": [(f"app{row}", 2, 8.0)], "facts": unknown} for row in range(2)]
+    plan = planned(estate(*hosts, vsan_enabled=True, ha_enabled=False))
+    assert any("NUMA nodes of 2 hosts are not known: 1 a socket" in line for line in plan.assumptions)
+    assert {bend.rule for bend in plan.bends} == {
+        "prod: HA is on",
+        "prod: cores of hyperconverged storage are kept free",
+    }
+    assert "storage_cores: 3" in next(bend.cost for bend in plan.bends if "hyperconverged" in bend.rule)
+    kept = planned(estate(*hosts, vsan_enabled=True), storage_cores=4)
+    assert not kept.bends
+    assert "2 x 10 cores" in str(kept.sheets[0].rows[0][3])
+
+
+def test_a_workbook_of_rvtools_is_checked(tmp_path: Path) -> None:
+    """Two hosts of 48 cores and 767 GiB with 25 VMs of 8 vCPUs and 32 GiB each."""
+    capture = capture_of(rvtools_workbook.write(tmp_path / "rvtools.xlsx", rvtools_workbook.estate(50)))
+    full = planned(capture)
+    assert full.infeasible is not None
+    assert full.infeasible.constraint == "prod: VMs count 400.0 cores; without esx000.example.org there are 48.0"
+    by_ratio = planned(capture, vcpus_per_core=10.0)
+    assert by_ratio.figure("prod: cores counted").arithmetic.startswith("40.0 of VMs by vCPUs / 10 (50); of 96 cores")
+    assert by_ratio.infeasible is not None
+    assert by_ratio.infeasible.constraint == "prod: VMs count 1,600.0 GiB; without esx000.example.org there are 766.6"
+    assert by_ratio.infeasible.nearest == "2 more hosts like esx000.example.org (2 x 24 cores, 767 GiB)"
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_an_assignment_keeps_rules_and_restarts_whatever_fails(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([1.0, 2.0, 4.0, 12.0, 18.0], 24, p=[0.3, 0.3, 0.2, 0.15, 0.05])
+    boxes = [
+        Box(f"vm{i}", float(c), 4.0 * float(c), 1 if c <= 16 else 2, frozenset({"rule"} if i < 3 else ()))
+        for i, c in enumerate(sizes)
+    ]
+    empty = tuple(((float(cores), 256.0),) * 2 for cores in (16, 16, 24, 24, 32))
+    at = [int(host) for host in rng.integers(0, 5, 24)]
+    placed = arranged(boxes, empty, 1, at)
+    assert (placed is None) == (sizes.sum() > 160), "without the largest host there are 160 cores"
+    if placed is None:
+        return
+    assert not clashes(boxes, placed.hosts)
+    for host, nodes in enumerate(placed.free):
+        took = [sum(a - b for (a, _), (b, _) in zip(empty[host], nodes, strict=True))]
+        assert took == pytest.approx([sum(b.cores for b, h in zip(boxes, placed.hosts, strict=True) if h == host)])
+        assert min(cores for cores, _ in nodes) >= -1e-9
+        assert stranded(boxes, placed, host) == []

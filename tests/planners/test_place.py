@@ -72,13 +72,26 @@ def test_close_to_the_optimum_on_small_cases() -> None:
     assert np.mean(gaps) < 3  # type: ignore[arg-type]
 
 
-def test_ortools_finds_what_the_search_of_every_placement_finds() -> None:
+@pytest.mark.parametrize("apart", [(), (("new0", "new1", "new2"), ("new3", "vm00000"))])
+def test_ortools_finds_what_the_search_of_every_placement_finds(apart: tuple[tuple[str, ...], ...]) -> None:
     pytest.importorskip("ortools", reason="OR-tools is not installed")
     for seed in range(4):
-        own = MODEL.model_validate(estate(4, 24, 5, seed, (0.3, 0.6)))
+        own = MODEL.model_validate({**estate(4, 24, 5, seed, (0.3, 0.6)), "anti_affinity": apart})
         state = cluster_of(own)
         units = units_of(own, state)
         assert by_ortools(state, units) == pytest.approx(exhaustive(state, units), abs=1e-4)
+
+
+def test_rules_are_kept_close_to_the_optimum() -> None:
+    gaps = []
+    for seed in range(12):
+        plain = {**estate(4, 24, 5, seed, (0.3, 0.6)), "anti_affinity": [("new0", "new1", "new2")]}
+        plan = planned(**plain, is_compared=True)
+        where = places(plan)
+        assert len({where[name] for name in ("new0", "new1", "new2")}) == 3
+        gaps.append(plan.figure("above the optimum").value)
+    assert max(gaps) < 15  # type: ignore[operator]
+    assert np.mean(gaps) < 3  # type: ignore[arg-type]
 
 
 def test_no_datastore_goes_beyond_its_threshold() -> None:
@@ -182,6 +195,23 @@ def test_inventory_and_recording_are_read() -> None:
     assert plan.sheets[1].rows[0][3] == pytest.approx(1 + 0.5 * level, abs=0.01)
     assert plan.evidence[0] == "1 datastores and 1 virtual disks of inventory"
     assert "1970-01-01T00:00:01+00:00 to 1970-01-01T00:00:20+00:00" in plan.evidence[1]
+
+
+def test_local_datastores_take_nothing_and_thresholds_are_the_inventory_s() -> None:
+    capture = Capture()
+    for name, hosts, free in (("shared", 4, 300.0), ("full", 4, 10.0), ("local", 1, 900.0)):
+        store = Entity(EntityKind.DATASTORE, name)
+        facts = {"capacity_gib": 1000.0, "free_gib": free, "host_count": hosts, "sdrs_latency_threshold_ms": 10.0}
+        capture.inventory.add(store, "test", guessed=False, **facts)
+    new = [{"vm": "n", "disks_gib": [50.0]}]
+    plan = make_plan("place", None, {"requests": new}, capture).plan
+    assert places(plan) == {"n": "shared"}
+    assert plan.evidence[1] == "1 datastores are mounted by one host only: nothing is placed on them"
+    assert "latency threshold 10 ms" in plan.evidence[-1]
+    given = make_plan("place", None, {"requests": new, "latency_threshold_ms": 20.0}, capture).plan
+    assert not any("latency threshold" in line for line in given.evidence)
+    large = make_plan("place", None, {"requests": [{"vm": "n", "disks_gib": [150.0]}]}, capture).plan
+    assert large.infeasible is not None
 
 
 def test_wrong_inputs_are_one_error() -> None:

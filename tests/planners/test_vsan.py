@@ -17,7 +17,7 @@ from leadline.core.vocabulary import EntityKind
 from leadline.planners._vsan.buffer import Group, group_of, simulated_s
 from leadline.planners._vsan.endurance import class_of, drive_writes_per_day, tbw
 from leadline.planners._vsan.inputs import Vsan
-from leadline.planners._vsan.network import site_mbit, witness_rtt_max_ms
+from leadline.planners._vsan.network import port_buffer_mb, site_mbit, witness_rtt_max_ms
 from leadline.planners._vsan.protection import Layout, erasure, layouts, mirror, protected_gb
 from leadline.planners._vsan.sizing import cache_needed_gb
 from leadline.planners.vsan import META
@@ -173,6 +173,22 @@ def test_buffers_are_capped_by_version() -> None:
     ]
     assert sizes == [600, 600, 1600]
     assert planned(media="hybrid", tier="tier-2", cache_gb=1000.0).figure("write buffer per group").value == 300
+
+
+def test_switch_ports_buffer_what_other_hosts_send_at_once() -> None:
+    """Senders deliver a MiB each in the time in which one MiB leaves: the other senders' wait."""
+    assert port_buffer_mb(Vsan(), 10, 10.0) == pytest.approx(8 * 1.048576)
+    assert port_buffer_mb(Vsan(), 3, 25.0) == pytest.approx(3.125)  # 25 Gbit/s x 1 ms, above the one MiB
+    shared = {"switch_buffers": "shared", "cache_gb": 600.0}
+    plan = planned(**shared, switch_buffer_mb=6.0)
+    needed = plan.figure("buffer of a switch port").value
+    assert isinstance(needed, float)
+    assert needed > 3.0
+    bend = next(own for own in plan.bends if "switch ports buffer" in own.rule)
+    assert bend.cost.startswith("3 MB, half of the switch's")
+    assert rules_bent(planned(**shared, switch_buffer_mb=32.0)) == set()
+    assert rules_bent(planned(cache_gb=600.0, switch_buffer_mb=32.0)) == set()
+    assert rules_bent(planned(**shared)) == {"switches have deep buffers of each port"}
 
 
 def test_tiers_have_their_policies() -> None:

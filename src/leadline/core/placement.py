@@ -96,6 +96,23 @@ def is_tier_one(inventory: Inventory, vm: Entity) -> bool | None:
     return None if tier is None else _TIER_ONE.fullmatch(str(tier).strip().removesuffix(".0")) is not None
 
 
+def drs_rules(inventory: Inventory, cluster: Entity | None, kind: str) -> dict[str, tuple[str, ...]]:
+    """DRS rules of a kind (``separate`` or ``together``): names of VMs, by the rule's name."""
+    held = None if cluster is None else inventory.get(cluster, "drs_rules")
+    found: dict[str, tuple[str, ...]] = {}
+    for rule, text in held.items() if isinstance(held, dict) else ():
+        word, _, names = str(text).partition(":")
+        if word.strip().casefold() == kind:
+            found[str(rule)] = tuple(name for part in names.split(",") if (name := part.strip()))
+    return found
+
+
+def is_open(inventory: Inventory, host: Entity) -> bool:
+    """Whether a host can take VMs: connected, as far as is known, and not in maintenance."""
+    state = str(inventory.get(host, "connection_state") or "connected").casefold()
+    return inventory.get(host, "maintenance_mode") is not True and state == "connected"
+
+
 def kernel_flag(inventory: Inventory, host: Entity, name: str) -> bool | None:
     """Whether a VMkernel boot setting of a host is on; None when it is not known or no flag."""
     held = inventory.get(host, "kernel_settings")

@@ -3,7 +3,8 @@
 Answers:
     How many vCPUs a machine gets, how they split into vNUMA nodes, what guest and host show at peak, how many hosts are
     needed with one failed, which machine lies where, and what is licensed. From a recording: how many vCPUs each VM
-    has too many or too few, and what changes.
+    has too many or too few, and what changes. From an inventory: which VMs cannot restart when their host fails, which
+    share a host against a rule, and an assignment that mends both.
 
 Method:
     vCPUs = cores busy at peak x expected load / target, up to an even number; one per physical core, hyper-threads
@@ -12,30 +13,37 @@ Method:
     its machines restart in what the others have free, where they lie now: free cores of several hosts add up to
     nothing for one machine. If that leaves one out, machines are packed and the spare hosts kept empty. From a
     recording: the 95th percentile of CPU used, ready and co-stop of each VM / target; the simulator of the hypervisor's
-    scheduler runs every host with the vCPUs there are and with those needed.
+    scheduler runs every host with the vCPUs there are and with those needed. From an inventory hosts fail in turn in
+    the same way, each cluster for itself; a VM known to run a database counts a core per vCPU, another what was
+    recorded of it / target, or, not recorded, its vCPUs / vcpus_per_core. Assignments tried: where VMs lie with moves
+    one by one, the largest first to the emptiest host, and the largest host kept empty.
 
 Assumptions:
-    Demand grows evenly (the same factor each month). Hosts are alike. All peaks fall together.
+    Demand grows evenly (the same factor each month). All peaks fall together. Hosts of the inputs are alike, those of
+    an inventory are what it says.
 
 Bends:
     Growth planned for more than 18 months; vCPUs of other machines than needed; CPU hot add that hides vNUMA; machines
-    wider than a node; hosts above the target; no host to spare.
+    wider than a node, or too narrow to be shown vNUMA; hosts above the target; no host to spare; VMs of a rule on one
+    host; no cores kept for vSAN.
 
 Sources:
     Virtualizing large databases, VMware CPU capacity planning (InterSystems community): a vCPU per core, 80 % at peak,
-    right-sizing, no sizing for year five. VMware, vSphere resource management: virtual NUMA. W. Lam, vNUMA and CPU hot
-    add in vSphere 8 (2022). Microsoft, SQL Server licensing guide: at least 4 core licences a machine. Broadcom,
-    counting cores for VMware: at least 16 per CPU.
+    right-sizing, no sizing for year five. VMware, vSphere resource management: virtual NUMA; vSphere availability: HA
+    and anti-affinity rules. W. Lam, vNUMA and CPU hot add in vSphere 8 (2022). Microsoft, SQL Server licensing guide:
+    at least 4 core licences a machine. Broadcom, counting cores for VMware: at least 16 per CPU.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from math import ceil
 from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, Field
 
+from leadline.core.capture import Capture
 from leadline.core.cpu_demand import vcpus_for
 from leadline.core.planner import (
     STRICT,
@@ -49,15 +57,19 @@ from leadline.core.planner import (
     Sheet,
     Snippet,
 )
-from leadline.planners._cpu.packing import Box, Placed, packed, split, spread, stranded
+from leadline.planners._cpu.clusters import LICENCE_CORES_MIN, LICENCE_VM_MIN, plan_clusters
+from leadline.planners._cpu.estate import Counting, estates
+from leadline.planners._cpu.packing import Box, Host, Placed, packed, split, spread
 from leadline.planners._cpu.recorded import Given, plan_recorded, sizes
+from leadline.planners._cpu.restart import arranged, left_by
 
 SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
 VSPHERE = "vSphere resource management: virtual NUMA"
 MONTHS_MAX = 18  # Judgement: sizing goes to the next budget and half another, not to year five
 VNUMA_MIN = 9  # vCPUs from which vSphere shows vNUMA (numa.vcpu.min)
 HARDWARE_VNUMA = 20  # W. Lam: from here hot add may leave vNUMA visible
-LICENCE_CORES_MIN, LICENCE_VM_MIN = 16, 4
+UNCHECKED = "Restarts are not checked: there is no cluster of two hosts or more, all known, with their VMs."
+PARTS = ("figures", "sheets", "assumptions", "bends", "snippets")
 ESTIMATE_MONTHS = (0, 6, 12, 18, 24, 36, 60)
 
 META = PlannerMeta(
@@ -111,6 +123,10 @@ class Cpu(PlanInput):
     storage_cores: Annotated[
         int, Field(ge=0, description="Cores of a host kept for hyperconverged storage, beside the machines.")
     ] = 0
+    vcpus_per_core: Annotated[
+        float,
+        Field(ge=1, le=20, description="vCPUs per core of an inventory's VMs that are no database and not recorded."),
+    ] = 1.0
     hot_add: Annotated[bool, Field(description="CPU hot add of the machine is on.")] = False
     hardware: Annotated[int, Field(ge=4, le=40, description="Virtual hardware version.")] = 21
 
@@ -119,22 +135,47 @@ MODEL = Cpu
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """From a recording, the right size of its VMs; else the size and place of the machine asked for."""
+    """From a recording or an inventory, what it says of its VMs; else the size and place of the machine asked for."""
     own = cast("Cpu", inputs)  # read with MODEL
-    found = sizes(context.capture, own.target_pct, own.load) if context.capture is not None else []
-    if found and context.capture is not None:
-        cores = own.sockets * own.socket_cores
-        nodes = own.sockets * own.socket_nodes
-        return plan_recorded(context, context.capture, found, Given(own.target_pct, own.overhead_pct, cores, nodes))
+    known = None if context.capture is None else _known(own, context, context.capture)
+    if known is not None:
+        return known
     wanted = own.vcpus or vcpus_for(own.used_cores * own.load, own.target_pct)
     node = node_of(own)
     parts = split(wanted, own.memory_gib, node, own.sockets * own.socket_nodes)
-    if parts is None:
-        return _too_wide(own, wanted, node)
-    return _sized(own, *parts, node)
+    answer = _too_wide(own, wanted, node) if parts is None else _sized(own, *parts, node)
+    if context.capture is None:
+        return answer
+    told = "The answer is for the machine of the inputs, not for what the inventory holds."
+    return replace(answer, assumptions=(*answer.assumptions, told if _is_asked(own) else f"{told} {UNCHECKED}"))
 
 
-def node_of(own: Cpu) -> tuple[int, float]:
+def _is_asked(own: Cpu) -> bool:
+    """Whether a machine was asked for."""
+    return bool(own.model_fields_set & {"used_cores", "vcpus", "machines"})
+
+
+def _known(own: Cpu, context: PlanContext, capture: Capture) -> Plan | None:
+    """Right-sizing of what was recorded, and restarts in the clusters known; None where there is neither."""
+    found = sizes(capture, own.target_pct, own.load)
+    counting = Counting(
+        own.target_pct, own.vcpus_per_core, own.storage_cores, own.host_own_gib, own.socket_nodes, own.spare_hosts
+    )
+    if not found and _is_asked(own):
+        return None
+    held = plan_clusters(estates(capture.inventory, found, counting), counting)
+    if not found:
+        return held
+    cores, nodes = own.sockets * own.socket_cores, own.sockets * own.socket_nodes
+    given = Given(own.target_pct, own.overhead_pct, cores, nodes, own.storage_cores)
+    sized = plan_recorded(context, capture, found, given)
+    if held is None:
+        return replace(sized, assumptions=(*sized.assumptions, UNCHECKED))
+    both = {key: getattr(sized, key) + getattr(held, key) for key in PARTS}
+    return replace(sized, headline=f"{sized.headline} {held.headline}", infeasible=held.infeasible, **both)
+
+
+def node_of(own: Cpu) -> tuple[float, float]:
     """Cores and GiB of a NUMA node that machines can have; storage takes its cores from all nodes alike."""
     nodes = own.sockets * own.socket_nodes
     cores = own.socket_cores // own.socket_nodes - ceil(own.storage_cores / nodes)
@@ -147,19 +188,20 @@ def vcpus_at(own: Cpu, months: float) -> int:
     return vcpus_for(own.used_cores * load, own.target_pct)
 
 
-def boxes_of(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> list[Box] | str:
+def boxes_of(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> list[Box] | str:
     """Every machine to place; the name of one that fits no host."""
-    group = "the machines" if own.apart else ""
+    group = frozenset({"the machines"} if own.apart else ())
     boxes = [Box(f"db{i + 1:02d}", vcpus, own.memory_gib, nodes, group) for i in range(own.machines)]
     for other in own.others:
         parts = split(other.vcpus, other.memory_gib, node, own.sockets * own.socket_nodes)
         if parts is None:
             return other.name
-        boxes.append(Box(other.name, *parts[:1], other.memory_gib, parts[1], other.apart))
+        apart = frozenset({other.apart} if other.apart else ())
+        boxes.append(Box(other.name, parts[0], other.memory_gib, parts[1], apart))
     return boxes
 
 
-def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> Plan:
+def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> Plan:
     boxes = boxes_of(own, vcpus, nodes, node)
     if isinstance(boxes, str):
         return Plan(
@@ -170,7 +212,7 @@ def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> Plan:
     fewest = next((p for count in range(1, len(boxes) + 1) if (p := packed(boxes, (empty,) * count))), None)
     needed = (fewest.hosts_used if fewest else len(boxes)) + own.spare_hosts
     placed, left = _placed(own, boxes, empty)
-    figures = (*_figures(own, vcpus, nodes, node), _hosts_figure(own, fewest, needed), *_licences(own, boxes, needed))
+    figures = (*_figures(own, vcpus, nodes, node), _hosts_figure(own, fewest, needed), *_licences(own, vcpus, needed))
     busy = own.used_cores * own.load
     cores = own.sockets * own.socket_cores
     infeasible = None
@@ -194,24 +236,20 @@ def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> Plan:
     )
 
 
-def _placed(own: Cpu, boxes: list[Box], empty: tuple[tuple[int, float], ...]) -> tuple[Placed | None, list[str]]:
-    """Spread over all hosts if every machine restarts after any host failed; else packed with spare hosts empty."""
-    even = spread(boxes, (empty,) * own.hosts)
-    if own.spare_hosts == 0:
-        return even or packed(boxes, (empty,) * own.hosts), []
-    if even is not None and own.spare_hosts == 1 and own.hosts > 1:
-        if not any(stranded(boxes, even, host) for host in range(own.hosts)):
-            return even, []
-    held = packed(boxes, (empty,) * max(own.hosts - own.spare_hosts, 0))
-    if held is not None:
-        return Placed(held.hosts, (*held.free, *((empty,) * own.spare_hosts)), held.is_optimal), []
+def _placed(own: Cpu, boxes: list[Box], empty: Host) -> tuple[Placed | None, list[str]]:
+    """An assignment of which every machine restarts after any host failed; else one of which some do not."""
+    hosts = (empty,) * own.hosts
+    placed = arranged(boxes, hosts, own.spare_hosts)
+    if placed is not None:
+        return placed, []
+    even = spread(boxes, hosts)
     if even is None:
         return None, []
-    left = {name for host in range(own.hosts) for name in stranded(boxes, even, host)}
+    left = {name for names in left_by(boxes, even).values() for name in names}
     return even, sorted(left) or ["machines of a second failed host"]
 
 
-def _figures(own: Cpu, vcpus: int, nodes: int, node: tuple[int, float]) -> tuple[Figure, ...]:
+def _figures(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> tuple[Figure, ...]:
     busy = own.used_cores * own.load
     cores = own.sockets * own.socket_cores
     host = busy * (1.0 + own.overhead_pct / 100.0) + own.storage_cores
@@ -239,18 +277,17 @@ def _hosts_figure(own: Cpu, fewest: Placed | None, needed: int) -> Figure:
     return Figure("hosts needed", needed, "hosts", f"{needed - own.spare_hosts} hold all ({how}) + {own.spare_hosts}")
 
 
-def _licences(own: Cpu, boxes: list[Box], needed: int) -> tuple[Figure, ...]:
+def _licences(own: Cpu, vcpus: int, needed: int) -> tuple[Figure, ...]:
     hosts = max(own.hosts, needed)
     each = max(own.socket_cores, LICENCE_CORES_MIN)
     whole = hosts * own.sockets * own.socket_cores
-    ours = boxes[: own.machines]
-    by_vm = sum(max(box.vcpus, LICENCE_VM_MIN) for box in ours)
+    by_vm = own.machines * max(vcpus, LICENCE_VM_MIN)
     told = f"{hosts} x {own.sockets} x max({own.socket_cores}, {LICENCE_CORES_MIN})"
     return (
         Figure("sockets", hosts * own.sockets, "", f"{hosts} x {own.sockets}"),
         Figure("licences, hypervisor", hosts * own.sockets * each, "cores", told, "Broadcom, counting cores"),
         Figure("licences, database by machine", by_vm, "cores",
-               f"{own.machines} x max({ours[0].vcpus}, {LICENCE_VM_MIN})", "SQL Server licensing guide"),
+               f"{own.machines} x max({vcpus}, {LICENCE_VM_MIN})", "SQL Server licensing guide"),
         Figure("licences, database by host", whole, "cores", f"{hosts} x {own.sockets} x {own.socket_cores}"),
     )  # fmt: skip
 
@@ -292,6 +329,9 @@ def _bends(own: Cpu, vcpus: int, nodes: int, cores: int) -> list[Bend]:
     if nodes > 1:
         cost = f"{vcpus} vCPUs and {own.memory_gib:g} GiB take {nodes} nodes; guest and database must see them"
         bends.append(Bend("a machine fits a NUMA node", cost, VSPHERE))
+        if vcpus < VNUMA_MIN:
+            cost = f"with {vcpus} vCPUs the guest is shown one node: numa.vcpu.min {vcpus}, as in the settings below"
+            bends.append(Bend(f"vNUMA is shown from {VNUMA_MIN} vCPUs on", cost, VSPHERE))
     if own.hot_add:
         hidden = own.hardware < HARDWARE_VNUMA
         cost = "vNUMA is hidden from the guest" if hidden else "vNUMA is hidden unless exposed (numa.allowHotadd)"
@@ -314,6 +354,8 @@ def _snippets(own: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
         f"$vm | Get-VMResourceConfiguration | Set-VMResourceConfiguration -CpuReservationMhz {busy} "
         f"-MemReservationGB {ceil(own.memory_gib)}"
     )
+    if nodes > 1 and vcpus < VNUMA_MIN:
+        text += f"\nNew-AdvancedSetting -Entity $vm -Name numa.vcpu.min -Value {vcpus} -Confirm:$false"
     made = [Snippet("vCPUs, hot add off, reservations", "powercli", text)]
     if own.buffers_gib:
         made.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {ceil(own.buffers_gib * 512.0)}"))
@@ -324,7 +366,7 @@ def _snippets(own: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
     return tuple(made)
 
 
-def _too_wide(own: Cpu, wanted: int, node: tuple[int, float]) -> Plan:
+def _too_wide(own: Cpu, wanted: int, node: tuple[float, float]) -> Plan:
     count = own.sockets * own.socket_nodes
     most = 2 * (count * node[0] // 2)
     load = most * own.target_pct / 100.0

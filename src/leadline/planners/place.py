@@ -13,7 +13,8 @@ Method:
 Assumptions:
     Sizes count as provisioned. Workloads stay as they were at the 90th percentile. What is not measured loads nothing.
     A prerequisite move needs no move of its own; the search looks at the 120 datastores that need least and at 100
-    sets of moves on each, so that on large clusters cheaper ones may be missed. Every host reaches every datastore.
+    sets of moves on each, so that on large clusters cheaper ones may be missed. Every host reaches every datastore but
+    those that one host alone mounts.
 
 Bends:
     Targets beyond the latency threshold where all with the space are; datastores that stay beyond a threshold.
@@ -36,7 +37,15 @@ from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, P
 from leadline.planners._place.balance import Balanced, Costs, balanced
 from leadline.planners._place.cluster import Cluster, Unit
 from leadline.planners._place.initial import Placed, Step, alternatives, place_all, worst_load
-from leadline.planners._place.inputs import Datastore, Disk, NotNegative, Positive, Request, from_capture
+from leadline.planners._place.inputs import (
+    Datastore,
+    Disk,
+    NotNegative,
+    Positive,
+    Request,
+    from_capture,
+    latency_threshold,
+)
 from leadline.planners._place.optimum import optimum
 
 DENNEMAN, SDRS, PESTO = "Denneman 2012", "vSphere documentation, Storage DRS", "Gulati et al., Pesto 2011"
@@ -65,7 +74,7 @@ class Place(PlanInput):
         tuple[Datastore, ...],
         Field(
             description="Datastores: name, size_gib, used_gib, intercept_ms and slope_ms or samples of (outstanding, "
-            "ms), outstanding; empty: those of the inventory given."
+            "ms), outstanding, is_target; empty: those of the inventory given."
         ),
     ] = ()
     disks: Annotated[
@@ -103,6 +112,10 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     if not own.datastores and context.capture is not None:
         stores, disks, evidence = from_capture(context.capture)
         own = own.model_copy(update={"datastores": stores, "disks": own.disks or disks})
+        known = latency_threshold(context.capture)
+        if known is not None and "latency_threshold_ms" not in own.model_fields_set:
+            own = own.model_copy(update={"latency_threshold_ms": known})
+            evidence = (*evidence, f"latency threshold {known:g} ms: Storage DRS as the inventory has it")
     cluster = cluster_of(own)
     units = units_of(own, cluster)
     placed = place_all(cluster, units, own.moves_max)
@@ -149,7 +162,7 @@ def cluster_of(own: Place) -> Cluster:
         sum_ if store.outstanding is None else store.outstanding
         for store, sum_ in zip(own.datastores, busy, strict=True)
     ]
-    usable = np.ones(len(names), dtype=bool)
+    usable = np.array([store.is_target for store in own.datastores])
     usable[[index[one.datastore] for one in own.requests if one.kind == "maintenance"]] = False
     cluster = Cluster(
         names, size, size * own.space_threshold_pct / 100.0, np.array(used, dtype=float), lines[:, 0], lines[:, 1],

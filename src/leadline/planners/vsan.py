@@ -10,6 +10,8 @@ Method:
     of a tenth of what is used before copies (hybrid, and all-flash before 6.7), in hybrid clusters twice the working
     set; destaging faster than the average of writes; a peak absorbed by write buffers to its end. Tier 1 is mirrored,
     others have erasure codes for data where hosts are to spare; logs are mirrored.
+    A port of a switch buffers what all other hosts send one at once, less what leaves meanwhile, and at least its
+    link times 1 ms; of a shared buffer one port has half.
     A buffer fills with writes times their copies less what is destaged: B (1 - f) / (writes - drain), corrected for
     the level at which destaging begins and the line on which writes are slowed. The answer's cluster is then
     simulated (system cache-tiers), whole and with spare hosts down.
@@ -35,6 +37,8 @@ Sources:
     VMware blog 2017-09-07, slack space; C. Hogan, capacity management of 7.0U1. VMware Compatibility Guide:
     classes of endurance, as vgolovatyuk.ru, "vSAN: choice of SSDs and controllers", has them.
     "vSAN stretched cluster bandwidth sizing" (core.vmware.com), with its example of 560 Mbit/s.
+    Switch buffers: NetApp knowledge base, "Why do network speed mismatches create problems with shallow buffered
+    switches?"; Choudhury, Hahne, "Dynamic queue length thresholds for shared-memory packet switches" (1998).
 """
 
 from __future__ import annotations
@@ -55,7 +59,7 @@ from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
 from leadline.planners._vsan.facts import filled
 from leadline.planners._vsan.inputs import Vsan
-from leadline.planners._vsan.network import components, host_gbit, link_gbit, site_mbit
+from leadline.planners._vsan.network import components, network_figures
 from leadline.planners._vsan.policies import disks, snippets
 from leadline.planners._vsan.protection import (
     LFS_SHARE,
@@ -85,7 +89,6 @@ from leadline.planners._vsan.sizing import (
 GUIDE, FLASH = "vSAN Design and Sizing guide", "vSphere documentation, plan flash devices"
 SIMULATED, EPPING = "simulated: cache-tiers", "Epping 2016"
 LARGE_BUFFER = "virtuallysensei.com, large write buffer"
-STRETCHED = "vSAN stretched cluster bandwidth sizing"
 ENDURANCE = "VMware Compatibility Guide, endurance classes"
 
 META = PlannerMeta(
@@ -138,7 +141,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             *_cache_figures(own, cluster),
             *_peak_figures(own, rates, cluster, absorbed),
             *_endurance_figures(own, rates, cluster),
-            *_network_figures(own, rates, cluster),
+            *network_figures(own, rates, cluster),
         ),
         sheets=(_disk_sheet(own, cluster),),
         assumptions=tuple(_assumptions(own, rates)),
@@ -332,36 +335,6 @@ def _endurance_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure
             f"{written:,.0f} TB in five years, all destaged" if not own.is_esa else f"{written:,.0f} TB in five years"
         )
         figures.append(Figure("endurance class of capacity devices", class_of(written), "", told, ENDURANCE))
-    return figures
-
-
-def _network_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure]:
-    if isnan(rates.write_mb_per_s):
-        return []
-    carried = host_gbit(own, rates, cluster)
-    left = max(1, cluster.hosts - own.sites * own.spare_hosts)
-    figures = [
-        Figure(
-            "carried by a host's link",
-            round(carried, 2),
-            "Gbit/s",
-            f"writes with protection and reads / {left} hosts, all remote",
-        ),
-        Figure(
-            "link of a host",
-            link_gbit(own, carried),
-            "Gbit/s",
-            f"busy to 70 % at most, at least {25 if own.is_esa else 10}; two of them, on two switches",
-            GUIDE,
-        ),
-    ]
-    if own.is_stretched:
-        wanted = site_mbit(rates.write_mb_per_s)
-        told = f"{rates.write_mb_per_s:,.4g} MB/s x 8 x 1.4 of metadata x 1.25 for resync; at least 10 Gbit/s"
-        figures.append(Figure("link between sites", round(wanted, 1), "mbit_per_s", told, STRETCHED))
-        parts = components(own, cluster.hosts)
-        told = f"2 Mbit/s for each 1000 of {parts:,} components"
-        figures.append(Figure("link to the witness", round(2 * max(1, parts / 1000), 1), "mbit_per_s", told, STRETCHED))
     return figures
 
 

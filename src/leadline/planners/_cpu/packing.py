@@ -1,4 +1,4 @@
-"""VMs on hosts and their NUMA nodes: whole cores and memory, apart where they must be, and after a host failed.
+"""VMs on hosts and their NUMA nodes: cores and memory, apart where they must be, and after a host failed.
 
 An exact search by branch and bound for the fewest hosts, cut off after a number of steps; the first answer of the
 search is first fit in decreasing size, so that a search cut off is still a plan.
@@ -6,25 +6,38 @@ search is first fit in decreasing size, so that a search cut off is still a plan
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 
 STEPS_MAX = 20_000
-Node = tuple[int, float]  # free cores, free GiB
-Free = tuple[tuple[Node, ...], ...]  # by host
+SOME_STEPS, SOME_BOXES = 500, 60  # Judgement: where any place will do, the greedy tries before nearly always find it
+NEAR = 1e-9  # sums that are equal but for rounding
+Node = tuple[float, float]  # free cores, free GiB
+Host = tuple[Node, ...]
+Free = tuple[Host, ...]  # by host
+Groups = Mapping[int, frozenset[str]]  # by host, groups of which a VM is on it
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A VM to place: vCPUs and GiB, over how many nodes, and the group of which no two share a host."""
+    """A VM to place.
+
+    Attributes:
+        name: of the VM.
+        cores, gib: what it takes of a host.
+        nodes: over how many NUMA nodes, evenly.
+        apart: groups of which no two share a host.
+        more: other numbers of nodes that it may lie on, where hosts differ.
+    """
 
     name: str
-    vcpus: int
+    cores: float
     gib: float
     nodes: int
-    apart: str = ""
+    apart: frozenset[str] = frozenset()
+    more: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +46,7 @@ class Placed:
 
     hosts: tuple[int, ...]
     free: Free
-    is_optimal: bool
+    is_optimal: bool = False
 
     @property
     def hosts_used(self) -> int:
@@ -57,7 +70,12 @@ def split(vcpus: int, gib: float, node: Node, nodes: int) -> tuple[int, int] | N
     return None
 
 
-def packed(boxes: Sequence[Box], free: Free, fixed: dict[int, set[str]] | None = None) -> Placed | None:
+def by_size(boxes: Sequence[Box]) -> list[int]:
+    """Positions of the boxes, the largest first."""
+    return sorted(range(len(boxes)), key=lambda i: (-boxes[i].cores, -boxes[i].gib, boxes[i].name))
+
+
+def packed(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> Placed | None:
     """The plan with the fewest hosts; None when there is none (or none was found within the steps).
 
     Args:
@@ -65,29 +83,31 @@ def packed(boxes: Sequence[Box], free: Free, fixed: dict[int, set[str]] | None =
         free: what each host has free, by node.
         fixed: groups that are on a host already.
     """
-    order = sorted(range(len(boxes)), key=lambda i: (-boxes[i].vcpus, -boxes[i].gib, boxes[i].name))
-    search = _Search([boxes[i] for i in order], free, fixed or {})
+    return _searched(boxes, free, fixed or {}, STEPS_MAX, is_any=False)
+
+
+def _searched(boxes: Sequence[Box], free: Free, fixed: Groups, steps_max: int, *, is_any: bool) -> Placed | None:
+    order = by_size(boxes)
+    search = _Search([boxes[i] for i in order], free, fixed, steps_max, is_any=is_any)
     search.descend(0, free, ())
     if search.best is None:
         return None
     hosts = [0] * len(boxes)
     for position, host in zip(order, search.best[0], strict=True):
         hosts[position] = host
-    return Placed(tuple(hosts), search.best[1], search.steps < STEPS_MAX)
+    return Placed(tuple(hosts), search.best[1], search.steps < steps_max)
 
 
 class _Search:
-    def __init__(self, boxes: Sequence[Box], free: Free, fixed: dict[int, set[str]]) -> None:
-        self.boxes, self.fixed, self.steps = boxes, fixed, 0
-        self.start = free
-        largest = max((sum(cores for cores, _ in host) for host in free), default=0)
-        self.bound = ceil(sum(box.vcpus for box in boxes) / largest) if largest else 0
+    def __init__(self, boxes: Sequence[Box], free: Free, fixed: Groups, steps_max: int, *, is_any: bool) -> None:
+        self.boxes, self.fixed, self.steps, self.steps_max, self.is_any = boxes, fixed, 0, steps_max, is_any
+        largest = max((sum(cores for cores, _ in host) for host in free), default=0.0)
+        self.bound = ceil(sum(box.cores for box in boxes) / largest - NEAR) if largest > 0 else 0
         self.best: tuple[tuple[int, ...], Free] | None = None
 
     def descend(self, position: int, free: Free, hosts: tuple[int, ...]) -> None:
         """Place the VMs from this position on, in every way that may still need fewer hosts."""
-        used = len(set(hosts))
-        if self.steps >= STEPS_MAX or (self.best is not None and len(set(self.best[0])) <= max(used, self.bound)):
+        if self.steps >= self.steps_max or self._is_enough(hosts):
             return
         self.steps += 1
         if position == len(self.boxes):
@@ -95,71 +115,100 @@ class _Search:
             return
         seen: set[object] = set()
         for host in range(len(free)):
-            if self._is_apart(position, host, hosts):
-                groups = frozenset(b.apart for b, h in zip(self.boxes, hosts, strict=False) if h == host)
-                key = (free[host], groups | self.fixed.get(host, set()), host in hosts)
-                if key not in seen:
-                    seen.add(key)
-                    for after in fits(self.boxes[position], free[host]):
-                        self.descend(position + 1, (*free[:host], after, *free[host + 1 :]), (*hosts, host))
+            groups = self._groups(host, hosts)
+            key = (free[host], groups, host in hosts)
+            if key not in seen and not self.boxes[position].apart & groups:
+                seen.add(key)
+                for after in fits(self.boxes[position], free[host]):
+                    self.descend(position + 1, (*free[:host], after, *free[host + 1 :]), (*hosts, host))
 
-    def _is_apart(self, position: int, host: int, hosts: tuple[int, ...]) -> bool:
-        group = self.boxes[position].apart
-        if not group:
-            return True
-        here = {self.boxes[i].apart for i, own in enumerate(hosts) if own == host}
-        return group not in here | self.fixed.get(host, set())
+    def _is_enough(self, hosts: tuple[int, ...]) -> bool:
+        if self.best is None:
+            return False
+        return self.is_any or len(set(self.best[0])) <= max(len(set(hosts)), self.bound)
+
+    def _groups(self, host: int, hosts: tuple[int, ...]) -> frozenset[str]:
+        here = (b.apart for b, h in zip(self.boxes, hosts, strict=False) if h == host)
+        return self.fixed.get(host, frozenset()).union(*here)
 
 
-def fits(box: Box, host: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
+def fits(box: Box, host: Host) -> Iterator[Host]:
     """What a host has free with the VM on it, for every choice of nodes that differ; the fullest nodes first."""
-    cores, gib = box.vcpus // box.nodes, box.gib / box.nodes
-    able = [i for i, (free, room) in enumerate(host) if free >= cores and room >= gib - 1e-9]
     seen = set()
-    for chosen in combinations(sorted(able, key=lambda i: host[i]), box.nodes):
-        key = tuple(host[i] for i in chosen)
-        if key not in seen:
-            seen.add(key)
-            yield tuple((c - cores, m - gib) if i in chosen else (c, m) for i, (c, m) in enumerate(host))
+    for count in (box.nodes, *box.more):
+        cores, gib = box.cores / count, box.gib / count
+        able = [i for i, (free, room) in enumerate(host) if free >= cores - NEAR and room >= gib - NEAR]
+        for chosen in combinations(sorted(able, key=lambda i: host[i]), count):
+            key = tuple(host[i] for i in chosen)
+            if key not in seen:
+                seen.add(key)
+                yield tuple((c - cores, m - gib) if i in chosen else (c, m) for i, (c, m) in enumerate(host))
 
 
-def spread(boxes: Sequence[Box], free: Free) -> Placed | None:
-    """The largest VM first, each on the host with the most free cores; None when one does not fit so."""
-    hosts = [0] * len(boxes)
-    groups: dict[int, set[str]] = {}
-    for i in sorted(range(len(boxes)), key=lambda i: (-boxes[i].vcpus, -boxes[i].gib, boxes[i].name)):
-        able = [
-            (-sum(cores for cores, _ in free[host]), host, after)
-            for host in range(len(free))
-            if not boxes[i].apart or boxes[i].apart not in groups.get(host, set())
-            if (after := next(fits(boxes[i], free[host]), None)) is not None
-        ]
-        if not able:
+def cores_free(host: Host) -> float:
+    """Free cores of all its nodes."""
+    return sum(cores for cores, _ in host)
+
+
+def spread(boxes: Sequence[Box], free: Free, fixed: Groups | None = None, *, is_packed: bool = False) -> Placed | None:
+    """The largest VM first, each on the host with the most free cores it fits on (with the fewest, if packed)."""
+    hosts, left = [0] * len(boxes), list(free)
+    groups = dict(fixed or {})
+    sign = 1 if is_packed else -1
+    for i in by_size(boxes):
+        for host in sorted(range(len(left)), key=lambda own: (sign * cores_free(left[own]), own)):
+            after = None if boxes[i].apart & groups.get(host, frozenset()) else next(fits(boxes[i], left[host]), None)
+            if after is not None:
+                hosts[i], left[host] = host, after
+                groups[host] = groups.get(host, frozenset()) | boxes[i].apart
+                break
+        else:
             return None
-        _, host, after = min(able, key=lambda own: own[:2])
-        hosts[i] = host
-        groups.setdefault(host, set()).add(boxes[i].apart)
-        free = (*free[:host], after, *free[host + 1 :])
-    return Placed(tuple(hosts), free, is_optimal=False)
+    return Placed(tuple(hosts), tuple(left))
+
+
+def somehow(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> Placed | None:
+    """Any plan that holds them: spread, packed, else the first of a short search; None when none was found."""
+    for is_packed in (False, True):
+        found = spread(boxes, free, fixed, is_packed=is_packed)
+        if found is not None or len(boxes) == 1:
+            return found
+    return _searched(boxes, free, fixed or {}, SOME_STEPS, is_any=True) if len(boxes) <= SOME_BOXES else None
+
+
+def lying(boxes: Sequence[Box], hosts: Sequence[int], empty: Free) -> tuple[Placed, list[str]]:
+    """VMs where they are, and names of those that do not fit the nodes of their host: they take of all alike."""
+    free, spilled = list(empty), []
+    for i in by_size(boxes):
+        box, host = boxes[i], hosts[i]
+        after = next(fits(box, free[host]), None)
+        if after is None:
+            spilled.append(box.name)
+            count = len(free[host])
+            after = tuple((cores - box.cores / count, gib - box.gib / count) for cores, gib in free[host])
+        free[host] = after
+    return Placed(tuple(hosts), tuple(free)), spilled
 
 
 def stranded(boxes: Sequence[Box], placed: Placed, host: int) -> list[str]:
     """VMs of a host that find no place when it fails and nobody else moves; the largest is restarted first."""
-    lost = sorted((b for b, h in zip(boxes, placed.hosts, strict=True) if h == host), key=lambda b: (-b.vcpus, b.name))
-    keep = [h for h in range(len(placed.free)) if h != host]
+    lost = [box for box, own in zip(boxes, placed.hosts, strict=True) if own == host]
+    lost = [lost[i] for i in by_size(lost)]
+    keep = [own for own in range(len(placed.free)) if own != host]
     groups = {
-        position: {b.apart for b, h in zip(boxes, placed.hosts, strict=True) if h == own and b.apart}
+        position: frozenset[str]().union(*(b.apart for b, h in zip(boxes, placed.hosts, strict=True) if h == own))
         for position, own in enumerate(keep)
     }
-    free = tuple(placed.free[h] for h in keep)
-    if packed(lost, free, groups) is not None:
-        return []
-    left = []
-    for box in lost:
-        one = packed([box], free, groups)
+    free = tuple(placed.free[own] for own in keep)
+    left = [box.name for box in lost if somehow([box], free, groups) is None]
+    able = [box for box in lost if box.name not in left]
+    if somehow(able, free, groups) is not None:
+        return left
+    for box in able:
+        one = somehow([box], free, groups)
         if one is None:
             left.append(box.name)
         else:
             free = one.free
-            groups[one.hosts[0]].add(box.apart)
+            groups[one.hosts[0]] |= box.apart
     return left

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from math import ceil
 
 from leadline.core.capture import Capture
 from leadline.core.cpu_demand import Demand, demands, vcpus_for
@@ -33,7 +34,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A host with its VMs, and what the simulator expects of them as they are and right-sized."""
+    """A host with its VMs and the cores they can have; what the simulator expects as they are and right-sized."""
 
     name: str
     cores: int
@@ -61,12 +62,16 @@ def sizes(capture: Capture, target_pct: float, load: float) -> list[Sized]:
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """What the inputs say: target and the hypervisor's overhead in percent; cores and nodes of a host not recorded."""
+    """What the inputs say: target and the hypervisor's overhead in percent; cores and nodes of a host not recorded.
+
+    ``storage`` are cores of a host kept for hyperconverged storage, of all nodes alike.
+    """
 
     target: float
     overhead: float
     cores: int
     nodes: int
+    storage: int = 0
 
 
 def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], given: Given) -> Plan:
@@ -85,7 +90,7 @@ def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], gi
         )
         figures.append(Figure(f"{own.vm.name} vCPUs", own.needed, "vCPUs", told, SOURCE))
     for host in hosts:
-        figures += _host_figures(host, given.overhead)
+        figures += _host_figures(host, given)
     return Plan(
         headline=_headline(first, found, changed),
         figures=tuple(figures),
@@ -93,7 +98,6 @@ def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], gi
         assumptions=(
             "Peaks of all VMs of a host fall together; the recording holds the peak.",
             "Demand stays when vCPUs go: what used nine cores uses nine of twelve.",
-            "Memory and restarts are not checked from a recording: give machines and hosts as inputs.",
             "Transactions of 50 ms of CPU in 10 bursts stand for the load in the simulation.",
         ),
         bends=tuple(_bends(hosts, found)),
@@ -116,6 +120,7 @@ def _shown(context: PlanContext, host: Entity | None, vms: list[Sized], given: G
         cores = int(inventory.get(host, "core_count"))
         nodes = int(inventory.get(host, "numa_node_count") or 1)
         threads = int(inventory.get(host, "thread_count") or 2 * cores) > cores
+    cores = max(cores - nodes * ceil(given.storage / nodes), nodes)
     before, after = (
         expected(
             context,
@@ -127,9 +132,10 @@ def _shown(context: PlanContext, host: Entity | None, vms: list[Sized], given: G
     return Shown("host" if host is None else host.name, cores, nodes, tuple(vms), before, after)
 
 
-def _host_figures(host: Shown, overhead: float) -> list[Figure]:
-    busy = sum(own.cores for own in host.vms) * (1.0 + overhead / 100.0)
-    told = f"{busy:.2f} cores busy at peak with {overhead:g} % of the hypervisor's own / {host.cores} cores"
+def _host_figures(host: Shown, given: Given) -> list[Figure]:
+    busy = sum(own.cores for own in host.vms) * (1.0 + given.overhead / 100.0)
+    told = f"{busy:.2f} cores busy at peak with {given.overhead:g} % of the hypervisor's own / {host.cores} cores"
+    told += f" beside {given.storage} of storage" if given.storage else ""
     made = [Figure(f"{host.name} use, by arithmetic", round(100.0 * busy / host.cores, 1), "pct", told)]
     if host.after is not None:
         text = "simulated with the vCPUs needed; cores with at least one thread in use"

@@ -26,7 +26,7 @@ NotNegative = Annotated[float, Field(ge=0)]
 
 
 class Datastore(BaseModel):
-    """A datastore; what is None is not measured."""
+    """A datastore; what is None is not measured. Nothing is placed on it where ``is_target`` is false."""
 
     model_config = STRICT
 
@@ -37,6 +37,7 @@ class Datastore(BaseModel):
     slope_ms: NotNegative | None = None
     samples: tuple[tuple[NotNegative, NotNegative], ...] = ()
     outstanding: NotNegative | None = None
+    is_target: bool = True
 
     @model_validator(mode="after")
     def _is_whole(self) -> Datastore:
@@ -116,6 +117,8 @@ def from_capture(capture: Capture) -> tuple[tuple[Datastore, ...], tuple[Disk, .
     busy = _quantiles(capture, "virtual_disk_outstanding_count", EntityKind.VIRTUAL_DISK)
     lines = _lines(capture)
     stores: dict[str, Datastore] = {}
+    mounts = {entity: inventory.get(entity, "host_count") for entity in inventory.of_kind(EntityKind.DATASTORE)}
+    is_shared = any(count is not None and count > 1 for count in mounts.values())
     for entity in inventory.of_kind(EntityKind.DATASTORE):
         size, free = inventory.get(entity, "capacity_gib"), inventory.get(entity, "free_gib")
         if not size or free is None or inventory.get(entity, "accessible") is False or entity.name in stores:
@@ -128,6 +131,7 @@ def from_capture(capture: Capture) -> tuple[tuple[Datastore, ...], tuple[Disk, .
             intercept_ms=None if np.isnan(base) else base,
             slope_ms=None if np.isnan(slope) else slope,
             outstanding=None if np.isnan(level) else level,
+            is_target=not (is_shared and mounts[entity] == 1),
         )
     disks = []
     for entity in inventory.of_kind(EntityKind.VIRTUAL_DISK):
@@ -138,7 +142,14 @@ def from_capture(capture: Capture) -> tuple[tuple[Datastore, ...], tuple[Disk, .
         name = str(inventory.get(entity, "label") or entity.name)
         own = busy.get(entity)
         disks.append(Disk(vm=vm.name, name=name, datastore=str(store), size_gib=float(size), outstanding=own))
-    return tuple(stores.values()), tuple(disks), _evidence(capture, len(stores), len(disks), len(busy), len(lines))
+    return tuple(stores.values()), tuple(disks), _evidence(capture, stores, len(disks), len(busy), len(lines))
+
+
+def latency_threshold(capture: Capture) -> float | None:
+    """The threshold that Storage DRS has on every datastore that it balances; None where there is none or several."""
+    stores = capture.inventory.of_kind(EntityKind.DATASTORE)
+    told = {capture.inventory.get(store, "sdrs_latency_threshold_ms") for store in stores} - {None}
+    return float(told.pop()) if len(told) == 1 else None
 
 
 def _quantiles(capture: Capture, metric: str, kind: EntityKind) -> dict[Entity, float]:
@@ -170,9 +181,12 @@ def _lines(capture: Capture) -> dict[str, tuple[float, float, float]]:
     return found
 
 
-def _evidence(capture: Capture, stores: int, disks: int, busy: int, lines: int) -> tuple[str, ...]:
+def _evidence(capture: Capture, stores: dict[str, Datastore], disks: int, busy: int, lines: int) -> tuple[str, ...]:
     names = ", ".join(sorted({source.name for source in capture.sources})) or "inventory"
-    told = [f"{stores:,} datastores and {disks:,} virtual disks of {names}"]
+    told = [f"{len(stores):,} datastores and {disks:,} virtual disks of {names}"]
+    local = sum(not store.is_target for store in stores.values())
+    if local:
+        told.append(f"{local:,} datastores are mounted by one host only: nothing is placed on them")
     span = capture.span_ns()
     if span is not None and (busy or lines):
         start, end = (datetime.fromtimestamp(ns / NS_PER_S, UTC).isoformat(timespec="seconds") for ns in span)

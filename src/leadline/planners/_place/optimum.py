@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import product
+from itertools import combinations, product
 
 import numpy as np
 
@@ -20,10 +20,21 @@ def has_ortools() -> bool:
     return find_spec("ortools") is not None
 
 
+def clashing(cluster: Cluster, units: Sequence[Unit]) -> list[tuple[int, int]]:
+    """Pairs of units that a rule keeps off one datastore."""
+    return [
+        (i, j)
+        for (i, one), (j, other) in combinations(enumerate(units), 2)
+        if (one.vm == other.vm and one.vm in cluster.split)
+        or (one.vm != other.vm and any({one.vm, other.vm} <= rule for rule in cluster.rules))
+    ]
+
+
 def exhaustive(cluster: Cluster, units: Sequence[Unit]) -> float:
     """The least load by search of every placement; NaN when none fits or there are too many."""
-    if len(cluster.names) ** len(units) > TRIES_MAX or cluster.rules or cluster.split:
+    if len(cluster.names) ** len(units) > TRIES_MAX:
         return float("nan")
+    apart = clashing(cluster, units)
     allowed = [cluster.allowed(unit) for unit in units]
     sizes = np.array([unit.size_gib for unit in units])
     loads = np.array([unit.load for unit in units])
@@ -31,6 +42,8 @@ def exhaustive(cluster: Cluster, units: Sequence[Unit]) -> float:
     for places in product(range(len(cluster.names)), repeat=len(units)):
         rows = np.array(places)
         if not all(flags[place] for flags, place in zip(allowed, places, strict=True)):
+            continue
+        if any(places[one] == places[other] for one, other in apart):
             continue
         space = (cluster.used_gib + np.bincount(rows, sizes, len(cluster.names)))[rows] / cluster.limit_gib[rows]
         late = (
@@ -60,6 +73,9 @@ def by_ortools(cluster: Cluster, units: Sequence[Unit], seconds: float = 30.0) -
         for store in stores:
             if not flags[store]:
                 model.add(row[store] == 0)
+    for one, other in clashing(cluster, units):
+        for store in stores:
+            model.add(takes[one][store] + takes[other][store] <= 1)
     idle = cluster.latency_ms() / cluster.latency_max_ms
     for store in stores:
         own = [row[store] for row in takes]
@@ -90,6 +106,6 @@ def optimum(cluster: Cluster, units: Sequence[Unit]) -> tuple[float, str]:
     least = exhaustive(cluster, units)
     if np.isfinite(least):
         return least, "every placement tried"
-    if has_ortools() and not cluster.rules and not cluster.split:
+    if has_ortools():
         return by_ortools(cluster, units), "OR-tools CP-SAT"
     return float("nan"), "not measured: too many placements to try, and OR-tools is not installed"

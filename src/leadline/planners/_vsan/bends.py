@@ -10,12 +10,15 @@ from leadline.planners._vsan.buffer import buffer_gb
 from leadline.planners._vsan.endurance import tbw
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import (
+    BUFFERS,
     COMPONENTS_MAX,
     SITE_LEAST_GBIT,
     SITE_RTT_MAX_MS,
     components,
     host_gbit,
     link_gbit,
+    port_buffer_mb,
+    port_has_mb,
     site_mbit,
     witness_rtt_max_ms,
 )
@@ -108,10 +111,13 @@ def _links(own: Vsan, rates: Rates, cluster: Cluster) -> Iterator[Bend]:
     if own.nic_gbit is not None and own.nic_gbit < wanted:
         told = "" if isnan(carried) else f"; {carried:.3g} Gbit/s at peak"
         yield Bend(f"vSAN has links of {wanted:g} Gbit/s", f"{own.nic_gbit:g} Gbit/s{told}", GUIDE)
-    if own.switch_buffers == "shared":
-        yield Bend(
-            "switches have deep buffers of each port", "bursts of many hosts to one are dropped and sent again", VMGU
-        )
+    has, needs = port_has_mb(own), port_buffer_mb(own, cluster.hosts, own.nic_gbit or wanted)
+    lost = "bursts of many hosts to one are dropped and sent again"
+    if has is not None and has < needs:
+        part = ", half of the switch's" if own.switch_buffers == "shared" else ""
+        yield Bend(f"switch ports buffer {needs:.3g} MB", f"{has:.3g} MB{part}: {lost}", BUFFERS)
+    elif has is None and own.switch_buffers == "shared":
+        yield Bend("switches have deep buffers of each port", lost, VMGU)
     if not own.is_stretched:
         return
     if own.site_rtt_ms > SITE_RTT_MAX_MS:

@@ -95,6 +95,12 @@ class Vsan(PlanInput):
     switch_buffers: Annotated[
         Literal["deep", "shared"], Field(description="Buffers of the switches: deep (per port), or shared.")
     ] = "deep"
+    switch_buffer_mb: Annotated[
+        Size | None, Field(description="Buffer of a port if deep, of the whole switch if shared, MB, if known.")
+    ] = None
+    incast_kib: Annotated[
+        Size, Field(description="What a host sends another at once, KiB; 1024, a large read or resync, is a judgement.")
+    ] = 1024.0
     is_stretched: Annotated[bool, Field(description="Whether the cluster is stretched over two sites.")] = False
     site_rtt_ms: Annotated[Rate, Field(description="Round trip between the sites, ms.")] = 1.0
     witness_rtt_ms: Annotated[Rate, Field(description="Round trip to the witness, ms.")] = 20.0

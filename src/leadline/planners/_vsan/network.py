@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from math import ceil
+from math import ceil, isnan
 
+from leadline.core.planner import Figure
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.protection import layouts, write_factor
 from leadline.planners._vsan.rates import Rates
@@ -17,6 +18,10 @@ SITE_LEAST_GBIT, SITE_RTT_MAX_MS = 10.0, 5.0
 WITNESS_MBIT = 2.0  # for each 1000 components
 COMPONENTS_MAX = {"osa": 9_000, "esa": 27_000}  # Source: VMware Configuration Maximums
 MBIT = 8.0
+PORT_S = 0.001  # Source: BUFFERS, round trip through a switch under load; a buffer below link x that is shallow
+SHARED_SHARE = 0.5  # Source: Choudhury, Hahne 1998: a queue may be as long as what is free, so one alone has half
+GUIDE, STRETCHED = "vSAN Design and Sizing guide", "vSAN stretched cluster bandwidth sizing"
+BUFFERS = "NetApp knowledge base, shallow buffered switches"
 
 
 def host_gbit(own: Vsan, rates: Rates, cluster: Cluster) -> float:
@@ -67,3 +72,55 @@ def components(own: Vsan, hosts: int) -> int:
     each = own.data_disks * data.components(own.data_gb / own.data_disks)
     each += data.components(own.temp_gb) + data.components(own.system_gb) + log.components(own.log_gb)
     return own.machines * own.sites * each
+
+
+def port_buffer_mb(own: Vsan, hosts: int, nic_gbit: float) -> float:
+    """What a port holds when all other hosts send one at once; at least its link times the round trip.
+
+    So many senders deliver their bytes in the time in which one link drains those of one: the others' wait.
+    """
+    burst = max(hosts - 2, 0) * own.incast_kib * 1024.0 / 1e6
+    return max(burst, nic_gbit * 1000.0 / MBIT * PORT_S)
+
+
+def port_has_mb(own: Vsan) -> float | None:
+    """What a port has: its own buffer, or its part of a shared one; None where it is not given."""
+    if own.switch_buffer_mb is None:
+        return None
+    return own.switch_buffer_mb * (SHARED_SHARE if own.switch_buffers == "shared" else 1.0)
+
+
+def network_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure]:
+    """Links of hosts and sites, and what a port of a switch buffers."""
+    if isnan(rates.write_mb_per_s):
+        return []
+    carried = host_gbit(own, rates, cluster)
+    left = max(1, cluster.hosts - own.sites * own.spare_hosts)
+    figures = [
+        Figure(
+            "carried by a host's link",
+            round(carried, 2),
+            "Gbit/s",
+            f"writes with protection and reads / {left} hosts, all remote",
+        ),
+        Figure(
+            "link of a host",
+            link_gbit(own, carried),
+            "Gbit/s",
+            f"busy to 70 % at most, at least {25 if own.is_esa else 10}; two of them, on two switches",
+            GUIDE,
+        ),
+    ]
+    senders, link = cluster.hosts - 1, own.nic_gbit or link_gbit(own, carried)
+    told = f"the larger of {link:g} Gbit/s x 1 ms and ({senders} - 1) hosts x {own.incast_kib:g} KiB at once"
+    figures.append(
+        Figure("buffer of a switch port", round(port_buffer_mb(own, cluster.hosts, link), 2), "mb", told, BUFFERS)
+    )
+    if own.is_stretched:
+        wanted = site_mbit(rates.write_mb_per_s)
+        told = f"{rates.write_mb_per_s:,.4g} MB/s x 8 x 1.4 of metadata x 1.25 for resync; at least 10 Gbit/s"
+        figures.append(Figure("link between sites", round(wanted, 1), "mbit_per_s", told, STRETCHED))
+        parts = components(own, cluster.hosts)
+        told = f"2 Mbit/s for each 1000 of {parts:,} components"
+        figures.append(Figure("link to the witness", round(2 * max(1, parts / 1000), 1), "mbit_per_s", told, STRETCHED))
+    return figures

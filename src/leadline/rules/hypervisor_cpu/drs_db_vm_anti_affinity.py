@@ -31,7 +31,7 @@ from itertools import combinations
 
 from leadline.core.entities import Entity
 from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import cluster_of, production_databases, running_vms, vcpu_sum
+from leadline.core.placement import cluster_of, drs_rules, production_databases, running_vms, vcpu_sum
 from leadline.core.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.templates import of_facts
 from leadline.core.units import show
@@ -62,7 +62,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         own = [vm for vm in vms if vm in first or vm in unknown]
         if cluster is None or rules is None or not cores or inventory.get(cluster, "drs_enabled") is False:
             continue
-        apart, together = _pairs(rules, "separate"), _pairs(rules, "together")
+        apart, together = (_pairs(context, cluster, kind) for kind in ("separate", "together"))
         joined = _largest(context, own, apart)
         ratio = vcpu_sum(inventory, joined) / cores
         if ratio <= context.limit("warn"):
@@ -114,11 +114,7 @@ def _largest(context: RuleContext, vms: list[Entity], apart: set[frozenset[str]]
     return best if len(best) >= _VM_COUNT_MIN else []
 
 
-def _pairs(rules: dict[str, str], kind: str) -> set[frozenset[str]]:
+def _pairs(context: RuleContext, cluster: Entity, kind: str) -> set[frozenset[str]]:
     """Pairs of names of VMs that rules of a kind name together."""
-    found: set[frozenset[str]] = set()
-    for text in rules.values():
-        word, _, names = str(text).partition(":")
-        if word.strip().casefold() == kind:
-            found |= {frozenset(pair) for pair in combinations((name.strip() for name in names.split(",")), 2)}
-    return found
+    rules = drs_rules(context.inventory, cluster, kind).values()
+    return {frozenset(pair) for names in rules for pair in combinations(names, 2)}

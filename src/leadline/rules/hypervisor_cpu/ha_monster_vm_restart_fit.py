@@ -30,7 +30,7 @@ from collections.abc import Callable, Iterator
 
 from leadline.core.entities import Entity
 from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import hosts_by_cluster, memory_text, running_vms
+from leadline.core.placement import hosts_by_cluster, is_open, memory_text, running_vms
 from leadline.core.rule import RuleContext, RuleMeta
 from leadline.core.vocabulary import EntityKind, Layer, Severity
 
@@ -72,8 +72,7 @@ class _Room:
         memory = float(inventory.get(host, "memory_mib"))
         self.unreserved_mib = memory - sum(_reserved(context, vm) for vm in vms)
         self.unused_mib = memory - sum(float(inventory.get(vm, "memory_mib") or 0.0) for vm in vms)
-        state = str(inventory.get(host, "connection_state") or "connected").casefold()
-        self.open = inventory.get(host, "maintenance_mode") is not True and state == "connected"
+        self.open = is_open(inventory, host)
 
 
 def _largest(context: RuleContext, vms: list[Entity]) -> list[Entity]:

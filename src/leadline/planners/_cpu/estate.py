@@ -1,0 +1,209 @@
+"""Hosts and VMs of inventories and recordings, by cluster: what hosts have, and what each VM counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, inf, isfinite
+from typing import TYPE_CHECKING
+
+from leadline.core.placement import MIB_PER_GIB, cluster_of, database_vms, drs_rules, is_open, running_vms
+from leadline.core.vocabulary import EntityKind
+from leadline.planners._cpu.packing import Box, Free, Host, split
+
+if TYPE_CHECKING:
+    from leadline.core.entities import Entity, Inventory
+    from leadline.planners._cpu.recorded import Sized
+
+DATABASE, RECORDED, CONFIGURED = "database: a core per vCPU", "peak recorded / target", "vCPUs / vcpus_per_core"
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """What the inputs say: how VMs are counted, and what hosts keep for themselves.
+
+    Attributes:
+        target_pct: use at peak, percent.
+        vcpus_per_core: of VMs that are neither recorded nor known to run a database.
+        storage_cores, own_gib: of a host, kept for hyperconverged storage and the hypervisor.
+        socket_nodes: NUMA nodes of a socket, where an inventory does not say.
+        spare_hosts: hosts that may fail.
+    """
+
+    target_pct: float
+    vcpus_per_core: float
+    storage_cores: int
+    own_gib: float
+    socket_nodes: int
+    spare_hosts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A host with its NUMA nodes, all of a size; ``is_told`` is False where the number of nodes is not known."""
+
+    entity: Entity
+    cores: int
+    gib: float
+    sockets: int
+    node: tuple[float, float]
+    nodes: int
+    is_told: bool
+
+    @property
+    def empty(self) -> Host:
+        """Its nodes without VMs."""
+        return (self.node,) * self.nodes
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A VM on a host: as it is and right-sized, and how its cores were counted."""
+
+    name: str
+    host: int
+    vcpus: int
+    needed: int
+    gib: float
+    now: Box
+    then: Box
+    how: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estate:
+    """A cluster of which the inventory knows hosts and VMs.
+
+    Attributes:
+        name: of the cluster; empty when its hosts name none.
+        servers: hosts that can take VMs.
+        members: VMs that run on them.
+        missing: hosts of the cluster that are not known, or not their cores.
+        together: rules that keep VMs together, which are not counted.
+        is_ha_off: vSphere HA is known to be off.
+        is_vsan: hosts carry vSAN.
+    """
+
+    name: str
+    servers: tuple[Server, ...]
+    members: tuple[Member, ...]
+    missing: int
+    together: int
+    is_ha_off: bool
+    is_vsan: bool
+
+    @property
+    def empty(self) -> Free:
+        """All hosts without VMs."""
+        return tuple(server.empty for server in self.servers)
+
+    @property
+    def at(self) -> tuple[int, ...]:
+        """Host of each VM."""
+        return tuple(member.host for member in self.members)
+
+
+def estates(inventory: Inventory, sizes: Sequence[Sized], counting: Counting) -> list[Estate]:
+    """Every cluster with hosts whose cores are known and VMs that run on them."""
+    by_cluster: dict[Entity | None, list[Server]] = {}
+    closed: dict[Entity | None, int] = {}
+    unknown: dict[Entity | None, int] = {}
+    for host in inventory.of_kind(EntityKind.HOST):
+        cluster = cluster_of(inventory, host)
+        if not is_open(inventory, host):
+            closed[cluster] = closed.get(cluster, 0) + 1
+        elif inventory.get(host, "core_count"):
+            by_cluster.setdefault(cluster, []).append(_server(inventory, host, counting))
+        else:
+            unknown[cluster] = unknown.get(cluster, 0) + 1
+    found, of_vms = [], _Vms(inventory, running_vms(inventory), database_vms(inventory), {own.vm: own for own in sizes})
+    for cluster, servers in by_cluster.items():
+        members = _members(of_vms, cluster, servers, counting)
+        told = None if cluster is None else inventory.get(cluster, "host_count")
+        unseen = 0 if told is None else int(told) - len(servers) - closed.get(cluster, 0)
+        missing = max(unseen, unknown.get(cluster, 0))
+        is_ha_off, is_vsan = (
+            cluster is not None and inventory.get(cluster, name) is value
+            for name, value in (("ha_enabled", False), ("vsan_enabled", True))
+        )
+        together, name = len(drs_rules(inventory, cluster, "together")), "" if cluster is None else cluster.name
+        if members:
+            found.append(Estate(name, tuple(servers), tuple(members), missing, together, is_ha_off, is_vsan))
+    return found
+
+
+def _server(inventory: Inventory, host: Entity, counting: Counting) -> Server:
+    cores, sockets = int(inventory.get(host, "core_count")), int(inventory.get(host, "socket_count") or 0)
+    memory, told = inventory.get(host, "memory_mib"), inventory.get(host, "numa_node_count")
+    nodes = int(told) if told else max(sockets, 1) * counting.socket_nodes
+    gib = float(memory) / MIB_PER_GIB if memory else inf
+    own = max(cores // nodes - ceil(counting.storage_cores / nodes), 0)
+    return Server(host, cores, gib, sockets, (float(own), (gib - counting.own_gib) / nodes), nodes, bool(told))
+
+
+@dataclass(frozen=True, slots=True)
+class _Vms:
+    inventory: Inventory
+    running: dict[Entity, list[Entity]]
+    databases: set[Entity]
+    sized: dict[Entity, Sized]
+
+
+def _members(vms: _Vms, cluster: Entity | None, servers: list[Server], counting: Counting) -> list[Member]:
+    inventory = vms.inventory
+    rules = drs_rules(inventory, cluster, "separate")
+    shapes = list({(server.node, server.nodes): None for server in servers})
+    found = []
+    for position, server in enumerate(servers):
+        for vm in vms.running.get(server.entity, ()):
+            vcpus, memory = int(inventory.get(vm, "vcpu_count")), inventory.get(vm, "memory_mib")
+            gib, own = float(memory) / MIB_PER_GIB if memory else 0.0, vms.sized.get(vm)
+            needed = vcpus if own is None else own.needed
+            now, then, how = _counted(vcpus, needed, own, vm in vms.databases, counting)
+            apart = frozenset(rule for rule, names in rules.items() if vm.name in names)
+            box_now = _box(vm.name, vcpus, now, gib, apart, shapes)
+            box_then = _box(vm.name, needed, then, gib, apart, shapes)
+            found.append(Member(vm.name, position, vcpus, needed, gib, box_now, box_then, how))
+    return found
+
+
+def _counted(
+    vcpus: int, needed: int, own: Sized | None, is_database: bool, counting: Counting
+) -> tuple[float, float, str]:
+    """Cores a VM counts as it is and right-sized, and by which rule."""
+    if is_database:
+        return float(vcpus), float(needed), DATABASE
+    if own is not None:
+        cores = 100.0 * own.cores / counting.target_pct
+        return cores, cores, RECORDED
+    cores = vcpus / counting.vcpus_per_core
+    return cores, cores, CONFIGURED
+
+
+def _box(
+    name: str,
+    vcpus: int,
+    cores: float,
+    gib: float,
+    apart: frozenset[str],
+    shapes: list[tuple[tuple[float, float], int]],
+) -> Box:
+    """Over as many nodes as its vCPUs and memory take on each kind of host; over all where they take more."""
+    parts = (split(vcpus, gib, node, nodes) for node, nodes in shapes)
+    counts = sorted({nodes if own is None else own[1] for own, (_, nodes) in zip(parts, shapes, strict=True)})
+    return Box(name, cores, gib, counts[0], apart, tuple(counts[1:]))
+
+
+def room_text(host: Host) -> str:
+    """What is free on a host, for people."""
+    cores = sum(max(own, 0.0) for own, _ in host)
+    most = max(own for own, _ in host)
+    gib = sum(max(own, 0.0) for _, own in host)
+    memory = f", {gib:,.0f} GiB" if isfinite(gib) else ""
+    return f"{cores:.3g} cores ({max(most, 0.0):.3g} of one node){memory}"
+
+
+def box_text(box: Box) -> str:
+    """What a VM takes, for people."""
+    memory = f", {box.gib:,.0f} GiB" if box.gib else ""
+    return f"{box.name} ({box.cores:.3g} cores{memory}, {box.nodes} node{'s' * (box.nodes > 1)})"

@@ -1,0 +1,138 @@
+"""An assignment of VMs to hosts of which every VM restarts elsewhere after its host failed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from leadline.planners._cpu.packing import (
+    SOME_BOXES,
+    Box,
+    Free,
+    Placed,
+    by_size,
+    cores_free,
+    lying,
+    packed,
+    somehow,
+    spread,
+    stranded,
+)
+
+# Judgement: moves tried one by one, fewer of many VMs and hosts; after them a new assignment is made.
+TRIES_MAX, TRIES_WORK = 400, 200_000
+
+
+def left_by(boxes: Sequence[Box], placed: Placed) -> dict[int, list[str]]:
+    """VMs without a place, by the host that fails; hosts of which all restart are left out."""
+    found = {host: stranded(boxes, placed, host) for host in sorted(set(placed.hosts))}
+    return {host: names for host, names in found.items() if names}
+
+
+def clashes(boxes: Sequence[Box], hosts: Sequence[int]) -> list[tuple[int, int]]:
+    """Pairs of VMs that share a host although a rule keeps them apart."""
+    pairs = combinations((i for i, box in enumerate(boxes) if box.apart), 2)
+    return [(i, j) for i, j in pairs if hosts[i] == hosts[j] and boxes[i].apart & boxes[j].apart]
+
+
+def arranged(boxes: Sequence[Box], empty: Free, spare: int, at: Sequence[int] | None = None) -> Placed | None:
+    """The first assignment that holds all, and of which all restart after any host failed; None where none was found.
+
+    Tried in this order: where VMs lie (``at``) with few moves, spread over all hosts, and packed on some with the
+    largest hosts kept empty. With no spare host nothing has to restart; with more than one, they are kept empty.
+    """
+    if spare <= 1:
+        for placed in _tries(boxes, empty, at, spare):
+            if spare == 0 or (len(empty) > 1 and not left_by(boxes, placed)):
+                return placed
+    order = sorted(range(len(empty)), key=lambda host: (cores_free(empty[host]), -host))
+    used = sorted(order[: max(len(empty) - spare, 0)])
+    held = _held(boxes, tuple(empty[host] for host in used)) if used else None
+    if held is None:
+        return None
+    free = list(empty)
+    for position, host in enumerate(used):
+        free[host] = held.free[position]
+    placed = _kept(Placed(tuple(used[host] for host in held.hosts), tuple(free)), empty, at)
+    return placed if spare != 1 or not left_by(boxes, placed) else None
+
+
+def _held(boxes: Sequence[Box], empty: Free) -> Placed | None:
+    found = somehow(boxes, empty)
+    return packed(boxes, empty) if found is None and len(boxes) <= SOME_BOXES else found
+
+
+def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: int) -> Iterator[Placed]:
+    if at is not None:
+        mended = _mended(boxes, empty, at)
+        if mended is not None:
+            yield mended
+            if spare:
+                yield _improved(boxes, empty, mended)
+        elif spare and not clashes(boxes, at):
+            yield lying(boxes, at, empty)[0]  # some take more nodes than they need, but all may restart
+    found = spread(boxes, empty)
+    if found is not None:
+        yield _kept(found, empty, at)
+
+
+def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> Placed | None:
+    """Where they lie, but for those that do not fit there or share a host against a rule: these are spread."""
+    spilled = lying(boxes, at, empty)[1]
+    going = {i for i, box in enumerate(boxes) if box.name in spilled} | {j for _, j in clashes(boxes, at)}
+    staying = [i for i in range(len(boxes)) if i not in going]
+    placed, _ = lying([boxes[i] for i in staying], [at[i] for i in staying], empty)
+    groups = {
+        host: frozenset[str]().union(*(boxes[i].apart for i in staying if at[i] == host)) for host in range(len(empty))
+    }
+    moved = sorted(going)
+    found = spread([boxes[i] for i in moved], placed.free, groups)
+    if found is None:
+        return None
+    hosts = list(at)
+    for i, host in zip(moved, found.hosts, strict=True):
+        hosts[i] = host
+    return Placed(tuple(hosts), found.free)
+
+
+def _improved(boxes: Sequence[Box], empty: Free, placed: Placed) -> Placed:
+    """The same with one VM after the other moved, while that leaves fewer cores of VMs without a place."""
+    tries, lost = 0, _lost(boxes, placed)
+    tries_max = min(TRIES_MAX, TRIES_WORK // (len(boxes) * len(empty)))
+    is_better = True
+    while lost and is_better:
+        is_better = False
+        for i in by_size(boxes):
+            for host in range(len(empty)):
+                if host == placed.hosts[i] or tries >= tries_max:
+                    continue
+                tries += 1
+                hosts = (*placed.hosts[:i], host, *placed.hosts[i + 1 :])
+                other, spilled = lying(boxes, hosts, empty)
+                if spilled or clashes(boxes, hosts):
+                    continue
+                less = _lost(boxes, other)
+                if less < lost:
+                    placed, lost, is_better = other, less, True
+                if not lost:
+                    return placed
+    return placed
+
+
+def _lost(boxes: Sequence[Box], placed: Placed) -> float:
+    """Cores of VMs without a place, over all hosts that can fail."""
+    names = {name for left in left_by(boxes, placed).values() for name in left}
+    return sum(box.cores for box in boxes if box.name in names)
+
+
+def _kept(placed: Placed, empty: Free, at: Sequence[int] | None) -> Placed:
+    """The same assignment with hosts that are alike renamed, so that as many VMs as may be stay where they are."""
+    if at is None:
+        return placed
+    names: dict[int, int] = {}
+    for new in sorted(range(len(empty)), key=lambda own: -placed.hosts.count(own)):
+        alike = [own for own in range(len(empty)) if empty[own] == empty[new] and own not in names.values()]
+        pairs = [now for now, host in zip(at, placed.hosts, strict=True) if host == new]
+        names[new] = max(alike, key=lambda own: (pairs.count(own), own == new, -own))
+    free = {names[new]: host for new, host in enumerate(placed.free)}
+    return Placed(tuple(names[host] for host in placed.hosts), tuple(free[host] for host in range(len(empty))))
