@@ -18,7 +18,8 @@ from typer.testing import CliRunner
 from leadline.app import reproducing
 from leadline.app.reproducing import reproduce
 from leadline.core.errors import InputError, UsageError
-from leadline.core.experiment import Check, Comparison, Curve, ExperimentMeta, Findings, Picture, Simulated, Verdict
+from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated, Verdict
+from leadline.core.picture import Curve, Picture
 from leadline.faces.cli.main import build_app
 from leadline.faces.report.reproduction import bar, gauge, reproduction_page
 from leadline.faces.reproductions import document, show_reproductions

@@ -10,7 +10,8 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from leadline.app.simulating import Simulated, plan_simulation, simulate, system_of
+from leadline.app.simulating import Simulated, plan_simulation, simulate
+from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import InputError
 from leadline.core.scenario import Axis, Outcome
 from leadline.faces.cli.main import build_app
@@ -34,9 +35,7 @@ def value(own: Simulated, entity: str, name: str) -> float:
 
 
 def outcome(system: str, **keys: Any) -> Outcome:
-    unit = system_of(system)
-    plain = {"name": "own", "system": system, **keys}
-    return unit.simulate(unit.MODEL.model_validate(plain), lambda _: None)
+    return outcome_of({"name": "own", "system": system, **keys})
 
 
 def test_less_local_memory_takes_longer_and_longer_on_an_ssd(store: RunStore) -> None:

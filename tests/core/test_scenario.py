@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from leadline.app.simulating import system_of
+from leadline.app.simulating_one import system_of
 from leadline.core.draws import Draw
 from leadline.core.errors import InputError, LeadlineError, UsageError
 from leadline.core.scenario import Axis, parse_axis, places, read_scenario, variants

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from leadline.app.simulating_one import outcome_of
 from leadline.core.discovery import load_unit
 from leadline.core.experiment import Experiment, Findings, Verdict, verdict
-from leadline.core.scenario import Outcome, System
+from leadline.core.scenario import Outcome
 from leadline.scenarios import cache_tiers
 
 NAMES = (
@@ -22,8 +23,7 @@ NAMES = (
 
 
 def simulated(scenario: Mapping[str, Any]) -> Outcome:
-    system = cast("System", load_unit("scenario", scenario["system"]))
-    return system.simulate(system.MODEL.model_validate(dict(scenario)), lambda _: None)
+    return outcome_of(dict(scenario))
 
 
 def experiment(name: str) -> Experiment:

@@ -8,9 +8,10 @@ from typing import Any, cast
 
 import pytest
 
+from leadline.app.simulating_one import outcome_of
 from leadline.core.discovery import load_unit
 from leadline.core.experiment import Check, Experiment, Findings, Verdict, verdict
-from leadline.core.scenario import Outcome, System
+from leadline.core.scenario import Outcome
 from leadline.experiments import density_two_generations, ec_against_replicas, nvmeof_share_of_theory, pmem
 
 VERDICTS = {
@@ -22,8 +23,7 @@ VERDICTS = {
 
 
 def simulated(given: Mapping[str, Any]) -> Outcome:
-    system = cast("System", load_unit("scenario", given["system"]))
-    return system.simulate(system.MODEL.model_validate({"name": "changed", **given}), lambda _: None)
+    return outcome_of({"name": "changed", **given})
 
 
 @cache

@@ -9,15 +9,14 @@ from typing import Any
 
 import pytest
 
-from leadline.app.simulating import system_of
+from leadline.app.simulating_one import outcome_of
 from leadline.core.experiment import Findings, Verdict, verdict
 from leadline.core.scenario import Outcome
 from leadline.experiments import _far_memory, remote_memory, remote_memory_quicksort, remote_memory_spark
 
 
 def simulated(plain: Mapping[str, Any]) -> Outcome:
-    system = system_of(plain["system"])
-    return system.simulate(system.MODEL.model_validate(plain), lambda _: None)
+    return outcome_of(plain)
 
 
 def found(experiment: ModuleType) -> tuple[Findings, Verdict]:

@@ -7,11 +7,11 @@ from typing import Any, cast
 
 import pytest
 
+from leadline.app.simulating_one import outcome_of
 from leadline.core.discovery import load_unit
 from leadline.core.experiment import Experiment, Findings, Verdict, verdict
 from leadline.core.scenario import Outcome
 from leadline.experiments import _cpu_24_cores as setup
-from leadline.scenarios import hypervisor_cpu
 
 VERDICTS = {
     "cpu-right-sizing-24-cores": Verdict.DIRECTION_ONLY,
@@ -23,7 +23,7 @@ VERDICTS = {
 
 
 def simulated(given: Mapping[str, Any]) -> Outcome:
-    return hypervisor_cpu.simulate(hypervisor_cpu.MODEL.model_validate(given), lambda _: None)
+    return outcome_of({"system": "hypervisor-cpu", **given})
 
 
 def experiment(name: str) -> Experiment:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from leadline.app.reproducing import Reproduction
-from leadline.app.simulating import system_of
+from leadline.app.simulating_one import outcome_of
 from leadline.core.experiment import Comparison, Verdict
 from leadline.core.scenario import Outcome
 from leadline.experiments import (
@@ -42,8 +42,7 @@ REPRODUCED = (
 
 
 def simulated(plain: Mapping[str, Any]) -> Outcome:
-    system = system_of(plain["system"])
-    return system.simulate(system.MODEL.model_validate({"name": "changed", **plain}), lambda _: None)
+    return outcome_of({"name": "changed", **plain})
 
 
 def compared(own: Reproduction, name: str) -> Comparison:

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leadline.app.planning import make_plan
-from leadline.app.simulating import outcome_of
+from leadline.app.simulating_one import outcome_of
 from leadline.core.capture import Capture
 from leadline.core.planner import PlanContext
 from leadline.faces.cli.main import build_app

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome, System, read_scenario
 from leadline.scenarios import cache_tiers
@@ -32,7 +33,7 @@ def run(folder: Path, io: str = WRITES, more: str = "", policy: str = "all-flash
     path = folder / "own.yaml"
     path.write_text(PLAIN.format(io=io, more=more, policy=policy, measure_s=measure_s))
     _, scenario = read_scenario(path, lambda _: SYSTEM)
-    return cache_tiers.simulate(scenario, lambda _: None)
+    return outcome_of(scenario.plain())
 
 
 def values(own: Outcome, name: str) -> tuple[float, ...]:

@@ -9,6 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from leadline import _core
+from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome
 from leadline.scenarios import parda
@@ -25,7 +26,7 @@ def host(name: str, vm: str, io: dict[str, Any], shares: int = 1000) -> dict[str
 
 
 def run(plain: dict[str, Any]) -> Outcome:
-    return parda.simulate(parda.MODEL.model_validate(plain), lambda _: None)
+    return outcome_of({"system": "parda", **plain})
 
 
 def test_series_are_those_of_the_measured_time_and_windows_follow_the_law() -> None:

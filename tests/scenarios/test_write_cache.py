@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome
-from leadline.scenarios import write_cache
 
 PLAIN: dict[str, Any] = {
     "name": "own",
@@ -20,8 +20,7 @@ PLAIN: dict[str, Any] = {
 
 
 def run(**change: Any) -> Outcome:
-    scenario = write_cache.MODEL.model_validate({**PLAIN, **change})
-    return write_cache.simulate(scenario, lambda _: None)
+    return outcome_of({"system": "write-cache", **PLAIN, **change})
 
 
 def value(own: Outcome, name: str) -> float:

@@ -32,6 +32,21 @@ impl SimError {
     }
 }
 
+/// Parameters of a scenario, or a state, that make no sense.
+///
+/// # Errors
+/// Always: it is the error.
+#[allow(clippy::needless_pass_by_value)] // most have a string of their own
+pub fn wrong<T>(place: &str, found: impl ToString, expected: &str) -> Result<T, SimError> {
+    let found = found.to_string();
+    Err(SimError::new(
+        place,
+        found,
+        expected,
+        "Correct the scenario.",
+    ))
+}
+
 impl fmt::Display for SimError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(

@@ -113,11 +113,11 @@ fn run(spec: Spec) -> Run {
 }
 
 fn rate(run: &Run, vm: usize) -> f64 {
-    run.model.measures[vm].total.left_count() as f64 / 60.0
+    run.model.measures[vm].whole.total.left_count() as f64 / 60.0
 }
 
 fn latency_ms(run: &Run, vm: usize) -> f64 {
-    let mean = run.model.measures[vm].total.stay_mean();
+    let mean = run.model.measures[vm].whole.total.stay_mean();
     mean.unwrap() / MILLISECOND as f64
 }
 
@@ -141,7 +141,7 @@ fn a_capped_loop_takes_outstanding_by_cap() {
         let stages = &run.model.measures[0].stages;
         assert!(stages[0].inside().mean(now).unwrap() > 115.0);
         assert!(stages[1].inside().mean(now).unwrap() < 1e-9);
-        let little = run.model.measures[0].total.little(now).unwrap();
+        let little = run.model.measures[0].whole.total.little(now).unwrap();
         assert!(little.imbalance().abs() < 0.01, "{little:?}");
     }
 }
@@ -208,7 +208,7 @@ fn bursts_load_only_while_they_last() {
     };
     let run = run(system(vec![bursty], 8, times(constant(MILLISECOND))));
     close(rate(&run, 0), 8_000.0 / 4.0, 0.01);
-    let counts = run.model.measures[0].latency_ms.counts();
+    let counts = run.model.measures[0].whole.latency_ms.counts();
     assert_eq!(counts.iter().filter(|count| **count > 7_000).count(), 15);
     // The pause at the end has no windows of its own.
     assert!(counts.iter().filter(|count| **count < 20).count() >= 41);

@@ -17,7 +17,7 @@ from leadline.core.between_runs import Shift, shift
 from leadline.core.run import PERCENTILES, Pooled, Run, pool
 from leadline.core.student import quantile_two_sided
 from leadline.core.vocabulary import Severity
-from leadline.lab.specification import PHASE
+from leadline.lab.specification import GUESTS, PHASE
 from leadline.stores.runs import RunStore
 
 NAN = float("nan")
@@ -98,6 +98,49 @@ class Change:
         return f"{who}, as against {self.earlier}: {rate} and {time}."
 
 
+@dataclass(frozen=True, slots=True)
+class Crowd:
+    """So many guests at once: the slowest of them, and the one that does least.
+
+    ``times`` is the slowest's mean latency as a multiple of that with the fewest guests.
+    """
+
+    variant: dict[str, Any]
+    least_per_s: float
+    all_per_s: float
+    mean_ms: float
+    p99_ms: float
+    times: float
+
+    @property
+    def sentence(self) -> str:
+        """For people."""
+        count = self.variant[GUESTS]
+        under = "".join(f", {key} {value}" for key, value in self.variant.items() if key != GUESTS)
+        grown = "" if self.times == 1.0 else f", {self.times:.3g} times as long as with the fewest"
+        waits = f"the slowest waits {self.mean_ms:.3g} ms on average (p99 {self.p99_ms:.3g} ms){grown}"
+        rates = f"the least does {self.least_per_s:,.0f}/s, all together {self.all_per_s:,.0f}/s"
+        return f"{count} guest{'s' * (count != 1)} at once{under}: {waits}; {rates}."
+
+
+def crowds(rows: Sequence[Row]) -> list[Crowd]:
+    """What became of the guests with more and more of them, in the order of the variants; none of other labs."""
+    found: list[Crowd] = []
+    for variant in {str(row.variant): row.variant for row in rows if GUESTS in row.variant}.values():
+        own = [row for row in rows if row.variant == variant]
+        slowest = max(own, key=lambda row: row.mean_ms)
+        alike = [other for other in found if _others(other.variant) == _others(variant)]
+        times = slowest.mean_ms / alike[0].mean_ms if alike else 1.0
+        rates = [row.per_s for row in own]
+        p99_ms = slowest.percentiles_ms.get("p99", NAN)
+        found.append(Crowd(variant, min(rates), sum(rates), slowest.mean_ms, p99_ms, times))
+    return found
+
+
+def _others(variant: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in variant.items() if key != GUESTS}
+
+
 def _times(given: tuple[float, float, float]) -> str:
     middle, low, high = given
     span = "" if isnan(low) else f" [{low:.3g}, {high:.3g}]"
@@ -131,8 +174,8 @@ class Outcome:
 
     @property
     def sentences(self) -> list[str]:
-        """Everything that is compared, for people; phases are told of where there are some, not guests by guest."""
-        compared = self.changes or self.ratios
+        """Everything that is compared, for people: phases or crowds where there are some, else guest by guest."""
+        compared = self.changes or crowds(self.rows) or self.ratios
         return [one.sentence for one in compared] + [one.sentence for one in self.moved]
 
     @property
@@ -201,12 +244,12 @@ def pooled(runs: Sequence[Run]) -> Pooled:
 
 
 def _interval(values: Sequence[float]) -> tuple[float, float]:
-    """Student's 95 % interval of a mean of repeats."""
+    """Student's 95 % interval of a mean rate of repeats, which is not below 0."""
     if len(values) < 2:
         return NAN, NAN
     middle, count = float(np.mean(values)), len(values)
     away = quantile_two_sided(0.95, count - 1.0) * float(np.std(values, ddof=1)) / count**0.5
-    return middle - away, middle + away
+    return max(middle - away, 0.0), middle + away
 
 
 def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -> Ratio | None:

@@ -9,7 +9,7 @@ from typing import Any, cast
 from pydantic import ValidationError
 
 from leadline.app.parallel import side_by_side
-from leadline.app.simulating import system_of
+from leadline.app.simulating_one import simulated, system_of
 from leadline.core.discovery import load_unit, unit_modules
 from leadline.core.docstrings import sections, title
 from leadline.core.errors import InputError
@@ -88,7 +88,7 @@ def _reproduction(name: str, module: Any, progress: Progress) -> Reproduction:  
 def _simulating(name: str, runs: list[SimulatedRun], progress: Progress) -> Simulated:
     """What an experiment simulates with; how much is to come is not known: progress only listens for a stop."""
 
-    def simulated(plain: Mapping[str, Any]) -> Outcome:
+    def ran(plain: Mapping[str, Any]) -> Outcome:
         system = system_of(str(plain.get("system", "")))
         try:
             scenario = system.MODEL.model_validate({"name": name, **plain})
@@ -100,8 +100,8 @@ def _simulating(name: str, runs: list[SimulatedRun], progress: Progress) -> Simu
                 expected=f"a scenario of {plain.get('system')}",
                 advice="This is a defect of the experiment; please report it.",
             ) from error
-        outcome = system.simulate(scenario, lambda _: progress(0.0))
+        outcome = simulated(system, scenario, lambda _: progress(0.0))
         runs.append(SimulatedRun(scenario.name, scenario.system, scenario.seed, outcome.trace, outcome.event_count))
         return outcome
 
-    return simulated
+    return ran

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from leadline import __version__
 from leadline.app.comparing_runs import SIMULATION
 from leadline.app.parallel import side_by_side
 from leadline.app.simulating_dask import outcomes_on
 from leadline.app.simulating_kept import FILE, kept_outcomes, key_of
-from leadline.core.discovery import load_unit
+from leadline.app.simulating_one import simulated, system_of
 from leadline.core.errors import UsageError
 from leadline.core.run import Round, Run
 from leadline.core.scenario import Axis, Outcome, Progress, Scenario, System, Variant, places, read_scenario, variants
@@ -43,26 +43,6 @@ class Simulated:
     variant: Variant
     outcome: Outcome
     run: Run
-
-
-def system_of(name: str) -> System:
-    """The unit that simulates a system.
-
-    Raises:
-        UsageError: there is none.
-    """
-    return cast("System", load_unit("scenario", name))
-
-
-def outcome_of(plain: Mapping[str, Any]) -> Outcome:
-    """One run of a scenario given as the data of its file; nothing is kept.
-
-    Raises:
-        UsageError: there is no such system.
-        pydantic.ValidationError: the data make no scenario.
-    """
-    system = system_of(str(plain["system"]))
-    return system.simulate(system.MODEL.model_validate(plain), lambda _: None)
 
 
 def plan_simulation(
@@ -148,11 +128,11 @@ def _outcomes(
 
     if cluster is not None:
         plains = [(index, planned.variants[index].scenario.plain()) for index in left]
-        yield from outcomes_on(cluster, planned.scenario.system, plains, heard)
+        yield from outcomes_on(cluster, plains, heard)
         return
 
     def work(position: int, progress: Progress) -> Outcome:
-        return planned.system.simulate(planned.variants[left[position]].scenario, progress)
+        return simulated(planned.system, planned.variants[left[position]].scenario, progress)
 
     for position, outcome in side_by_side(len(left), work, heard):
         yield left[position], outcome

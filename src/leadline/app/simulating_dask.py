@@ -6,25 +6,15 @@ Source: dask.distributed, "Client", "as_completed", "Futures": submit with pure=
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from leadline import __version__
-from leadline.core.discovery import load_unit
+from leadline.app.simulating_one import outcome_of
 from leadline.core.errors import ToolError
-from leadline.core.scenario import Outcome, System
+from leadline.core.scenario import Outcome
 
 CONNECT_S = 15.0
 _PLACE = "--dask"
-
-
-def _nothing(_: float) -> None:
-    """Progress within a variant stays on its worker."""
-
-
-def simulate_plain(system: str, plain: Mapping[str, Any]) -> Outcome:
-    """One run of a scenario given as plain data: what a worker does."""
-    unit = cast("System", load_unit("scenario", system))
-    return unit.simulate(unit.MODEL.model_validate(plain), _nothing)
 
 
 def version() -> str:
@@ -33,7 +23,7 @@ def version() -> str:
 
 
 def outcomes_on(
-    address: str, system: str, plains: Sequence[tuple[int, Mapping[str, Any]]], told: Callable[[float], object]
+    address: str, plains: Sequence[tuple[int, Mapping[str, Any]]], told: Callable[[float], object]
 ) -> Iterator[tuple[int, Outcome]]:
     """Variants by their number as they are done; the rest is cancelled when anything ends this.
 
@@ -60,7 +50,7 @@ def outcomes_on(
         ) from error
     with client:
         _check_workers(client, address)
-        waiting = {client.submit(simulate_plain, system, plain, pure=False): number for number, plain in plains}
+        waiting = {client.submit(outcome_of, plain, pure=False): number for number, plain in plains}
         try:
             for done, future in enumerate(as_completed(list(waiting)), 1):
                 yield waiting[future], future.result()

@@ -19,6 +19,7 @@ from enum import StrEnum
 from math import isfinite, nan
 from typing import Any, Literal, Protocol
 
+from leadline.core.picture import Picture
 from leadline.core.scenario import Outcome
 
 EXACT_TOLERANCE = 0.005  # rounding to three digits, as published numbers have
@@ -92,25 +93,6 @@ class Check:
     statement: str
     holds: bool
     evidence: str
-
-
-@dataclass(frozen=True, slots=True)
-class Curve:
-    """One line of the experiment's picture; ``is_published`` where the points are the source's."""
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    is_published: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Picture:
-    """What people look at: lines over one axis."""
-
-    x_label: str
-    y_label: str
-    curves: tuple[Curve, ...]
 
 
 @dataclass(frozen=True, slots=True)

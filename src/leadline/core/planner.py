@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from leadline.core.capture import Capture
 from leadline.core.errors import UsageError
-from leadline.core.experiment import Picture
+from leadline.core.picture import Picture
 from leadline.core.scenario import Outcome, set_key
 from leadline.core.yaml_files import parse_model, read_text
 

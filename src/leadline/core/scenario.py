@@ -6,7 +6,7 @@ A file names its ``system``, a unit of ``scenarios/`` with ``META``, ``MODEL`` a
     The pydantic model of its files, a `Scenario` with the system's own keys.
 ``simulate(scenario, progress) -> Outcome``
     One run: a function of the scenario, its seed and this version. ``progress`` is told the share that is done; what
-    it raises ends the run.
+    it raises ends the run. Errors of the simulator pass: `app.simulating_one` makes them errors for people.
 
 The unit's docstring carries the headings *Model, Assumptions, Parameters, Limits, Sources*.
 """
@@ -25,6 +25,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo, model_validator
 
 from leadline.core.benchmark import Tick
+from leadline.core.draws import NS_PER_S
 from leadline.core.errors import InputError, LeadlineError, UsageError
 from leadline.core.histogram import Histogram
 from leadline.core.result import Result
@@ -41,6 +42,7 @@ VARIANTS_MAX = 10_000
 WINDOWS_MAX = 1_000_000
 NAMES_SHOWN = 5
 ALL = "*"
+Progress = Callable[[float], object]
 Name = Annotated[str, Field(pattern=NAME)]
 
 
@@ -52,6 +54,21 @@ class Timing(BaseModel):
     warm_up_s: Annotated[Seconds, Field(ge=0, le=1e7)] = 10.0
     measure_s: Annotated[Seconds, Field(gt=0, le=1e7)] = 60.0
     window_s: Annotated[Seconds, Field(gt=0)] = 1.0
+
+    @property
+    def warm_up_count(self) -> int:
+        """Whole windows of the warm-up."""
+        return int(self.warm_up_s / self.window_s + 1e-9)
+
+    @property
+    def window_count(self) -> int:
+        """Whole windows of what is measured."""
+        return int(self.measure_s / self.window_s + 1e-9)
+
+    def clock(self, progress: Progress) -> Callable[[int], object]:
+        """What tells ``progress`` the share that is done, from virtual time in ns."""
+        total_ns = (self.warm_up_s + self.measure_s) * NS_PER_S
+        return lambda now_ns: progress(now_ns / total_ns)
 
     @model_validator(mode="after")
     def _fits(self) -> Timing:
@@ -200,9 +217,6 @@ def listed(names: Sequence[str]) -> str:
     """Names in a sentence, of many the first."""
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     return f"{', '.join(names[:NAMES_SHOWN])}{more}"
-
-
-Progress = Callable[[float], object]
 
 
 class System(Protocol):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from leadline import __version__
 from leadline.core.benchmark import Tick
 from leadline.core.draws import ns_of
@@ -27,6 +29,7 @@ def sources_of(stream: Stream) -> Iterator[dict[str, Any]]:
         "burst": None if stream.burst is None else (ns_of(stream.burst.on_s), ns_of(stream.burst.off_s)),
         "sizes": list(stream.block.items()),
         "random_share": stream.random_pct / 100.0,
+        "then": None,
     }
     if stream.rate_iops is None:
         outstanding = stream.oio * stream.jobs
@@ -39,11 +42,12 @@ def sources_of(stream: Stream) -> Iterator[dict[str, Any]]:
             yield {**common, "name": f"{stream.name}/{way}", "outstanding": None, "rate": rate, "read_share": share}
 
 
-def results_of(
-    name: str, streams: Sequence[Stream], done: Sequence[dict[str, Any]], seconds: float
-) -> Iterator[Result]:
-    """One result for each stream, as load tools give them; ``done`` has reads and writes of each source in order."""
-    sources = [stream.name for stream in streams for _ in sources_of(stream)]
+def results_of(name: str, sources: Sequence[str], done: Sequence[dict[str, Any]], seconds: float) -> Iterator[Result]:
+    """One result for each stream, as load tools give them.
+
+    ``sources`` has the stream of each source and ``done`` its reads and writes, in the same order; ``name`` stands
+    before the stream's, if it is not empty.
+    """
     for stream in dict.fromkeys(sources):
         operations = []
         for index, way in enumerate(WAYS):
@@ -52,7 +56,8 @@ def results_of(
             if count:
                 mean = {"mean": mean_ms(own)}
                 operations.append(Operation(way, count / seconds, size / seconds, count, mean, pooled(own)))
-        yield Result("simulation", f"{name}/{stream}", tuple(operations), seconds, tool_version=__version__)
+        job = f"{name}/{stream}" if name else stream
+        yield Result("simulation", job, tuple(operations), seconds, tool_version=__version__)
 
 
 def mean_ms(done: Sequence[dict[str, Any]]) -> float:
@@ -61,17 +66,18 @@ def mean_ms(done: Sequence[dict[str, Any]]) -> float:
     return sum(part["mean"] * part["count"] for part in done if part["count"]) / count * MS_PER_NS if count else _NAN
 
 
-def ticks_of(part: dict[str, Any], length_s: float, window_s: float) -> tuple[Tick, ...]:
-    """Windows as load tools report them."""
-    count = int(length_s / window_s + 1e-9)
-    rates, sizes = (whole_windows(part[key], count, 0.0) / window_s for key in ("count", "bytes"))
+def ticks_of(parts: Sequence[dict[str, Any]], count: int, window_s: float) -> tuple[Tick, ...]:
+    """The first ``count`` windows of all parts together, as load tools report them."""
+    rates, sizes = (
+        np.sum([whole_windows(part[key], count, 0.0) for part in parts], axis=0) / window_s
+        for key in ("count", "bytes")
+    )
     return tuple(Tick((n + 1) * window_s, float(rates[n]), float(sizes[n])) for n in range(count))
 
 
 def series_of(timing: Timing, name: str, part: dict[str, Any]) -> Iterator[Series]:
     """Rate and latency over the measured time."""
-    window = timing.window_s
-    count = int(timing.measure_s / window + 1e-9)
+    window, count = timing.window_s, timing.window_count
     yield Series(name, "iops", "per_s", tuple((whole_windows(part["count"], count, 0.0) / window).tolist()))
     for key in ("latency_ms", "latency_ms_max"):
         yield Series(name, key, "ms", tuple(whole_windows(part[key], count, _NAN).tolist()))

@@ -21,7 +21,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.core.experiment import Check, Comparison, Curve, ExperimentMeta, Findings, Picture, Simulated
+from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.picture import Curve, Picture
 from leadline.experiments import _virtuozzo as lab
 
 META = ExperimentMeta(

@@ -17,7 +17,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Comparison, Curve, ExperimentMeta, Findings, Picture, Simulated
+from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.picture import Curve, Picture
 
 META = ExperimentMeta(
     claim=(

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, Curve, ExperimentMeta, Findings, Picture, Simulated
+from leadline.core.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.picture import Curve, Picture
 
 META = ExperimentMeta(
     claim=(

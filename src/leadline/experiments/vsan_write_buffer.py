@@ -20,7 +20,8 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.core.errors import LeadlineError
-from leadline.core.experiment import Check, Comparison, Curve, ExperimentMeta, Findings, Picture, Simulated
+from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.picture import Curve, Picture
 from leadline.core.scenario import Outcome
 from leadline.experiments._vsan import FAST_CACHE, FLASH_DEVICE, FRONT_END, MB, MIB, group, tiers
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.lab_results import SHOWN
+from leadline.app.lab_results import SHOWN, crowds
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
@@ -87,6 +87,7 @@ def lab_document(outcome: Outcome) -> dict[str, Any]:
         ],
         "changes": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in outcome.changes],
         "moved": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in outcome.moved],
+        "crowds": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in crowds(outcome.rows)],
         "sentences": outcome.sentences,
         "findings": list(outcome.findings),
         "errors": outcome.errors,

@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from rich.text import Text
+
 from leadline.core.units import symbol
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
@@ -48,9 +50,7 @@ def show_plan(planned: Planned) -> None:
         wrapped(out, plan.infeasible.nearest, "Nearest: ", style="yellow")
     for line in plan.evidence:
         wrapped(out, line, "measured: ", style="dim")
-    out.print()
-    for figure in plan.figures:
-        _show_figure(out, figure)
+    _show_figures(out, plan.figures)
     for sheet in plan.sheets:
         _show_sheet(out, sheet)
     for title, lines in (("Assumed", plan.assumptions), ("Bent", [f"{b.rule}: {b.cost}" for b in plan.bends])):
@@ -82,17 +82,26 @@ def with_unit(figure: Figure) -> str:
     return f"{number(figure.value)} {unit}".rstrip() if unit != "%" else f"{number(figure.value)} %"
 
 
-def _show_figure(out: Console, figure: Figure) -> None:
-    told = f" = {figure.arithmetic}" if figure.arithmetic else ""
-    wrapped(out, f"{with_unit(figure)}{told}", f"{figure.name}: ")
-    if figure.source:
-        wrapped(out, figure.source, "    ", style="dim")
+def _show_figures(out: Console, figures: Sequence[Figure]) -> None:
+    """A table; sources are numbered and stand below it, each once."""
+    if not figures:
+        return
+    out.print()
+    sources = list(dict.fromkeys(own.source for own in figures if own.source))
+    table = plain_table("figure", "", "how it comes out")
+    table.columns[0].no_wrap = True
+    for own in figures:
+        mark = f" [{sources.index(own.source) + 1}]" if own.source else ""
+        table.add_row(own.name, Text(with_unit(own), style="bold"), Text(f"{own.arithmetic}{mark}".strip()))
+    out.print(table)
+    for number_of, source in enumerate(sources, 1):
+        wrapped(out, source, f"[{number_of}] ", style="dim")
 
 
 def _show_sheet(out: Console, sheet: Sheet) -> None:
     out.print()
+    wrapped(out, sheet.title, style="bold")
     table = plain_table(*sheet.columns, right=_numeric(sheet))
-    table.title, table.title_justify, table.title_style = sheet.title, "left", "bold"
     for row in sheet.rows[:ROWS_SHOWN]:
         table.add_row(*(number(cell) for cell in row))
     out.print(table)

@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from leadline.app.simulating import Planned, Simulated
     from leadline.core.scenario import Measure, Outcome
 
 VARIANTS_SHOWN, ENTITIES_SHOWN = 24, 12
+UNBOUND = 10_000  # columns of a terminal no table reaches
 PLUS_MINUS = "±: half of the 95 % interval"
 
 
@@ -85,18 +87,28 @@ def _main(planned: Planned, outcome: Outcome) -> list[str]:
 
 
 def _table(out: Console, planned: Planned, rows: Sequence[tuple[str, Simulated, str]]) -> None:
+    """A row for each; where their names make it too wide they are numbered, and told above it."""
+    names = [label for label, _, _ in rows]
+    keys = {name.partition("=")[0] for name in names if "=" in name and ", " not in name}
+    head = keys.pop() if len(keys) == 1 and all("=" in name for name in names) else ""
+    table = _filled(planned, rows, head, [name.partition("=")[2] for name in names] if head else names)
+    if out.measure(table, options=out.options.update(width=UNBOUND)).maximum > out.width:
+        numbers = [str(number) for number in range(1, len(rows) + 1)]
+        for number, (label, _, _) in zip(numbers, rows, strict=True):
+            wrapped(out, label, f"{number}: ")
+        table = _filled(planned, rows, "", numbers)
+    out.print(table)
+
+
+def _filled(planned: Planned, rows: Sequence[tuple[str, Simulated, str]], first: str, names: Sequence[str]) -> Table:
     columns = planned.system.META.columns
     heads = [head for _, head in columns]
-    has_long = any(len(label) > 18 for label, _, _ in rows)
-    table = plain_table("", heads[0], "±", *heads[1:], right=(heads[0], "±", *heads[1:]))
-    for number, (label, own, entity) in enumerate(rows, 1):
-        measures = [own.outcome.measure(entity, name) for name, _ in columns]
+    table = plain_table(first, heads[0], "±", *heads[1:], right=(heads[0], "±", *heads[1:]))
+    for name, (_, own, entity) in zip(names, rows, strict=True):
+        measures = [own.outcome.measure(entity, column) for column, _ in columns]
         cells = [cell(measure) for measure in measures]
-        table.add_row(str(number) if has_long else label, cells[0], _half_width(measures[0]), *cells[1:])
-    if has_long:
-        for number, (label, _, _) in enumerate(rows, 1):
-            wrapped(out, label, f"{number}: ")
-    out.print(table)
+        table.add_row(name, cells[0], _half_width(measures[0]), *cells[1:])
+    return table
 
 
 def _show_others(out: Console, planned: Planned, own: Simulated) -> None:

@@ -48,6 +48,7 @@ from leadline.core.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import StampReader, parse_stamp
 from leadline.formats.vcenter_counters import HOST_COUNTERS, VM_COUNTERS, CounterSamples
 from leadline.formats.vcenter_labels import COUNTERS_BY_LABEL
+from leadline.formats.vcenter_numbers import bad_line, cell_number, cell_value
 
 _UNITS = {"interval": "pct", "each": "per_s"}
 META = ImporterMeta(
@@ -134,11 +135,11 @@ def read(source: Source, request: Request) -> Capture:
     for (line, cells), stamp in zip(rows, stamps, strict=True):
         parsed = parse_stamp(stamp)
         if parsed is None or reader.order.day(parsed.day) is None:
-            raise _bad(source, line, f"the time {cells[0][:40]!r}", "a date and a time")
+            raise bad_line(source, line, f"the time {cells[0][:40]!r}", "a date and a time")
     times = reader.times_ns(stamps, None).tolist()
     held: dict[_Placed, list[float]] = {}
     for index, placed in enumerate(_placed(header[1], builder), 1):
-        values = [_value(cells[index], source, line) for line, cells in rows]
+        values = [cell_value(cells[index], source, line) for line, cells in rows]
         if placed is None or _too_many_percent(placed, values, builder):
             continue
         if placed in held:
@@ -237,16 +238,16 @@ def _rows(
         try:
             cells = next(csv.reader([line.replace("\0", "")], delimiter=delimiter, skipinitialspace=True), [])
         except csv.Error as error:
-            raise _bad(source, number, str(error), "a row of cells") from error
+            raise bad_line(source, number, str(error), "a row of cells") from error
         while len(cells) > len(columns) + 1 and not cells[-1].strip():
             cells.pop()
         cells = [cell.strip() for cell in cells]
         fits = len(cells) == len(columns) + 1
-        if number == last and not whole and not (fits and all(_number(c) is not None for c in cells[1:] if c)):
+        if number == last and not whole and not (fits and all(cell_number(c) is not None for c in cells[1:] if c)):
             builder.warn("cut", "the last row was cut off and left out")
             return
         if not fits:
-            raise _bad(source, number, f"{len(cells)} cells", f"{len(columns) + 1}, as the header has")
+            raise bad_line(source, number, f"{len(cells)} cells", f"{len(columns) + 1}, as the header has")
         yield number, cells
 
 
@@ -284,25 +285,3 @@ def _vcpu_counts(held: dict[_Placed, list[float]]) -> dict[Entity, int]:
 
 def _known(values: list[float]) -> list[float]:
     return [value for value in values if math.isfinite(value)]
-
-
-def _value(text: str, source: Source, line: int) -> float:
-    number = _number(text)
-    if number is None and text:
-        raise _bad(source, line, f"the value {text[:40]!r}", "a number")
-    return math.nan if number is None else number
-
-
-def _number(text: str) -> float | None:
-    """A number with a decimal point or comma; the export groups no thousands."""
-    try:
-        number = float(text.replace(",", "."))
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and "_" not in text else None
-
-
-def _bad(source: Source, line: int, found: str, expected: str) -> InputError:
-    return InputError(
-        f"{source.name}:{line}", found=found, expected=expected, advice="Export it again; do not edit it by hand."
-    )

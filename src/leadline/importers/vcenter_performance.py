@@ -27,7 +27,6 @@ Sources:
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -39,6 +38,7 @@ from leadline.core.source import Source
 from leadline.core.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import StampReader, parse_stamp
 from leadline.formats.vcenter_counters import HOST_COUNTERS, STORE_COUNTERS, VM_COUNTERS, CounterSamples
+from leadline.formats.vcenter_numbers import bad_line, cell_number, cell_value
 
 _UNITS = {"interval": "pct", "each": "per_s"}
 
@@ -99,10 +99,10 @@ def read(source: Source, request: Request) -> Capture:
     samples = CounterSamples("vcenter", request)
     for (line, row), time_ns in zip(rows, times.ns, strict=True):
         owner = Entity(_KINDS.get(row["entityid"].partition("-")[0].casefold(), EntityKind.VM), row["entity"])
-        run = samples.put(owner, row["metricid"], row["instance"], time_ns, _value(row["value"], source, line))
+        run = samples.put(owner, row["metricid"], row["instance"], time_ns, cell_value(row["value"], source, line))
         if row["unit"]:
             run.unit = row["unit"]
-        interval = _number(row["intervalsecs"])
+        interval = cell_number(row["intervalsecs"])
         if interval is not None and 0 < interval < 1e8:
             run.interval_s = interval
     samples.into(builder)
@@ -135,7 +135,7 @@ def _rows(
         except StopIteration:
             return
         except csv.Error as error:
-            raise _bad(source, header.line + 1 + reader.line_num, str(error), "a row of quoted cells") from error
+            raise bad_line(source, header.line + 1 + reader.line_num, str(error), "a row of quoted cells") from error
         line = header.line + 1 + reader.line_num
         if not any(cells):
             continue
@@ -143,10 +143,10 @@ def _rows(
             if line >= last and not whole:
                 builder.warn("cut", "the last row was cut off and left out")
                 return
-            raise _bad(source, line, f"{len(cells)} cells", f"{width}, as the header has")
+            raise bad_line(source, line, f"{len(cells)} cells", f"{width}, as the header has")
         names = ("timestamp", "value", "metricid", "entity", "unit", "entityid", "intervalsecs", "instance")
         row = {name: cells[header.columns[name]].strip() if name in header.columns else "" for name in names}
-        if line >= last and not whole and (_number(row["value"]) is None or parse_stamp(row["timestamp"]) is None):
+        if line >= last and not whole and (cell_number(row["value"]) is None or parse_stamp(row["timestamp"]) is None):
             builder.warn("cut", "the last row was cut off and left out")
             return
         if row["metricid"] and row["entity"]:
@@ -172,28 +172,6 @@ def _times(stamps: list[str], lines: list[int], source: Source, request: Request
     for stamp, line in first_lines.items():
         parsed = parse_stamp(stamp)
         if parsed is None or reader.order.day(parsed.day) is None:
-            raise _bad(source, line, f"the time {stamp[:40]!r}", "a date and a time")
+            raise bad_line(source, line, f"the time {stamp[:40]!r}", "a date and a time")
     moments = dict(zip(distinct, reader.times_ns(distinct, None).tolist(), strict=True))
     return _Times([moments[stamp] for stamp in stamps], reader.known)
-
-
-def _value(text: str, source: Source, line: int) -> float:
-    number = _number(text)
-    if number is None and text:
-        raise _bad(source, line, f"the value {text[:40]!r}", "a number")
-    return math.nan if number is None else number
-
-
-def _number(text: str) -> float | None:
-    """A number with a decimal point or comma; .NET groups no thousands here."""
-    try:
-        number = float(text.replace(",", "."))
-    except ValueError:
-        return None
-    return number if math.isfinite(number) and "_" not in text else None
-
-
-def _bad(source: Source, line: int, found: str, expected: str) -> InputError:
-    return InputError(
-        f"{source.name}:{line}", found=found, expected=expected, advice="Export it again; do not edit it by hand."
-    )

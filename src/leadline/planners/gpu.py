@@ -39,7 +39,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from leadline.core.experiment import Curve, Picture
+from leadline.core.picture import Curve, Picture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
 from leadline.planners._gpu import schedule
 from leadline.planners._gpu.schedule import Group

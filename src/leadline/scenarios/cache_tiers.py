@@ -46,7 +46,6 @@ from pydantic import BaseModel, Field, model_validator
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
 from leadline.core.draws import NS_PER_S
-from leadline.core.errors import InputError
 from leadline.core.result import Operation, Result
 from leadline.core.scenario import (
     STRICT,
@@ -235,22 +234,13 @@ MODEL = CacheTiers
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("CacheTiers", scenario)  # read with MODEL
     timing = scenario.timing
-    warm, count = (int(span / timing.window_s + 1e-9) for span in (timing.warm_up_s, timing.measure_s))
+    warm, count = timing.warm_up_count, timing.window_count
     total = (warm + count) * timing.window_s * NS_PER_S
-    try:
-        scheme = _core.protection_scheme(*scenario.protection.units())
-        found = _core.simulate_cache_tier(_spec(scenario, warm + count), lambda now: progress(min(now / total, 1.0)))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    scheme = _core.protection_scheme(*scenario.protection.units())
+    found = _core.simulate_cache_tier(_spec(scenario, warm + count), lambda now: progress(min(now / total, 1.0)))
     front = _front(found, warm)
     named = (scenario.group_names(), scenario.each_group(), found["groups"])
     slowed = [group["slowed"] for group in found["groups"] if group["slowed"] is not None]

@@ -49,7 +49,6 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import _core
 from leadline.core.draws import NS_PER_S, DrawOf, ns_of
-from leadline.core.errors import InputError
 from leadline.core.scenario import (
     STRICT,
     Measure,
@@ -224,21 +223,11 @@ def _disk_names(scenario: ClusterStorage) -> list[str]:
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("ClusterStorage", scenario)  # read with MODEL
     timing = scenario.timing
-    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
     spec = _spec(scenario)
-    try:
-        found = _core.simulate_cluster_storage(spec, lambda now_ns: progress(now_ns / total_ns))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    found = _core.simulate_cluster_storage(spec, timing.clock(progress))
     *groups, whole = found["groups"]
     whole["done"] = [way for group in groups for way in group["done"]]
     owned = list(zip([vm.name for vm in scenario.vms], groups, strict=True)) if len(groups) > 1 else []
@@ -246,10 +235,10 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
         results=tuple(
             result
             for vm, own in zip(scenario.vms, groups, strict=True)
-            for result in results_of(vm.name, vm.workload.io, own["done"], timing.measure_s)
+            for result in results_of(vm.name, _owners(vm), own["done"], timing.measure_s)
         ),
-        warm_up=ticks_of(whole["warm_up"], timing.warm_up_s, timing.window_s),
-        ticks=ticks_of(whole["series"], timing.measure_s, timing.window_s),
+        warm_up=ticks_of([whole["warm_up"]], timing.warm_up_count, timing.window_s),
+        ticks=ticks_of([whole["series"]], timing.window_count, timing.window_s),
         measures=(
             *measures_of(timing, WHOLE, whole),
             *_cluster_measures(found),
@@ -313,6 +302,11 @@ def _disk(name: str, node: int, own: Disk) -> dict[str, Any]:
     }
 
 
+def _owners(vm: Vm) -> list[str]:
+    """The stream of each of its sources."""
+    return [stream.name for stream in vm.workload.io for _ in sources_of(stream)]
+
+
 def _vms(scenario: ClusterStorage, nodes: list[tuple[str, Node]]) -> Iterator[dict[str, Any]]:
     for group, kind in enumerate(scenario.vms):
         places = [index for index, (_, node) in enumerate(nodes) if kind.nodes in (None, node.name)]
@@ -339,7 +333,7 @@ def _failure(own: Failure, nodes: list[str], disks: list[dict[str, Any]], warm_u
 
 
 def _resync_series(timing: Timing, found: dict[str, Any]) -> Series:
-    count = int(timing.measure_s / timing.window_s + 1e-9)
+    count = timing.window_count
     rates = whole_windows(found["resynced"], count, 0.0) / timing.window_s / 1e6
     return Series(WHOLE, "resync_mb_per_s", "mb_per_s", tuple(rates.tolist()))
 

@@ -39,7 +39,6 @@ from pydantic import BaseModel, Field, model_validator
 from leadline import _core
 from leadline.core.benchmark import Tick
 from leadline.core.draws import NS_PER_S, ns_of
-from leadline.core.errors import InputError
 from leadline.core.scenario import (
     STRICT,
     WINDOWS_MAX,
@@ -139,18 +138,9 @@ MODEL = FarMemory
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run of the program to its end.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run of the program to its end."""
     scenario = cast("FarMemory", scenario)  # read with MODEL
-    try:
-        found = _core.simulate_far_memory(_spec(scenario), progress)
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    found = _core.simulate_far_memory(_spec(scenario), progress)
     window = scenario.timing.window_s
     count = min(ceil(found["now"] / NS_PER_S / window), WINDOWS_MAX)
     reads = whole_windows(found["major_series"], count, 0.0) / window

@@ -40,7 +40,6 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
 from leadline.core.draws import NS_PER_S, DrawOf, ns_of
-from leadline.core.errors import InputError
 from leadline.core.result import Operation, Result
 from leadline.core.run import percentiles
 from leadline.core.scenario import (
@@ -145,27 +144,17 @@ MODEL = GpuTimeSlicing
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("GpuTimeSlicing", scenario)  # read with MODEL
     timing = scenario.timing
-    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
     spec = _spec(scenario)
-    try:
-        found = _core.simulate_gpu_time_slicing(spec, lambda now_ns: progress(now_ns / total_ns))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    found = _core.simulate_gpu_time_slicing(spec, timing.clock(progress))
     owned = list(zip(spec["vms"], found["vms"], strict=True))
     busy = 100.0 * found["busy_mean"]
     return Outcome(
         results=tuple(_result(scenario, own["name"], vm) for own, vm in owned if vm["count"]),
-        warm_up=_ticks(found["vms"], "warm_up_counts", int(timing.warm_up_s / timing.window_s + 1e-9), timing.window_s),
-        ticks=_ticks(found["vms"], "counts", int(timing.measure_s / timing.window_s + 1e-9), timing.window_s),
+        warm_up=_ticks(found["vms"], "warm_up_counts", timing.warm_up_count, timing.window_s),
+        ticks=_ticks(found["vms"], "counts", timing.window_count, timing.window_s),
         measures=(
             *(measure for own, vm in owned for measure in _measures(scenario, own, vm)),
             Measure("gpu", "utilisation_pct", busy, "pct"),
@@ -220,7 +209,7 @@ def _ticks(vms: list[dict[str, Any]], key: str, count: int, window_s: float) -> 
 
 def _series(scenario: GpuTimeSlicing, name: str, vm: dict[str, Any]) -> Iterator[Series]:
     window = scenario.timing.window_s
-    count = int(scenario.timing.measure_s / window + 1e-9)
+    count = scenario.timing.window_count
     rates = whole_windows(vm["counts"], count, 0.0) / window
     yield Series(name, "steps_per_s", "per_s", tuple(rates.tolist()))
     yield Series(name, "latency_ms", "ms", tuple(whole_windows(vm["step_ms"], count, nan).tolist()))

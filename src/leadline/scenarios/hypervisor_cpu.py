@@ -41,8 +41,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S, Draw, DrawOf, ns_of
-from leadline.core.errors import InputError
+from leadline.core.draws import Draw, DrawOf, ns_of
 from leadline.core.result import Operation, Result
 from leadline.core.run import percentiles
 from leadline.core.scenario import (
@@ -169,27 +168,17 @@ MODEL = HypervisorCpu
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("HypervisorCpu", scenario)  # read with MODEL
     timing = scenario.timing
-    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
     owned = [(name, vm) for vm in scenario.vms for name in vm.names()]
-    try:
-        found = _core.simulate_hypervisor_cpu(_spec(scenario, owned), lambda now_ns: progress(now_ns / total_ns))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    found = _core.simulate_hypervisor_cpu(_spec(scenario, owned), timing.clock(progress))
     window = timing.window_s
     done = list(zip(owned, found["vms"], strict=True))
     return Outcome(
         results=tuple(_result(scenario, name, part) for (name, _), part in done),
-        warm_up=_ticks([part["warm_up"] for part in found["vms"]], int(timing.warm_up_s / window + 1e-9), window),
-        ticks=_ticks([part["counts"] for part in found["vms"]], _windows(scenario), window),
+        warm_up=_ticks([part["warm_up"] for part in found["vms"]], timing.warm_up_count, window),
+        ticks=_ticks([part["counts"] for part in found["vms"]], scenario.timing.window_count, window),
         measures=(
             *(measure for (name, vm), part in done for measure in _measures(scenario, name, vm, part, found)),
             *_host_measures(scenario, found),
@@ -202,10 +191,6 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
         event_count=found["event_count"],
         notes=_notes([(name, part) for (name, _), part in done]),
     )
-
-
-def _windows(scenario: HypervisorCpu) -> int:
-    return int(scenario.timing.measure_s / scenario.timing.window_s + 1e-9)
 
 
 def _cores(scenario: HypervisorCpu) -> int:
@@ -277,12 +262,12 @@ def _ticks(counts: list[Any], count: int, window_s: float) -> tuple[Tick, ...]:
 
 
 def _pct(scenario: HypervisorCpu, level: dict[str, Any], whole: float) -> tuple[float, ...]:
-    values = whole_windows(level["series"], _windows(scenario), _NAN)
+    values = whole_windows(level["series"], scenario.timing.window_count, _NAN)
     return tuple((100.0 * values / whole).tolist())
 
 
 def _series(scenario: HypervisorCpu, name: str, own: Vm, part: dict[str, Any]) -> Iterator[Series]:
-    count = _windows(scenario)
+    count = scenario.timing.window_count
     rates = whole_windows(part["counts"], count, 0.0) / scenario.timing.window_s
     yield Series(name, "transactions_per_s", "per_s", tuple(rates.tolist()))
     yield Series(name, "latency_ms", "ms", tuple(whole_windows(part["latency_ms"], count, _NAN).tolist()))

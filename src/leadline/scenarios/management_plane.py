@@ -41,7 +41,6 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
 from leadline.core.draws import NS_PER_S, ns_of
-from leadline.core.errors import InputError
 from leadline.core.result import Operation as Counted
 from leadline.core.result import Result
 from leadline.core.run import percentiles
@@ -157,27 +156,17 @@ MODEL = ManagementPlane
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("ManagementPlane", scenario)  # read with MODEL
     timing = scenario.timing
-    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
-    try:
-        found = _core.simulate_management_plane(_spec(scenario), lambda now_ns: progress(now_ns / total_ns))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    found = _core.simulate_management_plane(_spec(scenario), timing.clock(progress))
     owned = list(zip(scenario.operations, found["operations"], strict=True))
     window = timing.window_s
     few = [own.name for own, part in owned if not part["count"]]
     return Outcome(
         results=tuple(_result(scenario, own, part) for own, part in owned if part["count"]),
-        warm_up=_ticks(found["operations"], "warm_up_counts", int(timing.warm_up_s / window + 1e-9), window),
-        ticks=_ticks(found["operations"], "counts", int(timing.measure_s / window + 1e-9), window),
+        warm_up=_ticks(found["operations"], "warm_up_counts", timing.warm_up_count, window),
+        ticks=_ticks(found["operations"], "counts", timing.window_count, window),
         measures=(
             *(measure for own, part in owned for measure in _measures(scenario, own, part)),
             *_link_measures(scenario, found),
@@ -228,8 +217,7 @@ def _ticks(parts: list[dict[str, Any]], key: str, count: int, window_s: float) -
 
 
 def _series(scenario: ManagementPlane, own: Operation, part: dict[str, Any]) -> Iterator[Series]:
-    window = scenario.timing.window_s
-    count = int(scenario.timing.measure_s / window + 1e-9)
+    count = scenario.timing.window_count
     yield Series(own.name, "latency_ms", "ms", tuple(whole_windows(part["times_ms"], count, nan).tolist()))
 
 

@@ -35,8 +35,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S, DrawOf, ns_of
-from leadline.core.errors import InputError
+from leadline.core.draws import DrawOf, ns_of
 from leadline.core.result import Operation, Result
 from leadline.core.run import percentiles
 from leadline.core.scenario import (
@@ -149,27 +148,17 @@ MODEL = Parda
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("Parda", scenario)  # read with MODEL
     timing = scenario.timing
-    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
-    try:
-        found = _core.simulate_parda(_spec(scenario), lambda now_ns: progress(now_ns / total_ns))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    found = _core.simulate_parda(_spec(scenario), timing.clock(progress))
     hosts = list(zip(scenario.hosts, found["hosts"], strict=True))
     owned = [pair for host, part in hosts for pair in zip(host.vms, part["vms"], strict=True)]
-    before = _warm_up_count(scenario)
+    before = scenario.timing.warm_up_count
     return Outcome(
         results=tuple(_result(scenario, vm, part) for vm, part in owned),
         warm_up=_ticks(scenario, owned, 0, before),
-        ticks=_ticks(scenario, owned, before, _measured_count(scenario)),
+        ticks=_ticks(scenario, owned, before, scenario.timing.window_count),
         measures=(
             *(measure for vm, part in owned for measure in _measures(scenario, vm.name, part)),
             *(measure for host, part in hosts for measure in _host_measures(scenario, host.name, part)),
@@ -218,15 +207,6 @@ def _vm(vm: Vm) -> dict[str, Any]:
     }
 
 
-def _warm_up_count(scenario: Parda) -> int:
-    """Windows of the series before those that are measured; a warm-up that is none of them whole ends inside one."""
-    return int(scenario.timing.warm_up_s / scenario.timing.window_s + 1e-9)
-
-
-def _measured_count(scenario: Parda) -> int:
-    return int(scenario.timing.measure_s / scenario.timing.window_s + 1e-9)
-
-
 def _result(scenario: Parda, vm: Vm, part: dict[str, Any]) -> Result:
     seconds, count = scenario.timing.measure_s, part["count"]
     way = {100.0: "read", 0.0: "write"}.get(vm.stream.read_pct, "io")
@@ -244,7 +224,7 @@ def _ticks(scenario: Parda, owned: list[tuple[Vm, dict[str, Any]]], before: int,
 
 
 def _series(scenario: Parda, name: str, part: dict[str, Any]) -> Iterator[Series]:
-    window, before, count = scenario.timing.window_s, _warm_up_count(scenario), _measured_count(scenario)
+    window, before, count = scenario.timing.window_s, scenario.timing.warm_up_count, scenario.timing.window_count
     rates = whole_windows(part["counts"], before + count, 0.0)[before:] / window
     yield Series(name, "iops", "per_s", tuple(rates.tolist()))
     latencies = whole_windows(part["latency_ms"], before + count, _NAN)[before:]
@@ -254,7 +234,7 @@ def _series(scenario: Parda, name: str, part: dict[str, Any]) -> Iterator[Series
 def _windows(scenario: Parda, name: str, windows: Any) -> Series:  # noqa: ANN401 - an array
     """A host's window [requests] at the end of each measured window of time."""
     timing = scenario.timing
-    ends = timing.warm_up_s + timing.window_s * np.arange(1, _measured_count(scenario) + 1)
+    ends = timing.warm_up_s + timing.window_s * np.arange(1, scenario.timing.window_count + 1)
     settings = np.floor(ends / scenario.law.period + 1e-9).astype(int) - 1
     held = np.concatenate([[scenario.law.window_max], windows])
     return Series(name, "window_count", "count", tuple(held[np.minimum(settings + 1, len(windows))].tolist()))

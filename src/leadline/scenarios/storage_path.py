@@ -50,9 +50,8 @@ from __future__ import annotations
 from typing import cast
 
 from leadline import _core
-from leadline.core.draws import NS_PER_S
-from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome, Progress, Scenario, ScenarioMeta
+from leadline.core.scenario_io import measures_of, results_of, series_of, ticks_of
 from leadline.scenarios._storage_path import found
 from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, StoragePath, Vm
 from leadline.scenarios._storage_path.spec import spec_of
@@ -76,32 +75,26 @@ __all__ = ["META", "MODEL", "Copy", "StoragePath", "Vm", "simulate"]
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("StoragePath", scenario)  # read with MODEL
     timing = scenario.timing
-    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
     spec, streams = spec_of(scenario)
-    try:
-        ran = _core.simulate_storage_path(spec, lambda now_ns: progress(now_ns / total_ns))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
+    ran = _core.simulate_storage_path(spec, timing.clock(progress))
     owned = list(zip(streams, ran["vms"], strict=True))
-    window = timing.window_s
+    several = len(owned) > 1
     return Outcome(
-        results=tuple(result for (name, own), vm in owned for result in found.results(scenario, name, own, vm)),
-        warm_up=found.ticks([vm["warm_up"] for vm in ran["vms"]], int(timing.warm_up_s / window + 1e-9), window),
-        ticks=found.ticks([vm["series"] for vm in ran["vms"]], int(timing.measure_s / window + 1e-9), window),
+        results=tuple(
+            result
+            for (name, own), vm in owned
+            for result in results_of(name if several else "", [one.name for one in own], vm["done"], timing.measure_s)
+        ),
+        warm_up=ticks_of([vm["warm_up"] for vm in ran["vms"]], timing.warm_up_count, timing.window_s),
+        ticks=ticks_of([vm["series"] for vm in ran["vms"]], timing.window_count, timing.window_s),
         measures=(
-            *(measure for (name, _), vm in owned for measure in found.measures(scenario, name, vm)),
+            *(own for (name, _), vm in owned for own in (*measures_of(timing, name, vm), *found.queues(name, vm))),
             *found.device_measures(scenario, ran["devices"]),
         ),
-        series=tuple(series for (name, _), vm in owned for series in found.series(scenario, name, vm["series"])),
+        series=tuple(series for (name, _), vm in owned for series in series_of(timing, name, vm["series"])),
         trace=ran["trace"],
         event_count=ran["event_count"],
         notes=found.notes(owned),

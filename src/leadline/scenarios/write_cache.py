@@ -40,7 +40,6 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
 from leadline.core.draws import NS_PER_S, ns_of
-from leadline.core.errors import InputError
 from leadline.core.result import Operation, Result
 from leadline.core.run import percentiles
 from leadline.core.scenario import (
@@ -173,21 +172,11 @@ MODEL = WriteCache
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run.
-
-    Raises:
-        InputError: the simulator refuses the scenario, or the run broke a law.
-    """
+    """One run."""
     scenario = cast("WriteCache", scenario)  # read with MODEL
     timing = scenario.timing
-    total_ns = (timing.warm_up_s + timing.measure_s) * NS_PER_S
-    try:
-        found = _core.simulate_write_cache(_spec(scenario), lambda now_ns: progress(now_ns / total_ns))
-    except _core.SimulationError as error:
-        raise InputError(
-            f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
-        ) from error
-    warm, count = (int(span / timing.window_s + 1e-9) for span in (timing.warm_up_s, timing.measure_s))
+    found = _core.simulate_write_cache(_spec(scenario), timing.clock(progress))
+    warm, count = timing.warm_up_count, timing.window_count
     series = _series(scenario, found, count)
     return Outcome(
         results=(_result(scenario, found),),

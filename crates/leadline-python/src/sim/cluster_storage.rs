@@ -1,12 +1,10 @@
 //! `leadline._core.simulate_cluster_storage`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::{TraceHash, WindowSeries};
 use leadline_sim::models::Times;
 use leadline_sim::models::cluster_storage::{
-    ClusterStorage, DiskSpec, FailureSpec, GroupMeasures, NodeSpec, Protection, RecoverySpec,
-    SourceSpec, Spec, VmSpec,
+    ClusterStorage, DiskSpec, FailureSpec, NodeSpec, Protection, RecoverySpec, SourceSpec, Spec,
+    VmSpec,
 };
 use leadline_sim::models::storage_path::Arrivals;
 use leadline_sim::time::Nanos;
@@ -14,9 +12,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{
-    PlainDistribution, columns, distribution, plain_interval, plain_little, warm_up_and_measure,
-};
+use super::{PlainDistribution, distribution, io_found, ran};
 use crate::errors::simulation_error;
 
 /// Adds the functions of this file to the module.
@@ -211,14 +207,15 @@ fn simulate_cluster_storage(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let (warm_up, measured) = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(plain).and_then(ClusterStorage::new).map_err(failed)?;
-    let raw_by_data = model.layout.raw_by_data();
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = spec(plain).and_then(ClusterStorage::new);
+    // Before anything fails.
+    let raw_by_data = made
+        .as_ref()
+        .map_or(f64::NAN, |own| own.layout.raw_by_data());
     let mut before = Vec::new();
-    warm_up_and_measure(
+    let (run, found) = ran(
         py,
-        &mut run,
+        made,
         (warm_up, measured),
         progress.as_ref(),
         |model, now| {
@@ -226,12 +223,9 @@ fn simulate_cluster_storage(
             model.restart_measuring(now);
         },
     )?;
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     found.set_item("raw_by_data", raw_by_data)?;
     let groups = run.model.groups.iter().zip(&before);
-    let groups = groups.map(|(own, before)| group(py, own, before, run.now()));
+    let groups = groups.map(|(own, before)| io_found(py, own, before, run.now()));
     found.set_item("groups", groups.collect::<PyResult<Vec<_>>>()?)?;
     let tails = run.model.by_vm.iter().map(|own| own.quantile(0.95));
     found.set_item("latency_p95", tails.collect::<Vec<_>>())?;
@@ -271,42 +265,4 @@ fn cluster(
     found.set_item("chunk_count", model.layout.chunk_count())?;
     found.set_item("unreadable_count", model.layout.unreadable_count())?;
     found.set_item("parked_count", model.parked_count())
-}
-
-fn group<'py>(
-    py: Python<'py>,
-    own: &GroupMeasures,
-    before: &GroupMeasures,
-    now: Nanos,
-) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    found.set_item("little", own.total.little(now).map(plain_little))?;
-    found.set_item("inside_mean", own.total.inside().mean(now))?;
-    found.set_item("rate_interval", own.rate_interval().map(plain_interval))?;
-    let latency = own.in_order.interval_after(0).map(plain_interval);
-    found.set_item("latency_interval", latency)?;
-    found.set_item("steady_after", own.in_order.warm_up())?;
-    found.set_item("series", series(py, own)?)?;
-    found.set_item("warm_up", series(py, before)?)?;
-    let mut done = Vec::new();
-    for own in own.done.iter().flatten() {
-        let way = PyDict::new(py);
-        way.set_item("count", own.responses.count())?;
-        way.set_item("bytes", own.bytes)?;
-        way.set_item("mean", own.responses.mean())?;
-        way.set_item("histogram", columns(py, own.responses.histogram()))?;
-        done.push(way);
-    }
-    found.set_item("done", done)?;
-    Ok(found)
-}
-
-fn series<'py>(py: Python<'py>, own: &GroupMeasures) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    let latency: &WindowSeries = &own.latency_ms;
-    found.set_item("count", latency.counts().into_pyarray(py))?;
-    found.set_item("latency_ms", latency.means().into_pyarray(py))?;
-    found.set_item("latency_ms_max", latency.maxima().into_pyarray(py))?;
-    found.set_item("bytes", own.bytes.sums().into_pyarray(py))?;
-    Ok(found)
 }

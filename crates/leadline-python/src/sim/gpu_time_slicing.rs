@@ -1,8 +1,6 @@
 //! `leadline._core.simulate_gpu_time_slicing`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::TraceHash;
 use leadline_sim::models::gpu_time_slicing::{
     GpuTimeSlicing, POLICIES, Policy, Spec, VmMeasures, VmSpec,
 };
@@ -11,8 +9,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{PlainDistribution, columns, distribution, warm_up_and_measure};
-use crate::errors::simulation_error;
+use super::{PlainDistribution, columns, distribution, ran};
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -94,18 +91,13 @@ fn simulate_gpu_time_slicing(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let spans = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(plain).and_then(GpuTimeSlicing::new).map_err(failed)?;
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = spec(plain).and_then(GpuTimeSlicing::new);
     let mut before = Vec::new();
-    warm_up_and_measure(py, &mut run, spans, progress.as_ref(), |model, now| {
+    let (mut run, found) = ran(py, made, spans, progress.as_ref(), |model, now| {
         before.clone_from(&model.measures);
         model.restart_measuring(now);
     })?;
     run.model.account(run.now());
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     found.set_item("busy_mean", run.model.busy.mean(run.now()))?;
     let vms = run.model.measures.iter().zip(&before);
     let vms = vms.map(|(own, before)| vm(py, own, before));

@@ -1,8 +1,6 @@
 //! `leadline._core.simulate_hypervisor_cpu`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::TraceHash;
 use leadline_sim::models::hypervisor_cpu::{
     CPU_SCHEDULERS, HostSpec, HypervisorCpu, Level, LoadSpec, Policy, STATES, Spec, Users,
     VmMeasures, VmSpec,
@@ -12,10 +10,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{
-    PlainDistribution, columns, distribution, plain_interval, plain_little, warm_up_and_measure,
-};
-use crate::errors::simulation_error;
+use super::{PlainDistribution, columns, distribution, plain_interval, plain_little, ran};
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -151,13 +146,11 @@ fn simulate_hypervisor_cpu(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let (warm_up, measured) = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(plain).and_then(HypervisorCpu::new).map_err(failed)?;
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = spec(plain).and_then(HypervisorCpu::new);
     let mut before = Vec::new();
-    warm_up_and_measure(
+    let (run, found) = ran(
         py,
-        &mut run,
+        made,
         (warm_up, measured),
         progress.as_ref(),
         |model, now| {
@@ -167,9 +160,6 @@ fn simulate_hypervisor_cpu(
     )?;
     let model = &run.model;
     let (now, passed) = (run.now(), run.now() - model.measured_from());
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     let mut vms = Vec::new();
     for (index, (own, before)) in model.measures.iter().zip(&before).enumerate() {
         let vm = vm_found(py, own, now, passed)?;
@@ -208,7 +198,7 @@ fn vm_found<'py>(
     found.set_item("run_queue", level(py, &own.run_queue, passed)?)?;
     found.set_item("migration_count", own.migration_count)?;
     found.set_item("little", own.total.little(now).map(plain_little))?;
-    found.set_item("rate_interval", own.rate_interval().map(plain_interval))?;
+    found.set_item("rate_interval", own.rate.interval().map(plain_interval))?;
     let latency = own.in_order.interval_after(0).map(plain_interval);
     found.set_item("latency_interval", latency)?;
     found.set_item("steady_after", own.in_order.warm_up())?;

@@ -1,8 +1,5 @@
 //! `leadline._core.simulate_management_plane`.
 
-use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::TraceHash;
 use leadline_sim::models::management_plane::{
     ManagementPlane, OperationMeasures, OperationSpec, Spec,
 };
@@ -11,8 +8,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{columns, warm_up_and_measure};
-use crate::errors::simulation_error;
+use super::{columns, ran};
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -77,17 +73,12 @@ fn simulate_management_plane(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let spans = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = ManagementPlane::new(spec(plain)).map_err(failed)?;
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = ManagementPlane::new(spec(plain));
     let mut before = Vec::new();
-    warm_up_and_measure(py, &mut run, spans, progress.as_ref(), |model, now| {
+    let (run, found) = ran(py, made, spans, progress.as_ref(), |model, now| {
         before.clone_from(&model.measures);
         model.restart_measuring(now);
     })?;
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     found.set_item("sent", run.model.sent)?;
     found.set_item("segments", run.model.segments)?;
     let operations = run.model.measures.iter().zip(&before);

@@ -19,13 +19,14 @@ use std::sync::Arc;
 use leadline_sim::error::SimError;
 use leadline_sim::kernel::{Model, Simulation};
 use leadline_sim::measure::{Interval, LogLinear, TraceHash};
-use leadline_sim::models::{Little, SCHEDULERS};
+use leadline_sim::models::{IoMeasures, Little, SCHEDULERS};
 use leadline_sim::random::{
     Constant, Distribution, Empirical, Erlang, Exponential, LogNormal, Normal, Pareto, Uniform,
 };
 use leadline_sim::time::Nanos;
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
 use crate::errors::{SimulationError, simulation_error};
 
@@ -133,31 +134,39 @@ fn overrun<M: Model<Event: Hash>>(run: &Run<M>) -> SimError {
     )
 }
 
-/// Warms up, lets `measure` begin, and measures; both spans in ns of virtual time.
-fn warm_up_and_measure<M>(
-    py: Python<'_>,
-    run: &mut Run<M>,
+/// A model that warmed up and was measured, and what to say of any: the hash of its trace, its number of events.
+///
+/// Both spans are ns of virtual time; `measure` lets measuring begin.
+fn ran<'py, M>(
+    py: Python<'py>,
+    made: Result<M, SimError>,
     (warm_up, measured): (Nanos, Nanos),
     progress: Option<&Py<PyAny>>,
     measure: impl FnOnce(&mut M, Nanos) + Send,
-) -> PyResult<()>
+) -> PyResult<(Run<M>, Bound<'py, PyDict>)>
 where
     M: Model<Event: Hash> + Send,
     Run<M>: Send,
 {
+    let failed = |error: SimError| simulation_error(py, &error);
+    let mut run = Simulation::observed(made.map_err(failed)?, TraceHash::default());
     let ended = py.detach(|| {
-        let ended = run_to(run, warm_up, progress);
+        let ended = run_to(&mut run, warm_up, progress);
         if !matches!(ended, Ended::Whole) {
             return ended;
         }
         measure(&mut run.model, warm_up);
-        run_to(run, warm_up.saturating_add(measured), progress)
+        run_to(&mut run, warm_up.saturating_add(measured), progress)
     });
     match ended {
-        Ended::Stopped(error) => Err(error),
-        Ended::Overrun => Err(simulation_error(py, &overrun(run))),
-        Ended::Whole => run.check().map_err(|error| simulation_error(py, &error)),
+        Ended::Stopped(error) => return Err(error),
+        Ended::Overrun => return Err(failed(overrun(&run))),
+        Ended::Whole => run.check().map_err(failed)?,
     }
+    let found = PyDict::new(py);
+    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
+    found.set_item("event_count", run.event_count())?;
+    Ok((run, found))
 }
 
 /// L, rate per second, W in seconds, imbalance.
@@ -187,4 +196,43 @@ fn columns<'py>(py: Python<'py>, histogram: &LogLinear) -> [Bound<'py, PyAny>; 3
         column(|bucket| bucket.upper),
         column(|bucket| bucket.count),
     ]
+}
+
+/// What is measured of requests, as plain data; `before` is the same of the warm-up.
+fn io_found<'py>(
+    py: Python<'py>,
+    own: &IoMeasures,
+    before: &IoMeasures,
+    now: Nanos,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    found.set_item("little", own.total.little(now).map(plain_little))?;
+    found.set_item("inside_mean", own.total.inside().mean(now))?;
+    found.set_item("inside_end", own.total.inside().level())?;
+    found.set_item("rate_interval", own.rate.interval().map(plain_interval))?;
+    let latency = own.in_order.interval_after(0).map(plain_interval);
+    found.set_item("latency_interval", latency)?;
+    found.set_item("steady_after", own.in_order.warm_up())?;
+    found.set_item("series", io_series(py, own)?)?;
+    found.set_item("warm_up", io_series(py, before)?)?;
+    let mut done = Vec::new();
+    for own in own.done.iter().flatten() {
+        let way = PyDict::new(py);
+        way.set_item("count", own.responses.count())?;
+        way.set_item("bytes", own.bytes)?;
+        way.set_item("mean", own.responses.mean())?;
+        way.set_item("histogram", columns(py, own.responses.histogram()))?;
+        done.push(way);
+    }
+    found.set_item("done", done)?;
+    Ok(found)
+}
+
+fn io_series<'py>(py: Python<'py>, own: &IoMeasures) -> PyResult<Bound<'py, PyDict>> {
+    let found = PyDict::new(py);
+    found.set_item("count", own.latency_ms.counts().into_pyarray(py))?;
+    found.set_item("latency_ms", own.latency_ms.means().into_pyarray(py))?;
+    found.set_item("latency_ms_max", own.latency_ms.maxima().into_pyarray(py))?;
+    found.set_item("bytes", own.bytes.sums().into_pyarray(py))?;
+    Ok(found)
 }

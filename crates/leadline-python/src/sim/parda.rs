@@ -1,8 +1,6 @@
 //! `leadline._core.simulate_parda`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::TraceHash;
 use leadline_sim::models::{Drawn, PardaCluster, PardaHost, QosVm, RequestSize, Shares, WindowLaw};
 use leadline_sim::random::{Constant, Distribution, Exponential, Sample, Streams};
 use leadline_sim::sources::{AnySource, Closed, Paced, Renewal, RequestMix};
@@ -11,8 +9,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{PlainDistribution, columns, distribution, plain_little, warm_up_and_measure};
-use crate::errors::simulation_error;
+use super::{PlainDistribution, columns, distribution, plain_little, ran};
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -155,18 +152,14 @@ fn simulate_parda(
     plain: PlainSpec,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let model = cluster(&plain).map_err(|error| simulation_error(py, &error))?;
-    let mut run = Simulation::observed(model, TraceHash::default());
-    warm_up_and_measure(
+    let made = cluster(&plain);
+    let (run, found) = ran(
         py,
-        &mut run,
+        made,
         (plain.warm_up, plain.measured),
         progress.as_ref(),
         PardaCluster::restart_measuring,
     )?;
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     let array = &run.model.array;
     found.set_item("busy_mean", array.busy().mean(run.now()))?;
     found.set_item("inside_mean", array.in_system().mean(run.now()))?;

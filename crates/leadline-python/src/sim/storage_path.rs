@@ -1,22 +1,16 @@
 //! `leadline._core.simulate_storage_path`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::{TraceHash, WindowSeries};
 use leadline_sim::models::storage_path::{
     Arrivals, DeviceSpec, DiskSpec, HostSpec, STAGES, SourceSpec, Spec, StoragePath, VmMeasures,
     VmSpec,
 };
 use leadline_sim::models::{Client, Curve, Drive, Speed, Times};
 use leadline_sim::time::Nanos;
-use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{
-    PlainDistribution, columns, distribution, plain_interval, plain_little, warm_up_and_measure,
-};
-use crate::errors::simulation_error;
+use super::{PlainDistribution, distribution, io_found, ran};
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -211,13 +205,11 @@ fn simulate_storage_path(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let (warm_up, measured) = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(plain).and_then(StoragePath::new).map_err(failed)?;
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = spec(plain).and_then(StoragePath::new);
     let mut before = Vec::new();
-    warm_up_and_measure(
+    let (run, found) = ran(
         py,
-        &mut run,
+        made,
         (warm_up, measured),
         progress.as_ref(),
         |model, now| {
@@ -225,9 +217,6 @@ fn simulate_storage_path(
             model.restart_measuring(now);
         },
     )?;
-    let found = PyDict::new(py);
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
     let vms = run.model.measures.iter().zip(&before);
     let vms = vms.map(|(own, before)| vm(py, own, before, run.now()));
     found.set_item("vms", vms.collect::<PyResult<Vec<_>>>()?)?;
@@ -243,43 +232,12 @@ fn vm<'py>(
     before: &VmMeasures,
     now: Nanos,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
+    let found = io_found(py, &own.whole, &before.whole, now)?;
     let stages = STAGES.iter().zip(&own.stages);
     let stages = stages.map(|(name, stage)| {
         let inside = stage.inside();
         (*name, inside.mean(now), inside.max(), stage.stay_mean())
     });
     found.set_item("stages", stages.collect::<Vec<_>>())?;
-    found.set_item("little", own.total.little(now).map(plain_little))?;
-    found.set_item("inside_mean", own.total.inside().mean(now))?;
-    found.set_item("inside_end", own.total.inside().level())?;
-    found.set_item("rate_interval", own.rate_interval().map(plain_interval))?;
-    let latency = own.in_order.interval_after(0).map(plain_interval);
-    found.set_item("latency_interval", latency)?;
-    found.set_item("steady_after", own.in_order.warm_up())?;
-    found.set_item("series", series(py, own)?)?;
-    found.set_item("warm_up", series(py, before)?)?;
-    let mut done = Vec::new();
-    for ways in &own.done {
-        for own in ways {
-            let way = PyDict::new(py);
-            way.set_item("count", own.responses.count())?;
-            way.set_item("bytes", own.bytes)?;
-            way.set_item("mean", own.responses.mean())?;
-            way.set_item("histogram", columns(py, own.responses.histogram()))?;
-            done.push(way);
-        }
-    }
-    found.set_item("done", done)?;
-    Ok(found)
-}
-
-fn series<'py>(py: Python<'py>, own: &VmMeasures) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
-    let latency: &WindowSeries = &own.latency_ms;
-    found.set_item("count", latency.counts().into_pyarray(py))?;
-    found.set_item("latency_ms", latency.means().into_pyarray(py))?;
-    found.set_item("latency_ms_max", latency.maxima().into_pyarray(py))?;
-    found.set_item("bytes", own.bytes.sums().into_pyarray(py))?;
     Ok(found)
 }

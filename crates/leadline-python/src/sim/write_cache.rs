@@ -1,8 +1,6 @@
 //! `leadline._core.simulate_write_cache`.
 
 use leadline_sim::error::SimError;
-use leadline_sim::kernel::Simulation;
-use leadline_sim::measure::TraceHash;
 use leadline_sim::models::write_cache::{
     Backing, Kind, Spec, WRITE_CACHES, WriteCache, WriteMeasures,
 };
@@ -11,8 +9,7 @@ use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{columns, plain_interval, warm_up_and_measure};
-use crate::errors::simulation_error;
+use super::{columns, plain_interval, ran};
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -81,24 +78,20 @@ fn simulate_write_cache(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'_, PyDict>> {
     let spans = (plain.warm_up, plain.measured);
-    let failed = |error: SimError| simulation_error(py, &error);
-    let model = spec(&plain).and_then(WriteCache::new).map_err(failed)?;
-    let mut run = Simulation::observed(model, TraceHash::default());
+    let made = spec(&plain).and_then(WriteCache::new);
     let mut before = None;
-    warm_up_and_measure(py, &mut run, spans, progress.as_ref(), |model, now| {
+    let (run, found) = ran(py, made, spans, progress.as_ref(), |model, now| {
         before = Some(model.measures.clone());
         model.restart_measuring(now);
     })?;
-    let found = measures(py, &run.model.measures)?;
-    found.set_item("trace", format!("{:016x}", run.observer.value()))?;
-    found.set_item("event_count", run.event_count())?;
+    measures(&found, &run.model.measures)?;
     let warm_up = before.map(|own| own.latency_ms.counts().into_pyarray(py));
     found.set_item("warm_up", warm_up)?;
     Ok(found)
 }
 
-fn measures<'py>(py: Python<'py>, own: &WriteMeasures) -> PyResult<Bound<'py, PyDict>> {
-    let found = PyDict::new(py);
+fn measures(found: &Bound<'_, PyDict>, own: &WriteMeasures) -> PyResult<()> {
+    let py = found.py();
     found.set_item("count", own.responses.count())?;
     found.set_item("mean", own.responses.mean())?;
     found.set_item("histogram", columns(py, own.responses.histogram()))?;
@@ -111,6 +104,5 @@ fn measures<'py>(py: Python<'py>, own: &WriteMeasures) -> PyResult<Bound<'py, Py
     let looks = looks.map(|look| (look.lost_blocks, look.held_blocks));
     found.set_item("looks", looks.collect::<Vec<_>>())?;
     found.set_item("backing", own.backing)?;
-    found.set_item("log", own.log)?;
-    Ok(found)
+    found.set_item("log", own.log)
 }

@@ -2,6 +2,7 @@
 
 mod batches;
 mod durations;
+mod rate;
 mod recorder;
 mod series;
 mod steady;
@@ -11,6 +12,7 @@ mod weighted;
 pub use batches::{Batches, Interval};
 pub use durations::Durations;
 pub use leadline_stats::histogram::{Bucket, LogLinear};
+pub use rate::Rate;
 pub use recorder::Recorder;
 pub use series::{LevelSeries, WindowSeries};
 pub use steady::{WarmUp, mser};

@@ -28,7 +28,7 @@
 mod local;
 mod pattern;
 
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::measure::TraceHash;
 use crate::random::{Stream, Streams};
 use crate::time::Nanos;
@@ -315,14 +315,6 @@ impl FarMemory {
 }
 
 fn check(spec: &Spec) -> Result<(), SimError> {
-    let wrong = |place: &str, found: String, expected: &str| {
-        Err(SimError::new(
-            place,
-            found,
-            expected,
-            "Correct the scenario.",
-        ))
-    };
     if spec.pages < 2 || u64::from(spec.pages) > PAGES_MAX || spec.stands_for == 0 {
         return wrong(
             "memory",

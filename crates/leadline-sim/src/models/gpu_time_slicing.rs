@@ -22,7 +22,7 @@
 //! NVIDIA, "AI Enterprise user guide" 5.0 (2024), chapter 7 "Changing scheduling behavior for time-sliced vGPUs": policies,
 //! strict round robin, averaging factor, table 1; the same, vGPU knowledge base, "vGPU schedulers", for best effort.
 
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, TimeWeighted, WindowSeries};
 use crate::random::{Distribution, Sample, Stream, Streams};
@@ -453,14 +453,6 @@ impl Model for GpuTimeSlicing {
 }
 
 fn check(spec: &Spec) -> Result<(), SimError> {
-    let wrong = |place: &str, found: String, expected: &str| {
-        Err(SimError::new(
-            place,
-            found,
-            expected,
-            "Correct the scenario.",
-        ))
-    };
     if spec.vms.is_empty() || spec.vms.len() > spec.places as usize || spec.places > 10_000 {
         return wrong(
             "GPU",

@@ -24,7 +24,7 @@
 //! RFC 6298 and Linux `TCP_RTO_MIN` for the timeout; RFC 9293 and RFC 5246, 7.3, for round trips of a new connection;
 //! Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm" (CCR 27, 1997).
 
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, TimeWeighted, WindowSeries};
 use crate::random::{Stream, Streams};
@@ -385,14 +385,6 @@ impl Model for ManagementPlane {
 }
 
 fn check(spec: &Spec) -> Result<(), SimError> {
-    let wrong = |place: &str, found: String, expected: &str| {
-        Err(SimError::new(
-            place,
-            found,
-            expected,
-            "Correct the scenario.",
-        ))
-    };
     let rate = spec.bits_per_second;
     if !(rate >= 1.0 && rate.is_finite() && (0.0..0.9).contains(&spec.loss)) {
         return wrong(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from leadline.app.planning import Planned
-    from leadline.core.experiment import Picture
+    from leadline.core.picture import Picture
 
 
 def write_plan(path: Path, planned: Planned) -> int:

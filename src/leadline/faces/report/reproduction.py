@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from leadline.app.reproducing import Reproduction
-    from leadline.core.experiment import Comparison, Picture
+    from leadline.core.experiment import Comparison
+    from leadline.core.picture import Picture
 
 STATES = {
     Verdict.REPRODUCED: "cleared",

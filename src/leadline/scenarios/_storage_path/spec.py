@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from leadline.core.draws import NS_PER_S, Plain, ns_of
+from leadline.core.scenario_io import sources_of
 from leadline.core.workload import Stream
 from leadline.scenarios._storage_path.parts import Device, Disk, Drive, StoragePath, index_of
 
-WAYS = ("read", "write")
 Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
 
 
@@ -27,7 +26,7 @@ def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
                 disks.append(_disk(scenario, f"{name}/{role}", own))
             sources, streams = [], []
             for stream in kind.streams:
-                for source in _sources(stream):
+                for source in sources_of(stream):
                     sources.append({**source, "disk": place.get(stream.role or "", place[""])})
                     streams.append(stream)
             host = index_of(scenario.hosts, kind.host)
@@ -55,7 +54,7 @@ def _add_copies(scenario: StoragePath, vms: list[dict[str, Any]], owned: list[Ow
         at = []
         for (disk, stream), outstanding in zip(pair, (pair[0][1].oio, 0), strict=True):
             vm = names.index(disk.partition("/")[0])
-            (source,) = _sources(stream)
+            (source,) = sources_of(stream)
             step = "read" if outstanding else "write"
             vms[vm]["sources"].append(
                 {**source, "name": f"{stream.name}/{step}", "disk": disks.index(disk), "outstanding": outstanding}
@@ -77,27 +76,6 @@ def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
         "limit_iops": float("inf") if limit is None else limit,
         "idle_credit": own.idle_credit,
     }
-
-
-def _sources(stream: Stream) -> Iterator[dict[str, Any]]:
-    """What issues a stream's requests: one source, or with a rate one for each direction."""
-    common = {
-        "think": ns_of(stream.think_time_s),
-        "even": stream.arrivals == "even",
-        "burst": None if stream.burst is None else (ns_of(stream.burst.on_s), ns_of(stream.burst.off_s)),
-        "sizes": list(stream.block.items()),
-        "random_share": stream.random_pct / 100.0,
-        "then": None,
-    }
-    if stream.rate_iops is None:
-        outstanding = stream.oio * stream.jobs
-        share = stream.read_pct / 100.0
-        yield {**common, "name": stream.name, "outstanding": outstanding, "rate": 0.0, "read_share": share}
-        return
-    for way, rate in zip(WAYS, (stream.rate_iops.read, stream.rate_iops.write), strict=True):
-        if rate > 0:
-            share = float(way == "read")
-            yield {**common, "name": f"{stream.name}/{way}", "outstanding": None, "rate": rate, "read_share": share}
 
 
 def _device(own: Device) -> dict[str, Any]:

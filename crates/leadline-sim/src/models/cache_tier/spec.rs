@@ -1,7 +1,7 @@
 //! What a cluster of disk groups is made of, and the check of it.
 
 use super::protection::Protection;
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 
 /// A disk group: one cache device before capacity devices. Bytes, and bytes per second.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,16 +112,6 @@ pub struct Spec {
     pub window_steps: u64,
 }
 
-fn wrong<T>(place: &str, found: &impl ToString, expected: &str) -> Result<T, SimError> {
-    let found = found.to_string();
-    Err(SimError::new(
-        place,
-        found,
-        expected,
-        "Correct the scenario.",
-    ))
-}
-
 impl Spec {
     /// Whether it makes a run.
     ///
@@ -130,7 +120,7 @@ impl Spec {
     pub fn check(&self) -> Result<(), SimError> {
         self.protection.check()?;
         if self.groups.is_empty() {
-            return wrong("groups", &0, "at least one");
+            return wrong("groups", 0, "at least one");
         }
         for group in &self.groups {
             let place = format!("group {}", group.name);
@@ -140,11 +130,11 @@ impl Spec {
                 ("destaging", group.device_write),
             ] {
                 if !(value > 0.0 && value.is_finite()) {
-                    return wrong(&format!("{place}: {name}"), &value, "more than 0");
+                    return wrong(&format!("{place}: {name}"), value, "more than 0");
                 }
             }
             if group.device_count == 0 {
-                return wrong(&format!("{place}: devices"), &0, "at least one");
+                return wrong(&format!("{place}: devices"), 0, "at least one");
             }
         }
         let levels = [self.destage_from, self.slow_from, self.slow_to];
@@ -164,12 +154,12 @@ impl Spec {
         {
             return wrong(
                 "failures",
-                &format!("group {}", own.group),
+                format!("group {}", own.group),
                 "a group there is",
             );
         }
         if !(self.step > 0.0 && self.step.is_finite()) || self.window_steps == 0 {
-            return wrong("step", &self.step, "more than 0");
+            return wrong("step", self.step, "more than 0");
         }
         Ok(())
     }

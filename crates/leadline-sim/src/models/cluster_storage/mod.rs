@@ -44,7 +44,7 @@ mod spec;
 mod transport;
 
 pub use layout::{DiskState, Fragment, Health, Layout, Room};
-pub use measures::{GroupMeasures, Healing, Traffic};
+pub use measures::{Healing, Traffic};
 pub use plan::{Access, Part};
 pub use protection::{Protection, Touch};
 pub use servers::{Class, Disk, Job, TwoClasses, Wire};
@@ -53,17 +53,18 @@ pub use spec::{
 };
 
 use super::device::Speed;
+use super::io_measures::IoMeasures;
 use super::station::Station;
 use super::storage_path::{Feed, feed};
 use super::token_bucket::IopsLimit;
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, WindowSeries};
 use crate::random::{Stream, Streams};
 use crate::sources::Source;
 use crate::time::Nanos;
 use recovery::Recovery;
-use spec::{check, wrong};
+use spec::check;
 use transport::Leg;
 
 /// Requests inside at most. Judgement: some 300 bytes each with what they wait for; more are a load far above what the
@@ -155,7 +156,7 @@ pub struct ClusterStorage {
     /// Where everything is.
     pub layout: Layout,
     /// By group, and of all groups together last.
-    pub groups: Vec<GroupMeasures>,
+    pub groups: Vec<IoMeasures>,
     /// Response times in ns, by VM.
     pub by_vm: Vec<Durations>,
     /// What disks and network did in the measured time.
@@ -211,7 +212,7 @@ impl ClusterStorage {
         Ok(Self {
             layout: Layout::new(&spec)?,
             groups: groups
-                .map(|count| GroupMeasures::new(&spec, *count))
+                .map(|count| IoMeasures::new(*count, spec.measured, spec.window))
                 .collect(),
             by_vm: vec![Durations::default(); spec.vms.len()],
             limits: spec
@@ -242,7 +243,7 @@ impl ClusterStorage {
     pub fn restart_measuring(&mut self, now: Nanos) {
         self.measured_from = now;
         for group in &mut self.groups {
-            *group = group.restarted(now, &self.spec);
+            *group = group.restarted(now, self.spec.measured, self.spec.window);
         }
         self.by_vm.fill(Durations::default());
         self.traffic = Traffic::default();

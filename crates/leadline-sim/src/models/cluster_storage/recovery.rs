@@ -31,7 +31,7 @@ enum Pieces {
 #[derive(Clone, Debug)]
 pub(super) struct Recovery {
     queue: VecDeque<u32>,
-    /// Fragments that nothing can be done for now.
+    /// Fragments that nothing can be done for until a disk or a node returns.
     stalled: Vec<u32>,
     streams: Vec<Option<Work>>,
     /// Pieces of absent fragments that were written in the meantime.
@@ -104,7 +104,7 @@ impl ClusterStorage {
         }
     }
 
-    /// A fragment's disk is gone for now; one that was being made whole begins anew.
+    /// A fragment's disk is gone, perhaps to return; one that was being made whole begins anew.
     fn lose_sight(&mut self, fragment: u32) {
         let place = &mut self.layout.fragments[fragment as usize];
         match place.health {

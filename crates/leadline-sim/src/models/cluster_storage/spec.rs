@@ -1,7 +1,7 @@
 //! What a cluster is made of: parameters and their check.
 
 use super::protection::Protection;
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::models::device::{Speed, Times};
 use crate::models::storage_path::{self, Arrivals};
 use crate::time::{MINUTE, Nanos};
@@ -142,20 +142,6 @@ pub struct Spec {
     pub failures: Vec<FailureSpec>,
     /// How it is made good.
     pub recovery: RecoverySpec,
-}
-
-/// Parameters or a state that make no sense.
-pub(super) fn wrong<T>(
-    place: &str,
-    found: impl Into<String>,
-    expected: &str,
-) -> Result<T, SimError> {
-    Err(SimError::new(
-        place,
-        found,
-        expected,
-        "Correct the scenario.",
-    ))
 }
 
 /// Whether the parts fit each other.

@@ -1,11 +1,8 @@
 //! What is measured of a VM and of the host.
 
-use crate::measure::{Batches, Durations, Interval, LevelSeries, TimeWeighted, WindowSeries};
+use crate::measure::{Batches, Durations, LevelSeries, Rate, TimeWeighted, WindowSeries};
 use crate::models::account::Account;
 use crate::time::Nanos;
-
-/// Windows of the batch means of a rate.
-const RATE_WINDOWS: Nanos = 1_000;
 
 /// States of a vCPU, as the columns of its account have them.
 pub const STATES: [&str; 4] = ["run", "ready", "co_stop", "wait"];
@@ -55,9 +52,8 @@ pub struct VmMeasures {
     pub responses: Durations,
     /// Response times in ms by time of completion since measuring began.
     pub latency_ms: WindowSeries,
-    /// Completions in short windows, for the interval of the rate.
-    rate: WindowSeries,
-    rate_windows: usize,
+    /// Completions per second.
+    pub rate: Rate,
     /// Response times in ns in order of completion.
     pub in_order: Batches,
     /// vCPUs by state, in the order of [`STATES`].
@@ -70,15 +66,11 @@ pub struct VmMeasures {
 
 impl VmMeasures {
     pub(super) fn new(measured: Nanos, window: Nanos) -> Self {
-        let width = measured.div_ceil(RATE_WINDOWS).max(1);
-        #[allow(clippy::cast_possible_truncation)] // at most RATE_WINDOWS
-        let rate_windows = (measured / width) as usize;
         Self {
             total: Account::default(),
             responses: Durations::default(),
             latency_ms: WindowSeries::new(window),
-            rate: WindowSeries::new(width),
-            rate_windows,
+            rate: Rate::new(measured),
             in_order: Batches::default(),
             states: std::array::from_fn(|_| Level::new(window)),
             run_queue: Level::new(window),
@@ -101,18 +93,7 @@ impl VmMeasures {
     pub(super) fn completed(&mut self, since: Nanos, response: Nanos) {
         self.responses.record(response);
         self.latency_ms.record(since, crate::time::millis(response));
-        self.rate.record(since, 1.0);
+        self.rate.record(since);
         self.in_order.record(response as f64);
-    }
-
-    /// Completions per second with their interval by batch means; None when measuring was too short.
-    #[must_use]
-    pub fn rate_interval(&self) -> Option<Interval> {
-        let mut batches = Batches::default();
-        let counts = self.rate.rates();
-        for index in 0..self.rate_windows {
-            batches.record(counts.get(index).copied().unwrap_or(0.0));
-        }
-        batches.interval_after(0)
     }
 }

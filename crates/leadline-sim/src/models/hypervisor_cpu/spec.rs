@@ -1,6 +1,6 @@
 //! What a host and its guests are made of: parameters and their check.
 
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::random::Distribution;
 use crate::time::Nanos;
 
@@ -123,16 +123,6 @@ pub struct Spec {
 /// Threads of a host, and vCPUs on it, at most.
 const COUNT_MAX: usize = 20_000;
 
-fn wrong<T>(place: &str, found: &impl ToString, expected: &str) -> Result<T, SimError> {
-    let found = found.to_string();
-    Err(SimError::new(
-        place,
-        found,
-        expected,
-        "Correct the scenario.",
-    ))
-}
-
 fn check_host(host: &HostSpec) -> Result<(), SimError> {
     let threads = host
         .nodes
@@ -145,14 +135,14 @@ fn check_host(host: &HostSpec) -> Result<(), SimError> {
     if !(0.0..=1.0).contains(&host.thread_gain) {
         return wrong(
             &host.name,
-            &format!("a thread gain of {}", host.thread_gain),
+            format!("a thread gain of {}", host.thread_gain),
             "0 to 1",
         );
     }
     if host.quantum == 0 || host.balance_every == 0 || host.co_start > host.co_stop {
         return wrong(
             &host.name,
-            &format!(
+            format!(
                 "quantum {} ns, balance every {} ns, co-start {} ns, co-stop {} ns",
                 host.quantum, host.balance_every, host.co_start, host.co_stop
             ),
@@ -160,7 +150,7 @@ fn check_host(host: &HostSpec) -> Result<(), SimError> {
         );
     }
     if !(host.remote_penalty >= 0.0 && host.remote_penalty.is_finite()) {
-        return wrong(&host.name, &host.remote_penalty, "a penalty of 0 or more");
+        return wrong(&host.name, host.remote_penalty, "a penalty of 0 or more");
     }
     Ok(())
 }
@@ -185,11 +175,11 @@ fn check_vm(vm: &VmSpec) -> Result<(), SimError> {
     }
     if let Users::Poisson(rate) = vm.load.users {
         if !(rate > 0.0 && rate.is_finite()) {
-            return wrong(&vm.name, &format!("{rate} per second"), "a rate above 0");
+            return wrong(&vm.name, format!("{rate} per second"), "a rate above 0");
         }
     }
     if vm.load.burst_count == 0 {
-        return wrong(&vm.name, &"no bursts", "1 or more bursts a transaction");
+        return wrong(&vm.name, "no bursts", "1 or more bursts a transaction");
     }
     Ok(())
 }
@@ -210,7 +200,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
     if reserved > cores {
         return wrong(
             &spec.host.name,
-            &format!("reservations of {reserved} cores"),
+            format!("reservations of {reserved} cores"),
             "no more than the host has",
         );
     }

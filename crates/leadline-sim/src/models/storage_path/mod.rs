@@ -35,17 +35,16 @@ use super::scheduler::{Io, Scheduler, Setting};
 use super::station::Station;
 use super::token_bucket::IopsLimit;
 use super::wakes::Wakes;
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::random::Streams;
 use crate::sources::Source;
 use crate::time::Nanos;
 use link::Link;
-use measures::measures_of;
-pub use measures::{Done, VmMeasures};
+pub use measures::VmMeasures;
+use spec::check;
 pub use spec::{Arrivals, DeviceSpec, DiskSpec, HostSpec, SourceSpec, Spec, VmSpec};
 pub(super) use spec::{Feed, feed};
-use spec::{check, wrong};
 use window::{Window, period};
 
 /// Parts of the way, in order.
@@ -157,7 +156,7 @@ impl StoragePath {
                 if *users.entry(source.disk).or_insert(index) != index {
                     return wrong(
                         &vm.name,
-                        &format!("disk {}", source.disk),
+                        format!("disk {}", source.disk),
                         "a disk of its own",
                     );
                 }
@@ -169,67 +168,15 @@ impl StoragePath {
             }
         }
         chain(&mut feeds, &vms, &spec);
-        let mut ways = BTreeMap::new();
-        let mut lanes = Vec::new();
-        let clients: Vec<_> = spec.disks.iter().map(|disk| disk.client.clone()).collect();
-        let mut disks = Vec::new();
-        for (index, disk) in spec.disks.iter().enumerate() {
-            let host = users.get(&index).map_or(0, |vm| spec.vms[*vm].host);
-            let lane = *ways.entry((host, disk.device)).or_insert(lanes.len());
-            if lane == lanes.len() {
-                let own = &spec.hosts[host];
-                let setting = Setting {
-                    clients: &clients,
-                    depth: own.queue_depth,
-                };
-                lanes.push(Lane {
-                    scheduler: Scheduler::named(
-                        &own.scheduler,
-                        &format!("host {}", own.name),
-                        setting,
-                    )?,
-                    device: disk.device,
-                    depth: own.queue_depth,
-                    in_flight: 0,
-                    wakes: Wakes::default(),
-                    window: (own.scheduler == WINDOWED).then(|| {
-                        let threshold = spec.devices[disk.device].threshold;
-                        Window::new(threshold, own.queue_depth, spec.disks.len())
-                    }),
-                });
-            }
-            if let Some(window) = &mut lanes[lane].window {
-                window.add_disk(index, disk.client.shares);
-            }
-            let limit = disk.limit.map(|(iops, burst)| IopsLimit::new(iops, burst));
-            disks.push(Disk { limit, lane });
-        }
-        let devices = spec.devices.iter().enumerate().map(|(index, device)| {
-            let most: u32 = lanes
-                .iter()
-                .filter(|l| l.device == index)
-                .map(|l| l.depth)
-                .sum();
-            let servers = match device.speed {
-                Speed::Curve(_) => most.max(1),
-                Speed::Times(_) => device.parallelism,
-                Speed::Drive(_) => 1,
-            };
-            let drive = match &device.speed {
-                Speed::Drive(drive) => Some(drive),
-                _ => None,
-            };
-            let stream = streams.stream(&device.name, "service");
-            let service = Device::new(device.speed.clone(), stream);
-            Station::new(servers, service, DeviceQueue::of(drive))
-        });
-        let devices = devices.collect();
+        let (lanes, disks) = lanes_of(&spec, &users)?;
+        let devices = stations_of(&spec, &lanes, streams);
         let links = spec.devices.iter().map(|device| {
             let own = device.network;
             own.map(|(latency, rate)| Link::new(latency, rate))
         });
         let links = links.collect();
-        let measures = spec.vms.iter().map(|vm| measures_of(vm, &spec)).collect();
+        let measures = spec.vms.iter().map(|vm| VmMeasures::new(vm, &spec));
+        let measures = measures.collect();
         Ok(Self {
             feeds,
             vms,
@@ -248,14 +195,8 @@ impl StoragePath {
     /// Forgets all measurements: the end of the warm-up.
     pub fn restart_measuring(&mut self, now: Nanos) {
         self.measured_from = now;
-        for (own, vm) in self.measures.iter_mut().zip(&self.spec.vms) {
-            let fresh = measures_of(vm, &self.spec);
-            let old = std::mem::replace(own, fresh);
-            (own.stages, own.total) = (old.stages, old.total);
-            own.total.restart_measuring(now);
-            own.stages
-                .iter_mut()
-                .for_each(|stage| stage.restart_measuring(now));
+        for own in &mut self.measures {
+            own.restart(now, self.spec.measured, self.spec.window);
         }
         for device in &mut self.devices {
             device.restart_measuring(now);
@@ -337,7 +278,7 @@ impl StoragePath {
         if self.is_overrun() {
             schedule.stop();
         }
-        self.measures[vm].total.enter(now);
+        self.measures[vm].whole.total.enter(now);
         let limit = self.disks[disk].limit.as_mut();
         let admitted = limit.map_or(now, |limit| limit.admit(now, u64::from(io.bytes)));
         if admitted > now {
@@ -471,17 +412,13 @@ impl StoragePath {
             #[allow(clippy::cast_possible_truncation)] // checked: as many as sources
             schedule.at(time, PathEvent::Issue(next as u32));
         }
-        let own = &mut self.measures[vm];
-        own.total.leave(now, request.issued);
-        let done = &mut own.done[request.source as usize - self.vms[vm].first_feed];
-        let response = now - request.issued;
-        done[usize::from(io.is_write)].responses.record(response);
-        done[usize::from(io.is_write)].bytes += u64::from(io.bytes);
-        let since = now - self.measured_from;
-        own.latency_ms.record(since, crate::time::millis(response));
-        own.bytes.record(since, f64::from(io.bytes));
-        own.rate.record(since, 1.0);
-        own.in_order.record(response as f64);
+        self.measures[vm].whole.record(
+            request.source as usize - self.vms[vm].first_feed,
+            io.is_write,
+            io.bytes,
+            (request.issued, now),
+            self.measured_from,
+        );
         self.free.push(io.slot);
         self.vms[vm].in_flight -= 1;
         let lane = self.disks[io.client as usize].lane;
@@ -495,6 +432,76 @@ impl StoragePath {
         self.dispatch(now, lane, schedule);
         self.release(now, vm, schedule);
     }
+}
+
+/// The way of each host to each device, and the disks on them; `users` has the VM of each disk.
+fn lanes_of(
+    spec: &Spec,
+    users: &BTreeMap<usize, usize>,
+) -> Result<(Vec<Lane>, Vec<Disk>), SimError> {
+    let mut ways = BTreeMap::new();
+    let mut lanes = Vec::new();
+    let clients: Vec<_> = spec.disks.iter().map(|disk| disk.client.clone()).collect();
+    let mut disks = Vec::new();
+    for (index, disk) in spec.disks.iter().enumerate() {
+        let host = users.get(&index).map_or(0, |vm| spec.vms[*vm].host);
+        let lane = *ways.entry((host, disk.device)).or_insert(lanes.len());
+        if lane == lanes.len() {
+            let own = &spec.hosts[host];
+            let setting = Setting {
+                clients: &clients,
+                depth: own.queue_depth,
+            };
+            lanes.push(Lane {
+                scheduler: Scheduler::named(
+                    &own.scheduler,
+                    &format!("host {}", own.name),
+                    setting,
+                )?,
+                device: disk.device,
+                depth: own.queue_depth,
+                in_flight: 0,
+                wakes: Wakes::default(),
+                window: (own.scheduler == WINDOWED).then(|| {
+                    let threshold = spec.devices[disk.device].threshold;
+                    Window::new(threshold, own.queue_depth, spec.disks.len())
+                }),
+            });
+        }
+        if let Some(window) = &mut lanes[lane].window {
+            window.add_disk(index, disk.client.shares);
+        }
+        let limit = disk.limit.map(|(iops, burst)| IopsLimit::new(iops, burst));
+        disks.push(Disk { limit, lane });
+    }
+    Ok((lanes, disks))
+}
+
+fn stations_of(
+    spec: &Spec,
+    lanes: &[Lane],
+    streams: Streams,
+) -> Vec<Station<Io, Device, DeviceQueue>> {
+    let devices = spec.devices.iter().enumerate().map(|(index, device)| {
+        let most: u32 = lanes
+            .iter()
+            .filter(|l| l.device == index)
+            .map(|l| l.depth)
+            .sum();
+        let servers = match device.speed {
+            Speed::Curve(_) => most.max(1),
+            Speed::Times(_) => device.parallelism,
+            Speed::Drive(_) => 1,
+        };
+        let drive = match &device.speed {
+            Speed::Drive(drive) => Some(drive),
+            _ => None,
+        };
+        let stream = streams.stream(&device.name, "service");
+        let service = Device::new(device.speed.clone(), stream);
+        Station::new(servers, service, DeviceQueue::of(drive))
+    });
+    devices.collect()
 }
 
 /// Which feed a completion lets go on: the one it is of, or the next step of a copy.
@@ -552,16 +559,16 @@ impl Model for StoragePath {
 
     fn check(&self, now: Nanos) -> Result<(), SimError> {
         for (own, vm) in self.measures.iter().zip(&self.spec.vms) {
-            own.total.check(&vm.name, now)?;
+            own.whole.total.check(&vm.name, now)?;
             let mut inside = 0;
             for (stage, name) in own.stages.iter().zip(STAGES) {
                 stage.check(&format!("{}: {name}", vm.name), now)?;
                 inside += stage.inside().level();
             }
-            if inside != own.total.inside().level() {
+            if inside != own.whole.total.inside().level() {
                 return wrong(
                     &vm.name,
-                    &inside,
+                    inside,
                     "every request in one part of the way (a defect of the model)",
                 );
             }

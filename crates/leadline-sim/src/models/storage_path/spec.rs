@@ -1,6 +1,6 @@
 //! What a storage path is made of: parameters, their check, and the sources they make.
 
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::models::device::Speed;
 use crate::models::disk_drive::Drive;
 use crate::models::scheduler::Client;
@@ -150,17 +150,6 @@ impl Feed {
     }
 }
 
-/// Parameters or a state that make no sense.
-pub(super) fn wrong<T>(place: &str, found: &impl ToString, expected: &str) -> Result<T, SimError> {
-    let found = found.to_string();
-    Err(SimError::new(
-        place,
-        found,
-        expected,
-        "Correct the scenario.",
-    ))
-}
-
 fn gap(rate: f64, is_random: bool) -> Distribution {
     let mean = SECOND as f64 / rate;
     if is_random {
@@ -184,7 +173,7 @@ pub(in crate::models) fn feed(
     let constant = |nanos: Nanos| Distribution::Constant(Constant(nanos as f64));
     let sound = |share: f64| (0.0..=1.0).contains(&share);
     if !sound(spec.read_share) || !sound(spec.random_share) {
-        return wrong(&place, &"shares outside 0 to 1", "shares from 0 to 1");
+        return wrong(&place, "shares outside 0 to 1", "shares from 0 to 1");
     }
     let rate = match spec.arrivals {
         Arrivals::Closed { .. } => 1.0,
@@ -193,7 +182,7 @@ pub(in crate::models) fn feed(
     if !(rate > 0.0 && rate.is_finite()) || spec.burst.is_some_and(|(on, _)| on == 0) {
         return wrong(
             &place,
-            &format!("{rate} per second"),
+            format!("{rate} per second"),
             "a rate, and bursts, above 0",
         );
     }
@@ -226,7 +215,7 @@ pub(in crate::models) fn feed(
         streams.stream(&key, "mix"),
     );
     let Some(mix) = mixed else {
-        return wrong(&place, &"no sizes", "sizes with weights above 0");
+        return wrong(&place, "no sizes", "sizes with weights above 0");
     };
     let gate = spec
         .burst
@@ -257,7 +246,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
     if counts.iter().any(|count| !(1..COUNT_MAX).contains(count)) || spec.window == 0 {
         return wrong(
             "system",
-            &format!("{counts:?}"),
+            format!("{counts:?}"),
             "VMs, disks, hosts and devices, fewer than 60,000 each",
         );
     }
@@ -270,14 +259,14 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
         if !vm.sources.iter().all(follows) {
             return wrong(
                 &vm.name,
-                &"a source that sets off one there is not",
+                "a source that sets off one there is not",
                 "a source of a VM",
             );
         }
         if vm.host >= spec.hosts.len() || vm.adapter_depth == 0 || !vm.sources.iter().all(known) {
             return wrong(
                 &vm.name,
-                &format!("host {}, depth {}", vm.host, vm.adapter_depth),
+                format!("host {}, depth {}", vm.host, vm.adapter_depth),
                 "a host, disks and a depth",
             );
         }
@@ -289,22 +278,22 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
         if disk.device >= spec.devices.len() || !sound {
             return wrong(
                 &disk.client.name,
-                &format!("limit {:?}", disk.limit),
+                format!("limit {:?}", disk.limit),
                 "a device, and a limit above 0",
             );
         }
     }
     if let Some(host) = spec.hosts.iter().find(|host| host.queue_depth == 0) {
-        return wrong(&host.name, &"queue depth 0", "1 or more");
+        return wrong(&host.name, "queue depth 0", "1 or more");
     }
     for device in &spec.devices {
         if device.parallelism == 0 {
-            return wrong(&device.name, &"parallelism 0", "1 or more");
+            return wrong(&device.name, "parallelism 0", "1 or more");
         }
         if matches!(device.speed, Speed::Drive(_)) && device.parallelism > 1 {
             return wrong(
                 &device.name,
-                &device.parallelism,
+                device.parallelism,
                 "a drive, which works on one request",
             );
         }
@@ -312,7 +301,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
         if device.threshold == 0 || device.network.is_some_and(slow) {
             return wrong(
                 &device.name,
-                &format!(
+                format!(
                     "network {:?}, threshold {}",
                     device.network, device.threshold
                 ),

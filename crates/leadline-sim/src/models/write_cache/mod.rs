@@ -30,14 +30,12 @@ pub use spec::{Backing, Kind, Spec, WRITE_CACHES};
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Batches, Durations, WindowSeries};
 use crate::models::Account;
 use crate::random::{Exponential, Sample, Stream, Streams};
 use crate::time::{Nanos, SECOND, millis};
-
-use spec::wrong;
 
 /// Writes in the system before an overload ends the run.
 const WRITES_MAX: usize = 2_000_000;
@@ -500,7 +498,7 @@ impl Model for WriteCache {
             let found = self.look().held_blocks;
             return wrong(
                 "cache",
-                &found,
+                found,
                 "at most what there is room for (a defect of the model)",
             );
         }

@@ -1,6 +1,6 @@
 //! What a write cache and the devices behind it are, and the check of it.
 
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
 use crate::random::Stream;
 use crate::time::{Nanos, SECOND, whole};
 
@@ -38,7 +38,7 @@ impl Kind {
             "log-behind-ram" => Ok(Self::LogBehindRam),
             _ => wrong(
                 "cache",
-                &name,
+                name,
                 &format!("one of {}", WRITE_CACHES.join(", ")),
             ),
         }
@@ -106,16 +106,6 @@ pub struct Spec {
     pub window: Nanos,
 }
 
-pub(super) fn wrong<T>(place: &str, found: &impl ToString, expected: &str) -> Result<T, SimError> {
-    let found = found.to_string();
-    Err(SimError::new(
-        place,
-        found,
-        expected,
-        "Correct the scenario.",
-    ))
-}
-
 impl Spec {
     /// Whether it makes a run.
     ///
@@ -124,15 +114,15 @@ impl Spec {
     pub fn check(&self) -> Result<(), SimError> {
         let is_positive = |value: f64| value > 0.0 && value.is_finite();
         if self.blocks == 0 || self.block_bytes == 0 {
-            return wrong("blocks", &self.blocks, "at least one");
+            return wrong("blocks", self.blocks, "at least one");
         }
         if self.cache_blocks == 0 {
-            return wrong("cache size", &0, "at least one block");
+            return wrong("cache size", 0, "at least one block");
         }
         if self.batch_blocks == 0 || self.batch_blocks > self.cache_blocks {
             return wrong(
                 "batch",
-                &self.batch_blocks,
+                self.batch_blocks,
                 "at least one block, at most what the log has room for",
             );
         }
@@ -141,12 +131,12 @@ impl Spec {
             ("log: bytes per second", self.log_bytes_per_second),
         ] {
             if !is_positive(value) {
-                return wrong(place, &value, "more than 0");
+                return wrong(place, value, "more than 0");
             }
         }
         match self.outstanding {
-            Some(0) => wrong("outstanding", &0, "at least one"),
-            None if !is_positive(self.rate) => wrong("rate", &self.rate, "more than 0"),
+            Some(0) => wrong("outstanding", 0, "at least one"),
+            None if !is_positive(self.rate) => wrong("rate", self.rate, "more than 0"),
             _ => Ok(()),
         }
     }
