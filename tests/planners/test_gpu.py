@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.app.planning import make_plan
-from leadline.app.simulating import outcome_of
+from leadline.app.simulating_one import outcome_of
 from leadline.core.planner import Plan, PlanContext
 from leadline.planners._gpu import simulated as by_simulator
 from leadline.planners._gpu.schedule import Group, by_hour

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from leadline.app.planning import make_plan
-from leadline.app.simulating import outcome_of
+from leadline.app.simulating_one import outcome_of
 from leadline.core.capture import Capture, SeriesGroup
 from leadline.core.entities import Entity
 from leadline.core.errors import UsageError

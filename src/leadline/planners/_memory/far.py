@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor, log2
 from typing import Any
 
-from leadline.core.experiment import Curve, Picture
+from leadline.core.picture import Curve, Picture
 from leadline.core.planner import Bend, Figure, PlanContext, Snippet
 from leadline.planners._memory.inputs import Memory
 
