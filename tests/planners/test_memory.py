@@ -19,6 +19,7 @@ from leadline.planners._memory.far import PAGES, VISITS, scenario, tolerable
 from leadline.planners._memory.inputs import Memory
 from leadline.planners._memory.overcommit import Estate, infeasible, taken
 from leadline.planners.memory import buffers_gib, machine_gib, system_gib
+from tests.importers import rvtools_workbook as workbook
 
 CONTEXT = PlanContext(None, outcome_of)
 INVENTORY = """\
@@ -154,6 +155,13 @@ def test_hosts_and_vms_of_an_inventory(estate: Capture) -> None:
     assert plan.infeasible is not None
     bend = next(bend for bend in plan.bends if bend.rule == "a database's memory is reserved whole")
     assert bend.cost.startswith("db02: ")
+
+
+def test_an_rvtools_workbook_is_an_inventory(tmp_path: Path) -> None:
+    path = workbook.write(tmp_path / "estate.xlsx", workbook.estate(60))
+    plan = planned(read_paths([path], quiet=True).capture)
+    assert plan.evidence[0].startswith("host_gib 766.6, hosts 3, cores 48: ")
+    assert plan.evidence[1].startswith("0 VMs with databases and 60 others that run")
 
 
 def test_inputs_go_over_an_inventory(estate: Capture) -> None:

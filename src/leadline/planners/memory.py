@@ -99,7 +99,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             *(
                 []
                 if found is None
-                else ["One thread that stops at each fault: a far tier without faults (CXL) is not."]
+                else ["One thread, which stops at each fault; far memory without faults (CXL) is faster."]
             ),
         ),
         bends=(
