@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leadline.app.planning import make_plan
+from leadline.core.capture import Capture
+from leadline.core.entities import Entity
+from leadline.core.vocabulary import EntityKind
 
 
 def test_latency_costs_more_than_bandwidth() -> None:
@@ -24,3 +27,25 @@ def test_next_door_is_next_door() -> None:
 def test_bent_rules_are_told() -> None:
     plan = make_plan("remote", None, {"round_trip_ms": 600.0, "loss_pct": 2.0}).plan
     assert [bend.rule for bend in plan.bends] == ["round trips stay below 500 ms", "losses stay below 1 %"]
+
+
+def test_a_clean_line_helps_more_where_losses_cost_most() -> None:
+    plan = make_plan("remote", None, {"round_trip_ms": 40.0, "mbit_per_s": 100.0, "loss_pct": 10.0, "vms": 300}).plan
+    assert plan.figure("helps more").value == "no losses"
+    clean = make_plan("remote", None, {"round_trip_ms": 40.0, "mbit_per_s": 100.0, "vms": 300}).plan
+    assert "saved by no losses" not in [figure.name for figure in clean.figures]
+
+
+def test_round_trip_and_vms_of_an_inventory_s_farthest_host() -> None:
+    capture = Capture()
+    for name, cluster, trip_ms in (("near01", "main", 0.4), ("far01", "branch", 180.0), ("far02", "branch", 150.0)):
+        host = Entity(EntityKind.HOST, name)
+        capture.inventory.add(host, "by hand", cluster=cluster, vcenter_rtt_ms=trip_ms)
+        for number in range(3):
+            capture.inventory.add(Entity(EntityKind.VM, f"{name}-{number}", host), "by hand")
+    found = make_plan("remote", None, {}, capture).plan
+    assert found.evidence == ("round_trip_ms 180, vms 6: far01 of branch, the farthest of 3 hosts; by hand",)
+    assert found.headline.startswith("Over 180 ms")
+    given = make_plan("remote", None, {"round_trip_ms": 90.0, "vms": 2}, capture).plan
+    assert given.evidence == ()
+    assert given.headline.startswith("Over 90 ms")

@@ -2,12 +2,13 @@
 
 Answers:
     How long vCenter operations take over a link of a given round trip, bandwidth and loss, against the same next
-    door; which of them to keep local, and whether a better line or a nearer vCenter helps more.
+    door; which of them to keep local, and whether a nearer vCenter, a wider or a cleaner line helps more.
 
 Method:
     Operations are simulated as exchanges of requests and responses over TCP (system management-plane), once over the
-    link, once next door, once with a quarter of the round trip, once with four times the bandwidth. An operation
-    stays local when it takes longer than accepted and more than ``times_slower`` as long as next door.
+    link, once next door, once with a quarter of the round trip, once with four times the bandwidth, once without its
+    losses. An operation stays local when it takes longer than accepted and more than ``times_slower`` as long as next
+    door. From an inventory: the round trip of the host that is farthest from vCenter, and the VMs of its cluster.
 
 Assumptions:
     Exchanges and bytes are those counted with pyVmomi; work at the other end is a small host's. Disks and memory of
@@ -23,11 +24,16 @@ Sources:
 
 from __future__ import annotations
 
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import Field
 
+from leadline.core.placement import cluster_of
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+from leadline.core.vocabulary import EntityKind
+
+if TYPE_CHECKING:
+    from leadline.core.capture import Capture
 
 SYSTEM = "simulated: management-plane"
 NEAR = {"round_trip": 0.001, "mbit_per_s": 1000.0, "loss_pct": 0.0}
@@ -66,22 +72,22 @@ MODEL = Remote
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Times of operations, and what to keep local."""
-    own = cast("Remote", inputs)  # read with MODEL
+    own, evidence = filled(cast("Remote", inputs), context.capture)  # read with MODEL
     link = {"round_trip": own.round_trip_ms / 1000.0, "mbit_per_s": own.mbit_per_s, "loss_pct": own.loss_pct}
     here = _times(own, link, context)
     near = _times(own, NEAR, context)
-    shorter = _times(own, {**link, "round_trip": link["round_trip"] / 4}, context)
-    wider = _times(own, {**link, "mbit_per_s": own.mbit_per_s * 4}, context)
+    others = {
+        "a quarter of the round trip": {**link, "round_trip": link["round_trip"] / 4},
+        "four times the bandwidth": {**link, "mbit_per_s": own.mbit_per_s * 4},
+        **({"no losses": {**link, "loss_pct": 0.0}} if own.loss_pct else {}),
+    }
     local = [
         name
         for name in OPERATIONS
         if here[name] > own.times_slower * near[name] and here[name] - near[name] > own.accepted_s
     ]
     total, total_near = sum(here.values()), sum(near.values())
-    saved = {
-        "a quarter of the round trip": total - sum(shorter.values()),
-        "four times the bandwidth": total - sum(wider.values()),
-    }
+    saved = {name: total - sum(_times(own, other, context).values()) for name, other in others.items()}
     better = max(saved, key=lambda name: saved[name])
     rows = tuple(
         (
@@ -96,7 +102,10 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     figures = (
         Figure("all operations", round(total, 2), "s", " + ".join(f"{here[name]:.3g}" for name in OPERATIONS), SYSTEM),
         Figure("the same next door", round(total_near, 2), "s", "1 ms, 1 Gbit/s", SYSTEM),
-        *(Figure(f"saved by {name}", round(value, 2), "s", "", SYSTEM) for name, value in saved.items()),
+        *(
+            Figure(f"saved by {name}", round(value, 2), "s", f"{total:.4g} less {total - value:.4g}", SYSTEM)
+            for name, value in saved.items()
+        ),
         Figure("helps more", better, "", " against ".join(f"{value:.3g} s" for value in saved.values())),
         Figure(
             "waited a day", round((total - total_near) * own.daily / 60, 1), "min", f"{own.daily} times the difference"
@@ -116,8 +125,30 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         assumptions=("Disks and memory of clones and migrations do not cross the link.",),
         bends=tuple(_bends(own)),
         snippets=(SNIPPET,),
+        evidence=evidence,
         infeasible=_infeasible() if len(local) == len(OPERATIONS) else None,
     )
+
+
+def filled(own: Remote, capture: Capture | None) -> tuple[Remote, tuple[str, ...]]:
+    """The inputs with round trip and VMs of an inventory's farthest host for those not given, and where from."""
+    if capture is None:
+        return own, ()
+    inventory = capture.inventory
+    trips = {host: inventory.fact(host, "vcenter_rtt_ms") for host in inventory.of_kind(EntityKind.HOST)}
+    known = {host: fact for host, fact in trips.items() if fact is not None and fact.value > 0}
+    if not known:
+        return own, ()
+    host = max(known, key=lambda one: (known[one].value, one.name))
+    cluster = cluster_of(inventory, host)
+    office = {host, *(one for one in trips if cluster is not None and cluster_of(inventory, one) == cluster)}
+    vms = [vm for vm in inventory.of_kind(EntityKind.VM) if vm.ancestor(EntityKind.HOST) in office]
+    found = {"round_trip_ms": float(known[host].value), **({"vms": len(vms)} if vms else {})}
+    found = {key: value for key, value in found.items() if key not in own.model_fields_set}
+    told = ", ".join(f"{key} {value:g}" for key, value in found.items())
+    place = host.name if cluster is None else f"{host.name} of {cluster.name}"
+    evidence = (f"{told}: {place}, the farthest of {len(known)} hosts; {known[host].source}",) if told else ()
+    return own.model_copy(update=found), evidence
 
 
 def _infeasible() -> Infeasible:

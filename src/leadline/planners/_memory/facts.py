@@ -1,0 +1,165 @@
+"""Hosts and VMs of an inventory, with the memory VMs touch where it was recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leadline.core.capture import NS_PER_S
+from leadline.core.errors import UsageError
+from leadline.core.placement import MIB_PER_GIB, cluster_of, database_vms, runs
+from leadline.core.vocabulary import EntityKind
+from leadline.planners._memory.inputs import Memory
+
+if TYPE_CHECKING:
+    from leadline.core.capture import Capture
+    from leadline.core.entities import Entity, Inventory
+
+QUANTILE = 0.95
+SETTINGS = {"cores": "core_count", "numa_nodes": "numa_node_count"}
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an inventory holds; GiB.
+
+    Attributes:
+        hosts: memory of each host; empty where inputs say it.
+        databases: name, memory and reservation of every VM that runs a database.
+        reserved, others, active: of other VMs: reservations, memory beside them, what of that they touch.
+        evidence: where it comes from.
+    """
+
+    hosts: tuple[float, ...]
+    databases: tuple[tuple[str, float, float], ...] = ()
+    reserved: float = 0.0
+    others: float = 0.0
+    active: float = 0.0
+    evidence: tuple[str, ...] = ()
+
+    @property
+    def has_vms(self) -> bool:
+        """Whether VMs were taken from the inventory."""
+        return bool(self.databases) or self.reserved + self.others > 0
+
+
+def filled(own: Memory, capture: Capture | None) -> tuple[Memory, Held | None]:
+    """The inputs with what the inventory says for those not given, and what it holds; None without hosts in it.
+
+    Raises:
+        UsageError: there are several clusters and none is named, or the one named is not there.
+    """
+    hosts = [] if capture is None else _hosts(own, capture.inventory)
+    if capture is None or not hosts:
+        return own, None
+    given = own.model_fields_set
+    sizes = {host: float(capture.inventory.get(host, "memory_mib")) / MIB_PER_GIB for host in hosts}
+    smallest = min(hosts, key=lambda host: (sizes[host], host.name))
+    known: dict[str, Any] = {"host_gib": round(sizes[smallest], 1), "hosts": len(hosts)}
+    for key, setting in SETTINGS.items():
+        value = capture.inventory.get(smallest, setting)
+        if value:
+            known[key] = int(value)
+    known = {key: value for key, value in known.items() if key not in given}
+    fact = capture.inventory.fact(smallest, "memory_mib")
+    source = "" if fact is None else f"; {fact.source}"
+    taken = ", ".join(f"{key} {value:,}" for key, value in known.items())
+    told = (f"{taken}: {smallest.name}, the smallest of {len(hosts)} hosts{source}",) if taken else ()
+    held = Held(tuple(sizes.values())) if given & {"others_gib", "overcommit"} else _held(own, capture, sizes)
+    if held.has_vms and "machines" not in given:
+        known["machines"] = 0
+    kept = () if given & {"host_gib", "hosts"} else held.hosts
+    return own.model_copy(update=known), replace(held, hosts=kept, evidence=(*told, *held.evidence))
+
+
+def _hosts(own: Memory, inventory: Inventory) -> list[Entity]:
+    """Hosts in use of the cluster asked for, or of the only one, whose memory is known."""
+    found: dict[str, list[Entity]] = {}
+    for host in inventory.of_kind(EntityKind.HOST):
+        state = str(inventory.get(host, "connection_state") or "connected").casefold()
+        is_open = inventory.get(host, "maintenance_mode") is not True and state == "connected"
+        if is_open and inventory.get(host, "memory_mib"):
+            cluster = cluster_of(inventory, host)
+            found.setdefault("" if cluster is None else cluster.name, []).append(host)
+    names = ", ".join(sorted(name or "none" for name in found))
+    if own.cluster and found and own.cluster not in found:
+        raise UsageError(
+            f"plan: cluster {own.cluster}",
+            found=f"hosts of {names}",
+            expected="a cluster of the inventory",
+            advice="Name one of them.",
+        )
+    if not own.cluster and len(found) > 1:
+        raise UsageError(
+            "plan: cluster",
+            found=f"hosts of several clusters: {names}",
+            expected="the cluster to plan for",
+            advice="Name one with --set cluster=NAME.",
+        )
+    return found.get(own.cluster, []) if own.cluster else [host for hosts in found.values() for host in hosts]
+
+
+def _held(own: Memory, capture: Capture, sizes: dict[Entity, float]) -> Held:
+    inventory = capture.inventory
+    engines = database_vms(inventory)
+    touched, span_ns = _touched(capture)
+    databases = []
+    reserved = others = active = 0.0
+    counts = {"others": 0, "recorded": 0, "unknown": 0}
+    for vm in inventory.of_kind(EntityKind.VM):
+        if vm.ancestor(EntityKind.HOST) not in sizes or not runs(inventory, vm):
+            continue
+        memory = float(inventory.get(vm, "memory_mib") or 0.0) / MIB_PER_GIB
+        held = _reserved(inventory, vm, memory)
+        if not memory:
+            counts["unknown"] += 1
+        elif vm in engines:
+            databases.append((vm.name, memory, held))
+        else:
+            counts["others"] += 1
+            counts["recorded"] += vm in touched
+            uses = min(memory, touched.get(vm, memory * own.others_active_pct / 100.0))
+            reserved, others, active = reserved + held, others + memory - held, active + max(0.0, uses - held)
+    names = ", ".join(sorted({source.name for source in capture.sources})) or "inventory"
+    told = f"{len(databases)} VMs with databases and {counts['others']} others that run; {names}"
+    evidence = (told, *_evidence(own, counts, span_ns))
+    return Held(tuple(sizes.values()), tuple(databases), reserved, others, active, evidence)
+
+
+def _reserved(inventory: Inventory, vm: Entity, memory: float) -> float:
+    """Reserved memory, GiB; none where it is not known."""
+    if inventory.get(vm, "memory_reservation_locked") is True:
+        return memory
+    return min(memory, float(inventory.get(vm, "memory_reservation_mib") or 0.0) / MIB_PER_GIB)
+
+
+def _touched(capture: Capture) -> tuple[dict[Entity, float], tuple[int, int]]:
+    """What VMs touch, GiB: the 95th percentile of the hypervisor's estimate, of several recordings the highest.
+
+    And when that was recorded, ns.
+    """
+    found: dict[Entity, float] = {}
+    times = []
+    for group in capture.of("memory_touched_mib", EntityKind.VM):
+        times += [int(group.times_ns[0]), int(group.times_ns[-1])]
+        for vm, values in zip(group.entities, group.values, strict=True):
+            known = values[np.isfinite(values)]
+            if len(known):
+                found[vm] = max(found.get(vm, 0.0), float(np.quantile(known, QUANTILE)) / MIB_PER_GIB)
+    return found, (min(times, default=0), max(times, default=0))
+
+
+def _evidence(own: Memory, counts: dict[str, int], span_ns: tuple[int, int]) -> list[str]:
+    told = []
+    if counts["unknown"]:
+        told.append(f"{counts['unknown']} VMs that run have no memory in it and are left out")
+    if counts["recorded"]:
+        start, end = (datetime.fromtimestamp(ns / NS_PER_S, UTC).isoformat(timespec="seconds") for ns in span_ns)
+        told.append(f"p95 of memory_touched_mib of {counts['recorded']} other VMs, {start} to {end}")
+    if counts["others"] > counts["recorded"]:
+        count = counts["others"] - counts["recorded"]
+        told.append(f"what {count} other VMs touch was not recorded: {own.others_active_pct:g} % of their memory")
+    return told

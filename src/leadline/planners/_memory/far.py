@@ -1,0 +1,145 @@
+"""How much of a machine's memory may lie elsewhere: the largest share that the simulator still finds tolerable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, floor, log2
+from typing import Any
+
+from leadline.core.picture import Curve, Picture
+from leadline.core.planner import Bend, Figure, PlanContext, Snippet
+from leadline.planners._memory.inputs import Memory
+
+SYSTEM = "simulated: far-memory"
+TIERING = "VMware, NVMe memory tiering: design and sizing (2025)"
+CGROUP = "/sys/fs/cgroup/machine.slice/VM-NAME"
+PAGES = 16_384  # each stands for that part of the memory: the share counts, not the size
+PAGE_KIB = 4
+VISITS = 20  # Judgement: the first touch, which reads nothing, is then a twentieth of all
+TOUCHES = {"growing": VISITS, "quicksort": int(log2(PAGES)) + 3}  # of a page; in other patterns one to fill, and VISITS
+REMOTE_MAX_PCT = 99  # the simulator needs more local pages than one fault brings
+GRID_PCT = range(0, 100, 10)
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerable:
+    """The largest tolerable share in whole percent, and the slowdown of every share simulated on the way."""
+
+    share_pct: int
+    slowdowns: dict[int, float]
+
+    @property
+    def beyond(self) -> float | None:
+        """The slowdown one percent further; None where there is no further."""
+        return self.slowdowns.get(self.share_pct + 1)
+
+
+def tolerable(own: Memory, context: PlanContext) -> Tolerable:
+    """The largest share, found by bisection: less local memory never makes a run shorter."""
+    known: dict[int, float] = {}
+
+    def slowdown(share_pct: int) -> float:
+        if share_pct not in known:
+            known[share_pct] = context.simulated(scenario(own, share_pct)).measure("program", "slowdown").value
+        return known[share_pct]
+
+    low, high = 0, REMOTE_MAX_PCT + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if slowdown(middle) <= own.tolerable_slowdown:
+            low = middle
+        else:
+            high = middle
+    for share_pct in (low, *GRID_PCT):
+        slowdown(share_pct)
+    return Tolerable(low, dict(sorted(known.items())))
+
+
+def scenario(own: Memory, share_pct: int) -> dict[str, Any]:
+    """A program that touches its memory as the database does, with so much of it elsewhere."""
+    run_s = PAGES * TOUCHES.get(own.pattern, 1 + VISITS) * own.touch_us / 1e6
+    return {
+        "name": "memory-plan",
+        "system": "far-memory",
+        "timing": {"measure_s": run_s, "window_s": run_s},
+        "program": {
+            "memory_mb": PAGES * PAGE_KIB / 1024,
+            "run": run_s,
+            "pattern": own.pattern,
+            "visits": VISITS,
+            "passes": VISITS,
+            "page_kb": PAGE_KIB,
+        },
+        "local_pct": 100 - share_pct,
+        "backing": own.far,
+        **({} if own.far_us is None else {own.far: {"read": own.far_us / 1e6}}),
+    }
+
+
+def figures(own: Memory, found: Tolerable, total: int) -> list[Figure]:
+    """The share, what it is in GiB, and the slowdown at it and beyond."""
+    share, limit = found.share_pct, f"{own.tolerable_slowdown:g} times"
+    if share:
+        why = f"{found.slowdowns[share]:.5f} times as long, tolerable are {limit}"
+    else:
+        why = f"1 % takes {found.slowdowns[1]:.5f} times as long already, tolerable are {limit}"
+    local = ceil(total * (100 - share) / 100)
+    made = [
+        Figure("remote share", share, "pct", why, SYSTEM),
+        Figure("remote memory", total - local, "GiB", f"{share} % of {total} GiB, rounded down"),
+        Figure("local memory", local, "GiB", f"{total} GiB less what is remote"),
+        Figure("slowdown at that share", round(found.slowdowns[share], 4), "ratio", _told(own), SYSTEM),
+    ]
+    if found.beyond is not None:
+        told = f"{found.beyond:.5f} with {share + 1} % remote: not tolerable"
+        made.append(Figure("slowdown one step further", round(found.beyond, 4), "ratio", told, SYSTEM))
+    return made
+
+
+def _told(own: Memory) -> str:
+    read = "the simulator's time" if own.far_us is None else f"{own.far_us:g} us"
+    return f"{own.pattern}, {own.touch_us:g} us of work for each touch, {read} for a page over {own.far}"
+
+
+def picture(own: Memory, found: Tolerable) -> Picture:
+    """Slowdown over the share that is remote."""
+    shares = tuple(float(share) for share in found.slowdowns)
+    limit = (own.tolerable_slowdown,) * 2
+    return Picture(
+        "% of memory remote",
+        "times as long as with all memory local",
+        (
+            Curve(f"{own.pattern}, {own.far}", shares, tuple(found.slowdowns.values())),
+            Curve("tolerable", (shares[0], shares[-1]), limit),
+        ),
+    )
+
+
+def bends(own: Memory, found: Tolerable, total: int) -> list[Bend]:
+    """What remote memory takes from a database."""
+    if not found.share_pct:
+        return []
+    local = ceil(total * (100 - found.share_pct) / 100)
+    cost = f"{total - local} of {total} GiB are no memory of the host and cannot be reserved"
+    made = [Bend("a database's memory is reserved whole", cost)]
+    if own.working_set_gib > local:
+        cost = f"{own.working_set_gib:g} GiB are used again and again, {local} GiB are local"
+        made.append(Bend("what is active fits in local memory", cost, TIERING))
+    return made
+
+
+def snippets(own: Memory, found: Tolerable, total: int) -> list[Snippet]:
+    """The share as settings; none when nothing is tolerable."""
+    if not found.share_pct:
+        return []
+    local = ceil(total * (100 - found.share_pct) / 100)
+    text = (
+        f"echo {local}G > /sys/fs/cgroup/machine.slice/VM-NAME/memory.high  # the rest goes to swap on the far device"
+    )
+    made = [Snippet("The local part under KVM", "cgroup", text)]
+    ratio = floor(100 * found.share_pct / (100 - found.share_pct))
+    if own.far == "ssd" and 1 <= ratio <= 400:
+        setting = 'Get-AdvancedSetting -Entity (Get-VMHost "HOST") -Name Mem.TierNVMePct'
+        text = f"{setting} | Set-AdvancedSetting -Value {ratio}"
+        made.append(Snippet("NVMe tier by DRAM of a host whose machines are all such, percent", "powercli", text))
+    return made
