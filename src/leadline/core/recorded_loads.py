@@ -70,9 +70,18 @@ def filled(own: Inputs, found: Iterable[Found]) -> tuple[Inputs, tuple[str, ...]
         known = one.value is not None and not (isinstance(one.value, float) and not isfinite(one.value))
         if known and one.key not in taken and one.key not in own.model_fields_set:
             taken[one.key] = one.value
-            shown = f"{one.value:,.4g}" if isinstance(one.value, float) else one.value
+            shown = number(one.value) if isinstance(one.value, float) else one.value
             told.append(f"{one.key} {shown}: {one.told}")
     return own.model_copy(update=taken), tuple(told)
+
+
+def number(value: float) -> str:
+    """A recorded number for people: four digits, whole from 1,000 on.
+
+    >>> number(49_812.3), number(0.05136)
+    ('49,812', '0.05136')
+    """
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
 def by_default(own: PlanInput, keys: Iterable[str]) -> tuple[str, ...]:
@@ -235,7 +244,8 @@ def device_latency(capture: Capture) -> Load | None:
         means = (np.nan_to_num(waits) * weights).sum(axis=0)[busy] / whole[busy]
         peak = float(np.percentile(means, PERCENTILE))
         if found is None or peak > found.peak:
-            told = f"latency below the hypervisor (DAVG) of {len(group.entities)} devices by their rates, {window(capture, [group])}"
+            where = f"{len(group.entities)} devices by their rates, {window(capture, [group])}"
+            told = f"latency below the hypervisor (DAVG) of {where}"
             found = Load(peak, float(np.mean(means)), told)
     return found
 

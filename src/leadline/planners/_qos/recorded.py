@@ -14,6 +14,7 @@ from leadline.core.recorded_loads import (
     THROUGHPUT,
     Load,
     machine_of,
+    number,
     of_each,
     outstanding,
     series_of,
@@ -56,12 +57,12 @@ def disks(capture: Capture, most: int) -> tuple[list[dict[str, Any]], list[str]]
 def _disk(rate: Load, moved: Load | None, under_way: tuple[str, Load] | None) -> tuple[dict[str, Any], str]:
     """What was recorded of a disk, as inputs and as words; what was not keeps its default."""
     own: dict[str, Any] = {"wanted_iops": rate.peak}
-    said = [f"wanted {rate.peak:,.4g}/s"]
+    said = [f"wanted {number(rate.peak)}/s"]
     if moved is not None and moved.mean > 0:
         own["block_kib"] = moved.mean * 1024.0 / rate.mean
         said.append(f"{own['block_kib']:.3g} KiB on average")
     else:
-        said.append("size not recorded")
+        said.append("size not recorded" if moved is None else "too little moved to tell a size")
     if under_way is not None:
         how, load = under_way
         own["outstanding"] = max(1, round(load.peak))
