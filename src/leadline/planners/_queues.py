@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.core.guest_settings import number_entry
+from leadline.core.placement import database_vms, runs
 from leadline.core.planner import Bend
 from leadline.core.recorded_loads import (
     OPERATIONS,
@@ -26,11 +27,12 @@ from leadline.core.recorded_loads import (
     series_of,
     window,
 )
+from leadline.core.virtual_disks import boot_disk, disks_by_adapter
 from leadline.core.vocabulary import EntityKind
 
 if TYPE_CHECKING:
     from leadline.core.capture import Capture, SeriesGroup
-    from leadline.core.entities import Entity
+    from leadline.core.entities import Entity, Inventory
 
 REQUESTS_PER_RING_PAGE = 32
 # Of a disk and of an adapter, and neither can be raised. Source: VMware, "Architecting Microsoft SQL Server on VMware
@@ -51,21 +53,19 @@ class Busiest:
     machines: list[Entity]
     disks: list[SeriesGroup]
 
-    @property
-    def host(self) -> Entity | None:
-        """The host it runs on."""
-        return self.machine.ancestor(EntityKind.HOST)
-
 
 def found(capture: Capture) -> Iterator[Found]:
     """Inputs of the planner that recordings or inventories know; the first of a key counts."""
     busiest = _busiest(capture)
+    machine = _machine(capture, busiest)
     if busiest is not None:
         yield from _of_load(capture, busiest)
-        yield from _of_guest(capture, busiest.machine)
+    elif machine is not None:
+        yield from _of_inventory(capture.inventory, machine)
+    if machine is not None:
+        yield from _of_guest(capture, machine)
     yield from _latency(capture)
-    host = None if busiest is None else busiest.host
-    yield from _of_host(capture, host)
+    yield from _of_host(capture, None if machine is None else machine.ancestor(EntityKind.HOST))
 
 
 def _busiest(capture: Capture) -> Busiest | None:
@@ -78,6 +78,33 @@ def _busiest(capture: Capture) -> Busiest | None:
     first = max(loads, key=lambda machine: (loads[machine].peak, str(machine)))
     own = only(groups, lambda disk: machine_of(capture.inventory, disk) == first)
     return Busiest(first, loads[first], whole, list(loads), own)
+
+
+def _machine(capture: Capture, busiest: Busiest | None) -> Entity | None:
+    """The busiest machine; without rates the running VM with the most disks, one with a database first."""
+    if busiest is not None:
+        return busiest.machine
+    inventory = capture.inventory
+    vms = [vm for vm in inventory.of_kind(EntityKind.VM) if runs(inventory, vm)]
+    first = database_vms(inventory)
+    disks = {vm: len(inventory.children(vm, EntityKind.VIRTUAL_DISK)) for vm in vms}
+    return max(vms, key=lambda vm: (vm in first, disks[vm], str(vm)), default=None)
+
+
+def _of_inventory(inventory: Inventory, machine: Entity) -> Iterator[Found]:
+    """Counts of an inventory alone; the boot disk, where it is known, carries none of the load."""
+    disks = set(inventory.children(machine, EntityKind.VIRTUAL_DISK)) - {boot_disk(inventory, machine)}
+    told = f"of {machine.name}, in the inventory"
+    if disks:
+        yield Found("disks", len(disks), told)
+    adapters = [name for name, held in disks_by_adapter(inventory, machine).items() if disks & set(held)]
+    if adapters:
+        yield Found("adapters", len(adapters), told)
+    vms = [vm for vm in inventory.of_kind(EntityKind.VM) if runs(inventory, vm)]
+    hosts = {host for vm in vms if (host := vm.ancestor(EntityKind.HOST)) is not None}
+    yield Found("vms", len(vms), "VMs of the inventory that run, each taken for as busy as the first")
+    if hosts:
+        yield Found("hosts", len(hosts), "hosts they run on")
 
 
 def _of_load(capture: Capture, busiest: Busiest) -> Iterator[Found]:
@@ -206,9 +233,9 @@ def _emulated(capture: Capture, machine: Entity) -> list[Entity]:
 
 
 def slow_adapters(capture: Capture) -> list[Bend]:
-    """The busiest VM's adapters whose queues cannot be made deeper."""
-    busiest = _busiest(capture)
-    names = [] if busiest is None else [adapter.label() for adapter in _emulated(capture, busiest.machine)]
+    """Adapters of the VM looked at whose queues cannot be made deeper."""
+    machine = _machine(capture, _busiest(capture))
+    names = [] if machine is None else [adapter.label() for adapter in _emulated(capture, machine)]
     if not names:
         return []
     disk, adapter = EMULATED_DEPTHS
