@@ -32,10 +32,10 @@ from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
 from leadline.generators.guest import write_inventory, write_iostat
 from leadline.generators.host_model import HostModel, Shape
+from leadline.planners._qos.inputs import Qos
 from leadline.planners._qos.recorded import disks as recorded_disks
 from leadline.planners.backup import Backup, consolidation_iops
 from leadline.planners.layout import Layout, begin_kib
-from leadline.planners.qos import Qos
 from leadline.planners.queues import Queues
 from tests.importers import rvtools_workbook
 
@@ -87,6 +87,13 @@ def test_qos_takes_the_busiest_disks_and_says_when_and_where(model: HostModel, e
     assert "capture.csv; less than a day" in plan.evidence[0]
     left = sum(rates[name].mean() for name in busiest[4:]) / sum(row.mean() for row in rates.values())
     assert plan.evidence[5] == f"2 disks with less, {100 * left:.2g} % of the operations, are left out (most_disks)"
+
+
+def test_the_simulator_agrees_on_recorded_disks(esxtop: Path) -> None:
+    inputs = {"capacity_iops": 4000.0, "most_disks": 3, "is_checked": True}
+    apart = make_plan("qos", None, inputs, captured(esxtop)).plan.figure("simulated apart by").value
+    assert isinstance(apart, float)
+    assert apart < 2.0
 
 
 def test_size_and_outstanding_are_those_of_the_model(model: HostModel, esxtop: Path) -> None:
@@ -183,6 +190,8 @@ def test_queues_read_depths_and_adapters_of_the_inventory(esxtop: Path, tmp_path
     path.write_text(yaml.safe_dump(document))
     plan = make_plan("queues", None, {}, captured(path)).plan
     assert said(plan, "disks").startswith("disks 2: of vm002")  # the third boots
+    assert not any(line.startswith("vms") for line in plan.evidence), "no rate to give each of them"
+    assert said(make_plan("queues", None, {"iops": 100.0}, captured(path)).plan, "vms").startswith("vms 1: VMs of the")
     assert said(plan, "disk_depth").startswith("disk_depth 32: adapters of vm002 are emulated")
     assert said(plan, "lun_depth").startswith("lun_depth 48: the least there is, of naa.1, ")
     assert said(plan, "competing_depth").startswith("competing_depth 16: ")
@@ -265,7 +274,7 @@ def test_consolidation_s_operations_by_hand() -> None:
     bent = make_plan("backup", None, {"consolidate_spare_iops": 6399.0}).plan
     assert "consolidation fits what the datastore has to spare" in {bend.rule for bend in bent.bends}
     assert make_plan("backup", None, {"consolidate_spare_iops": 6400.0}).plan.bends != bent.bends
-    rows = {row[0]: row[3] for row in bent.sheets[1].rows}
+    rows = {row[0]: float(row[3]) for row in bent.sheets[1].rows}
     assert rows["3 copies"] == pytest.approx(rows["3+2"] * 1.8, rel=1e-3)
 
 
@@ -307,6 +316,21 @@ def test_what_was_not_measured_is_not_zero() -> None:
     assert stored_gib(capture.inventory) is None
 
 
+def test_an_idle_recording_and_an_unlimited_disk_break_nothing(tmp_path: Path) -> None:
+    host = Entity(EntityKind.HOST, "esx01")
+    builder = CaptureBuilder("idle.csv", "test", "esxtop")
+    times = np.arange(1, 11, dtype=np.int64) * NS_PER_S
+    for metric, value in (("disk_iops", 5.0), ("disk_device_latency_ms", 0.0), ("disk_queue_depth_count", 0.0)):
+        builder.add_series(metric, Entity(EntityKind.DEVICE, "naa.1", host), times, np.full(10, value))
+    builder.inventory.add(Entity(EntityKind.DEVICE, "naa.1", host), "a.yaml", shares=0, iops_limit=-1)
+    idle = builder.build()
+    for name in ("qos", "queues"):
+        plan = make_plan(name, None, {}, idle).plan
+        assert not any(line.startswith(("latency_ms", "lun_depth")) for line in plan.evidence)
+        assert any("latency_ms" in line and "by default" in line for line in plan.assumptions)
+    assert set(recorded_disks(idle, 1)[0][0]) == {"name", "wanted_iops"}
+
+
 def test_only_what_is_known_and_not_given_is_filled() -> None:
     found = [Found("iops", 10.0, "a"), Found("iops", 20.0, "b"), Found("vms", None, "c"), Found("latency_ms", 1.0, "d")]
     own, told = filled(Queues(latency_ms=9.0), [Found("iops", float("nan"), "e"), *found])
@@ -322,7 +346,7 @@ def test_only_what_is_known_and_not_given_is_filled() -> None:
 def test_real_recordings_are_read(samples: Path) -> None:
     """pgbench with 480 clients on an NVMe disk; rates and queues read off the text itself."""
     log = samples / "sysstat" / "gregs1104__pgbench-tools__pgbenchtools_480_iostat.log"
-    lines = [line.split() for line in log.read_text().splitlines()]
+    lines = [line.split()[2:] for line in log.read_text().splitlines()]
     header = next(line for line in lines if line[:1] == ["Device"])
     rows = [dict(zip(header[1:], map(float, line[1:]), strict=True)) for line in lines if line[:1] == ["nvme2n1"]][1:]
     rate = p95([row["r/s"] + row["w/s"] for row in rows])

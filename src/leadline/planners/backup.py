@@ -39,7 +39,7 @@ from pydantic import Field
 from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
 from leadline.core.recorded_loads import by_default, filled
-from leadline.planners._backup import found
+from leadline.planners._backup.recorded import found
 
 SNAPSHOT = "VMware KB 1025279"
 CONSOLIDATION = "Broadcom KB 316414"

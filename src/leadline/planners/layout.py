@@ -40,7 +40,7 @@ from pydantic import Field
 from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
 from leadline.core.recorded_loads import by_default, filled
-from leadline.planners._layout import found
+from leadline.planners._layout.recorded import found
 
 ADAPTERS_MAX = 4
 ALIGNMENT = "Microsoft, Disk partition alignment for SQL Server"

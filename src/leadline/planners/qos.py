@@ -122,7 +122,7 @@ def _known(own: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], tup
     if capture is None:
         return own, (), ()
     below = device_latency(capture)
-    found = [] if below is None else [Found("latency_ms", below.mean, f"average of {below.told}")]
+    found = [Found("latency_ms", below.mean, f"average of {below.told}")] if below and below.mean > 0 else []
     own, evidence = filled(own, found)
     if "disks" not in own.model_fields_set:
         seen, told = disks(capture, own.most_disks)
@@ -192,8 +192,8 @@ def _checked(own: Qos, given: list[float], context: PlanContext) -> list[Figure]
     """The same simulated under mClock; how far the largest difference is."""
     outcome = context.simulated(scenario(own))
     apart = max(
-        abs(outcome.measure(disk.name, "iops").value * disk.units - units)
-        for disk, units in zip(own.disks, given, strict=True)
+        abs(outcome.measure(f"disk-{number}", "iops").value * disk.units - units)
+        for number, (disk, units) in enumerate(zip(own.disks, given, strict=True), 1)
     )
     return [
         Figure(
@@ -208,11 +208,11 @@ def _checked(own: Qos, given: list[float], context: PlanContext) -> list[Figure]
 def scenario(own: Qos) -> dict[str, Any]:
     """The disks before a device of this capacity, under mClock in units of 32 KiB."""
     vms = []
-    for disk in own.disks:
+    for number, disk in enumerate(own.disks, 1):
         stream: dict[str, Any] = {"block": f"{disk.units * UNIT_KIB:.0f}k", "oio": max(64, disk.outstanding)}
         if disk.wanted_iops is not None:
             stream = {"block": stream["block"], "rate_iops": disk.wanted_iops}
-        vm = {"name": disk.name, "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": 1024}
+        vm = {"name": f"disk-{number}", "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": 1024}
         vms.append({**vm, "reservation_iops": disk.reservation_iops, "iops_limit": disk.limit_iops})
     # One operation at a time, which takes as long as its units do.
     mb_per_s = own.capacity_iops * UNIT_KIB * 1024 / 1e6

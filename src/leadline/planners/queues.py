@@ -48,7 +48,7 @@ from leadline.core.planner import (
     Snippet,
 )
 from leadline.core.recorded_loads import by_default, filled
-from leadline.planners._queues import found, nvme_told, slow_adapters
+from leadline.planners._queues.recorded import found, nvme_told, slow_adapters
 
 LITTLE = "Little 1961"
 PVSCSI = "VMware KB 2053145"
@@ -179,7 +179,7 @@ def _known(own: Queues, capture: Capture | None) -> tuple[Queues, tuple[str, ...
     """The inputs with what a recording knows, the evidence, what is assumed because of it, and adapters to change."""
     if capture is None:
         return own, (), (), []
-    own, evidence = filled(own, found(capture))
+    own, evidence = filled(own, found(capture, has_rate="iops" in own.model_fields_set))
     peaks = "Peaks of rate and latency are taken as if they fell together."
     keys = [key for key in type(own).model_fields if key != "leadline_plan"]
     assumed = (*((peaks,) if {"iops", "latency_ms"} <= own.model_fields_set else ()), *by_default(own, keys))

@@ -85,4 +85,5 @@ def _granted(inventory: Inventory, disk: Entity) -> dict[str, Any]:
         "vm": None if machine is None else machine.name,
         "is_tier_1": None if machine is None else is_tier_one(inventory, machine),
     }
-    return {key: value for key, value in found.items() if value}
+    # 0 and -1 are how "none" and "unlimited" are written.
+    return {key: value for key, value in found.items() if value and not (isinstance(value, (int, float)) and value < 0)}

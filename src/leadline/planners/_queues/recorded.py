@@ -14,6 +14,7 @@ from leadline.core.placement import database_vms, runs
 from leadline.core.planner import Bend
 from leadline.core.recorded_loads import (
     OPERATIONS,
+    PERCENTILE,
     Found,
     Load,
     by_owner,
@@ -54,14 +55,19 @@ class Busiest:
     disks: list[SeriesGroup]
 
 
-def found(capture: Capture) -> Iterator[Found]:
-    """Inputs of the planner that recordings or inventories know; the first of a key counts."""
+def found(capture: Capture, *, has_rate: bool) -> Iterator[Found]:
+    """Inputs of the planner that recordings or inventories know; the first of a key counts.
+
+    VMs that were not recorded are counted only when a rate is given that each of them may have.
+    """
     busiest = _busiest(capture)
     machine = _machine(capture, busiest)
     if busiest is not None:
         yield from _of_load(capture, busiest)
     elif machine is not None:
         yield from _of_inventory(capture.inventory, machine)
+        if has_rate:
+            yield from _machines(capture.inventory)
     if machine is not None:
         yield from _of_guest(capture, machine)
     yield from _latency(capture)
@@ -100,9 +106,12 @@ def _of_inventory(inventory: Inventory, machine: Entity) -> Iterator[Found]:
     adapters = [name for name, held in disks_by_adapter(inventory, machine).items() if disks & set(held)]
     if adapters:
         yield Found("adapters", len(adapters), told)
+
+
+def _machines(inventory: Inventory) -> Iterator[Found]:
     vms = [vm for vm in inventory.of_kind(EntityKind.VM) if runs(inventory, vm)]
     hosts = {host for vm in vms if (host := vm.ancestor(EntityKind.HOST)) is not None}
-    yield Found("vms", len(vms), "VMs of the inventory that run, each taken for as busy as the first")
+    yield Found("vms", len(vms), "VMs of the inventory that run, each with the rate given")
     if hosts:
         yield Found("hosts", len(hosts), "hosts they run on")
 
@@ -142,7 +151,7 @@ def _adapter(named: object, disk: Entity) -> Entity | None:
 
 def _latency(capture: Capture) -> Iterator[Found]:
     below = device_latency(capture)
-    if below is not None:
+    if below is not None and below.peak > 0:
         yield Found("latency_ms", below.peak, f"95th percentile of {below.told}")
         return
     for group in series_of(capture, OPERATIONS, EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE):
@@ -154,7 +163,8 @@ def _latency(capture: Capture) -> Iterator[Found]:
         means = (np.nan_to_num(waits) * weights).sum(axis=0)[busy] / weights.sum(axis=0)[busy]
         kind = group.entities[0].kind.value
         told = f"95th percentile of kind {kind} by their rates, waiting above included, {window(capture, [group])}"
-        yield Found("latency_ms", float(np.percentile(means, 95.0)), told)
+        peak = float(np.percentile(means, PERCENTILE))
+        yield Found("latency_ms", peak if peak > 0 else None, told)
         return
 
 
