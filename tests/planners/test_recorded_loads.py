@@ -139,7 +139,7 @@ def test_given_disks_go_over_recorded_ones(esxtop: Path) -> None:
         ("aws-gp3", 10_000, "--volume-type gp3 --iops 10000 --throughput 125", None),
         ("aws-gp3", 80_001, "--iops 80000", "IOPS are within the range of the cloud's disks"),
         ("aws-gp3", 2_999, "--iops 3000", "IOPS are within the range of the cloud's disks"),
-        ("azure-premium-v2", 80_000, "--disk-iops-read-write 80000 --disk-mbps-read-write 625", None),
+        ("azure-premium-v2", 80_000, "--disk-iops-read-write 80000 --disk-mbps-read-write 656", None),
         ("gcp-hyperdisk-balanced", 160_000, "--provisioned-iops=160000 --provisioned-throughput=1250", None),
         ("gcp-hyperdisk-balanced", 160_001, "=160000", "IOPS are within the range of the cloud's disks"),
     ],

@@ -26,31 +26,35 @@ POLICY = (
 
 @dataclass(frozen=True, slots=True)
 class CloudDisk:
-    """A type of disk: ranges of IOPS and MiB/s, IOPS for each GiB, MiB/s for each of its IOPS, its command."""
+    """A type of disk: ranges of IOPS and throughput, IOPS for each GiB, throughput for each of its IOPS, its command.
+
+    Throughput is in the cloud's own unit, which is named with its size in bytes.
+    """
 
     iops: tuple[int, int]
-    mib_per_s: tuple[int, int]
+    throughput: tuple[int, int]
     iops_per_gib: float
     command: str
     source: str
-    mib_per_iops: float = 0.25
+    unit: tuple[str, float] = ("MiB/s", 2.0**20)
+    throughput_per_iops: float = 0.25
 
 
 CLOUDS: dict[Cloud, CloudDisk] = {
     "aws-gp3": CloudDisk(
         (3_000, 80_000), (125, 2_000), 500.0,
-        "aws ec2 modify-volume --volume-id VOLUME-OF-{name} --volume-type gp3 --iops {iops} --throughput {mib}",
+        "aws ec2 modify-volume --volume-id VOLUME-OF-{name} --volume-type gp3 --iops {iops} --throughput {moved}",
         "EC2 API reference, ModifyVolume",
     ),
     "azure-premium-v2": CloudDisk(
-        (3_000, 80_000), (125, 2_000), 500.0,
+        (3_000, 80_000), (125, 1_200), 500.0,
         "az disk update --resource-group GROUP --name {name} --disk-iops-read-write {iops} "
-        "--disk-mbps-read-write {mib}",
-        "Azure managed disk types",
+        "--disk-mbps-read-write {moved}",
+        "Azure managed disk types", ("MB/s", 1e6),
     ),
     "gcp-hyperdisk-balanced": CloudDisk(
         (3_000, 160_000), (140, 2_400), 500.0,
-        "gcloud compute disks update {name} --zone=ZONE --provisioned-iops={iops} --provisioned-throughput={mib}",
+        "gcloud compute disks update {name} --zone=ZONE --provisioned-iops={iops} --provisioned-throughput={moved}",
         "About Hyperdisk Balanced",
     ),
 }  # fmt: skip
@@ -74,8 +78,8 @@ def snippets(disks: Sequence[Disk], given: Sequence[float], cloud: Cloud | None)
     if cloud is not None:
         kind = CLOUDS[cloud]
         lines = "\n".join(
-            kind.command.format(name=plain(disk.name), iops=iops, mib=mib)
-            for disk, (iops, mib, _, _) in zip(disks, _clouded(kind, disks, given), strict=True)
+            kind.command.format(name=plain(disk.name), iops=iops, moved=moved)
+            for disk, (iops, moved, _, _) in zip(disks, _clouded(kind, disks, given), strict=True)
         )
         made.append(Snippet("Disks of the cloud: operations of any size, and throughput", cloud, lines))
     return tuple(made)
@@ -86,13 +90,13 @@ def bends(disks: Sequence[Disk], given: Sequence[float], cloud: Cloud | None) ->
     if cloud is None:
         return []
     kind, made = CLOUDS[cloud], []
-    for disk, (iops, mib, wanted, wanted_mib) in zip(disks, _clouded(kind, disks, given), strict=True):
+    for disk, (iops, moved, wanted, wanted_moved) in zip(disks, _clouded(kind, disks, given), strict=True):
         if iops < wanted or (iops > wanted and disk.limit_iops is not None):
             size = f" at {disk.size_gib:g} GiB" if disk.size_gib is not None and iops < wanted else ""
             cost = f"{disk.name} is to have {wanted:,}; {cloud} has {kind.iops[0]:,} to {_most(kind, disk):,}{size}"
             made.append(Bend("IOPS are within the range of the cloud's disks", cost, kind.source))
-        if mib < wanted_mib:
-            cost = f"{disk.name} moves {wanted_mib:,} MiB/s at that rate; {cloud} gives {mib:,}"
+        if moved < wanted_moved:
+            cost = f"{disk.name} moves {wanted_moved:,} {kind.unit[0]} at that rate; {cloud} gives {moved:,}"
             made.append(Bend("throughput is within the range of the cloud's disks", cost, kind.source))
     return made
 
@@ -103,15 +107,16 @@ def _most(kind: CloudDisk, disk: Disk) -> int:
 
 
 def _clouded(kind: CloudDisk, disks: Sequence[Disk], given: Sequence[float]) -> list[tuple[int, int, int, int]]:
-    """IOPS and MiB/s a disk of the type can have, and those it should: what it may and wants, else what it gets."""
+    """IOPS and throughput a disk of the type can have, and should: what it may and wants, else what it gets."""
     made = []
     for disk, units in zip(disks, given, strict=True):
         is_bound = disk.limit_iops is not None or disk.wanted_iops is not None
         wanted = ceil((disk.most_units if is_bound else units) / disk.units)
         iops = min(max(wanted, kind.iops[0]), _most(kind, disk))
-        wanted_mib = ceil(wanted * disk.block_kib / 1024.0)
-        most = min(kind.mib_per_s[1], max(kind.mib_per_s[0], int(kind.mib_per_iops * iops)))
-        made.append((iops, min(max(wanted_mib, kind.mib_per_s[0]), most), wanted, wanted_mib))
+        wanted_moved = ceil(wanted * disk.block_kib * 1024.0 / kind.unit[1])
+        least, highest = kind.throughput
+        most = min(highest, max(least, int(kind.throughput_per_iops * iops)))
+        made.append((iops, min(max(wanted_moved, least), most), wanted, wanted_moved))
     return made
 
 
