@@ -20,9 +20,11 @@ from leadline.core.vocabulary import EntityKind, Role
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import SeriesGroup
+    from leadline.core.capture import Capture, SeriesGroup
     from leadline.core.finding import Finding, Window
     from leadline.core.rule import RuleContext
+
+    Recorded = RuleContext | Capture
 
 MS_PER_S = 1000.0
 # sda1 and nvme0n1p1 are parts of sda and nvme0n1; nvme0n1, dm-0, loop0 and md0 are disks of their own.
@@ -146,7 +148,7 @@ class Busy:
 
 
 def io_rate(
-    context: RuleContext,
+    context: Recorded,
     group: SeriesGroup,
     rates: tuple[tuple[str, ...], ...] = (("disk_iops",), ("disk_reads_per_s", "disk_writes_per_s")),
 ) -> NDArray[np.floating[Any]] | None:
@@ -165,7 +167,7 @@ def io_rate(
     return whole
 
 
-def read_write_mean(context: RuleContext, group: SeriesGroup, write_metric: str) -> NDArray[np.floating[Any]]:
+def read_write_mean(context: Recorded, group: SeriesGroup, write_metric: str) -> NDArray[np.floating[Any]]:
     """Latency of an average operation [k, n] from that of reads and that of writes, weighted by their rates.
 
     Args:

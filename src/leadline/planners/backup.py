@@ -11,16 +11,19 @@ Method:
     streams / streams of a proxy. Retention after grandfather, father, son: daily increments, weekly, monthly and
     yearly fulls, with the protection of the repository on top. While a machine is backed up its snapshot grows by its
     writes; consolidating reads and writes that once, beside what is written meanwhile: it ends when the storage is
-    faster than the machine writes.
+    faster than the machine writes. From a recording: the writes of the busiest machine, 95th percentile. From an
+    inventory: machines, what they store, whether they share disks.
 
 Assumptions:
     Increments hold the day's changed blocks once. Reduction is the same for all. Streams do not slow each other down
     below the rates given.
 
 Bends:
-    A full backup every night; a snapshot held longer than a few hours; quiescing a cluster that shares disks.
+    A full backup every night; a snapshot held longer than a few hours; consolidation on a busy datastore; quiescing a
+    cluster that shares disks.
 
 Sources:
+    Broadcom KB 316414: consolidation reads snapshots and writes them to the disk.
     Veeam and vSphere documentation on snapshots: "Do not use a single snapshot for more than 72 hours" (VMware KB
     1025279).
     Arithmetic.
@@ -33,10 +36,17 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
+from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+from leadline.core.recorded_loads import by_default, filled
+from leadline.planners._backup.recorded import found
 
 SNAPSHOT = "VMware KB 1025279"
+CONSOLIDATION = "Broadcom KB 316414"
 SNAPSHOT_HOURS_MAX = 72.0
+# Name, bytes stored for each byte, losses survived.
+PROTECTIONS = (("2 copies", 2.0, 1), ("3 copies", 3.0, 2), ("4+1", 5 / 4, 1), ("3+2", 5 / 3, 2), ("4+2", 6 / 4, 2),
+               ("8+2", 10 / 8, 2))  # fmt: skip
 HOURS = 24
 Pct = Annotated[float, Field(ge=0, le=100)]
 
@@ -76,6 +86,12 @@ class Backup(PlanInput):
     consolidate_mib_per_s: Annotated[
         float, Field(gt=0, description="What consolidating a snapshot reads and writes, MiB/s.")
     ] = 200.0
+    consolidate_kib: Annotated[
+        float, Field(gt=0, description="Size of an operation when a snapshot is consolidated, KiB.")
+    ] = 64.0  # Judgement: no size is published; vscsiStats or esxtop show it
+    consolidate_spare_iops: Annotated[
+        float | None, Field(gt=0, description="Operations the datastore has to spare then; none where not known.")
+    ] = None
     is_cluster: Annotated[bool, Field(description="Whether machines share disks (failover cluster, RAC).")] = False
 
 
@@ -84,7 +100,7 @@ MODEL = Backup
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Windows, streams, proxies, repository, snapshots."""
-    own = cast("Backup", inputs)  # read with MODEL
+    own, evidence, assumed = _known(cast("Backup", inputs), context.capture)  # read with MODEL
     full, increment = own.data_tib, own.data_tib * own.change_pct / 100.0
     most = min(own.source_mib_per_s, own.target_mib_per_s * own.reduction)
     streams = ceil(_rate(increment, own.window_h) / own.stream_mib_per_s)
@@ -112,6 +128,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         Figure(
             "consolidation takes", ends if ends == "does not end" else round(float(ends), 2), "h", _consolidation(own)
         ),
+        Figure("consolidation operations", ceil(consolidation_iops(own)), "per_s", _operations(own), CONSOLIDATION),
         Figure("overlap with the batch", round(overlap_h(own, hours), 2), "h", _overlap(own, hours)),
     )
     fits = hours <= own.window_h and ends != "does not end"
@@ -119,10 +136,14 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         headline=f"An increment of {increment:,.3g} TiB takes {hours:,.2g} h of {own.window_h:g} with "
         f"{max(streams, 1)} streams; a full backup {full_hours:,.3g} h; the repository holds {stored:,.3g} TiB.",
         figures=figures,
-        sheets=(_night(own, hours),),
-        assumptions=("Streams do not slow each other down below the rates given: try with `leadline bench protect`.",),
+        sheets=(_night(own, hours), _protections(own)),
+        assumptions=(
+            "Streams do not slow each other down below the rates given: try with `leadline bench protect`.",
+            *assumed,
+        ),
         bends=tuple(_bends(own, full_hours, snapshot_h, hours)),
         snippets=_snippets(own),
+        evidence=evidence,
         infeasible=None if fits else _infeasible(own, increment, most, ends),
     )
 
@@ -147,6 +168,23 @@ def consolidation_h(own: Backup, snapshot_h: float) -> float | str:
     """Hours to merge the busiest machine's snapshot while it writes on."""
     spare = own.consolidate_mib_per_s - own.vm_write_mib_per_s
     return "does not end" if spare <= 0 else snapshot_h * own.vm_write_mib_per_s / spare
+
+
+def consolidation_iops(own: Backup) -> float:
+    """Operations per second that merging a snapshot adds: each block is read from it and written to its disk."""
+    return 2.0 * own.consolidate_mib_per_s * 1024.0 / own.consolidate_kib
+
+
+def _known(own: Backup, capture: Capture | None) -> tuple[Backup, tuple[str, ...], tuple[str, ...]]:
+    """The inputs with what recordings and inventories know, the evidence, and what is left to defaults."""
+    if capture is None:
+        return own, (), ()
+    own, evidence = filled(own, found(capture))
+    return own, evidence, by_default(own, ("data_tib", "vms", "change_pct", "vm_write_mib_per_s", "batch_from_h"))
+
+
+def _operations(own: Backup) -> str:
+    return f"2 x {own.consolidate_mib_per_s:g} MiB/s / {own.consolidate_kib:g} KiB, read and written"
 
 
 def _rate(tib: float, hours: float) -> float:
@@ -182,6 +220,13 @@ def _night(own: Backup, hours: float) -> Sheet:
     return Sheet("The night, by hours that begin", ("hour", "backup", "batch"), tuple(rows))
 
 
+def _protections(own: Backup) -> Sheet:
+    """What the repository takes by its protection, beside the factor given."""
+    stored = repository_tib(own) / own.repository_factor
+    rows = tuple((name, round(factor, 3), lost, round(stored * factor, 2)) for name, factor, lost in PROTECTIONS)
+    return Sheet("Repository by protection: copies and erasure codes", ("scheme", "x data", "lost ok", "TiB"), rows)
+
+
 def _bends(own: Backup, full_hours: float, snapshot_h: float, hours: float) -> list[Bend]:
     bends = []
     if full_hours > own.window_h:
@@ -189,6 +234,9 @@ def _bends(own: Backup, full_hours: float, snapshot_h: float, hours: float) -> l
         bends.append(Bend("a full backup fits the window", cost))
     if snapshot_h > SNAPSHOT_HOURS_MAX:
         bends.append(Bend("no snapshot is kept longer than 72 hours", f"{snapshot_h:,.0f} h", SNAPSHOT))
+    if own.consolidate_spare_iops is not None and consolidation_iops(own) > own.consolidate_spare_iops:
+        cost = f"{consolidation_iops(own):,.0f} per second on {own.consolidate_spare_iops:,.0f} to spare: others wait"
+        bends.append(Bend("consolidation fits what the datastore has to spare", cost, CONSOLIDATION))
     if overlap_h(own, hours) > 0:
         cost = f"{overlap_h(own, hours):.2g} h: both read the same disks; move one, or limit the backup's rate"
         bends.append(Bend("the batch runs without the backup", cost))

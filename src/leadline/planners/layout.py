@@ -10,31 +10,40 @@ Method:
     allowed, not fewer than the level needs, even for mirrors. The level with the fewest devices for capacity and
     operations together is taken for data; above ``parity_writes_pct`` writes, and for the log, parity is not
     considered. Data, log, temp and backup have an adapter each while there are enough, the later ones sharing the last.
+    From a recording: 95th percentiles of reads and writes of the disks with data, of all disks where none is known to
+    hold data. From an inventory: engine, and sizes of the disks by role.
 
 Assumptions:
     A full stripe of the log is written by the array's cache as one; the penalty is that of small random writes. Four
     paravirtual SCSI adapters at most, as vSphere has them.
 
 Bends:
-    Log and data on one adapter when there is one only. Parity under many writes when asked for.
+    Log and data on one adapter when there is one only. Parity under many writes when asked for. A stripe unit that
+    the file system's unit of allocation does not divide.
 
 Sources:
     Patterson, Gibson and Katz, "A case for redundant arrays of inexpensive disks" (SIGMOD 1988), for small writes.
     VMware, "Architecting Microsoft SQL Server on VMware vSphere", disks and PVSCSI adapters.
+    Microsoft, "Disk partition alignment (sector alignment) for SQL Server": partition offset / stripe unit and stripe
+    unit / allocation unit are whole numbers.
     PostgreSQL documentation, "WAL configuration" and "CREATE TABLESPACE".
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, lcm
 from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
+from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+from leadline.core.recorded_loads import by_default, filled
+from leadline.planners._layout.recorded import found
 
 ADAPTERS_MAX = 4
+ALIGNMENT = "Microsoft, Disk partition alignment for SQL Server"
 RAID_SOURCE = "Patterson, Gibson and Katz 1988"
 Role = Literal["data", "log", "temp", "backup"]
 LOG_WORD = {"postgresql": "WAL", "sqlserver": "transaction log", "oracle": "redo", "intersystems": "journal"}
@@ -75,6 +84,9 @@ class Layout(PlanInput):
     raid: Annotated[
         Literal["best", "raid-10", "raid-5", "raid-6"], Field(description="RAID level of the data; best chooses.")
     ] = "best"
+    stripe_kib: Annotated[
+        int, Field(ge=4, le=16_384, description="Stripe unit of the RAID or array, KiB; from its vendor.")
+    ] = 64
     devices: Annotated[int | None, Field(ge=1, description="Devices there are; none for as many as needed.")] = None
 
 
@@ -110,7 +122,7 @@ LEVELS = (
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """The level, the devices, and where each role lies."""
-    own = cast("Layout", inputs)  # read with MODEL
+    own, evidence, assumed = _known(cast("Layout", inputs), context.capture)  # read with MODEL
     total = own.reads_per_s + own.writes_per_s
     share = 100.0 * own.writes_per_s / total if total else 0.0
     allowed = [level for level in LEVELS if own.raid in ("best", level.name)]
@@ -132,6 +144,13 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         ),
         Figure("devices for data", count, "devices", _told(own, level)),
         Figure("theoretical operations", round(count * own.device_iops), "per_s", f"{count} x {own.device_iops:,.0f}"),
+        Figure(
+            "partitions begin at",
+            begin_kib(own),
+            "kib",
+            f"least multiple of 1,024 KiB and of the stripe unit, {own.stripe_kib} KiB",
+            ALIGNMENT,
+        ),
         Figure("virtual disks", len(disks), "", ", ".join(role for role, _, _ in disks)),
     )
     fits = own.devices is None or own.devices >= count
@@ -144,11 +163,21 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         assumptions=(
             f"A device is planned at {own.device_use_pct:g} % of its operations: latency grows steeply above.",
             "Devices of data, log and backup are not shared with other systems at their peaks.",
+            *assumed,
         ),
         bends=tuple(_bends(own, level, share)),
         snippets=_snippets(own, disks),
+        evidence=evidence,
         infeasible=None if fits else _infeasible(own, level, count),
     )
+
+
+def _known(own: Layout, capture: Capture | None) -> tuple[Layout, tuple[str, ...], tuple[str, ...]]:
+    """The inputs with what recordings and inventories know, the evidence, and what is left to defaults."""
+    if capture is None:
+        return own, (), ()
+    own, evidence = filled(own, found(capture))
+    return own, evidence, by_default(own, ("engine", "reads_per_s", "writes_per_s", "data_gib", "log_gib", "temp_gib"))
 
 
 def _told(own: Layout, level: Level) -> str:
@@ -203,7 +232,12 @@ def _disks_sheet(own: Layout, disks: list[tuple[Role, int, float]], level: Level
         for role, adapter, size in disks
     )
     columns = ("disk", "adapter", "lies on", "RAID", "provisioned", "unit", "GiB")
-    return Sheet("Virtual disks; partitions begin at 1 MiB", columns, rows)
+    return Sheet("Virtual disks", columns, rows)
+
+
+def begin_kib(own: Layout) -> int:
+    """Where partitions begin, KiB: at a MiB that is the start of a stripe unit too."""
+    return lcm(1024, own.stripe_kib)
 
 
 def _unit(own: Layout, role: str) -> int:
@@ -215,6 +249,9 @@ def _bends(own: Layout, level: Level, share: float) -> list[Bend]:
     if own.adapters == 1:
         cost = "log and data queue in one adapter: a burst of checkpoint writes delays every commit"
         bends.append(Bend("log and data on adapters of their own", cost, "Architecting SQL Server on vSphere"))
+    if own.stripe_kib % UNIT_KIB[own.engine]:
+        cost = f"{own.stripe_kib} / {UNIT_KIB[own.engine]} KiB is no whole number: some units lie on two devices"
+        bends.append(Bend("stripe unit / allocation unit is a whole number", cost, ALIGNMENT))
     if not level.is_mirrored and share > own.parity_writes_pct:
         cost = f"{share:.0f} % of operations are writes and cost {level.penalty} each"
         bends.append(Bend("no parity under many writes", cost, RAID_SOURCE))
@@ -243,6 +280,7 @@ def _snippets(own: Layout, disks: list[tuple[Role, int, float]]) -> tuple[Snippe
             join = " | New-ScsiController -Type ParaVirtual" if index == 0 and adapter else ""
             power.append(f"{add}{join}")
     made = [Snippet("Virtual disks and adapters; the first adapter is the VM's own", "powercli", "\n".join(power))]
+    made.append(_partition(own))
     if own.engine == "postgresql":
         places = (
             "initdb -D /data/pgdata --waldir=/log/pg_wal",
@@ -251,3 +289,16 @@ def _snippets(own: Layout, disks: list[tuple[Role, int, float]]) -> tuple[Snippe
         )
         made.append(Snippet("Where PostgreSQL puts them", "shell", "\n".join(places)))
     return tuple(made)
+
+
+def _partition(own: Layout) -> Snippet:
+    """An aligned partition with a file system of the engine's unit of allocation, in its usual system."""
+    begin, unit = begin_kib(own), UNIT_KIB[own.engine]
+    if own.engine == "sqlserver":
+        text = (
+            f"New-Partition -DiskNumber N -UseMaximumSize -Alignment {begin * 1024} -AssignDriveLetter | "
+            f"Format-Volume -FileSystem NTFS -AllocationUnitSize {unit * 1024}"
+        )
+        return Snippet("Each disk: an aligned partition", "powershell", text)
+    text = f"parted --script /dev/DISK mklabel gpt mkpart db {begin}KiB 100%\nmkfs.xfs -b size={unit}k /dev/DISK1"
+    return Snippet("Each disk: an aligned partition", "shell", text)

@@ -13,7 +13,7 @@ Method:
     Mean time to data loss: a Markov chain over how many of the nodes of a stripe have failed; failures at 1 / MTBF
     each, one rebuild at a time at the rate found; absorbed when more have failed than the scheme survives. Its linear
     equations are solved exactly. The cluster holds nodes / width independent sets, and loses data that many times as
-    soon.
+    soon. From an inventory: what its machines store, when the data is not given.
 
 Assumptions:
     Failures are independent and exponential: shared causes (power, firmware, people) are what loses data in practice,
@@ -39,9 +39,13 @@ from typing import Annotated, cast
 import numpy as np
 from pydantic import Field, field_validator
 
+from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+from leadline.core.recorded_loads import Found, filled
+from leadline.core.stored import stored_gib
 
 HOURS_PER_YEAR = 8766.0
+TRIVEDI = "Trivedi, section 8.4"
 _SCHEME = re.compile(r"(?P<copies>[1-6])x|(?P<data>[1-9]\d?)\+(?P<parity>[1-4])")
 Positive = Annotated[float, Field(gt=0)]
 
@@ -132,13 +136,14 @@ class Scheme:
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Every scheme side by side, and the one that stores least and survives what it must."""
-    own = cast("Protect", inputs)  # read with MODEL
+    own, evidence = _known(cast("Protect", inputs), context.capture)  # read with MODEL
     schemes = [Scheme.parse(text) for text in own.schemes]
     fit = [scheme for scheme in schemes if scheme.width <= own.nodes and scheme.parity >= own.survives]
     if not fit:
         return Plan(
             headline=f"No scheme of {', '.join(own.schemes)} survives {own.survives} failures on {own.nodes} nodes.",
             sheets=(_sheet(own, schemes),),
+            evidence=evidence,
             infeasible=_infeasible(own, schemes),
         )
     best = min(fit, key=lambda scheme: (scheme.factor, scheme.small_write_operations))
@@ -151,7 +156,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         Figure("survived failures", best.parity, "nodes"),
         Figure("nodes needed", best.width, "nodes", "one for each chunk; one more to rebuild to"),
         Figure("rebuild of a node", round(hours, 2), "h", _rebuild_told(own, best)),
-        Figure("mean time to data loss", float(f"{lost:.3g}"), "years", "Markov chain; compares, promises nothing"),
+        Figure("mean time to data loss", float(f"{lost:.3g}"), "years", _loss_told(own, best), TRIVEDI),
         Figure("backup", round(backup_mib_per_s(own, best)), "MiB/s", _backup_told(own, best)),
     )
     return Plan(
@@ -165,7 +170,14 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         ),
         bends=tuple(_bends(own, best)),
         snippets=_snippets(best),
+        evidence=evidence,
     )
+
+
+def _known(own: Protect, capture: Capture | None) -> tuple[Protect, tuple[str, ...]]:
+    """The inputs with the data of an inventory's machines, and the evidence."""
+    stored = None if capture is None else stored_gib(capture.inventory)
+    return filled(own, [] if stored is None or stored[0] <= 0 else [Found("data_tib", stored[0] / 1024.0, stored[1])])
 
 
 def node_bytes(own: Protect, scheme: Scheme) -> float:
@@ -218,6 +230,14 @@ def _backup_told(own: Protect, scheme: Scheme) -> str:
     )
 
 
+def _loss_told(own: Protect, scheme: Scheme) -> str:
+    sets = max(own.nodes / scheme.width, 1.0)
+    return (
+        f"Markov chain: {scheme.width} nodes fail 1 / {own.node_mtbf_years:g} years each, one rebuild at a time at "
+        f"1 / {rebuild_hours(own, scheme):.3g} h, lost at {scheme.parity + 1} down, {sets:.3g} sets; promises nothing"
+    )
+
+
 def _rebuild_told(own: Protect, scheme: Scheme) -> str:
     return f"{node_bytes(own, scheme) / 1024**2:.3g} TiB lost, {scheme.rebuild_reads} read for each made anew"
 
@@ -230,14 +250,16 @@ def _sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
             scheme.parity,
             scheme.width,
             operations(own, scheme),
+            round(scheme.factor - 1.0 / scheme.data, 3),
             round(rebuild_hours(own, scheme), 2),
             f"{loss_years(own, scheme):.2g}",
             round(backup_mib_per_s(own, scheme)),
         )
         for scheme in schemes
     )
-    columns = ("scheme", "x data", "lost ok", "nodes", "ops", "rebuild h", "loss years", "MiB/s")
-    return Sheet("Schemes: bytes stored, losses survived, disk operations of a write, backups together", columns, rows)
+    columns = ("scheme", "x data", "lost ok", "nodes", "ops", "x sent", "rebuild h", "loss years", "MiB/s")
+    title = "Schemes: bytes stored and sent, operations of a write, backups together"
+    return Sheet(title, columns, rows)
 
 
 def operations(own: Protect, scheme: Scheme) -> float:

@@ -2,7 +2,8 @@
 
 Answers:
     Whether limits, reservations and shares fit a capacity, which disk gets what when all are busy, how a limit
-    becomes latency, and the same settings as storage policy, QEMU throttle group, cgroup or cloud disk.
+    becomes latency, and the same settings as storage policy, QEMU throttle group, cgroup or cloud disk. Disks that
+    are not given come from a recording.
 
 Method:
     When all are busy each disk gets max(reservation, min(limit, λ shares)), λ such that all together get the
@@ -11,28 +12,30 @@ Method:
     KiB, rounded up. A closed loop of n outstanding at rate X has n / X of latency (Little's law): the part above what
     the device takes is waiting at the limit.
 
+    From a recording: what a disk wants is the 95th percentile of its rate, its block the mean size, what it has
+    outstanding the 95th percentile as recorded, else of rate x latency (Little's law).
+
 Assumptions:
     The capacity is that of the device under this mix, from `leadline bench sweep`. Schedulers hold what they promise.
 
 Bends:
-    Reservations above four fifths of the capacity; limits on a tier 1 database; limits below what a disk wants.
+    Reservations above four fifths of the capacity; limits on a tier 1 database; limits below what a disk wants; IOPS
+    or throughput that a cloud's disk of the type named cannot have.
 
 Sources:
     Gulati, Merchant and Varman, "mClock" (OSDI 2010), section 2.2.
     C. Hogan, "VSAN 6.2 part 4: IOPS limit for object" (2016), for units of 32 KB.
     Linux kernel, admin-guide/cgroup-v2, io.max. QEMU documentation, throttle groups.
+    AWS EC2 API reference, ModifyVolume; Microsoft, Azure managed disk types; Google, About Hyperdisk Balanced.
 """
 
 from __future__ import annotations
 
-from math import ceil, inf
-from typing import Annotated, Any, cast
-
-from pydantic import BaseModel, Field, model_validator
+from typing import Any, cast
 
 from leadline import _core
+from leadline.core.capture import Capture
 from leadline.core.planner import (
-    STRICT,
     Bend,
     Figure,
     Infeasible,
@@ -41,14 +44,15 @@ from leadline.core.planner import (
     PlanInput,
     PlannerMeta,
     Sheet,
-    Snippet,
 )
+from leadline.core.recorded_loads import Found, by_default, device_latency, filled
+from leadline.planners._qos import settings
+from leadline.planners._qos.inputs import UNIT_KIB, Disk, Qos
+from leadline.planners._qos.recorded import disks
 
 MCLOCK, HOGAN, LITTLE = "mClock, OSDI 2010", "Hogan 2016", "Little 1961"
-UNIT_KIB = 32.0
 STARVED_PER_S = 0.01
 RESERVED_MAX = 0.8  # Judgement: above, a failed device or a rebuild breaks promises
-Positive = Annotated[float, Field(gt=0)]
 
 META = PlannerMeta(
     about="Whether limits, reservations and shares fit a capacity, who gets what, and what a limit costs in latency.",
@@ -63,66 +67,12 @@ META = PlannerMeta(
     grows=(("capacity_iops", "given in all"),),
 )
 
-
-class Disk(BaseModel):
-    """A disk: what it may, what it wants, how it asks."""
-
-    model_config = STRICT
-
-    name: str
-    shares: Positive = 1000.0
-    reservation_iops: Annotated[float, Field(ge=0)] = 0.0
-    limit_iops: Positive | None = None
-    wanted_iops: Positive | None = None
-    block_kib: Positive = 8.0
-    outstanding: Annotated[int, Field(ge=1)] = 32
-    is_tier_1: bool = False
-
-    @model_validator(mode="after")
-    def _fits(self) -> Disk:
-        if self.limit_iops is not None and self.limit_iops < self.reservation_iops:
-            message = f"the limit of {self.name} is below its reservation"
-            raise ValueError(message)
-        return self
-
-    @property
-    def units(self) -> int:
-        """What an operation counts as."""
-        return max(1, ceil(self.block_kib / UNIT_KIB))
-
-    @property
-    def most_units(self) -> float:
-        """Units per second it may and wants at most."""
-        limit = inf if self.limit_iops is None else self.limit_iops
-        wanted = inf if self.wanted_iops is None else self.wanted_iops * self.units
-        return max(min(limit, wanted), 1e-9)
-
-
-class Qos(PlanInput):
-    """Disks on a capacity; limits and reservations in operations of up to 32 KiB, as storage policies have them."""
-
-    capacity_iops: Annotated[
-        Positive, Field(description="What all disks together get from the device, units of 32 KiB per second.")
-    ] = 1200.0
-    latency_ms: Annotated[
-        Positive, Field(description="What the device takes for an operation below its limit, ms.")
-    ] = 1.0
-    disks: Annotated[
-        tuple[Disk, ...],
-        Field(
-            min_length=1,
-            description="Disks: name, shares, reservation_iops, limit_iops, wanted_iops, block_kib, outstanding",
-        ),
-    ] = (Disk(name="db01"),)
-    is_checked: Annotated[bool, Field(description="Whether to simulate it request by request as well.")] = False
-
-
 MODEL = Qos
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Who gets what, and what it means."""
-    own = cast("Qos", inputs)  # read with MODEL
+    own, evidence, assumed = _known(cast("Qos", inputs), context.capture)  # read with MODEL
     reserved = sum(min(disk.reservation_iops, disk.most_units) for disk in own.disks)
     share = 100.0 * reserved / own.capacity_iops
     given = allocation(own)
@@ -153,9 +103,10 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         sheets=(
             Sheet("When all are busy", ("disk", "ops/s", "of 32 KiB", "held by", "outstanding", "latency ms"), rows),
         ),
-        assumptions=("The capacity is measured with this mix; a larger share of writes has another.",),
-        bends=tuple(_bends(own, reserved)),
-        snippets=_snippets(own),
+        assumptions=("The capacity is measured with this mix; a larger share of writes has another.", *assumed),
+        bends=(*_bends(own, reserved), *settings.bends(own.disks, given, own.cloud)),
+        snippets=settings.snippets(own.disks, given, own.cloud),
+        evidence=evidence,
         infeasible=None
         if fits
         else Infeasible(
@@ -164,6 +115,22 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             f"{reserved / RESERVED_MAX:,.0f}",
         ),
     )
+
+
+def _known(own: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], tuple[str, ...]]:
+    """The inputs with what a recording knows, the evidence, and what is assumed because of it."""
+    if capture is None:
+        return own, (), ()
+    below = device_latency(capture)
+    found = [Found("latency_ms", below.mean, f"average of {below.told}")] if below and below.mean > 0 else []
+    own, evidence = filled(own, found)
+    if "disks" not in own.model_fields_set:
+        seen, told = disks(capture, own.most_disks)
+        if seen:
+            own = own.model_copy(update={"disks": tuple(Disk.model_validate(disk) for disk in seen)})
+            evidence = (*told, *evidence)
+    wants = "What a disk did is taken for what it wants: one that was held back wants more."
+    return own, evidence, (wants, *by_default(own, ("capacity_iops", "latency_ms", "disks")))
 
 
 def allocation(own: Qos) -> list[float]:
@@ -225,8 +192,8 @@ def _checked(own: Qos, given: list[float], context: PlanContext) -> list[Figure]
     """The same simulated under mClock; how far the largest difference is."""
     outcome = context.simulated(scenario(own))
     apart = max(
-        abs(outcome.measure(disk.name, "iops").value * disk.units - units)
-        for disk, units in zip(own.disks, given, strict=True)
+        abs(outcome.measure(f"disk-{number}", "iops").value * disk.units - units)
+        for number, (disk, units) in enumerate(zip(own.disks, given, strict=True), 1)
     )
     return [
         Figure(
@@ -241,11 +208,11 @@ def _checked(own: Qos, given: list[float], context: PlanContext) -> list[Figure]
 def scenario(own: Qos) -> dict[str, Any]:
     """The disks before a device of this capacity, under mClock in units of 32 KiB."""
     vms = []
-    for disk in own.disks:
+    for number, disk in enumerate(own.disks, 1):
         stream: dict[str, Any] = {"block": f"{disk.units * UNIT_KIB:.0f}k", "oio": max(64, disk.outstanding)}
         if disk.wanted_iops is not None:
             stream = {"block": stream["block"], "rate_iops": disk.wanted_iops}
-        vm = {"name": disk.name, "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": 1024}
+        vm = {"name": f"disk-{number}", "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": 1024}
         vms.append({**vm, "reservation_iops": disk.reservation_iops, "iops_limit": disk.limit_iops})
     # One operation at a time, which takes as long as its units do.
     mb_per_s = own.capacity_iops * UNIT_KIB * 1024 / 1e6
@@ -257,24 +224,3 @@ def scenario(own: Qos) -> dict[str, Any]:
         "hosts": [{"name": "host", "queue_depth": 1, "scheduler": "sioc-v2"}],
         "devices": [{"name": "device", "service": 1e-9, "mb_per_s": mb_per_s}],
     }
-
-
-def _snippets(own: Qos) -> tuple[Snippet, ...]:
-    """Settings of the disks that have any."""
-    power, qemu, cgroup = [], [], []
-    for disk in own.disks:
-        limit = "" if disk.limit_iops is None else f" -DiskLimitIOPerSecond {disk.limit_iops:.0f}"
-        power.append(
-            f'Get-VM "{disk.name}" | Get-VMResourceConfiguration | Set-VMResourceConfiguration -Disk (Get-HardDisk -VM '
-            f'"{disk.name}") -NumDiskShares {disk.shares:.0f} -DiskSharesLevel Custom{limit}'
-        )
-        if disk.limit_iops is not None:
-            limits = f"x-iops-total={disk.limit_iops:.0f},x-iops-size={UNIT_KIB * 1024:.0f}"
-            qemu.append(f"-object throttle-group,id={disk.name},{limits}")
-            half = disk.limit_iops / disk.units
-            cgroup.append(f'echo "MAJOR:MINOR riops={half:.0f} wiops={half:.0f}" > /sys/fs/cgroup/{disk.name}/io.max')
-    made = [Snippet("Shares and limits", "powercli", "\n".join(power))]
-    if qemu:
-        made.append(Snippet("Throttle groups", "qemu", "\n".join(qemu)))
-        made.append(Snippet("cgroup v2: reads and writes have a limit each", "cgroup", "\n".join(cgroup)))
-    return tuple(made)

@@ -7,7 +7,10 @@ Answers:
 Method:
     Little's law, N = X R: a rate X with a response time R below the queue keeps N requests in it. A queue of depth D
     passes at most D / R. Each level carries its part: a disk its share of the VM's I/O, an adapter that of its disks, a
-    LUN on a host that of the VMs there, an array port that of all hosts. The level with the least D / N is narrow.
+    host adapter and a LUN on a host that of the VMs there, an array port that of all hosts. The level with the least
+    D / N is narrow.
+    From a recording: the busiest VM; as many VMs, disks, adapters and LUNs of its kind as make the whole load, so that
+    the busiest of each level is not planned for less than it had. From an inventory: the depths set.
 
 Assumptions:
     Load is even over disks, adapters, VMs, hosts and ports. ``latency_ms`` is the response time below the guest's
@@ -15,12 +18,13 @@ Assumptions:
 
 Bends:
     Queues deeper than the array's port takes from all hosts: it rejects (QFULL) and hosts throttle. One level raised
-    alone: the next one holds the requests instead.
+    alone: the next one holds the requests instead. Emulated SCSI adapters, whose queues cannot be made deeper.
 
 Sources:
     Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961).
     VMware KB 2053145, queue depths of PVSCSI: 64 for a disk and 254 for an adapter, up to 254 and 1,024.
     VMware KB 1267 and 1268, queue depths of host adapters and outstanding requests of competing worlds.
+    VMware blogs, "Troubleshooting storage performance in vSphere: storage queues", for the order of the queues.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
+from leadline.core.capture import Capture
 from leadline.core.planner import (
     Bend,
     Figure,
@@ -42,10 +47,15 @@ from leadline.core.planner import (
     Sheet,
     Snippet,
 )
+from leadline.core.recorded_loads import by_default, filled
+from leadline.planners._queues.recorded import found, nvme_told, slow_adapters
 
 LITTLE = "Little 1961"
 PVSCSI = "VMware KB 2053145"
 LUN = "VMware KB 1267"
+AT_DISK, AT_ADAPTER = "a disk's queue", "the virtual adapter's queue"
+AT_HOST_ADAPTER, AT_LUN = "a host adapter's queue", "a LUN's queue"
+AT_PART, AT_PORT = "a VM's part of a shared LUN", "an array port's queue"
 DISK_DEPTH_MAX, ADAPTER_DEPTH_MAX, REQUESTS_PER_RING_PAGE = 254, 1024, 32
 HEADROOM = 0.8  # Judgement: a queue that is filled to four fifths on average is full at times
 Count = Annotated[int, Field(ge=1, le=100_000)]
@@ -80,6 +90,10 @@ class Queues(PlanInput):
     adapter_depth: Annotated[
         Count, Field(description="Of the virtual adapter: 254 by default, 32 for a ring page.")
     ] = 254
+    host_adapters: Annotated[Count, Field(description="Ports of storage adapters of a host that carry it.")] = 2
+    host_adapter_depth: Annotated[
+        Count, Field(description="Of a host's adapter port, all LUNs together: AQLEN in esxtop.")
+    ] = 1024
     lun_depth: Annotated[Count, Field(description="Of a LUN at the host's adapter: DQLEN in esxtop.")] = 64
     competing_depth: Annotated[
         Count, Field(description="Of each VM where several share a LUN: outstanding IOs with competing worlds.")
@@ -109,12 +123,12 @@ class Level:
         """The least depth of usual size that leaves headroom; the largest there is when none does."""
         wanted = self.needed / HEADROOM
         sizes = [size for size in (32, 64, 128, 254, 256, 512, 1024, 2048, 4096) if size <= self.depth_max]
-        return max(self.depth, next((size for size in sizes if size >= wanted), sizes[-1]))
+        return max(self.depth, next((size for size in sizes if size >= wanted), max(sizes, default=self.depth_max)))
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """The narrow queue, what it leaves, and how deep all must be."""
-    own = cast("Queues", inputs)  # read with MODEL
+    own, evidence, assumed, adapters = _known(cast("Queues", inputs), context.capture)  # read with MODEL
     levels = _levels(own)
     narrow = min(levels, key=lambda level: level.depth / level.needed)
     share = min(1.0, narrow.depth / narrow.needed)
@@ -132,7 +146,11 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         Figure("outstanding at the array", round(total, 1), "requests", f"{own.vms} VMs x {outstanding:,.1f}", LITTLE),
         Figure("narrow queue", narrow.name, "", f"depth {narrow.depth} for {narrow.needed:,.1f} needed"),
         Figure("rate it leaves a VM", round(reached), "per_s", f"min(1, {narrow.depth} / {narrow.needed:,.1f}) x rate"),
-        *(Figure(f"depth of {level.name}", level.advised(), "requests", _told(level), LUN) for level in levels[2:3]),
+        *(
+            Figure(f"depth of {level.name}", level.advised(), "requests", _told(level), LUN)
+            for level in levels
+            if level.name == AT_LUN
+        ),
     )
     headline = (
         f"{narrow.name} holds the VM at {reached:,.0f} of {own.iops:,.0f} operations per second: depth {narrow.depth}, "
@@ -148,11 +166,24 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         assumptions=(
             "Load is even over disks, adapters, LUNs, hosts and ports.",
             "A deeper queue does not make the device answer sooner: try the depth advised with `leadline bench sweep`.",
+            *assumed,
         ),
-        bends=tuple(_bends(own, levels)),
+        bends=(*_bends(own, levels), *adapters),
         snippets=tuple(_snippets(own, levels)),
+        evidence=evidence,
         infeasible=_infeasible(own, stuck) if stuck else None,
     )
+
+
+def _known(own: Queues, capture: Capture | None) -> tuple[Queues, tuple[str, ...], tuple[str, ...], list[Bend]]:
+    """The inputs with what a recording knows, the evidence, what is assumed because of it, and adapters to change."""
+    if capture is None:
+        return own, (), (), []
+    own, evidence = filled(own, found(capture, has_rate="iops" in own.model_fields_set))
+    peaks = "Peaks of rate and latency are taken as if they fell together."
+    keys = [key for key in type(own).model_fields if key != "leadline_plan"]
+    assumed = (*((peaks,) if {"iops", "latency_ms"} <= own.model_fields_set else ()), *by_default(own, keys))
+    return own, evidence, (*assumed, *nvme_told(capture)), slow_adapters(capture)
 
 
 def _infeasible(own: Queues, stuck: list[Level]) -> Infeasible:
@@ -170,37 +201,34 @@ def _levels(own: Queues) -> list[Level]:
     outstanding = own.iops * own.latency_ms / 1000.0
     on_host = ceil(own.vms / own.hosts)
     at_lun = outstanding * on_host / own.luns
+    per_vm = f"{outstanding:,.1f}"
+    of_host = f"{per_vm} x {on_host} VMs"
     levels = [
+        Level(AT_DISK, outstanding / own.disks, own.disk_depth, DISK_DEPTH_MAX, f"{per_vm} / {own.disks}"),
         Level(
-            "a disk's queue",
-            outstanding / own.disks,
-            own.disk_depth,
-            DISK_DEPTH_MAX,
-            f"{outstanding:,.1f} / {own.disks}",
+            AT_ADAPTER, outstanding / own.adapters, own.adapter_depth, ADAPTER_DEPTH_MAX, f"{per_vm} / {own.adapters}"
         ),
         Level(
-            "the virtual adapter's queue",
-            outstanding / own.adapters,
-            own.adapter_depth,
-            ADAPTER_DEPTH_MAX,
-            f"{outstanding:,.1f} / {own.adapters}",
+            AT_HOST_ADAPTER,
+            outstanding * on_host / own.host_adapters,
+            own.host_adapter_depth,
+            own.host_adapter_depth,
+            f"{of_host} / {own.host_adapters}",
         ),
-        Level(
-            "a LUN's queue",
-            at_lun,
-            own.lun_depth,
-            DISK_DEPTH_MAX,
-            f"{outstanding:,.1f} x {on_host} VMs / {own.luns} LUNs",
-        ),
+        Level(AT_LUN, at_lun, own.lun_depth, DISK_DEPTH_MAX, f"{of_host} / {own.luns} LUNs"),
     ]
     if on_host > 1:
         own_part = outstanding / own.luns
         told = f"{outstanding:,.1f} / {own.luns} LUNs"
-        levels.append(Level("a VM's part of a shared LUN", own_part, own.competing_depth, own.lun_depth, told))
+        levels.append(Level(AT_PART, own_part, own.competing_depth, own.lun_depth, told))
     at_port = outstanding * own.vms / own.array_ports
     told = f"{outstanding:,.1f} x {own.vms} VMs / {own.array_ports} ports"
-    levels.append(Level("an array port's queue", at_port, own.port_depth, max(own.port_depth, 4096), told))
+    levels.append(Level(AT_PORT, at_port, own.port_depth, max(own.port_depth, 4096), told))
     return levels
+
+
+def _named(levels: list[Level]) -> dict[str, Level]:
+    return {level.name: level for level in levels}
 
 
 def _told(level: Level) -> str:
@@ -213,7 +241,7 @@ def _sheet(levels: list[Level]) -> Sheet:
 
 
 def _bends(own: Queues, levels: list[Level]) -> list[Bend]:
-    at_once = own.hosts * own.luns * max(own.lun_depth, levels[2].advised())
+    at_once = own.hosts * own.luns * max(own.lun_depth, _named(levels)[AT_LUN].advised())
     ports = own.array_ports * own.port_depth
     bends = []
     if at_once > ports:
@@ -229,7 +257,8 @@ def _bends(own: Queues, levels: list[Level]) -> list[Bend]:
 
 def _snippets(own: Queues, levels: list[Level]) -> list[Snippet]:
     """Settings for the levels that must be deeper."""
-    disk, adapter, lun = levels[:3]
+    at = _named(levels)
+    disk, adapter, lun, part = at[AT_DISK], at[AT_ADAPTER], at[AT_LUN], at.get(AT_PART)
     made = []
     if disk.advised() > disk.depth or adapter.advised() > adapter.depth:
         pages = min(32, max(8, ceil(adapter.advised() / REQUESTS_PER_RING_PAGE)))
@@ -256,11 +285,12 @@ def _snippets(own: Queues, levels: list[Level]) -> list[Snippet]:
                 "Each host, by its adapter's driver, then reboot",
                 "esxcli",
                 f"esxcli system module parameters set -m lpfc -p lpfc0_lun_queue_depth={depth}\n"
-                f"esxcli system module parameters set -m qlnativefc -p ql2xmaxqdepth={depth}",
+                f"esxcli system module parameters set -m qlnativefc -p ql2xmaxqdepth={depth}\n"
+                f"esxcli system module parameters set -m iscsi_vmk -p iscsivmk_LunQDepth={depth}",
             )
         )
-    if len(levels) > 4 and levels[3].advised() > own.competing_depth:
-        depth = min(lun.advised(), levels[3].advised())
+    if part is not None and part.advised() > own.competing_depth:
+        depth = min(lun.advised(), part.advised())
         text = f"esxcli storage core device set --device NAA.ID --sched-num-req-outstanding {depth}"
         made.append(Snippet("Each host, each LUN that several VMs share", "esxcli", text))
     return made

@@ -54,10 +54,11 @@ from leadline.core.planner import (
     PlannerMeta,
     Sheet,
 )
+from leadline.core.recorded_loads import filled
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
-from leadline.planners._vsan.facts import filled
+from leadline.planners._vsan.facts import known
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import components, network_figures
 from leadline.planners._vsan.policies import disks, snippets
@@ -119,8 +120,8 @@ MODEL = Vsan
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """The cluster, its policies, and how long it absorbs the peak."""
-    own, known = filled(cast("Vsan", inputs), context.capture)  # read with MODEL
-    rates = rates_of(own, context.capture, known)
+    own, told = filled(cast("Vsan", inputs), known(context.capture))  # read with MODEL
+    rates = rates_of(own, context.capture, told)
     wrong = impossible(own)
     if wrong is not None:
         return Plan(headline=f"No: {wrong.constraint}.", evidence=rates.evidence, infeasible=wrong)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from leadline.core.capture import Capture
+from leadline.core.recorded_loads import Found
 from leadline.core.vocabulary import EntityKind
 from leadline.core.vsan import vsphere_version
-from leadline.planners._vsan.inputs import Vsan
 
 GIB_GB = 2**30 / 1e9
 # Setting of a cluster, the input it fills, and how it is read.
@@ -19,19 +19,15 @@ FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 )
 
 
-def filled(own: Vsan, capture: Capture | None) -> tuple[Vsan, tuple[str, ...]]:
-    """The inputs with what the inventory's only vSAN cluster says for those not given, and what was taken."""
+def known(capture: Capture | None) -> list[Found]:
+    """What the inventory's only vSAN cluster says."""
     clusters = [] if capture is None else capture.inventory.of_kind(EntityKind.CLUSTER)
-    found = [cluster for cluster in clusters if capture and capture.inventory.get(cluster, "vsan_enabled") is not False]
-    if capture is None or len(found) != 1:
-        return own, ()
-    taken: dict[str, Any] = {}
-    told = []
+    own = [cluster for cluster in clusters if capture and capture.inventory.get(cluster, "vsan_enabled") is not False]
+    if capture is None or len(own) != 1:
+        return []
+    found = []
     for setting, key, read in FACTS:
-        fact = capture.inventory.fact(found[0], setting)
-        value = None if fact is None or key in own.model_fields_set else read(fact.value)
-        if fact is not None and value is not None:
-            taken[key] = value
-            shown = f"{value:,.4g}" if isinstance(value, float) else value
-            told.append(f"{key} {shown}: cluster {found[0].name}, {fact.source}")
-    return own.model_copy(update=taken), tuple(told)
+        fact = capture.inventory.fact(own[0], setting)
+        if fact is not None:
+            found.append(Found(key, read(fact.value), f"cluster {own[0].name}, {fact.source}"))
+    return found

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from math import nan
 
-import numpy as np
-
-from leadline.core.capture import NS_PER_S, Capture, SeriesGroup
+from leadline.core.capture import Capture
+from leadline.core.recorded_loads import total
 from leadline.core.vocabulary import EntityKind
 from leadline.planners._vsan.inputs import Vsan
 
@@ -21,8 +19,6 @@ KINDS = (
     EntityKind.DEVICE,
 )
 MIB_MB = 2**20 / 1e6
-PERCENTILE = 95.0
-DAY_NS = 86_400 * NS_PER_S
 METRICS = {
     "write_mb_per_s": ("disk_write_mib_per_s", MIB_MB, "MB/s written"),
     "read_mb_per_s": ("disk_read_mib_per_s", MIB_MB, "MB/s read"),
@@ -58,51 +54,14 @@ def rates_of(own: Vsan, capture: Capture | None, told: tuple[str, ...] = ()) -> 
         if given is not None:
             found[key] = given
             continue
-        seen = None if capture is None else _seen(capture, metric)
+        seen = None if capture is None else total(capture, ((metric,),), *KINDS)
         if seen is None:
             continue
-        peak, mean, where = seen
-        found[key] = peak * factor
-        evidence.append(f"{peak * factor:,.4g} {noun}: 95th percentile of {where}")
+        found[key] = seen.peak * factor
+        evidence.append(f"{found[key]:,.4g} {noun}: 95th percentile of {seen.told}")
         if key == "write_mb_per_s" and own.write_mean_mb_per_s is None:
-            found["write_mean_mb_per_s"] = mean * factor
-            evidence.append(f"{mean * factor:,.4g} {noun} on average, same window")
+            found["write_mean_mb_per_s"] = seen.mean * factor
+            evidence.append(f"{seen.mean * factor:,.4g} {noun} on average, same window")
     if own.write_mean_mb_per_s is not None:
         found["write_mean_mb_per_s"] = own.write_mean_mb_per_s
     return Rates(**found, evidence=tuple(evidence))
-
-
-def _seen(capture: Capture, metric: str) -> tuple[float, float, str] | None:
-    """95th percentile and mean of the sum of all series, and where and when they were recorded."""
-    for kind in KINDS:
-        groups = [group for group in capture.of(metric, kind) if np.isfinite(group.values).any()]
-        if groups:
-            return _total(capture, kind, groups)
-    return None
-
-
-def _total(capture: Capture, kind: EntityKind, groups: list[SeriesGroup]) -> tuple[float, float, str]:
-    """Over all groups; where a recording has another's disks as well, the larger of the two counts."""
-    peaks: dict[frozenset[str], tuple[float, float]] = {}
-    for group in groups:
-        times = np.isfinite(group.values).any(axis=0)
-        sums = np.nansum(group.values[:, times], axis=0)
-        peak, mean = float(np.percentile(sums, PERCENTILE)), float(np.mean(sums))
-        names = frozenset(map(str, group.entities))
-        other = next((known for known in peaks if known & names), None)
-        if other is not None:
-            old = peaks.pop(other)
-            peak, mean, names = max(peak, old[0]), max(mean, old[1]), names | other
-        peaks[names] = (peak, mean)
-    first = min(int(group.times_ns[0]) for group in groups)
-    last = max(int(group.times_ns[-1]) for group in groups)
-    sources = ", ".join(sorted({capture.sources[group.source].name for group in groups}))
-    count = sum(len(names) for names in peaks)
-    adds = " (percentiles of recordings added)" if len(peaks) > 1 else ""
-    short = "; less than a day, other hours may be worse" if last - first < DAY_NS else ""
-    told = f"the sum of {count} of kind {kind.value}{adds}, {_at(first)} to {_at(last)} UTC, {sources}{short}"
-    return sum(peak for peak, _ in peaks.values()), sum(mean for _, mean in peaks.values()), told
-
-
-def _at(time_ns: int) -> str:
-    return datetime.fromtimestamp(time_ns / NS_PER_S, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")

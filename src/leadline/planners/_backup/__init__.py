@@ -1,0 +1,1 @@
+"""Parts of the planner of backups: what recordings and inventories know."""

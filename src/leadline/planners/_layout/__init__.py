@@ -1,0 +1,1 @@
+"""Parts of the planner of layouts: what recordings and inventories know."""

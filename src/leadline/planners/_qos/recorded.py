@@ -1,0 +1,89 @@
+"""The disks of a recording: what each wants, how large its operations are, and what the inventory grants it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from leadline.core.disks import virtual_disk_of
+from leadline.core.iops_limits import limit_of
+from leadline.core.placement import is_tier_one
+from leadline.core.recorded_loads import (
+    DISK_KINDS,
+    OPERATIONS,
+    THROUGHPUT,
+    Load,
+    machine_of,
+    number,
+    of_each,
+    outstanding,
+    series_of,
+    window,
+)
+from leadline.core.vocabulary import EntityKind
+
+if TYPE_CHECKING:
+    from leadline.core.capture import Capture
+    from leadline.core.entities import Entity, Inventory
+
+LEAST_IOPS = 0.05  # less is idle
+
+
+def disks(capture: Capture, most: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """The busiest disks as inputs, busiest first, and a sentence for each and for those left out."""
+    groups = series_of(capture, OPERATIONS, *DISK_KINDS)
+    rates = {entity: load for entity, load in of_each(capture, groups).items() if load.peak >= LEAST_IOPS}
+    moved = of_each(capture, series_of(capture, THROUGHPUT, *{entity.kind for entity in rates}))
+    held = [(part, how) for group in groups if (found := outstanding(capture, group)) for part, how in (found,)]
+    queues = {how: of_each(capture, [part for part, own in held if own == how]) for how in {how for _, how in held}}
+    busiest = sorted(rates, key=lambda entity: (-rates[entity].peak, str(entity)))
+    labels = Counter(disk.label() for disk in busiest)
+    made, told = [], []
+    for disk in busiest[:most]:
+        name = disk.label() if labels[disk.label()] == 1 else str(disk)
+        under_way = next(((how, loads[disk]) for how, loads in sorted(queues.items()) if disk in loads), None)
+        own, said = _disk(rates[disk], moved.get(disk), under_way)
+        made.append({"name": name, **own, **_granted(capture.inventory, disk)})
+        told.append(f"{name} {said}")
+    if made:
+        told.insert(0, f"95th percentiles of {len(made)} disks, {window(capture, groups)}")
+    left = busiest[most:]
+    if left:
+        share = sum(rates[disk].mean for disk in left) / sum(load.mean for load in rates.values())
+        told.append(f"{len(left)} disks with less, {100 * share:.2g} % of the operations, are left out (most_disks)")
+    return made, told
+
+
+def _disk(rate: Load, moved: Load | None, under_way: tuple[str, Load] | None) -> tuple[dict[str, Any], str]:
+    """What was recorded of a disk, as inputs and as words; what was not keeps its default."""
+    own: dict[str, Any] = {"wanted_iops": rate.peak}
+    said = [f"wanted {number(rate.peak)}/s"]
+    if moved is not None and moved.mean > 0:
+        own["block_kib"] = moved.mean * 1024.0 / rate.mean
+        said.append(f"{own['block_kib']:.3g} KiB on average")
+    else:
+        said.append("size not recorded" if moved is None else "too little moved to tell a size")
+    if under_way is not None:
+        how, load = under_way
+        own["outstanding"] = max(1, round(load.peak))
+        said.append(f"{load.peak:.3g} outstanding ({how})")
+    else:
+        said.append("outstanding not recorded")
+    return own, ", ".join(said)
+
+
+def _granted(inventory: Inventory, disk: Entity) -> dict[str, Any]:
+    """Limit, shares, size, tier and names of a disk that the inventory knows."""
+    virtual = virtual_disk_of(inventory, disk) if disk.kind is EntityKind.BLOCK_DEVICE else disk
+    machine = machine_of(inventory, disk)
+    own = disk if virtual is None else virtual
+    found = {
+        "limit_iops": limit_of(inventory, disk),
+        "shares": inventory.get(own, "shares"),
+        "size_gib": inventory.get(own, "size_gib") or inventory.get(disk, "size_gib"),
+        "label": inventory.get(own, "label"),
+        "vm": None if machine is None else machine.name,
+        "is_tier_1": None if machine is None else is_tier_one(inventory, machine),
+    }
+    # 0 and -1 are how "none" and "unlimited" are written.
+    return {key: value for key, value in found.items() if value and not (isinstance(value, (int, float)) and value < 0)}

@@ -1,0 +1,1 @@
+"""Parts of the planner of queues: what recordings and inventories know."""
