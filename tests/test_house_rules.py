@@ -93,3 +93,15 @@ def test_no_stray_words(pattern: str) -> None:
             if STRAY.search(line):
                 found.append(f"{path.relative_to(ROOT)}:{number}: {line.strip()[:80]}")
     assert found == []
+
+
+def test_parts_of_a_unit_are_its_own() -> None:
+    """``planners/_cpu/`` is taken by ``planners/cpu.py`` and by itself."""
+    strangers = []
+    for folder in sorted(path for path in (ROOT / "src" / "leadline").glob("*/_[a-z]*") if path.is_dir()):
+        unit = folder.parent / f"{folder.name.removeprefix('_')}.py"
+        assert unit.is_file(), folder
+        module = f"leadline.{folder.parent.name}.{folder.name}"
+        others = [path for path in tracked("src/*.py") if path != unit and folder not in path.parents]
+        strangers += [(path.name, module) for path in others if f"{module}." in path.read_text(encoding="utf-8")]
+    assert strangers == []
