@@ -188,7 +188,7 @@ def test_what_vms_touch_comes_from_a_recording(estate: Capture) -> None:
     estate.groups.append(SeriesGroup("memory_touched_mib", [app], times, touched, 20.0))
     plan = planned(estate)
     assert (
-        "p95 of memory_touched_mib of 1 other VMs, 1970-01-01T00:00:00+00:00 to 1970-01-01T00:06:20" in plan.evidence[2]
+        "p95 of memory_touched_mib of 1 other VMs, 1970-01-01 00:00:00 to 1970-01-01 00:06:20 UTC" in plan.evidence[2]
     )
     active = 16.0 + 64.0 - 32.0
     idle = 224.0 - active

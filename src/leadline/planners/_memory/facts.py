@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from leadline.core.capture import NS_PER_S
 from leadline.core.errors import UsageError
-from leadline.core.placement import MIB_PER_GIB, cluster_of, database_vms, runs
+from leadline.core.placement import MIB_PER_GIB, cluster_of, database_vms, is_open, runs
+from leadline.core.recorded_loads import of_each, series_of, window
 from leadline.core.vocabulary import EntityKind
 from leadline.planners._memory.inputs import Memory
 
@@ -18,7 +15,6 @@ if TYPE_CHECKING:
     from leadline.core.capture import Capture
     from leadline.core.entities import Entity, Inventory
 
-QUANTILE = 0.95
 SETTINGS = {"cores": "core_count", "numa_nodes": "numa_node_count"}
 
 
@@ -79,9 +75,7 @@ def _hosts(own: Memory, inventory: Inventory) -> list[Entity]:
     """Hosts in use of the cluster asked for, or of the only one, whose memory is known."""
     found: dict[str, list[Entity]] = {}
     for host in inventory.of_kind(EntityKind.HOST):
-        state = str(inventory.get(host, "connection_state") or "connected").casefold()
-        is_open = inventory.get(host, "maintenance_mode") is not True and state == "connected"
-        if is_open and inventory.get(host, "memory_mib"):
+        if is_open(inventory, host) and inventory.get(host, "memory_mib"):
             cluster = cluster_of(inventory, host)
             found.setdefault("" if cluster is None else cluster.name, []).append(host)
     names = ", ".join(sorted(name or "none" for name in found))
@@ -105,7 +99,7 @@ def _hosts(own: Memory, inventory: Inventory) -> list[Entity]:
 def _held(own: Memory, capture: Capture, sizes: dict[Entity, float]) -> Held:
     inventory = capture.inventory
     engines = database_vms(inventory)
-    touched, span_ns = _touched(capture)
+    touched, recorded = _touched(capture)
     databases = []
     reserved = others = active = 0.0
     counts = {"others": 0, "recorded": 0, "unknown": 0}
@@ -125,7 +119,7 @@ def _held(own: Memory, capture: Capture, sizes: dict[Entity, float]) -> Held:
             reserved, others, active = reserved + held, others + memory - held, active + max(0.0, uses - held)
     names = ", ".join(sorted({source.name for source in capture.sources})) or "inventory"
     told = f"{len(databases)} VMs with databases and {counts['others']} others that run; {names}"
-    evidence = (told, *_evidence(own, counts, span_ns))
+    evidence = (told, *_evidence(own, counts, recorded))
     return Held(tuple(sizes.values()), tuple(databases), reserved, others, active, evidence)
 
 
@@ -136,29 +130,19 @@ def _reserved(inventory: Inventory, vm: Entity, memory: float) -> float:
     return min(memory, float(inventory.get(vm, "memory_reservation_mib") or 0.0) / MIB_PER_GIB)
 
 
-def _touched(capture: Capture) -> tuple[dict[Entity, float], tuple[int, int]]:
-    """What VMs touch, GiB: the 95th percentile of the hypervisor's estimate, of several recordings the highest.
-
-    And when that was recorded, ns.
-    """
-    found: dict[Entity, float] = {}
-    times = []
-    for group in capture.of("memory_touched_mib", EntityKind.VM):
-        times += [int(group.times_ns[0]), int(group.times_ns[-1])]
-        for vm, values in zip(group.entities, group.values, strict=True):
-            known = values[np.isfinite(values)]
-            if len(known):
-                found[vm] = max(found.get(vm, 0.0), float(np.quantile(known, QUANTILE)) / MIB_PER_GIB)
-    return found, (min(times, default=0), max(times, default=0))
+def _touched(capture: Capture) -> tuple[dict[Entity, float], str]:
+    """What VMs touch, GiB: the 95th percentile of the hypervisor's estimate; and when and where it was recorded."""
+    groups = series_of(capture, (("memory_touched_mib",),), EntityKind.VM)
+    found = {vm: load.peak / MIB_PER_GIB for vm, load in of_each(capture, groups).items()}
+    return found, window(capture, groups) if groups else ""
 
 
-def _evidence(own: Memory, counts: dict[str, int], span_ns: tuple[int, int]) -> list[str]:
+def _evidence(own: Memory, counts: dict[str, int], recorded: str) -> list[str]:
     told = []
     if counts["unknown"]:
         told.append(f"{counts['unknown']} VMs that run have no memory in it and are left out")
     if counts["recorded"]:
-        start, end = (datetime.fromtimestamp(ns / NS_PER_S, UTC).isoformat(timespec="seconds") for ns in span_ns)
-        told.append(f"p95 of memory_touched_mib of {counts['recorded']} other VMs, {start} to {end}")
+        told.append(f"p95 of memory_touched_mib of {counts['recorded']} other VMs, {recorded}")
     if counts["others"] > counts["recorded"]:
         count = counts["others"] - counts["recorded"]
         told.append(f"what {count} other VMs touch was not recorded: {own.others_active_pct:g} % of their memory")
