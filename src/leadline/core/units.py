@@ -108,6 +108,15 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
+def several(count: int, noun: str) -> str:
+    """A count with what is counted.
+
+    >>> several(1, "disk"), several(16_000, "VM")
+    ('1 disk', '16,000 VMs')
+    """
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 @dataclass(frozen=True, slots=True)
 class Quantity:
     """A number with its unit."""

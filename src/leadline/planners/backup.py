@@ -39,6 +39,7 @@ from pydantic import Field
 from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
 from leadline.core.recorded_loads import by_default, filled
+from leadline.core.units import several
 from leadline.planners._backup.recorded import found
 
 SNAPSHOT = "VMware KB 1025279"
@@ -115,7 +116,12 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         Figure(
             "streams", max(streams, 1), "", f"{_rate(increment, own.window_h):,.0f} / {own.stream_mib_per_s:g} MiB/s"
         ),
-        Figure("proxies", ceil(max(streams, 1) / own.streams_per_proxy), "", f"{own.streams_per_proxy} streams each"),
+        Figure(
+            "proxies",
+            ceil(max(streams, 1) / own.streams_per_proxy),
+            "",
+            f"{several(own.streams_per_proxy, 'stream')} each",
+        ),
         Figure("increment takes", round(hours, 2), "h", f"at {rate:,.0f} MiB/s; window {own.window_h:g} h"),
         Figure("full takes", round(full_hours, 2), "h", f"at the {most:,.0f} MiB/s there are"),
         Figure("repository", round(stored, 2), "TiB", _told(own)),
@@ -134,7 +140,8 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     fits = hours <= own.window_h and ends != "does not end"
     return Plan(
         headline=f"An increment of {increment:,.3g} TiB takes {hours:,.2g} h of {own.window_h:g} with "
-        f"{max(streams, 1)} streams; a full backup {full_hours:,.3g} h; the repository holds {stored:,.3g} TiB.",
+        f"{several(max(streams, 1), 'stream')}; a full backup {full_hours:,.3g} h; the repository holds {stored:,.3g} "
+        "TiB.",
         figures=figures,
         sheets=(_night(own, hours), _protections(own)),
         assumptions=(

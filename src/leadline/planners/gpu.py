@@ -41,6 +41,7 @@ from pydantic import Field
 
 from leadline.core.picture import Curve, Picture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+from leadline.core.units import several
 from leadline.planners._gpu import schedule
 from leadline.planners._gpu.schedule import Group
 from leadline.planners._gpu.simulated import SYSTEM, Job, simulated, slowdown
@@ -124,8 +125,8 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     rows = _rows(job, at_once, slow)
     hours = () if not own.schedule else (schedule.sheet(own.schedule, hourly, closed, "closed form"),)
     return Plan(
-        headline=f"{boards} board{'s' * (boards != 1)} for {own.vms} VMs of {own.profile_gib:g} GiB ({each} to a GPU); "
-        f"{at_once} jobs at once take {slow(scheduler, at_once):.2f} times as long as alone under {scheduler}.",
+        headline=f"{several(boards, 'board')} for {several(own.vms, 'VM')} of {own.profile_gib:g} GiB ({each} to a "
+        f"GPU); {several(at_once, 'job')} at once take {slow(scheduler, at_once):.2f} times as long as alone under {scheduler}.",
         figures=(
             Figure("profiles per GPU", each, "VMs", f"floor({own.gpu_memory_gib:g} / {own.profile_gib:g})", NVIDIA),
             Figure(

@@ -40,6 +40,7 @@ from pydantic import Field
 from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
 from leadline.core.recorded_loads import by_default, filled
+from leadline.core.units import several
 from leadline.planners._layout.recorded import found
 
 ADAPTERS_MAX = 4
@@ -155,9 +156,9 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
     fits = own.devices is None or own.devices >= count
     return Plan(
-        headline=f"Data on {count} devices in {level.name} ({back_end:,.0f} back-end operations per second), "
-        f"{LOG_WORD[own.engine]} on a mirror of its own, {len(disks)} virtual disks on "
-        f"{len({adapter for _, adapter, _ in disks})} adapters.",
+        headline=f"Data on {several(count, 'device')} in {level.name} ({back_end:,.0f} back-end operations per "
+        f"second), {LOG_WORD[own.engine]} on a mirror of its own, {several(len(disks), 'virtual disk')} on "
+        f"{several(len({adapter for _, adapter, _ in disks}), 'adapter')}.",
         figures=figures,
         sheets=(_levels_sheet(own), _disks_sheet(own, disks, level)),
         assumptions=(

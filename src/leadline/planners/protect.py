@@ -43,6 +43,7 @@ from leadline.core.capture import Capture
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
 from leadline.core.recorded_loads import Found, filled
 from leadline.core.stored import stored_gib
+from leadline.core.units import several
 
 HOURS_PER_YEAR = 8766.0
 TRIVEDI = "Trivedi, section 8.4"
@@ -161,7 +162,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
     return Plan(
         headline=f"{best.name}: {best.factor:.3g} times the data ({own.data_tib * best.factor:,.3g} TiB raw), survives "
-        f"{best.parity} node{'s' * (best.parity != 1)}, rebuilds a node in {hours:,.3g} h.",
+        f"{several(best.parity, 'node')}, rebuilds a node in {hours:,.3g} h.",
         figures=figures,
         sheets=(_sheet(own, schemes),),
         assumptions=(

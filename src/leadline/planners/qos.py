@@ -46,6 +46,7 @@ from leadline.core.planner import (
     Sheet,
 )
 from leadline.core.recorded_loads import Found, by_default, device_latency, filled
+from leadline.core.units import several
 from leadline.planners._qos import settings
 from leadline.planners._qos.inputs import UNIT_KIB, Disk, Qos
 from leadline.planners._qos.recorded import disks
@@ -97,7 +98,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     fits = reserved <= own.capacity_iops * (1 + 1e-9)
     first = own.disks[0]
     return Plan(
-        headline=f"{len(own.disks)} disks on {own.capacity_iops:,.0f} per second: {first.name} gets "
+        headline=f"{several(len(own.disks), 'disk')} on {own.capacity_iops:,.0f} per second: {first.name} gets "
         f"{given[0] / first.units:,.0f}; {share:.0f} % is reserved.",
         figures=tuple(figures),
         sheets=(

@@ -48,6 +48,7 @@ from leadline.core.planner import (
     Snippet,
 )
 from leadline.core.recorded_loads import by_default, filled
+from leadline.core.units import several
 from leadline.planners._queues.recorded import found, nvme_told, slow_adapters
 
 LITTLE = "Little 1961"
@@ -93,7 +94,7 @@ class Queues(PlanInput):
     host_adapters: Annotated[Count, Field(description="Ports of storage adapters of a host that carry it.")] = 2
     host_adapter_depth: Annotated[
         Count, Field(description="Of a host's adapter port, all LUNs together: AQLEN in esxtop.")
-    ] = 1024
+    ] = 1024  # Judgement: drivers differ
     lun_depth: Annotated[Count, Field(description="Of a LUN at the host's adapter: DQLEN in esxtop.")] = 64
     competing_depth: Annotated[
         Count, Field(description="Of each VM where several share a LUN: outstanding IOs with competing worlds.")
@@ -143,7 +144,13 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             f"{own.iops:,.0f}/s x {own.latency_ms:g} ms",
             LITTLE,
         ),
-        Figure("outstanding at the array", round(total, 1), "requests", f"{own.vms} VMs x {outstanding:,.1f}", LITTLE),
+        Figure(
+            "outstanding at the array",
+            round(total, 1),
+            "requests",
+            f"{several(own.vms, 'VM')} x {outstanding:,.1f}",
+            LITTLE,
+        ),
         Figure("narrow queue", narrow.name, "", f"depth {narrow.depth} for {narrow.needed:,.1f} needed"),
         Figure("rate it leaves a VM", round(reached), "per_s", f"min(1, {narrow.depth} / {narrow.needed:,.1f}) x rate"),
         *(
@@ -222,7 +229,7 @@ def _levels(own: Queues) -> list[Level]:
         told = f"{outstanding:,.1f} / {own.luns} LUNs"
         levels.append(Level(AT_PART, own_part, own.competing_depth, own.lun_depth, told))
     at_port = outstanding * own.vms / own.array_ports
-    told = f"{outstanding:,.1f} x {own.vms} VMs / {own.array_ports} ports"
+    told = f"{outstanding:,.1f} x {several(own.vms, 'VM')} / {several(own.array_ports, 'port')}"
     levels.append(Level(AT_PORT, at_port, own.port_depth, max(own.port_depth, 4096), told))
     return levels
 

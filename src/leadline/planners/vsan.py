@@ -55,6 +55,7 @@ from leadline.core.planner import (
     Sheet,
 )
 from leadline.core.recorded_loads import filled
+from leadline.core.units import several
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
@@ -131,11 +132,13 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         return Plan(headline=f"No cluster does: {lacking.constraint}.", evidence=rates.evidence, infeasible=lacking)
     absorbed = _absorbed(own, rates, cluster, context)
     shape = (
-        f"{cluster.devices} devices" if own.is_esa else f"{cluster.groups} disk groups of 1 + {cluster.devices} devices"
+        several(cluster.devices, "device")
+        if own.is_esa
+        else f"{several(cluster.groups, 'disk group')} of 1 + {several(cluster.devices, 'device')}"
     )
     return Plan(
-        headline=f"{cluster.hosts} hosts of {shape} hold {own.provisioned_gb:,.0f} GB for {own.engine} {own.tier}; "
-        f"{_headline_peak(own, absorbed)}.",
+        headline=f"{several(cluster.hosts, 'host')} of {shape} hold {own.provisioned_gb:,.0f} GB for {own.engine} "
+        f"{own.tier}; {_headline_peak(own, absorbed)}.",
         figures=(
             *_host_figures(own, cluster),
             *_capacity_figures(own, cluster),

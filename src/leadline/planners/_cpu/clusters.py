@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import ceil, isfinite
 
 from leadline.core.planner import Bend, Figure, Infeasible, Plan, Sheet, Snippet
+from leadline.core.units import several
 from leadline.planners._cpu.estate import (
     CONFIGURED,
     DATABASE,
@@ -129,7 +130,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _count(things: Sequence[object], noun: str) -> str:
-    return f"{len(things)} {noun}{'s' * (len(things) != 1)}"
+    return several(len(things), noun)
 
 
 def _figures(own: Checked, counting: Counting) -> Iterator[Figure]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from leadline.core.planner import Bend, Figure, Infeasible, Sheet
+from leadline.core.units import several
 
 RESMGMT = "vSphere resource management: Mem.CtlMaxPercent, Mem.IdleTax"
 BALLOON_MAX = 0.65  # of a VM's memory; Source: Mem.CtlMaxPercent
@@ -134,4 +135,4 @@ def _hosts_more(estate: Estate, spare: int) -> str:
     idle = estate.others - estate.active
     short = estate.reserved + estate.others - IDLE_TAX * idle - sum(estate.up(spare))
     more = ceil(short / largest - 1e-9)
-    return f"{more} host{'s' * (more != 1)} more"
+    return f"{several(more, 'host')} more"
