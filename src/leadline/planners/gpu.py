@@ -126,7 +126,8 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     hours = () if not own.schedule else (schedule.sheet(own.schedule, hourly, closed, "closed form"),)
     return Plan(
         headline=f"{several(boards, 'board')} for {several(own.vms, 'VM')} of {own.profile_gib:g} GiB ({each} to a "
-        f"GPU); {several(at_once, 'job')} at once take {slow(scheduler, at_once):.2f} times as long as alone under {scheduler}.",
+        f"GPU); {several(at_once, 'job')} at once take {slow(scheduler, at_once):.2f} times as long as alone under "
+        f"{scheduler}.",
         figures=(
             Figure("profiles per GPU", each, "VMs", f"floor({own.gpu_memory_gib:g} / {own.profile_gib:g})", NVIDIA),
             Figure(
