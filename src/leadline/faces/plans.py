@@ -101,7 +101,7 @@ def _show_figures(out: Console, figures: Sequence[Figure]) -> None:
 def _show_sheet(out: Console, sheet: Sheet) -> None:
     out.print()
     wrapped(out, sheet.title, style="bold")
-    table = plain_table(*sheet.columns, right=_numeric(sheet))
+    table = plain_table(*sheet.columns, right=numeric_columns(sheet))
     for row in sheet.rows[:ROWS_SHOWN]:
         table.add_row(*(number(cell) for cell in row))
     out.print(table)
@@ -109,7 +109,7 @@ def _show_sheet(out: Console, sheet: Sheet) -> None:
         wrapped(out, f"and {len(sheet.rows) - ROWS_SHOWN} more rows, with --json or --html", style="dim")
 
 
-def _numeric(sheet: Sheet) -> tuple[str, ...]:
+def numeric_columns(sheet: Sheet) -> tuple[str, ...]:
     """Columns that hold numbers alone."""
     return tuple(
         column

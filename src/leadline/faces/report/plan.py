@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from leadline.faces.plans import number, with_unit
+from leadline.faces.plans import number, numeric_columns, with_unit
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Line, drawn
@@ -34,7 +34,9 @@ def plan_page(planned: Planned) -> str:
         about=planned.planner.META.about,
         plan=plan,
         figures=[(own, with_unit(own)) for own in plan.figures],
-        sheets=[(own, [[number(cell) for cell in row] for row in own.rows]) for own in plan.sheets],
+        sheets=[
+            (own, [[number(cell) for cell in row] for row in own.rows], numeric_columns(own)) for own in plan.sheets
+        ],
         charts=[chart for chart in (drawn(_chart(picture)) for picture in plan.pictures) if chart is not None],
         inputs=planned.inputs.model_dump(mode="json"),
     )
