@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from leadline.app import checking_loads, checking_real
+from leadline.app.checking_block_layer import RealDisk, served
 from leadline.app.checking_lab import _order
 from leadline.app.checking_real import check, plan_check
 from leadline.app.checking_results import Check, Row
@@ -132,13 +133,28 @@ def short() -> Iterator[Path]:
 
 @needs_tools
 @pytest.mark.real
+def test_a_long_path_of_temporary_files_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = tmp_path / ("x" * 100)
+    far.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)  # asked for anew
+    monkeypatch.setenv("TMPDIR", str(far))
+    with served([RealDisk("d", None, 1_000_000)], far / "disks") as at:
+        path = Path(at["d"].partition("socket=")[2])
+        assert path.is_socket()
+        assert len(str(path)) <= 107
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert not path.parent.exists()
+
+
+@needs_tools
+@pytest.mark.real
 def test_ctrl_c_ends_what_was_started_and_leaves_nothing(short: Path) -> None:
     code = "from leadline.faces.cli.main import run; run()"
     words = [sys.executable, "-c", code, "simulate", str(EXAMPLES / "capped-neighbour.yaml"), "--check-real"]
     own = {**os.environ, "LEADLINE_HOME": str(short / "home"), "TMPDIR": str(short)}
     process = subprocess.Popen(words, env=own, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30.0
-    while not list(short.glob("leadline-check-*/*/nbd.sock")) and time.monotonic() < deadline:
+    while not list(short.glob("leadline-check-*/nbd.sock")) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
