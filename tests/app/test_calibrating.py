@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from leadline.app.calibrating import calibrate, fit_line
+from leadline.app.calibrating import calibrate
+from leadline.app.calibrating_fits import fit_line
 from leadline.app.checking_block_layer import RealDisk, served
 from leadline.app.simulating import plan_simulation, simulate
 from leadline.core.errors import InputError, UsageError
@@ -49,6 +50,7 @@ def test_an_open_load_on_a_known_device_gives_the_device_back(tmp_path: Path) ->
     latency = 0.5 / (1.0 - 1.5 * rates / 2_400.0) * chance.normal(1.0, 0.03, 120)
     iostat(tmp_path / "iostat.txt", rates, latency)
     (disk,) = calibrate([tmp_path / "iostat.txt"], "sdb").disks
+    assert disk.line is not None
     assert disk.line.against == "rate"
     assert disk.line.base_ms == pytest.approx(0.5, rel=0.05)
     assert 1000.0 / disk.line.slope_ms == pytest.approx(2_400, rel=0.05)
@@ -145,6 +147,7 @@ def test_a_fio_run_of_known_depth_predicts_what_a_limit_does(tmp_path: Path) -> 
     assert stream["oio"] == 8
     assert stream["read_pct"] == pytest.approx(75, abs=4)
     assert stream["block"] == pytest.approx(16384, rel=0.1)
+    assert disk.line is not None
     assert disk.line.base_ms >= 10.0
     real = fio(100, "limited")
     planned = plan_simulation(mine, [parse_axis(f"vms.{disk.name}.iops_limit=null,100")])

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
+from leadline._core import TraceRequests
 from leadline.core.draws import NS_PER_S, Plain, ns_of
+from leadline.core.errors import InputError
 from leadline.core.workload import Stream
-from leadline.scenarios._storage_path.parts import Device, Disk, Drive, StoragePath, index_of
+from leadline.formats.traces import find_traces, read_requests
+from leadline.scenarios._storage_path.parts import TRACE, Device, Disk, Drive, StoragePath, Trace, index_of
 
 WAYS = ("read", "write")
 Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
@@ -19,6 +23,7 @@ def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
     disks: list[dict[str, Any]] = []
     owned: list[Owned] = []
     for kind in scenario.vms:
+        recorded = None if kind.trace is None else _requests(kind.trace)
         for name in kind.names():
             place = {"": len(disks)}
             disks.append(_disk(scenario, name, kind))
@@ -30,6 +35,11 @@ def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
                 for source in _sources(stream):
                     sources.append({**source, "disk": place.get(stream.role or "", place[""])})
                     streams.append(stream)
+            if kind.trace is not None:
+                replay = (recorded, kind.trace.speed, kind.trace.repeat)
+                own = {**_source(Stream(name=TRACE)), "disk": place[""], "outstanding": None, "replay": replay}
+                sources.append(own)
+                streams.append(Stream(name=TRACE))
             host = index_of(scenario.hosts, kind.host)
             vms.append({"name": name, "host": host, "adapter_depth": kind.depth, "sources": sources})
             owned.append((name, streams))
@@ -79,20 +89,40 @@ def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
     }
 
 
-def _sources(stream: Stream) -> Iterator[dict[str, Any]]:
-    """What issues a stream's requests: one source, or with a rate one for each direction."""
-    common = {
+def _requests(trace: Trace) -> TraceRequests:
+    found, _ = find_traces([Path(path) for path in trace.files])
+    if len(found) > 1:
+        raise InputError(
+            f"trace: {', '.join(trace.files)}",
+            found=f"{len(found)} traces",
+            expected="the files of one",
+            advice="Give each VM a trace of its own.",
+        )
+    return read_requests(found[0], trace.disk)
+
+
+def _source(stream: Stream) -> dict[str, Any]:
+    """What a stream's sources have in common; closed, as given."""
+    return {
+        "name": stream.name,
+        "outstanding": stream.oio * stream.jobs,
+        "rate": 0.0,
+        "read_share": stream.read_pct / 100.0,
         "think": ns_of(stream.think_time_s),
         "even": stream.arrivals == "even",
         "burst": None if stream.burst is None else (ns_of(stream.burst.on_s), ns_of(stream.burst.off_s)),
         "sizes": list(stream.block.items()),
         "random_share": stream.random_pct / 100.0,
         "then": None,
+        "replay": None,
     }
+
+
+def _sources(stream: Stream) -> Iterator[dict[str, Any]]:
+    """What issues a stream's requests: one source, or with a rate one for each direction."""
+    common = _source(stream)
     if stream.rate_iops is None:
-        outstanding = stream.oio * stream.jobs
-        share = stream.read_pct / 100.0
-        yield {**common, "name": stream.name, "outstanding": outstanding, "rate": 0.0, "read_share": share}
+        yield common
         return
     for way, rate in zip(WAYS, (stream.rate_iops.read, stream.rate_iops.write), strict=True):
         if rate > 0:
