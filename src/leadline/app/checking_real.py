@@ -48,6 +48,13 @@ def plan_check(planned: Planned, seconds: float) -> CheckPlan:
             expected="a storage path: only that can be done for real here",
             advice="Simulate it without --check-real.",
         )
+    if any(vm.trace is not None for own in planned.variants for vm in scenario_of(own).vms):
+        raise UsageError(
+            f"--check-real: {planned.scenario.name}",
+            found="a VM whose load is a trace",
+            expected="workloads",
+            advice="`leadline trace replay` replays it for real.",
+        )
     vms = max(len(scenario_of(own).disk_names()) for own in planned.variants)
     if len(planned.variants) > VARIANTS_MAX or vms > VMS_MAX:
         raise UsageError(

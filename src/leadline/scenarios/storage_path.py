@@ -57,7 +57,7 @@ from leadline.core.draws import NS_PER_S
 from leadline.core.errors import InputError
 from leadline.core.scenario import Outcome, Progress, Scenario, ScenarioMeta
 from leadline.scenarios._storage_path import found
-from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, StoragePath, Vm
+from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, Device, StoragePath, Vm, index_of
 from leadline.scenarios._storage_path.spec import spec_of
 
 META = ScenarioMeta(
@@ -75,7 +75,7 @@ META = ScenarioMeta(
     told="queue columns: requests there on average",
 )
 MODEL = StoragePath
-__all__ = ["META", "MODEL", "Copy", "StoragePath", "Vm", "simulate"]
+__all__ = ["META", "MODEL", "Copy", "Device", "StoragePath", "Vm", "index_of", "simulate"]
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
