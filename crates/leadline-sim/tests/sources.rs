@@ -206,9 +206,9 @@ fn a_recording_gives_times_and_requests_in_step() {
     for index in 0..7 {
         assert_eq!(mix.draw(), requests[index % 3]);
     }
-    let one: Arc<[Request]> = Arc::new([requests[0]]);
+    let single: Arc<[Request]> = Arc::new([requests[0]]);
     assert_eq!(Recording::new(Arc::new([]), Arc::new([])), None);
-    assert_eq!(Recording::new(Arc::new([1, 2]), one.clone()), None);
-    let alone = Recording::new(Arc::new([0]), one).unwrap();
+    assert_eq!(Recording::new(Arc::new([1, 2]), single.clone()), None);
+    let alone = Recording::new(Arc::new([0]), single).unwrap();
     assert_eq!(issued(&mut alone.source(2.0, true), 2 * SECOND).len(), 4);
 }

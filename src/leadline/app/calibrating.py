@@ -82,8 +82,8 @@ def calibrate(
             expected=f"one of {', '.join(labels[:8]) or 'none'}",
             advice="`leadline show` lists what the captures hold.",
         )
-    by_entity = {own.seen.entity: own for own in traced}
-    whole = [own for own in found if own.entity in by_entity or own.busy.sum() >= WINDOWS_MIN]
+    by_seen = {id(own.seen): own for own in traced}  # two traces may name a disk alike
+    whole = [own for own in found if id(own) in by_seen or own.busy.sum() >= WINDOWS_MIN]
     if not whole:
         raise InputError(
             ", ".join(str(path) for path in paths),
@@ -93,7 +93,7 @@ def calibrate(
         )
     whole.sort(key=lambda own: -float(np.nansum(own.rate)))
     disks = tuple(
-        fit_trace(by_entity[own.entity], label, replay=replay) if own.entity in by_entity else _fit(own, label)
+        fit_trace(by_seen[id(own)], label, replay=replay) if id(own) in by_seen else _fit(own, label)
         for own, label in _named(whole[:DISKS_MAX])
     )
     scenario = scenario_of(disks, name)

@@ -36,6 +36,7 @@ BLOCKS_MAX = 12
 SPREAD_MAX = 3.0  # Judgement: a coefficient of variation above is a hiccup, not the device
 # Judgement: stands for a device nothing is known of.
 UNKNOWN = {"parallelism": 256, "service": 0.001}
+_CLOCK_S = 1e-6  # of the coarsest trace, vscsiStats; a completion and what follows it may seem to be the same
 _LATENCY_LOGS = "fio-lat-log"  # also a capture, which has rates and sizes beside it
 
 
@@ -75,7 +76,7 @@ class Traced:
         if known.sum() < REQUESTS_MIN:
             return False
         done = np.sort(self.times_s[known] + self.latency_ms[known] / 1000.0)
-        before = np.searchsorted(done, self.times_s + 1e-9, side="right")  # times are sums: the same to a nanosecond
+        before = np.searchsorted(done, self.times_s + _CLOCK_S, side="right")
         since = (self.times_s - done[np.maximum(before - 1, 0)])[before > 0]
         return len(since) > 0 and float(np.median(since)) < CLOSED_GAP * float(np.median(np.diff(self.times_s)))
 

@@ -37,8 +37,8 @@ def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
                     streams.append(stream)
             if kind.trace is not None:
                 replay = (recorded, kind.trace.speed, kind.trace.repeat)
-                own = {**_source(Stream(name=TRACE)), "disk": place[""], "outstanding": None, "replay": replay}
-                sources.append(own)
+                given = {"disk": place[""], "outstanding": None, "replay": replay}
+                sources.append({**_source(Stream(name=TRACE)), **given})
                 streams.append(Stream(name=TRACE))
             host = index_of(scenario.hosts, kind.host)
             vms.append({"name": name, "host": host, "adapter_depth": kind.depth, "sources": sources})
