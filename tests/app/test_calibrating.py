@@ -71,6 +71,14 @@ def test_a_steady_load_with_noise_does_not_make_its_own_rate_the_limit() -> None
     assert line.error_pct > 10.0
 
 
+def test_a_load_steadier_than_chance_is_a_loop(tmp_path: Path) -> None:
+    chance = np.random.default_rng(5)
+    for name, rates, count in (("loop", chance.normal(1_000, 5, 60), 1), ("open", chance.poisson(1_000, 60), 2)):
+        iostat(tmp_path / f"{name}.txt", rates.astype(float), np.full(60, 5.0))
+        (disk,) = calibrate([tmp_path / f"{name}.txt"], "sdb").disks
+        assert len(disk.streams) == count, name
+
+
 def test_lines_keep_their_signs() -> None:
     load = np.linspace(1.0, 32.0, 40)
     falling = fit_line(load, 10.0 - 0.1 * load, load, "outstanding")

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import heapq
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from typer.testing import CliRunner
 
 from leadline.app.calibrating import calibrate
 from leadline.app.calibrating_arrivals import BURSTY, EVEN, POISSON, TRACE, fit_arrivals
 from leadline.app.calibrating_fits import Fitted, Line
 from leadline.app.simulating import Simulated, plan_simulation, simulate
 from leadline.core.errors import InputError, UsageError
+from leadline.faces.cli.main import build_app
 from leadline.stores.runs import RunStore
 from tests.conftest import ROOT
 from tests.traces import READ, RECORD, START_US, WRITE
@@ -234,6 +237,33 @@ def test_traces_stand_beside_captures(tmp_path: Path) -> None:
     assert disk.arrivals
     with pytest.raises(UsageError, match="no trace"):
         calibrate([capture], replay=True)
+
+
+def test_every_disk_of_a_trace_is_fitted_and_can_be_replayed(tmp_path: Path) -> None:
+    trace, mine = tmp_path / "two.csv", tmp_path / "mine.yaml"
+    random = np.random.default_rng(11)
+    lines = []
+    for n, at in enumerate(np.round(poisson(300.0, 6_000, 10) * 1e7).astype(int)):
+        log = n % 3 == 0  # a log, written from end to end, beside random reads
+        place = n * 21_504 + 5 * 2**30 if log else int(random.integers(0, 2**20)) * 8192
+        lines.append(
+            f"{128 * 10**15 + at},db01,{int(log)},{'Write' if log else 'Read'},{place},{64512 if log else 8192},9000"
+        )
+    trace.write_text("\n".join([*lines, ""]))
+    done = CliRunner().invoke(build_app(), ["calibrate", str(trace), "-o", str(mine), "--replay", "--json"])
+    assert done.exit_code == 0, done.output
+    data, log = json.loads(done.stdout)["disks"]
+    assert data["recording"]["disk"] != log["recording"]["disk"]
+    assert [stream["block"] for stream in (*data["streams"], *log["streams"])] == [8192, 64512]
+    assert data["streams"][0]["random_pct"] > 99.0
+    assert log["streams"][0]["random_pct"] < 1.0
+    assert data["arrivals"][0]["trace"] == pytest.approx(1.0, abs=0.3)
+    (own,) = simulate(plan_simulation(mine), RunStore(tmp_path / "runs"))
+    for disk, rate in ((data, 200.0), (log, 100.0)):
+        assert own.outcome.measure(disk["name"], "iops").value == pytest.approx(rate, rel=0.05)
+        assert own.outcome.measure(disk["name"], "latency_ms_mean").value == pytest.approx(0.9, rel=0.02)
+    shown = CliRunner().invoke(build_app(), ["calibrate", str(trace), "-o", str(mine), "--entity", "db01,0"])
+    assert "intervals held out" in " ".join(shown.output.split())
 
 
 def test_a_trace_of_little_is_refused(tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ from leadline.app.calibrating_fits import (
 )
 from leadline.app.calibrating_traces import fit_trace, split, traced_disks
 from leadline.app.importing import import_paths
-from leadline.core.capture import Capture
+from leadline.core.capture import Capture, SeriesGroup
 from leadline.core.entities import Entity
 from leadline.core.errors import InputError, UsageError
 from leadline.core.vocabulary import EntityKind
@@ -119,12 +119,14 @@ def seen_disks(capture: Capture) -> Iterator[Seen]:
     for reads_name, writes_name in _RATES:
         for group in capture.of(reads_name, *_KINDS):
             for entity in group.entities:
-                found = _seen(capture, entity, group.times_ns, (reads_name, writes_name))
+                found = _seen(capture, entity, group, (reads_name, writes_name))
                 if found is not None:
                     yield found
 
 
-def _seen(capture: Capture, entity: Entity, times: NDArray[np.int64], names: tuple[str, str]) -> Seen | None:
+def _seen(capture: Capture, entity: Entity, group: SeriesGroup, names: tuple[str, str]) -> Seen | None:
+    times = group.times_ns
+
     def values(metric: str) -> Array:
         return _values(capture, metric, entity, times)
 
@@ -145,7 +147,8 @@ def _seen(capture: Capture, entity: Entity, times: NDArray[np.int64], names: tup
             np.where(way > 0, size * MIB / way, np.nan) for way, size in zip((reads, writes), sizes, strict=True)
         )
     outstanding = rate * latency / 1000.0 if counted is None else np.asarray(counted, dtype=np.float64)
-    return Seen(entity, reads, writes, of_read, of_write, latency, outstanding, counted is not None)
+    is_counted = counted is not None
+    return Seen(entity, reads, writes, of_read, of_write, latency, outstanding, is_counted, group.interval_s)
 
 
 def _latency(values: Any, reads: Array, writes: Array) -> Array | None:  # noqa: ANN401 - a function

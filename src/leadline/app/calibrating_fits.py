@@ -29,6 +29,7 @@ CURVE_POINTS = 6
 BEYOND = 4.0  # the curve is drawn to so many times what was seen; above it is a guess, and said so
 ONE_LOAD = 0.2  # Judgement: outstanding made by Little's law varies so much by chance; less than that is one load
 WEAK_PCT = 25.0
+STEADY_SHARE = 0.5  # Judgement: of what counts of arrivals at random vary; a load twice as steady keeps its number
 CLOSED_SHARE = 0.7  # Judgement: of what outstanding would vary if rate and latency did so apart; a loop ties them
 DEPTH = 256  # of queues that let everything through
 NAME = re.compile(r"[^A-Za-z0-9_-]+")
@@ -49,6 +50,7 @@ class Seen:
     latency_ms: Array
     outstanding: Array
     is_counted: bool
+    interval_s: float
 
     @property
     def rate(self) -> Array:
@@ -63,12 +65,16 @@ class Seen:
 
     @property
     def is_closed(self) -> bool:
-        """Whether latency falls as the rate rises so that outstanding stays; idle intervals speak for open arrivals."""
+        """Whether outstanding stays: latency falls as the rate rises, or all is steadier than arrivals at random are.
+
+        Idle intervals speak for open arrivals.
+        """
         busy = self.busy
         if busy.mean() < 0.9 or self.outstanding[busy].mean() < 1.0:
             return False
         apart = np.hypot(variation(self.rate[busy]), variation(self.latency_ms[busy]))
-        return bool(variation(self.outstanding[busy]) < CLOSED_SHARE * apart)
+        at_random = 1.0 / np.sqrt(self.rate[busy].mean() * self.interval_s)
+        return bool(variation(self.outstanding[busy]) < max(CLOSED_SHARE * apart, STEADY_SHARE * at_random))
 
 
 @dataclass(frozen=True, slots=True)

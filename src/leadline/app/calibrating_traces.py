@@ -152,7 +152,8 @@ def _by_window(entity: Entity, times: Array, sizes: Array, is_write: Flags, late
         size = [total(way * sizes) / own for way, own in zip(ways, asked, strict=True)]
         mean = total(np.nan_to_num(latency)) / total(known)
     reads, writes = (own / width for own in asked)
-    return Seen(entity, reads, writes, size[0], size[1], mean, (reads + writes) * mean / 1000.0, is_counted=False)
+    outstanding = (reads + writes) * mean / 1000.0
+    return Seen(entity, reads, writes, size[0], size[1], mean, outstanding, is_counted=False, interval_s=width)
 
 
 def _width(duration_s: float) -> float:
