@@ -74,10 +74,14 @@ class Arrivals:
             TRACE: "no source of a simulation is as bursty as these requests, which are replayed as recorded",
         }
         if self.name == TRACE:
-            found = ", ".join(f"{own.trace:.2g} in {own.window_s:g} s" for own in windows)
+            found = ", ".join(f"{_number(own.trace)} in {own.window_s:g} s" for own in windows)
             return f"{words[TRACE]}; index of dispersion: {found}"
-        found = ", ".join(f"{own.trace:.2g} and {own.fitted:.2g} in {own.window_s:g} s" for own in windows)
+        found = ", ".join(f"{_number(own.trace)} and {_number(own.fitted)} in {own.window_s:g} s" for own in windows)
         return f"{words[self.name]}; index of dispersion, recorded and of the source: {found}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 10.0 else f"{value:,.0f}"
 
 
 def fit_arrivals(times_s: Array) -> tuple[Arrivals, tuple[Window, ...]]:

@@ -210,7 +210,7 @@ def _fit_latency(own: Traced, outstanding: Array, notes: list[str]) -> tuple[Lin
     spread = min(float(ratio.std() / ratio.mean()), SPREAD_MAX)
     notes.append(_spread_told(spread, ratio[is_held]))
     low, high = float(levels[0].min()), float(levels[0].max())
-    notes.append(f"latency by requests outstanding at arrival, {low:g} to {high:g}; beyond that it is a guess")
+    notes.append(f"fitted to means by requests outstanding at arrival, {low:g} to {high:g}; beyond that it is a guess")
     rate = 1000.0 * float(np.median(level)) / float(latency.mean())
     return line, {"curve": line.curve(low, high, rate), "spread": round(spread, 3)}
 
