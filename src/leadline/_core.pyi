@@ -21,6 +21,7 @@ __all__ = [
     "SimulationError",
     "Trace",
     "TraceProfile",
+    "TraceRequests",
     "__version__",
     "fluid_allocation",
     "pdh_write_header",
@@ -42,6 +43,7 @@ __all__ = [
     "simulation_mm1",
     "trace_characterise",
     "trace_format",
+    "trace_requests",
     "trace_synthesise",
     "trace_write_lanes",
 ]
@@ -174,6 +176,16 @@ class Trace:
     @property
     def notes(self) -> list[tuple[str, str, int]]: ...
 
+@final
+class TraceRequests:
+    """Every request of one disk, in the order of time."""
+
+    def columns(
+        self,
+    ) -> tuple[NDArray[np.uint64], NDArray[np.uint32], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.float64]]: ...
+    @property
+    def notes(self) -> list[tuple[str, str, int]]: ...
+
 def trace_format(path: str | os.PathLike[str], name: str) -> str: ...
 def trace_characterise(
     files: _Files,
@@ -193,6 +205,9 @@ def trace_write_lanes(
     sample_keys: int,
     progress: Callable[[int], object] | None = None,
 ) -> tuple[TraceProfile, int, int, list[tuple[str, str, int]]]: ...
+def trace_requests(
+    files: _Files, disk: str | None, requests_max: int, progress: Callable[[int], object] | None = None
+) -> TraceRequests: ...
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...

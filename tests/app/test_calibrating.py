@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from leadline.app.calibrating import calibrate, fit_line
+from leadline.app.calibrating import calibrate
+from leadline.app.calibrating_fits import fit_line
 from leadline.app.checking_block_layer import RealDisk, served
 from leadline.app.simulating import plan_simulation, simulate
 from leadline.core.errors import InputError, UsageError
@@ -49,6 +50,7 @@ def test_an_open_load_on_a_known_device_gives_the_device_back(tmp_path: Path) ->
     latency = 0.5 / (1.0 - 1.5 * rates / 2_400.0) * chance.normal(1.0, 0.03, 120)
     iostat(tmp_path / "iostat.txt", rates, latency)
     (disk,) = calibrate([tmp_path / "iostat.txt"], "sdb").disks
+    assert disk.line is not None
     assert disk.line.against == "rate"
     assert disk.line.base_ms == pytest.approx(0.5, rel=0.05)
     assert 1000.0 / disk.line.slope_ms == pytest.approx(2_400, rel=0.05)
@@ -67,6 +69,14 @@ def test_a_steady_load_with_noise_does_not_make_its_own_rate_the_limit() -> None
     line = fit_line(rate, chance.normal(1.0, 0.2, 200).clip(0.2), rate, "rate")
     assert line.r2 < 0.2
     assert line.error_pct > 10.0
+
+
+def test_a_load_steadier_than_chance_is_a_loop(tmp_path: Path) -> None:
+    chance = np.random.default_rng(5)
+    for name, rates, count in (("loop", chance.normal(1_000, 5, 60), 1), ("open", chance.poisson(1_000, 60), 2)):
+        iostat(tmp_path / f"{name}.txt", rates.astype(float), np.full(60, 5.0))
+        (disk,) = calibrate([tmp_path / f"{name}.txt"], "sdb").disks
+        assert len(disk.streams) == count, name
 
 
 def test_lines_keep_their_signs() -> None:
@@ -145,6 +155,7 @@ def test_a_fio_run_of_known_depth_predicts_what_a_limit_does(tmp_path: Path) -> 
     assert stream["oio"] == 8
     assert stream["read_pct"] == pytest.approx(75, abs=4)
     assert stream["block"] == pytest.approx(16384, rel=0.1)
+    assert disk.line is not None
     assert disk.line.base_ms >= 10.0
     real = fio(100, "limited")
     planned = plan_simulation(mine, [parse_axis(f"vms.{disk.name}.iops_limit=null,100")])

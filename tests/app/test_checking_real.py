@@ -15,21 +15,27 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app import checking_loads, checking_real
+from leadline.app import checking_lab, checking_loads, checking_real
+from leadline.app.checking_block_layer import RealDisk, served
 from leadline.app.checking_lab import _order
 from leadline.app.checking_real import check, plan_check
-from leadline.app.checking_results import Check, Row
-from leadline.app.simulating import plan_simulation, simulate
+from leadline.app.checking_results import Check, CheckPlan, Row
+from leadline.app.lab import LabPlan
+from leadline.app.simulating import Planned, plan_simulation, simulate
 from leadline.core.errors import LeadlineError, ToolError, UsageError
 from leadline.core.scenario import Axis
 from leadline.faces.checks import check_cells, check_document, show_check, show_check_plan
 from leadline.faces.report.simulation import simulation_page
+from leadline.lab.accelerator import Accelerator
+from leadline.lab.kernel import Kernel
+from leadline.lab.specification import Guest, Lab
 from leadline.stores.runs import RunStore
 from tests.conftest import ROOT
 
 EXAMPLES = ROOT / "examples" / "scenarios"
 PAIRS = ((10.0, 30.0), (40.0, 20.0), (80.0, float("nan")))
 SHORT = (Axis("timing.warm_up_s", (5,)), Axis("timing.measure_s", (20,)))
+DEPTHS = (Axis("vms.db01.adapter_depth", (2, 8)), Axis("hosts.esx01.queue_depth", (2, 8)))
 needs_tools = pytest.mark.skipif(
     shutil.which("qemu-storage-daemon") is None or shutil.which("fio") is None, reason="needs QEMU's daemon and fio"
 )
@@ -132,13 +138,28 @@ def short() -> Iterator[Path]:
 
 @needs_tools
 @pytest.mark.real
+def test_a_long_path_of_temporary_files_is_no_hindrance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    far = tmp_path / ("x" * 100)
+    far.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", None)  # asked for anew
+    monkeypatch.setenv("TMPDIR", str(far))
+    with served([RealDisk("d", None, 1_000_000)], far / "disks") as at:
+        path = Path(at["d"].partition("socket=")[2])
+        assert path.is_socket()
+        assert len(str(path)) <= 107
+        assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert not path.parent.exists()
+
+
+@needs_tools
+@pytest.mark.real
 def test_ctrl_c_ends_what_was_started_and_leaves_nothing(short: Path) -> None:
     code = "from leadline.faces.cli.main import run; run()"
     words = [sys.executable, "-c", code, "simulate", str(EXAMPLES / "capped-neighbour.yaml"), "--check-real"]
     own = {**os.environ, "LEADLINE_HOME": str(short / "home"), "TMPDIR": str(short)}
     process = subprocess.Popen(words, env=own, stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30.0
-    while not list(short.glob("leadline-check-*/*/nbd.sock")) and time.monotonic() < deadline:
+    while not list(short.glob("leadline-check-*/nbd.sock")) and time.monotonic() < deadline:
         time.sleep(0.1)
     time.sleep(1.0)
     process.send_signal(signal.SIGINT)
@@ -168,6 +189,70 @@ def test_a_guests_rate_grows_with_its_adapters_depth(store: RunStore, capsys: py
     assert "db01: 1 of 1 pairs of variants stand in the same order in both" in found.notes
 
 
+@pytest.mark.real
+@pytest.mark.slow
+def test_a_hosts_queue_holds_back_what_the_adapter_lets_through(store: RunStore) -> None:
+    planned = plan_simulation(EXAMPLES / "guest-and-host-depths.yaml", [*SHORT, *DEPTHS])
+    try:
+        made = plan_check(planned, 4.0)
+    except LeadlineError as error:
+        pytest.skip(f"no lab here: {error}")
+    found = check(made, simulate(planned, store), store, say=lambda _: None, told=lambda *_: None)
+    alone, both = (row(found, "iops_ratio", variant=n) for n in (0, 2))
+    assert alone.simulated == pytest.approx(1.0, rel=0.02)
+    assert alone.measured == pytest.approx(1.0, rel=0.35)
+    assert both.simulated == pytest.approx(4.0, rel=0.02)
+    assert both.measured == pytest.approx(4.0, rel=0.35)
+
+
+def _lab_guests(monkeypatch: pytest.MonkeyPatch, planned: Planned) -> tuple[list[Guest], CheckPlan]:
+    """The guests of a check, whether there can be a lab here or not."""
+    kernel = Kernel(Path("vmlinuz"), Path("modules"))
+    held: list[Lab] = []
+
+    def made(lab: Lab) -> LabPlan:
+        held.append(lab)
+        return LabPlan(lab, kernel, Accelerator("tcg", "a test"), tuple(lab.machines()), 0)
+
+    monkeypatch.setattr(checking_lab, "plan_lab", made)
+    monkeypatch.setattr(checking_lab, "find_program", lambda _: "/usr/bin/nbdkit")
+    plan = plan_check(planned, 4.0)
+    return list(held[0].guests), plan
+
+
+def test_guests_have_the_queues_of_the_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    guests, plan = _lab_guests(monkeypatch, plan_simulation(EXAMPLES / "guest-and-host-depths.yaml", DEPTHS))
+    depths = [(guest.disks[0].queue_depth, guest.host_queue_depth) for guest in guests]
+    assert depths == [(2, 2), (2, 8), (8, 2), (8, 8)]
+    assert {guest.disks[0].storage_latency for guest in guests} == {0.05}
+    assert any("nbdkit" in sentence for sentence in plan.sentences)
+    kinds = (Axis("vms.db01.adapter", ("pvscsi", "lsi", "nvme")), Axis("vms.db01.adapter_depth", (None,)))
+    guests, plan = _lab_guests(monkeypatch, plan_simulation(EXAMPLES / "adapter-depths.yaml", kinds))
+    assert [guest.adapters[0].type for guest in guests] == ["pvscsi", "lsi", "nvme"]
+    assert [guest.disks[0].queue_depth for guest in guests] == [64, None, None]
+    assert guests[1].adapters[0].module_options == "cmd_per_lun=32"
+    assert {(guest.host_queue_depth, guest.disks[0].null_latency) for guest in guests} == {(None, 0.1)}
+    assert not any("nbdkit" in sentence for sentence in plan.sentences)
+
+
+def test_queues_that_cannot_be_made_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(checking_lab, "find_program", lambda _: "/usr/bin/nbdkit")
+    deep = (Axis("vms.db01.adapter_depth", (32,)), Axis("hosts.esx01.queue_depth", (24,)))
+    with pytest.raises(UsageError, match="let 24 requests through"):
+        plan_check(plan_simulation(EXAMPLES / "guest-and-host-depths.yaml", deep), 4.0)
+    odd = (*DEPTHS, Axis("devices.far.service", (0.0205,)))
+    with pytest.raises(UsageError, match="whole milliseconds"):
+        plan_check(plan_simulation(EXAMPLES / "guest-and-host-depths.yaml", odd), 4.0)
+    text = (EXAMPLES / "iops-cap.yaml").read_text().replace("    workload:", "    trace: one.vscsi\n    workload:")
+    path = tmp_path / "own.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError, match="a VM whose load is a trace"):
+        plan_check(plan_simulation(path), 4.0)
+    monkeypatch.setattr(checking_lab, "find_program", lambda _: None)
+    with pytest.raises(ToolError, match="nbdkit: not installed"):
+        plan_check(plan_simulation(EXAMPLES / "guest-and-host-depths.yaml", DEPTHS), 4.0)
+
+
 def test_what_cannot_be_done_for_real_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = plan_simulation(EXAMPLES / "iops-cap.yaml", [Axis("seed", tuple(range(13)))])
     with pytest.raises(UsageError, match="at most 12 variants"):
@@ -179,7 +264,7 @@ def test_what_cannot_be_done_for_real_is_refused(tmp_path: Path, monkeypatch: py
     text = (EXAMPLES / "adapter-depths.yaml").read_text().replace("service: 100ms", "curve: [[100, 1ms]]")
     path = tmp_path / "own.yaml"
     path.write_text(text)
-    with pytest.raises(UsageError, match="a device whose service is a constant"):
+    with pytest.raises(UsageError, match="near a device whose service is a constant"):
         plan_check(plan_simulation(path), 5.0)
 
 

@@ -194,6 +194,7 @@ def test_servers_over_ssh_end_with_their_connection() -> None:
     words = ["sh", "-c", remote_script([server_words(peer, tool) for tool in peer.ports])]
     child, terminal = pty.fork()
     if child == 0:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)  # as sshd has it, whatever started this test
         os.execvp(words[0], words)
     try:
         deadline = time.monotonic() + 20

@@ -21,6 +21,14 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
 
 
+def is_writing(folder: Path) -> bool:
+    """Whether there are shards; folders come and go from round to round."""
+    try:
+        return any(file.stat().st_size for file in folder.rglob("*.shards"))
+    except FileNotFoundError:
+        return False
+
+
 def started(folder: Path, *words: str) -> subprocess.Popen[str]:
     """A run that is writing."""
     process = subprocess.Popen(
@@ -31,7 +39,7 @@ def started(folder: Path, *words: str) -> subprocess.Popen[str]:
         text=True,
     )
     end = time.monotonic() + 30
-    while not any(file.stat().st_size for file in folder.rglob("*.shards")):
+    while not is_writing(folder):
         assert time.monotonic() < end, "nothing is being written"
         time.sleep(0.02)
     return process

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use leadline_parse::error::ParseError;
 use leadline_parse::trace::{
     Burst, CLASSES, DiskProfile, Lanes, Load, LoadStream, Options, Split, characterise, distances,
-    synthesise, write_lanes,
+    requests, synthesise, write_lanes,
 };
 use leadline_stats::histogram::LogLinear;
 use proptest::prelude::*;
@@ -265,5 +265,43 @@ proptest! {
                 prop_assert!(offset % 4096 == 0 && bytes % 4096 == 0 && offset + bytes <= 1 << target);
             }
         }
+    }
+}
+
+#[test]
+fn every_request_of_a_disk_stands_in_the_columns() {
+    let folder = Folder::new("columns");
+    let path = folder.0.join("two.csv");
+    let row = |at: u64, disk: u32, way: &str, offset: u64| {
+        format!(
+            "{},h,{disk},{way},{offset},4096,{}\n",
+            at + 1_000_000,
+            at * 10
+        )
+    };
+    let rows = [
+        row(0, 1, "Write", 0),
+        row(5, 0, "Read", 8192),
+        row(7, 0, "Write", 12_288), // goes on where a read ended, which is none of its kind
+        row(9, 0, "Read", 12_288),
+        row(11, 1, "Write", 4096),
+    ];
+    assert!(std::fs::write(&path, rows.concat()).is_ok());
+    let files = vec![(path, "two.csv".to_owned())];
+    let found = good(requests(&files, Some("h,0"), 10, &mut |_| true));
+    assert_eq!(found.times_ns, [0, 200, 400]);
+    assert_eq!(found.bytes, [4096; 3]);
+    assert_eq!(found.is_write, [false, true, false]);
+    assert_eq!(found.is_random, [true, true, false]);
+    assert_eq!(found.latency_ns, [5_000, 7_000, 9_000]);
+    let other = good(requests(&files, Some("h,1"), 10, &mut |_| true));
+    assert_eq!(other.is_random, [true, false]);
+    for (disk, most, message) in [
+        (None, 10, "several disks"),
+        (Some("h,2"), 10, "no disk h,2"),
+        (Some("h,0"), 4, "more than 4 requests"),
+    ] {
+        let error = requests(&files, disk, most, &mut |_| true).err();
+        assert_eq!(error.map(|own| own.found), Some(message.to_owned()));
     }
 }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use leadline_parse::error::ParseError;
 use leadline_parse::trace::{
-    Burst, DiskProfile, Lanes, Load, LoadStream, Note, Options, Split, Spread, Way, characterise,
-    distances, format_name, synthesise, write_lanes,
+    Burst, DiskProfile, Lanes, Load, LoadStream, NO_LATENCY, Note, Options, Requests, Split,
+    Spread, Way, characterise, distances, format_name, requests, synthesise, write_lanes,
 };
+use leadline_sim::sources::{Recording, Request};
 use leadline_stats::histogram::LogLinear;
 use leadline_stats::limits::Limits;
 use numpy::{IntoPyArray, PyArray1};
@@ -20,8 +21,10 @@ use crate::errors::to_python;
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<TraceProfile>()?;
     module.add_class::<Trace>()?;
+    module.add_class::<TraceRequests>()?;
     module.add_function(wrap_pyfunction!(trace_format, module)?)?;
     module.add_function(wrap_pyfunction!(trace_characterise, module)?)?;
+    module.add_function(wrap_pyfunction!(trace_requests, module)?)?;
     module.add_function(wrap_pyfunction!(trace_write_lanes, module)?)?;
     module.add_function(wrap_pyfunction!(trace_synthesise, module)?)
 }
@@ -311,6 +314,80 @@ fn trace_write_lanes(
     })?;
     let profile = wrapped(py, lanes.target.clone(), made.profile)?;
     Ok((profile, made.folded, made.aligned, plain(made.notes)))
+}
+
+/// Times, ns; bytes; whether it writes, whether it is random; latency, ns, NaN where it is not known.
+type RequestColumns<'py> = (
+    Bound<'py, PyArray1<u64>>,
+    Bound<'py, PyArray1<u32>>,
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray1<bool>>,
+    Bound<'py, PyArray1<f64>>,
+);
+
+/// Every request of one disk, in the order of time.
+#[pyclass(frozen, module = "leadline._core")]
+pub struct TraceRequests {
+    inner: Requests,
+}
+
+impl TraceRequests {
+    /// As a simulation replays them; None without any.
+    pub fn recording(&self) -> Option<Recording> {
+        let own = &self.inner;
+        let columns = own.bytes.iter().zip(&own.is_write).zip(&own.is_random);
+        let asked = columns.map(|((bytes, is_write), is_random)| Request {
+            bytes: *bytes,
+            is_write: *is_write,
+            is_random: *is_random,
+        });
+        Recording::new(own.times_ns.as_slice().into(), asked.collect())
+    }
+}
+
+#[pymethods]
+impl TraceRequests {
+    /// Since the first was issued, ns; bytes; whether it writes; whether it begins elsewhere than where an earlier one
+    /// of its kind ended; latency in ns, NaN where the trace does not tell.
+    fn columns<'py>(&self, py: Python<'py>) -> RequestColumns<'py> {
+        let own = &self.inner;
+        let latency = own.latency_ns.iter().map(|ns| match *ns {
+            NO_LATENCY => f64::NAN,
+            known => known as f64,
+        });
+        (
+            own.times_ns.clone().into_pyarray(py),
+            own.bytes.clone().into_pyarray(py),
+            own.is_write.clone().into_pyarray(py),
+            own.is_random.clone().into_pyarray(py),
+            latency.collect::<Vec<_>>().into_pyarray(py),
+        )
+    }
+
+    /// What was repaired or left out: (code, message, how often).
+    #[getter]
+    fn notes(&self) -> Notes {
+        plain(self.inner.notes.clone())
+    }
+}
+
+/// Every request of one disk, by its name, None where there is only one.
+///
+/// Raises `ParseError` when the trace cannot be read, has no such disk, or more than `requests_max`.
+#[pyfunction]
+#[pyo3(signature = (files, disk, requests_max, progress=None))]
+#[allow(clippy::needless_pass_by_value)]
+fn trace_requests(
+    py: Python<'_>,
+    files: Files,
+    disk: Option<String>,
+    requests_max: usize,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<TraceRequests> {
+    let inner = working(py, progress.as_ref(), |step| {
+        requests(&files, disk.as_deref(), requests_max, step)
+    })?;
+    Ok(TraceRequests { inner })
 }
 
 /// One stream: sizes with shares, read and random percentages, outstanding requests, jobs, rate, (on, off) seconds,

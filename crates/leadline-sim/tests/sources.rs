@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use leadline_sim::random::{Constant, Distribution, Exponential, Streams};
 use leadline_sim::sources::{
-    AnySource, Closed, OnOff, Pace, Paced, Renewal, Replay, RequestMix, Source,
+    AnyMix, AnySource, Closed, OnOff, Pace, Paced, Recording, Renewal, Replay, Request, RequestMix,
+    Source,
 };
 use leadline_sim::time::{MILLISECOND, Nanos, SECOND};
 
@@ -182,4 +183,32 @@ fn requests_have_the_shares_of_their_mix() {
     ] {
         assert!(RequestMix::new(senseless, 0.5, 0.5, stream()).is_none());
     }
+}
+
+#[test]
+fn a_recording_gives_times_and_requests_in_step() {
+    let request = |bytes, is_write| Request {
+        bytes,
+        is_write,
+        is_random: !is_write,
+    };
+    let requests = [
+        request(4_096, false),
+        request(65_536, true),
+        request(512, false),
+    ];
+    let recording = Recording::new(Arc::new([0, 100, 400]), Arc::new(requests)).unwrap();
+    let mut once = recording.source(1.0, false);
+    assert_eq!(issued(&mut once, SECOND), [0, 100, 400]);
+    let mut again = recording.source(1.0, true);
+    assert_eq!(issued(&mut again, 1_200), [0, 100, 400, 600, 700, 1_000]);
+    let mut mix = AnyMix::Recorded(recording, 0);
+    for index in 0..7 {
+        assert_eq!(mix.draw(), requests[index % 3]);
+    }
+    let single: Arc<[Request]> = Arc::new([requests[0]]);
+    assert_eq!(Recording::new(Arc::new([]), Arc::new([])), None);
+    assert_eq!(Recording::new(Arc::new([1, 2]), single.clone()), None);
+    let alone = Recording::new(Arc::new([0]), single).unwrap();
+    assert_eq!(issued(&mut alone.source(2.0, true), 2 * SECOND).len(), 4);
 }

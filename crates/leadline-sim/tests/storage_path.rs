@@ -11,6 +11,7 @@ use leadline_sim::models::{
     Client, Curve, Drive, QosPolicy, SCHEDULERS, Speed, Times, fluid_allocation,
 };
 use leadline_sim::random::{Constant, Distribution, Exponential};
+use leadline_sim::sources::{Recording, Request};
 use leadline_sim::time::{MILLISECOND, Nanos, SECOND};
 
 type Run = Simulation<StoragePath, TraceHash>;
@@ -488,4 +489,48 @@ fn sioc_divides_a_device_by_the_shares_of_its_hosts() {
     close(rate(&windowed, 1) / rate(&windowed, 0), 3.0, 0.15);
     close(rate(&plain, 1) / rate(&plain, 0), 1.0, 0.05);
     close(rate(&windowed, 0) + rate(&windowed, 1), 500.0, 0.03);
+}
+
+/// A recording of ten requests 1 ms apart every second on a device of 2 ms that takes one at a time: the n-th waits for
+/// n - 1 others and came n - 1 ms after the first, so it takes 2 n - (n - 1) = n + 1 ms, 6.5 ms on average.
+#[test]
+fn a_recording_is_the_load() {
+    let issued: Vec<Nanos> = (0..600)
+        .map(|n| n / 10 * SECOND + n % 10 * MILLISECOND)
+        .collect();
+    let request = |n: u32| Request {
+        bytes: 4_096 << (n % 2),
+        is_write: n.is_multiple_of(5),
+        is_random: true,
+    };
+    let requests: Vec<Request> = (0..600).map(request).collect();
+    let recording = Recording::new(issued.into(), requests.into()).unwrap();
+    let load = |speed, repeats| {
+        let recording = recording.clone();
+        source(Arrivals::Replay {
+            recording,
+            speed,
+            repeats,
+        })
+    };
+    let device = || times(constant(2 * MILLISECOND));
+    let run = |speed, repeats| run(system(vec![load(speed, repeats)], 1, device()));
+    let again = run(1.0, true);
+    close(rate(&again, 0), 10.0, 0.02);
+    close(latency_ms(&again, 0), 6.5, 0.01);
+    let own = &again.model.measures[0];
+    let [reads, writes] = &own.whole.done[0];
+    close(
+        writes.responses.count() as f64 / own.whole.total.left_count() as f64,
+        0.2,
+        0.02,
+    );
+    close(
+        (reads.bytes + writes.bytes) as f64 / own.whole.total.left_count() as f64,
+        6_144.0,
+        0.02,
+    );
+    // Warmed up for 20 of its 60 s.
+    close(rate(&run(1.0, false), 0), 400.0 / 60.0, 0.02);
+    assert!(StoragePath::new(system(vec![load(0.0, true)], 1, device())).is_err());
 }

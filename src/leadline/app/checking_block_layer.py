@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -26,8 +26,10 @@ from leadline.core.histogram import Histogram
 from leadline.core.processes import POLL_S, running
 from leadline.core.result import Operation, Result
 from leadline.core.safety import require_space
+from leadline.core.sockets import socket_folder
 
 SIZE_BYTES = 32 * 1024**2  # of each disk
+SCRATCH = "leadline-check-"
 IO_UNIT_BYTES = 32 * 1024  # an operation counts as one up to this size, as in the scenario
 BURST_S = 0.1  # of the limit, may pass at once. Source: QEMU, docs/throttle.txt
 _START_TIMEOUT_S = 15.0
@@ -76,13 +78,14 @@ def served(disks: Sequence[RealDisk], folder: Path) -> Iterator[dict[str, str]]:
     """The NBD address of every disk by its name, until the end.
 
     Raises:
-        ToolError: the daemon is missing or does not start, or there is no space.
+        ToolError: the daemon is missing or does not start, or there is no space, or no short path for a socket.
     """
     folder.mkdir(parents=True, exist_ok=True)
     require_space(str(folder), SIZE_BYTES * sum(disk.latency_ns is None for disk in disks))
-    socket, talk = folder / "nbd.sock", folder / "daemon.txt"
-    socket.unlink(missing_ok=True)
-    with running(_words(disks, folder, socket), output=talk, folder=folder) as process:
+    talk = folder / "daemon.txt"
+    with ExitStack() as stack:
+        socket = stack.enter_context(socket_folder(SCRATCH)) / "nbd.sock"
+        process = stack.enter_context(running(_words(disks, folder, socket), output=talk, folder=folder))
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not socket.exists():
             if process.poll() is not None or time.monotonic() > deadline:

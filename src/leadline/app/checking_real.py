@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from leadline.app.checking_block_layer import BURST_S, IO_UNIT_BYTES, RealDisk
+from leadline.app.checking_block_layer import BURST_S, IO_UNIT_BYTES, SCRATCH, RealDisk
 from leadline.app.checking_lab import check_in_guests, plan_guests
 from leadline.app.checking_loads import CALIBRATION_COUNTS, Calibration, Ground, calibrated, loaded
 from leadline.app.checking_results import NAN, Check, CheckPlan, Row, scenario_of
@@ -28,7 +28,6 @@ from leadline.stores.runs import RunStore
 VARIANTS_MAX, VMS_MAX = 12, 16  # Judgement: more takes minutes, and more processes than a small machine runs at once
 WARM_UP_S = 3.0  # Judgement: several times the residence time of a few hundred requests at a few hundred per second
 CALIBRATION_S = 2.0
-SCRATCH = "leadline-check-"
 _NOT_TIMES = ("name", "parallelism", "congestion_threshold")
 MEASURES = (("iops", "per_s"), ("latency_ms_mean", "ms"), ("latency_ms_p99", "ms"))
 Said = Callable[[str], None]
@@ -48,6 +47,13 @@ def plan_check(planned: Planned, seconds: float) -> CheckPlan:
             found=f"system {planned.scenario.system}",
             expected="a storage path: only that can be done for real here",
             advice="Simulate it without --check-real.",
+        )
+    if any(vm.trace is not None for own in planned.variants for vm in scenario_of(own).vms):
+        raise UsageError(
+            f"--check-real: {planned.scenario.name}",
+            found="a VM whose load is a trace",
+            expected="workloads",
+            advice="`leadline trace replay` replays it for real.",
         )
     vms = max(len(scenario_of(own).disk_names()) for own in planned.variants)
     if len(planned.variants) > VARIANTS_MAX or vms > VMS_MAX:

@@ -11,7 +11,6 @@ import contextlib
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -25,6 +24,7 @@ from leadline.app.remote import Login, reason
 from leadline.benchmarks import fio
 from leadline.core.errors import LeadlineError
 from leadline.core.processes import POLL_S, running
+from leadline.core.sockets import make_socket_folder
 
 LET_GO_S = 20.0
 QUIT_S = 2.0  # fio's server looks for commands once a second
@@ -54,8 +54,7 @@ class Fleet:
         self.commands: list[tuple[str, ...]] = []
 
     def __enter__(self) -> Fleet:
-        # A short path: the name of a socket may have 107 bytes. Only this user may enter it.
-        self._sockets = Path(tempfile.mkdtemp(prefix="leadline-"))
+        self._sockets = make_socket_folder()
         self._background.__enter__()
         return self
 

@@ -123,6 +123,14 @@ def _workload(given: object, info: ValidationInfo) -> object:
 WorkloadOf = Annotated[Workload, BeforeValidator(_workload)]
 
 
+def _beside(given: object, info: ValidationInfo) -> object:
+    """A path beside the scenario."""
+    return str(Path((info.context or {}).get("folder", ".")) / given) if isinstance(given, str) else given
+
+
+FileOf = Annotated[str, BeforeValidator(_beside)]
+
+
 @dataclass(frozen=True, slots=True)
 class ScenarioMeta:
     """What is known about a simulated system.

@@ -30,6 +30,7 @@ def sources_of(stream: Stream) -> Iterator[dict[str, Any]]:
         "sizes": list(stream.block.items()),
         "random_share": stream.random_pct / 100.0,
         "then": None,
+        "replay": None,
     }
     if stream.rate_iops is None:
         outstanding = stream.oio * stream.jobs

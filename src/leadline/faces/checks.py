@@ -15,7 +15,7 @@ from leadline.faces.terminal import wrapped
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from leadline.app.calibrating import Calibrated
+    from leadline.app.calibrating_fits import Calibrated
     from leadline.app.checking_results import Check, CheckPlan, Row
 
 WORDS = {
@@ -88,7 +88,7 @@ def show_calibration(found: Calibrated, output: Path, *, quiet: bool = False) ->
     out = console()
     for disk in found.disks:
         out.print(disk.name, style="bold", markup=False)
-        wrapped(out, f"latency {disk.line.sentence}", "- ")
+        wrapped(out, disk.sentence, "- ")
         for note in disk.notes:
             wrapped(out, note, "- ")
     first = found.disks[0].name
@@ -104,8 +104,10 @@ def calibration_document(found: Calibrated, output: Path) -> dict[str, Any]:
             {
                 "name": disk.name,
                 "entity": str(disk.seen.entity),
-                "line": asdict(disk.line),
+                "line": None if disk.line is None else asdict(disk.line),
                 "streams": list(disk.streams),
+                "recording": disk.recording,
+                "arrivals": [asdict(window) for window in disk.arrivals],
                 "notes": list(disk.notes),
             }
             for disk in found.disks

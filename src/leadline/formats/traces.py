@@ -8,10 +8,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline._core import ParseError, Trace, TraceProfile, trace_characterise, trace_format
+from leadline._core import (
+    ParseError,
+    Trace,
+    TraceProfile,
+    TraceRequests,
+    trace_characterise,
+    trace_format,
+    trace_requests,
+)
 from leadline.core.errors import InputError, UsageError
 
 SAMPLE_KEYS = 16384  # Judgement: pages held per disk; working set within 1 %, less than 2 MiB of memory
+REQUESTS_MAX = 50_000_000  # Judgement: some 2 GB of memory
 # blktrace writes a file per CPU, fio a log per job; the number stands at the end.
 _PART = {
     "blktrace": re.compile(r"(?P<stem>.*\.blktrace)\.\d+(\.gz)?$"),
@@ -83,6 +92,18 @@ def read_trace(files: TraceFiles, *, classes_of: int | None = None, step: Step |
     """
     try:
         return trace_characterise(files.native, SAMPLE_KEYS, classes_of, bytes_step(files, step))
+    except ParseError as error:
+        raise as_input_error(error) from error
+
+
+def read_requests(files: TraceFiles, disk: str | None = None, step: Step | None = None) -> TraceRequests:
+    """Every request of the disk of that name, or of the only one.
+
+    Raises:
+        InputError: it cannot be read, has no such disk, or too many requests.
+    """
+    try:
+        return trace_requests(files.native, disk, REQUESTS_MAX, bytes_step(files, step))
     except ParseError as error:
         raise as_input_error(error) from error
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.core.errors import ToolError, UsageError
+from leadline.core.sockets import has_room
 from leadline.lab.image import cache_folder
 from leadline.lab.processes import PID, is_alive, note_process
 
 _OWNER = "leadline.pid"
-_SOCKET_BYTES_MAX = 107  # Source: unix(7), sun_path without its final zero
-_LONGEST = len("/terminal") + 31
+_LONGEST = 31 + len("/terminal")  # a guest's name and the longest of its sockets
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def lab_folder(name: str, *, keep: bool = False) -> Iterator[Path]:
         ToolError: it cannot be made, or its path is too long for sockets.
     """
     path = running_folder() / f"{name}-{secrets.token_hex(2)}"
-    if len(os.fsencode(path)) + _LONGEST > _SOCKET_BYTES_MAX:
+    if not has_room(path, _LONGEST):
         raise ToolError(
             str(path), found="too long for sockets", expected="a short path", advice="Set XDG_CACHE_HOME to one."
         )

@@ -28,16 +28,15 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
-from pydantic import BaseModel, BeforeValidator, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from leadline import __version__, _core
 from leadline.core.benchmark import Tick
 from leadline.core.result import Operation, Result
-from leadline.core.scenario import STRICT, Measure, Name, Outcome, Progress, Scenario, ScenarioMeta, Series
+from leadline.core.scenario import STRICT, FileOf, Measure, Name, Outcome, Progress, Scenario, ScenarioMeta, Series
 from leadline.core.workload import Seconds, Size
 
 META = ScenarioMeta(
@@ -65,11 +64,6 @@ def _known(given: str) -> str:
     return given
 
 
-def _beside(given: object, info: ValidationInfo) -> object:
-    """A path beside the scenario."""
-    return str(Path((info.context or {}).get("folder", ".")) / given) if isinstance(given, str) else given
-
-
 Policy = Annotated[str, BeforeValidator(_known)]
 
 
@@ -93,7 +87,7 @@ class Trace(BaseModel):
     rate_iops: Annotated[float, Field(gt=0, le=1e9)] = 10_000.0
     block: _Bytes = 4096
     parts: tuple[Part, ...] = ()
-    files: tuple[Annotated[str, BeforeValidator(_beside)], ...] = ()
+    files: tuple[FileOf, ...] = ()
     disk: str | None = None
     reads_only: bool = True
 

@@ -7,8 +7,9 @@ Model:
     device's network, if it has one; and is served by one of the device's ``parallelism`` servers, or by a drive
     whose head moves and whose platter turns, and which, with a queue, takes first what it reaches first. A copy is
     a closed loop of two steps: so many blocks at a time are read from one disk, and each, when it is there, written
-    to another. Events in virtual time; every random number comes from the seed and the name of what draws it, so
-    that variants see the same arrivals and service times.
+    to another. A trace is replayed: requests come when they were recorded, whatever is outstanding, again and again
+    unless told otherwise. Events in virtual time; every random number comes from the seed and the name of what draws
+    it, so that variants see the same arrivals and service times.
 
 Assumptions:
     The limit counts operations in units of 32 KB, rounded up, and delays without end. It stands before the adapter's
@@ -21,8 +22,9 @@ Assumptions:
     (SFQ). A drive's seek is settle + (full_stroke - settle) x sqrt(distance), its turning what is left to the sector.
 
 Parameters:
-    ``vms``: name, count, workload (a shipped name, a file beside the scenario, or its text), host, device, adapter
-    (pvscsi, lsi ...: gives the depth its driver has), adapter_depth, iops_limit, iops_burst (units that may go at
+    ``vms``: name, count, workload (a shipped name, a file beside the scenario, or its text), trace (files beside the
+    scenario, disk where they have several, speed, repeat), host, device, adapter (pvscsi, lsi ...: gives the depth
+    its driver has), adapter_depth, iops_limit, iops_burst (units that may go at
     once after an idle time), shares, reservation_iops (both for schedulers that know them), and ``disks`` for
     streams of a role, as wal. ``copies``: name, read and write (disks, as VM or VM/role), block, oio. ``hosts``:
     name, queue_depth, scheduler. ``devices``: name, network (latency, mb_per_s), congestion_threshold (of sioc-v1),
@@ -35,7 +37,8 @@ Parameters:
 Limits:
     No caches, errors, splitting or merging of requests, one path per device. Flushes (``sync_every``),
     verification, compression and the working set of a workload change nothing; its own timing is not used. A curve
-    holds for the mix it was measured with.
+    holds for the mix it was measured with. A trace gives times, sizes and ways of requests; those of a closed load
+    were set by the device it was recorded on. VMs of one kind replay in step.
 
 Sources:
     C. Hogan, "VSAN 6.2 part 4: IOPS limit for object" (2016), for units of 32 KB.
@@ -53,7 +56,7 @@ from leadline import _core
 from leadline.core.scenario import Outcome, Progress, Scenario, ScenarioMeta
 from leadline.core.scenario_io import measures_of, results_of, series_of, ticks_of
 from leadline.scenarios._storage_path import found
-from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, StoragePath, Vm
+from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, Device, StoragePath, Vm, index_of
 from leadline.scenarios._storage_path.spec import spec_of
 
 META = ScenarioMeta(
@@ -71,7 +74,7 @@ META = ScenarioMeta(
     told="queue columns: requests there on average",
 )
 MODEL = StoragePath
-__all__ = ["META", "MODEL", "Copy", "StoragePath", "Vm", "simulate"]
+__all__ = ["META", "MODEL", "Copy", "Device", "StoragePath", "Vm", "index_of", "simulate"]
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:

@@ -77,7 +77,12 @@ pub fn accesses(
     }))
 }
 
-fn chosen(name: &str, disks: &[String], wanted: Option<&str>) -> Result<u16, ParseError> {
+/// The index of the disk of that name; without a name, of the only one.
+pub(super) fn chosen(
+    name: &str,
+    disks: &[String],
+    wanted: Option<&str>,
+) -> Result<u16, ParseError> {
     let place = match wanted {
         Some(disk) => disks.iter().position(|own| own == disk),
         None => (disks.len() <= 1).then_some(0),

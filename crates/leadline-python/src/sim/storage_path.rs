@@ -11,6 +11,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{PlainDistribution, distribution, io_found, ran};
+use crate::trace::TraceRequests;
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -32,6 +33,8 @@ struct PlainSource {
     read_share: f64,
     random_share: f64,
     then: Option<(usize, usize)>,
+    /// Requests as recorded, how many times as fast, whether again and again.
+    replay: Option<(Py<TraceRequests>, f64, bool)>,
 }
 
 #[derive(FromPyObject)]
@@ -102,16 +105,24 @@ struct PlainSpec {
     devices: Vec<PlainDevice>,
 }
 
-fn source(plain: PlainSource) -> SourceSpec {
-    let arrivals = match (plain.outstanding, plain.even) {
-        (Some(outstanding), _) => Arrivals::Closed {
+fn source(plain: PlainSource) -> Result<SourceSpec, SimError> {
+    let arrivals = match (plain.replay, plain.outstanding, plain.even) {
+        (Some((requests, speed, repeats)), _, _) => Arrivals::Replay {
+            recording: requests.get().recording().ok_or_else(|| {
+                let advice = "Record while there is load.";
+                SimError::new(&plain.name, "no request", "a trace of requests", advice)
+            })?,
+            speed,
+            repeats,
+        },
+        (None, Some(outstanding), _) => Arrivals::Closed {
             outstanding,
             think: plain.think,
         },
-        (None, true) => Arrivals::Even(plain.rate),
-        (None, false) => Arrivals::Poisson(plain.rate),
+        (None, None, true) => Arrivals::Even(plain.rate),
+        (None, None, false) => Arrivals::Poisson(plain.rate),
     };
-    SourceSpec {
+    Ok(SourceSpec {
         name: plain.name,
         disk: plain.disk,
         arrivals,
@@ -120,7 +131,7 @@ fn source(plain: PlainSource) -> SourceSpec {
         read_share: plain.read_share,
         random_share: plain.random_share,
         then: plain.then,
-    }
+    })
 }
 
 fn device(plain: PlainDevice) -> Result<DeviceSpec, SimError> {
@@ -156,11 +167,17 @@ fn device(plain: PlainDevice) -> Result<DeviceSpec, SimError> {
 }
 
 fn spec(plain: PlainSpec) -> Result<Spec, SimError> {
-    let vms = plain.vms.into_iter().map(|vm| VmSpec {
-        name: vm.name,
-        host: vm.host,
-        adapter_depth: vm.adapter_depth,
-        sources: vm.sources.into_iter().map(source).collect(),
+    let vms = plain.vms.into_iter().map(|vm| {
+        Ok(VmSpec {
+            name: vm.name,
+            host: vm.host,
+            adapter_depth: vm.adapter_depth,
+            sources: vm
+                .sources
+                .into_iter()
+                .map(source)
+                .collect::<Result<_, _>>()?,
+        })
     });
     let disks = plain.disks.into_iter().map(|disk| DiskSpec {
         client: Client {
@@ -182,7 +199,7 @@ fn spec(plain: PlainSpec) -> Result<Spec, SimError> {
         seed: plain.seed,
         measured: plain.measured,
         window: plain.window,
-        vms: vms.collect(),
+        vms: vms.collect::<Result<_, SimError>>()?,
         disks: disks.collect(),
         hosts: hosts.collect(),
         devices: plain

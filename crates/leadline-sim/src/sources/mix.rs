@@ -1,5 +1,6 @@
 //! What kind of request comes next: its size, read or write, random or sequential.
 
+use super::Recording;
 use crate::random::Stream;
 
 /// One request; small enough to travel in an event.
@@ -73,5 +74,29 @@ impl RequestMix {
             }
         }
         bytes
+    }
+}
+
+/// What comes next: drawn from shares, or as recorded, again and again.
+#[derive(Clone, Debug)]
+pub enum AnyMix {
+    /// By shares.
+    Drawn(RequestMix),
+    /// A recording, and the index of the next request.
+    Recorded(Recording, usize),
+}
+
+impl AnyMix {
+    /// The next request.
+    #[inline]
+    pub fn draw(&mut self) -> Request {
+        match self {
+            AnyMix::Drawn(mix) => mix.draw(),
+            AnyMix::Recorded(recording, next) => {
+                let request = recording.request(*next);
+                *next += 1;
+                request
+            }
+        }
     }
 }

@@ -18,11 +18,11 @@ mod pace;
 mod replay;
 
 pub use closed::Closed;
-pub use mix::{Request, RequestMix};
+pub use mix::{AnyMix, Request, RequestMix};
 pub use on_off::OnOff;
 pub use open::{Paced, Renewal};
 pub use pace::Pace;
-pub use replay::Replay;
+pub use replay::{Recording, Replay};
 
 use crate::random::Distribution;
 use crate::time::Nanos;

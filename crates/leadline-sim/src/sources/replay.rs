@@ -2,8 +2,49 @@
 
 use std::sync::Arc;
 
-use super::Source;
-use crate::time::{Nanos, whole};
+use super::{Request, Source};
+use crate::time::{Nanos, SECOND, whole};
+
+/// Requests as they were recorded: when each came, and what it was.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recording {
+    times: Arc<[Nanos]>,
+    requests: Arc<[Request]>,
+}
+
+impl Recording {
+    /// Times in ns, ascending, and as many requests. None when there is none, or they do not fit each other.
+    #[must_use]
+    pub fn new(times: Arc<[Nanos]>, requests: Arc<[Request]>) -> Option<Self> {
+        let sound = !times.is_empty() && times.len() == requests.len() && times.is_sorted();
+        sound.then_some(Self { times, requests })
+    }
+
+    /// What a request was; the recording begins again behind its last.
+    #[must_use]
+    #[inline]
+    pub fn request(&self, index: usize) -> Request {
+        self.requests[index % self.requests.len()]
+    }
+
+    /// A source of these times, played `speed` times as fast (above 0), once or again and again: the first follows
+    /// the last at the mean distance of all.
+    #[must_use]
+    pub fn source(&self, speed: f64, repeats: bool) -> Replay {
+        let times = Arc::clone(&self.times);
+        if !repeats {
+            return Replay::once(times, speed);
+        }
+        let last = times.last().copied().unwrap_or(0);
+        let gaps = (times.len() as u64).saturating_sub(1).max(1);
+        let period = last.saturating_add(if last == 0 {
+            SECOND
+        } else {
+            last.div_ceil(gaps)
+        });
+        Replay::repeated(times, speed, period)
+    }
+}
 
 /// Requests at recorded times, once or again and again.
 #[derive(Clone, Debug)]

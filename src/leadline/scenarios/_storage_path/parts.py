@@ -9,11 +9,12 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import _core
 from leadline.core.draws import DrawOf
-from leadline.core.scenario import STRICT, Name, Scenario, WorkloadOf, named_streams
+from leadline.core.scenario import STRICT, FileOf, Name, Scenario, WorkloadOf, named_streams
 from leadline.core.workload import Seconds, Size, Stream
 
 SCHEDULERS = tuple(_core.SIMULATION_SCHEDULERS)
 DEPTH = 64
+TRACE = "trace"  # what the stream of a recorded load is called
 # Requests a disk may have under way by the adapter's driver. Source: Broadcom KB 2053145, "Large-scale workloads with
 # intensive I/O patterns might require queue depths significantly greater than paravirtual SCSI default values".
 ADAPTER_DEPTHS = {"pvscsi": 64, "lsi": 32, "lsi-sas": 32, "virtio-scsi": 128, "nvme": 256}
@@ -32,12 +33,30 @@ class Disk(BaseModel):
     idle_credit: Annotated[float, Field(ge=0, le=1e9)] = 0.0
 
 
+class Trace(BaseModel):
+    """Requests as they were recorded: the files of one trace, and the disk where it has several."""
+
+    model_config = STRICT
+
+    files: Annotated[tuple[FileOf, ...], Field(min_length=1)]
+    disk: str | None = None
+    speed: Annotated[float, Field(gt=0, le=1000)] = 1.0
+    repeat: bool = True
+
+    @model_validator(mode="before")
+    @classmethod
+    def _one(cls, given: Any) -> Any:  # noqa: ANN401 - whatever the file holds
+        """A single file without more."""
+        return {"files": [given]} if isinstance(given, str) else given
+
+
 class Vm(Disk):
     """Virtual machines of one kind with a disk each; streams of a role may have another."""
 
     name: Name
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
     workload: WorkloadOf | None = None
+    trace: Trace | None = None
     host: str | None = None
     adapter: Literal["pvscsi", "lsi", "lsi-sas", "virtio-scsi", "nvme"] | None = None
     adapter_depth: Annotated[int, Field(ge=1, le=65_536)] | None = None
@@ -219,13 +238,14 @@ class StoragePath(Scenario):
                     raise ValueError(message)
         ends = [(end, own.name) for own in self.copies for end in {name.partition("/")[0] for name in own.ends}]
         streams = [(name, own.name) for vm in self.vms for name in vm.names() for own in vm.streams] + ends
+        streams += [(name, TRACE) for vm in self.vms if vm.trace is not None for name in vm.names()]
         if len(set(streams)) != len(streams):
-            message = "two copies, or a copy and a stream, of a VM have the same name"
+            message = "two copies, or a copy, a trace and a stream, of a VM have the same name"
             raise ValueError(message)
         loaded = {name for name, _ in streams}
         idle = [name for vm in self.vms for name in vm.names() if name not in loaded]
         if idle:
-            message = f"VM {idle[0]} has neither a workload nor a copy"
+            message = f"VM {idle[0]} has neither a workload nor a trace nor a copy"
             raise ValueError(message)
 
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from leadline._core import TraceRequests
 from leadline.core.draws import NS_PER_S, Plain, ns_of
+from leadline.core.errors import InputError
 from leadline.core.scenario_io import sources_of
 from leadline.core.workload import Stream
-from leadline.scenarios._storage_path.parts import Device, Disk, Drive, StoragePath, index_of
+from leadline.formats.traces import find_traces, read_requests
+from leadline.scenarios._storage_path.parts import TRACE, Device, Disk, Drive, StoragePath, Trace, index_of
 
 Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
 
@@ -18,6 +22,7 @@ def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
     disks: list[dict[str, Any]] = []
     owned: list[Owned] = []
     for kind in scenario.vms:
+        recorded = None if kind.trace is None else _requests(kind.trace)
         for name in kind.names():
             place = {"": len(disks)}
             disks.append(_disk(scenario, name, kind))
@@ -29,6 +34,12 @@ def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
                 for source in sources_of(stream):
                     sources.append({**source, "disk": place.get(stream.role or "", place[""])})
                     streams.append(stream)
+            if kind.trace is not None:
+                replay = (recorded, kind.trace.speed, kind.trace.repeat)
+                stream = Stream(name=TRACE)
+                (source,) = sources_of(stream)
+                sources.append({**source, "disk": place[""], "outstanding": None, "replay": replay})
+                streams.append(stream)
             host = index_of(scenario.hosts, kind.host)
             vms.append({"name": name, "host": host, "adapter_depth": kind.depth, "sources": sources})
             owned.append((name, streams))
@@ -76,6 +87,18 @@ def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
         "limit_iops": float("inf") if limit is None else limit,
         "idle_credit": own.idle_credit,
     }
+
+
+def _requests(trace: Trace) -> TraceRequests:
+    found, _ = find_traces([Path(path) for path in trace.files])
+    if len(found) > 1:
+        raise InputError(
+            f"trace: {', '.join(trace.files)}",
+            found=f"{len(found)} traces",
+            expected="the files of one",
+            advice="Give each VM a trace of its own.",
+        )
+    return read_requests(found[0], trace.disk)
 
 
 def _device(own: Device) -> dict[str, Any]:

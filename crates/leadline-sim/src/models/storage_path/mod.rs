@@ -15,7 +15,8 @@
 //! See [`Spec`].
 //!
 //! # Limits
-//! One path to a device; no cache, no errors. Open sources go on whatever is outstanding.
+//! One path to a device; no cache, no errors. Open sources go on whatever is outstanding, recorded ones too; where on a
+//! drive a recorded request goes is drawn like that of any other.
 //!
 //! # Sources
 //! `VMware`, "vSphere resource management", storage I/O control; the same, KB 1267, for queue depths of adapters and LUNs;

@@ -5,7 +5,7 @@ use crate::models::device::Speed;
 use crate::models::disk_drive::Drive;
 use crate::models::scheduler::Client;
 use crate::random::{Constant, Distribution, Exponential, Stream, Streams};
-use crate::sources::{AnySource, Closed, OnOff, Paced, Renewal, RequestMix};
+use crate::sources::{AnyMix, AnySource, Closed, OnOff, Paced, Recording, Renewal, RequestMix};
 use crate::time::{Nanos, SECOND};
 
 /// How a source's requests come.
@@ -22,6 +22,15 @@ pub enum Arrivals {
     Poisson(f64),
     /// So many per second at even distances.
     Even(f64),
+    /// As recorded; sizes, shares and bursts are those of the recording.
+    Replay {
+        /// Times and requests.
+        recording: Recording,
+        /// How many times as fast, above 0.
+        speed: f64,
+        /// Again and again, or once.
+        repeats: bool,
+    },
 }
 
 /// One stream of a workload in one direction or both.
@@ -118,7 +127,7 @@ pub struct Spec {
 #[derive(Clone, Debug)]
 pub(in crate::models) struct Feed {
     pub(in crate::models) source: AnySource,
-    pub(in crate::models) mix: RequestMix,
+    pub(in crate::models) mix: AnyMix,
     pub(in crate::models) vm: usize,
     pub(in crate::models) disk: usize,
     /// When it begins, ns.
@@ -159,6 +168,15 @@ fn gap(rate: f64, is_random: bool) -> Distribution {
     }
 }
 
+/// What a source's requests are.
+fn mix(spec: &SourceSpec, stream: Stream) -> Option<AnyMix> {
+    if let Arrivals::Replay { recording, .. } = &spec.arrivals {
+        return Some(AnyMix::Recorded(recording.clone(), 0));
+    }
+    let drawn = RequestMix::new(&spec.sizes, spec.read_share, spec.random_share, stream);
+    drawn.map(AnyMix::Drawn)
+}
+
 /// The source of a VM that the parameters describe.
 pub(in crate::models) fn feed(
     spec: &SourceSpec,
@@ -178,6 +196,7 @@ pub(in crate::models) fn feed(
     let rate = match spec.arrivals {
         Arrivals::Closed { .. } => 1.0,
         Arrivals::Poisson(rate) | Arrivals::Even(rate) => rate,
+        Arrivals::Replay { speed, .. } => speed,
     };
     if !(rate > 0.0 && rate.is_finite()) || spec.burst.is_some_and(|(on, _)| on == 0) {
         return wrong(
@@ -198,6 +217,14 @@ pub(in crate::models) fn feed(
         (Arrivals::Closed { outstanding, think }, _) => {
             AnySource::Closed(Closed::new(*outstanding, constant(*think), stream))
         }
+        (
+            Arrivals::Replay {
+                recording,
+                speed,
+                repeats,
+            },
+            _,
+        ) => AnySource::Replay(recording.source(*speed, *repeats)),
         (Arrivals::Even(rate), None) => AnySource::Paced(Paced::new(*rate)),
         (Arrivals::Poisson(rate), None) => {
             AnySource::Renewal(Renewal::new(gap(*rate, true), stream))
@@ -208,13 +235,7 @@ pub(in crate::models) fn feed(
         }
     };
     let is_closed = matches!(spec.arrivals, Arrivals::Closed { .. });
-    let mixed = RequestMix::new(
-        &spec.sizes,
-        spec.read_share,
-        spec.random_share,
-        streams.stream(&key, "mix"),
-    );
-    let Some(mix) = mixed else {
+    let Some(mix) = mix(spec, streams.stream(&key, "mix")) else {
         return wrong(&place, "no sizes", "sizes with weights above 0");
     };
     let gate = spec

@@ -26,14 +26,18 @@ def command(
         str | None,
         typer.Option(metavar="NAME", help="Only the disks of this machine, or this disk.", show_default=False),
     ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="The requests of a trace are the load, one by one as recorded.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a scenario to recordings: what each disk is asked for, how its latency grows with the load.
 
     Arrival rates, sizes, share of reads and requests outstanding are those of the recording; the device is a line of
-    latency against outstanding, fitted on every other interval and tried on the rest, which is told. Then ask with
-    leadline simulate.
+    latency against outstanding, fitted on every other interval and tried on the rest, which is told. An I/O trace
+    (vscsiStats, blktrace, blkparse, MSR-style CSV) also says how bursty requests come, or is replayed. Then ask
+    with leadline simulate.
     """
     from leadline.app.calibrating import calibrate
     from leadline.faces.checks import calibration_document, show_calibration
@@ -41,7 +45,7 @@ def command(
     from leadline.faces.report import check_writable
 
     check_writable(output)
-    found = calibrate(paths, entity, output.stem)
+    found = calibrate(paths, entity, output.stem, replay=replay)
     write_bytes(output, found.text.encode())
     if json:
         print_json("leadline.calibration/1", **calibration_document(found, output))
