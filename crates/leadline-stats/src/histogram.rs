@@ -10,12 +10,22 @@ const SUB_COUNT: u64 = 1 << SUB_BITS;
 pub const RELATIVE_ERROR: f64 = 1.0 / (2.0 * SUB_COUNT as f64);
 
 /// Counts of values; grows with the largest value recorded, to at most 3,776 buckets.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogLinear {
     counts: Vec<u64>,
-    total: u64,
-    min: Option<u64>,
+    /// The largest number there is when nothing was counted.
+    min: u64,
     max: u64,
+}
+
+impl Default for LogLinear {
+    fn default() -> Self {
+        Self {
+            counts: Vec::new(),
+            min: u64::MAX,
+            max: 0,
+        }
+    }
 }
 
 /// One bucket that holds something: values from `lower` up to but not including `upper`.
@@ -63,13 +73,19 @@ impl LogLinear {
             return;
         }
         let index = index_of(value);
-        if index >= self.counts.len() {
-            self.counts.resize(index + 1, 0);
+        match self.counts.get_mut(index) {
+            Some(held) => *held += count,
+            None => self.grow(index, count),
         }
-        self.counts[index] += count;
-        self.total += count;
-        self.min = Some(self.min.map_or(value, |min| min.min(value)));
+        self.min = self.min.min(value);
         self.max = self.max.max(value);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self, index: usize, count: u64) {
+        self.counts.resize(index + 1, 0);
+        self.counts[index] = count;
     }
 
     /// Adds all values of another histogram.
@@ -80,51 +96,48 @@ impl LogLinear {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine += theirs;
         }
-        self.total += other.total;
-        self.min = match (self.min, other.min) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
+        self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
 
     /// How many values there are.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.total
+        self.counts.iter().sum()
     }
 
     /// The smallest value, exactly.
     #[must_use]
     pub fn min(&self) -> Option<u64> {
-        self.min
+        (!self.counts.is_empty()).then_some(self.min)
     }
 
     /// The largest value, exactly.
     #[must_use]
     pub fn max(&self) -> Option<u64> {
-        self.min.map(|_| self.max)
+        self.min().map(|_| self.max)
     }
 
     /// The mean of the buckets' middles; within the relative error of the mean of the values.
     #[must_use]
     pub fn mean(&self) -> Option<f64> {
         let sum: f64 = self.buckets().map(|b| middle(b) * b.count as f64).sum();
-        (self.total > 0).then(|| sum / self.total as f64)
+        let total = self.total();
+        (total > 0).then(|| sum / total as f64)
     }
 
     /// The value at rank ceil(share * total), as the middle of its bucket kept within the extremes; None when empty.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a rank lies between 1 and the total
     pub fn quantile(&self, share: f64) -> Option<f64> {
-        let rank =
-            ((share.clamp(0.0, 1.0) * self.total as f64).ceil() as u64).clamp(1, self.total.max(1));
+        let total = self.total();
+        let rank = ((share.clamp(0.0, 1.0) * total as f64).ceil() as u64).clamp(1, total.max(1));
         let mut passed = 0;
         let bucket = self.buckets().find(|bucket| {
             passed += bucket.count;
             passed >= rank
         })?;
-        let (low, high) = (self.min? as f64, self.max as f64);
+        let (low, high) = (self.min()? as f64, self.max as f64);
         Some(middle(bucket).clamp(low, high))
     }
 
