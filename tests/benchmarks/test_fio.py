@@ -13,7 +13,7 @@ import pytest
 
 from leadline.benchmarks import fio
 from leadline.core.benchmark import Plan, Step, Target, Tick
-from leadline.core.errors import LeadlineError, ToolError, UsageError
+from leadline.core.errors import InputError, LeadlineError, ToolError, UsageError
 from leadline.core.workload import Workload, parse_workload
 from leadline.formats.json_documents import json_documents
 
@@ -55,6 +55,45 @@ def test_a_depth_the_ring_would_round_up_is_kept_by_another_engine(tmp_path: Pat
     text = fio.job_file(replace(made, engine="io_uring"), Step("round-1", 5.0, 7))
     engines = [line for line in text.splitlines() if line.startswith("ioengine=")]
     assert engines == ["ioengine=io_uring", "ioengine=libaio"]
+
+
+def test_an_engine_that_is_asked_for_is_taken(tmp_path: Path) -> None:
+    streams = "[{name: a, oio: 6, jobs: 2}]"
+    mapped = job(streams, tmp_path, "{working_set: 8m, engine: mmap, buffered: true}")
+    assert (mapped["a"]["ioengine"], mapped["a"]["iodepth"], mapped["a"]["numjobs"]) == ("mmap", "1", "12")
+    assert mapped["global"]["direct"] == "0"
+    plain = job(streams, tmp_path, "{working_set: 8m, engine: libaio}")["a"]
+    assert (plain["ioengine"], plain["iodepth"], plain["numjobs"]) == ("libaio", "6", "2")
+    made = fio.plan(workload(streams, "{working_set: 8m, engine: psync}"), Target(str(tmp_path)))
+    assert made.notes == ("psync has one request at a time per job, so jobs are multiplied by oio",)
+    for settings, message in (
+        ("{engine: mmap}", "buffered must be true"),
+        ("{engine: libaio, buffered: true}", "waits at every buffered request"),
+        ("{engine: splice}", "'auto', 'io_uring'"),
+    ):
+        with pytest.raises(InputError, match=message):
+            workload(streams, settings)
+
+
+def test_io_uring_is_refused_where_it_may_not_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fio, "io_uring_usable", lambda: False)
+    with pytest.raises(UsageError, match="does not allow it"):
+        fio.plan(workload("[{}]", "{engine: io_uring}"), Target(str(tmp_path)))
+    settings = {"{working_set: 8m}": "libaio", "{working_set: 8m, buffered: true}": "psync"}
+    assert {text: fio.plan(workload("[{}]", text), Target(str(tmp_path))).engine for text in settings} == settings
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("engine", ["psync", "mmap"])
+def test_engines_with_one_request_at_a_time_run(engine: str, tmp_path: Path) -> None:
+    settings = f"{{working_set: 8m, engine: {engine}, buffered: true}}"
+    made = fio.plan(workload("[{block: 8k, read_pct: 50, oio: 2}]", settings), Target(str(tmp_path)))
+    fio.prepare(made, tmp_path, lambda _: None)
+    found = fio.measure(made, Step("round-1", 1.0, 1), tmp_path, lambda _: True)
+    fio.clean(made)
+    last = json_documents(found.files[0].read_text(), "x").documents[-1].value
+    assert last["global options"].get("ioengine", last["jobs"][0]["job options"]["ioengine"]) == engine
+    assert all(last["jobs"][0][way]["total_ios"] > 0 for way in ("read", "write"))
 
 
 def test_rates_are_per_job_and_bursts_pause(tmp_path: Path) -> None:

@@ -408,8 +408,7 @@ def _plan(workload: Workload, host: Host, token: str) -> Plan:
         made = "://" not in host.path and not host.is_blank
         remote = f"{host.path.rstrip('/')}/leadline-bench-{token}-{stream.name}.dat" if made else host.path
         places[stream.name] = Place(remote, workload.working_set_bytes(stream), made=made, is_device=host.is_blank)
-    # What the other kernel allows is not known here; libaio is everywhere.
-    return Plan(workload, Target(host.path), places, engine="libaio")
+    return Plan(workload, Target(host.path), places, engine=workload.io_settings.engine_elsewhere())
 
 
 def _device_plan(plan: Plan) -> Plan:

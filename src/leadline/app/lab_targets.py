@@ -114,8 +114,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         Target(own.name, roles=target.roles),
         {stream.name: _place(workload, own, stream.name) for stream in workload.io},
         notes=(*_notes(own, made, workload), *beware(made.accelerator)),
-        # libaio keeps the depth that was asked for; buffered it would wait at every request.
-        engine="io_uring" if workload.io_settings.buffered else "libaio",
+        engine=workload.io_settings.engine_elsewhere(buffered="io_uring"),
         read_only=not any(_is_filled(own.disk_of(stream.role), workload) for stream in workload.io),
         facts=facts_of(own, made),
         driver=driver,

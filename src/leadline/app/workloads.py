@@ -134,9 +134,7 @@ def fio_job_text(workload: Workload, target: str = "", seed: int = 1) -> str:
         is_whole = "://" in target or target.startswith("/dev/")
         path = target if is_whole else f"{target.rstrip('/')}/{file}" if target else file
         places[stream.name] = Place(path, size, made=not is_whole)
-    # What the other machine's kernel allows is not known here; libaio is everywhere, and waits in buffered I/O.
-    engine = "psync" if workload.io_settings.buffered else "libaio"
-    plan = Plan(workload, Target(target), places, engine=engine)
+    plan = Plan(workload, Target(target), places, engine=workload.io_settings.engine_elsewhere())
     timing = workload.timing
     does = "writes to" if any(stream.read_pct < 100.0 for stream in workload.io) else "reads"
     paths = sorted({place.path for place in places.values()})

@@ -15,7 +15,8 @@ Warm-up and stopping:
 
 Misleads when:
     The working set fits a cache that production's does not. fio needs the CPU: at hundreds of thousands of operations
-    per second on few cores it measures itself. With ``oio`` above 1 and the engine psync, jobs are multiplied instead.
+    per second on few cores it measures itself. With ``oio`` above 1 and the engines psync and mmap, jobs are multiplied
+    instead.
 
 Sources:
     fio HOWTO: ioengine, iodepth, rwmixread, percentage_random, bssplit, rate_iops, rate_process, thinktime_iotime,
@@ -47,6 +48,7 @@ META = BenchmarkMeta(program="fio", kind="io")
 ALIGN = 1024**2
 LATE_S = 30.0  # Judgement: how long fio may take to end and write its report after its time is over
 _SPECIAL = {"nbd": "nbd", "nbd+unix": "nbd", "rbd": "rbd", "dax": "dev-dax", "pmem": "libpmem"}
+_ONE_AT_A_TIME = ("psync", "mmap")
 _ARRIVALS = {"poisson": "poisson", "even": "linear"}
 _FAILED = "fio failed"
 
@@ -62,11 +64,10 @@ def plan(workload: Workload, target: Target) -> Plan:
     there = "://" in target.name or (Path(target.name).exists() and not Path(target.name).is_dir())
     read_only = there and all(stream.read_pct == 100.0 for stream in workload.io)
     places = {s.name: _place(workload, s, target, read_only=read_only) for s in workload.io}
+    engine = chosen_engine(workload)
     notes = []
-    engine = "io_uring" if io_uring_usable() else "libaio"
-    if workload.io_settings.buffered and engine == "libaio":
-        engine = "psync"
-        notes.append("buffered I/O without io_uring: one request at a time per job, so jobs are multiplied by oio")
+    if engine in _ONE_AT_A_TIME and any(stream.oio > 1 for stream in workload.io):
+        notes.append(f"{engine} has one request at a time per job, so jobs are multiplied by oio")
     made: dict[str, int] = {}
     for place in places.values():
         if place.made:
@@ -75,6 +76,27 @@ def plan(workload: Workload, target: Target) -> Plan:
         folder = str(Path(next(iter(made))).parent)
         require_space(folder, sum(made.values()))
     return Plan(workload, target, places, tuple(notes), engine, read_only)
+
+
+def chosen_engine(workload: Workload) -> str:
+    """The engine asked for, else what is there.
+
+    Raises:
+        UsageError: io_uring is asked for and may not be used here.
+    """
+    own = workload.io_settings
+    if own.engine == "io_uring" and not io_uring_usable():
+        raise UsageError(
+            "io_settings.engine: io_uring",
+            found="a kernel, or a container, that does not allow it",
+            expected="an engine there is",
+            advice="Leave engine out for what is there, or take libaio.",
+        )
+    if own.engine != "auto":
+        return own.engine
+    if io_uring_usable():
+        return "io_uring"
+    return "psync" if own.buffered else "libaio"
 
 
 def _place(workload: Workload, stream: Stream, target: Target, *, read_only: bool) -> Place:
@@ -118,7 +140,8 @@ def fill_words(plan: Plan, place: Place) -> list[str]:
     """The command that fills a place."""
     own = plan.workload.io_settings
     words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
-    words += [f"--ioengine={_engine(plan, place)}", "--direct=1", f"--size={place.size_bytes}"]
+    engine = _engine(plan, place)
+    words += [f"--ioengine={'psync' if engine == 'mmap' else engine}", "--direct=1", f"--size={place.size_bytes}"]
     return [*words, _name_option(place), *_contents(own.compress_pct, own.dedupe_pct)]
 
 
@@ -211,7 +234,9 @@ def job_file(plan: Plan, step: Step) -> str:
     lines = ["[global]", *(f"{key}={value}" for key, value in common.items())]
     for stream in plan.workload.io:
         place = plan.places[stream.name]
-        engine = _keeps_depth(_engine(plan, place), stream, buffered=own.buffered)
+        engine = _engine(plan, place)
+        if own.engine == "auto":
+            engine = _keeps_depth(engine, stream, buffered=own.buffered)
         options = _stream_options(stream, replace(place), engine)
         lines += ["", f"[{stream.name}]", "new_group=1", _name_option(place).lstrip("-")]
         lines += [f"{key}={value}" for key, value in options.items()]
@@ -232,7 +257,7 @@ def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]
     mixed, random = 0.0 < stream.read_pct < 100.0, stream.random_pct > 0.0
     ways = "rw" if mixed else "read" if stream.read_pct == 100.0 else "write"
     jobs, depth = stream.jobs, stream.oio
-    if engine == "psync":
+    if engine in _ONE_AT_A_TIME:
         jobs, depth = stream.jobs * stream.oio, 1
     options: dict[str, Any] = {
         "ioengine": engine,

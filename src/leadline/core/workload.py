@@ -148,15 +148,39 @@ def _block(text: object) -> int:
 
 
 class IoSettings(BaseModel):
-    """What holds for all streams of a workload."""
+    """What holds for all streams of a workload.
+
+    ``engine`` is fio's: auto is io_uring or libaio, what is there. psync and mmap have one request at a time, so jobs
+    are multiplied by ``oio``; mmap goes through the page cache.
+    """
 
     model_config = _STRICT
 
+    engine: Literal["auto", "io_uring", "libaio", "psync", "mmap"] = "auto"
     buffered: bool = False
     verify: bool = False
     compress_pct: Percent = 0.0
     dedupe_pct: Percent = 0.0
     working_set: Size = 1024**3
+
+    def engine_elsewhere(self, buffered: str = "psync") -> str:
+        """The engine where the kernel is not known: as asked, else libaio, which is everywhere and keeps the depth.
+
+        With buffered I/O it would wait at every request; ``buffered`` is taken then.
+        """
+        if self.engine != "auto":
+            return self.engine
+        return buffered if self.buffered else "libaio"
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> IoSettings:
+        if self.engine == "mmap" and not self.buffered:
+            message = "mmap goes through the page cache: buffered must be true"
+            raise ValueError(message)
+        if self.engine == "libaio" and self.buffered:
+            message = "libaio waits at every buffered request: use io_uring, psync or mmap"
+            raise ValueError(message)
+        return self
 
 
 class Database(BaseModel):
