@@ -27,7 +27,7 @@ guests:
       - {name: nvme0, type: nvme}
     disks:
       - {name: data, adapter: scsi0, size: 64m}
-      - {name: wal, adapter: scsi0, size: 64m, filesystem: ext4, queue_depth: 32}
+      - {name: wal, adapter: scsi0, size: 64m, filesystem: ext4, queue_depth: 32, cache: unsafe}
       - {name: capped, adapter: scsi0, size: 16m, limits: {iops: 100}}
       - {name: old, adapter: scsi1, size: 32m, partition_offset: 32256, sector: 4k}
       - {name: fast, adapter: block0, size: 32m, format: qcow2, overlays: 2}
