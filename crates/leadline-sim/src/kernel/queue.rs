@@ -81,10 +81,33 @@ impl<E: Copy> EventQueue<E> {
             self.far.push(entry);
             return;
         }
-        insert_after(&mut self.near, self.head, entry);
+        if self.is_early(entry.time) {
+            self.insert_early(entry);
+        } else {
+            insert_after(&mut self.near, self.head, entry);
+        }
         if self.near.len() - self.head > SPLIT {
             self.split();
         }
+    }
+
+    /// Whether a time lies in the earlier half of the list, before which there is room.
+    #[inline]
+    fn is_early(&self, time: Nanos) -> bool {
+        let middle = self.head + (self.near.len() - self.head) / 2;
+        self.head > 0 && self.near.get(middle).is_some_and(|entry| time < entry.time)
+    }
+
+    /// Inserts into the earlier half, behind entries of the same time, by moving those before it one place forward.
+    #[inline]
+    fn insert_early(&mut self, entry: Entry<E>) {
+        let mut hole = self.head - 1;
+        self.head = hole;
+        while self.near[hole + 1].time <= entry.time {
+            self.near[hole] = self.near[hole + 1];
+            hole += 1;
+        }
+        self.near[hole] = entry;
     }
 
     /// The time of the next event, ns.
