@@ -1,23 +1,61 @@
-# What people type: make run, make test. What developers type: make lint, fmt, bench, docs, new.
+# What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run test lint fmt bench bench-import bench-faults bench-audit bench-report bench-iostat bench-measure bench-limit bench-hosts bench-sim bench-plan corpus fuzz docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan corpus fuzz fuzz-deep fuzz-readers docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
-READY := .venv/.ready
+# Compiled once and kept, also where the shell says otherwise: starting and collecting tests takes half the time.
+unexport PYTHONDONTWRITEBYTECODE
+# Each level of the set-up has what the one before has.
+READY_RUN := .venv/.ready-run
+READY_SIMULATOR := .venv/.ready-simulator
+READY := .venv/.ready-test
+READY_ALL := .venv/.ready-all
 RUST_SOURCES := $(shell find crates -name '*.rs' -o -name Cargo.toml) Cargo.toml Cargo.lock
 EXAMPLE := examples/incidents/throttled-wal-disk
 
-run: $(READY)
+run: $(READY_RUN)
 	@$(BIN)/leadline diagnose $(EXAMPLE)
 	@printf '\nThat was an incident recorded with real tools; examples/incidents says what was done to the machine.\nNext:\n  source .venv/bin/activate\n  leadline diagnose YOUR-RECORDINGS...   esxtop, iostat, vmstat, sar, fio, pgbench, folders, archives\n  leadline --help\n'
+	@scripts/setup.sh behind
 
-$(READY): requirements.lock pyproject.toml scripts/setup.sh $(RUST_SOURCES)
-	@scripts/setup.sh
+$(READY_RUN): requirements-run.lock requirements-uv.lock pyproject.toml scripts/setup.sh $(RUST_SOURCES)
+	@scripts/setup.sh run
 
+# All of Leadline: `make run` builds the simulator in the background, this waits for it.
+simulator: $(READY_SIMULATOR)
+
+$(READY_SIMULATOR): requirements-run.lock requirements-uv.lock pyproject.toml scripts/setup.sh $(RUST_SOURCES)
+	@scripts/setup.sh simulator
+
+$(READY): requirements.lock requirements-uv.lock pyproject.toml scripts/setup.sh $(RUST_SOURCES)
+	@scripts/setup.sh test
+
+$(READY_ALL): $(READY)
+	@scripts/setup.sh all
+
+setup-all: $(READY_ALL)
+
+# Idle workers take tests from busy ones; the order is the same each time. One short real run of each tool is among them.
+PYTEST := $(BIN)/pytest -q -n auto --randomly-seed=1
 test: $(READY)
-	PROPTEST_RNG_SEED=1 cargo test --workspace --quiet
-	$(BIN)/pytest -q -n auto --dist loadfile --randomly-seed=1
+	@$(MAKE) --no-print-directory -j 2 test-python test-rust
+
+test-python:
+	$(PYTEST) --dist worksteal -m "smoke or not (real or slow)"
+
+# Beside the Python tests, in what they leave of the machine; the Python module has no test in Rust.
+test-rust:
+	@mkdir -p target
+	@PROPTEST_RNG_SEED=1 nice -n 10 cargo test --workspace --exclude leadline-bench --exclude leadline-python --quiet \
+		--locked >target/test-rust.txt 2>&1 || { cat target/test-rust.txt; exit 1; }
+	@awk '/^test result: ok/ { count += $$4 } END { printf "Rust: %d passed\n", count }' target/test-rust.txt
+
+# The other tests that drive real tools, boot guests or take long. They wait more than they compute: three workers for two
+# cores. Each is told as it begins and ends.
+REAL_WORKERS := $(shell echo $$(($$(nproc) * 3 / 2)))
+test-real: $(READY_ALL)
+	$(BIN)/pytest -v --randomly-seed=1 -n $(REAL_WORKERS) --dist loadfile --durations 15 -m "(real or slow) and not smoke"
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -34,7 +72,7 @@ fmt: $(READY)
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-bench: bench-import bench-iostat bench-measure bench-limit bench-hosts bench-sim bench-plan bench-faults bench-audit bench-report
+bench: bench-import bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-faults bench-audit bench-report
 
 bench-import: $(READY)
 	$(PY) -m benches.bench_import
@@ -51,8 +89,14 @@ bench-measure: $(READY) bench-trace
 bench-limit: $(READY)
 	$(PY) -m benches.bench_limit
 
+bench-calibrate: $(READY)
+	$(PY) -m benches.bench_calibrate
+
 bench-hosts: $(READY)
 	$(PY) -m benches.bench_hosts
+
+bench-loads: $(READY)
+	$(PY) -m benches.bench_loads
 
 bench-sim: $(READY)
 	$(PY) -m benches.bench_sim
@@ -69,12 +113,22 @@ bench-audit: $(READY)
 bench-faults: $(READY)
 	$(PY) -m benches.bench_faults
 
+bench-kills: $(READY)
+	$(PY) -m benches.bench_kills
+
 corpus: $(READY)
 	$(PY) -m scripts.corpus
 
 fuzz: $(READY)
 	LEADLINE_FUZZ_EXAMPLES=2000 $(BIN)/pytest -q -n auto --hypothesis-profile explore tests
-	PROPTEST_CASES=20000 cargo test --workspace --release --quiet
+	PROPTEST_CASES=20000 cargo test --workspace --exclude leadline-bench --release --quiet
+
+# Recordings that are mostly whole, for every importer; then the Rust readers, guided by coverage. Hours.
+fuzz-deep: $(READY)
+	$(PY) -m benches.fuzz_importers --count 200000
+
+fuzz-readers:
+	scripts/fuzz_readers.sh 10000000
 
 docs: $(READY)
 	$(PY) -m scripts.reference
@@ -83,9 +137,12 @@ docs: $(READY)
 new: $(READY)
 	$(PY) -m scripts.new_unit $(filter-out new,$(MAKECMDGOALS))
 
+# What is pinned stays as it is unless it no longer fits pyproject.toml; `make lock UPGRADE=--upgrade` takes the newest.
+COMPILE := uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header $(UPGRADE)
 lock:
-	uv lock --quiet
-	uv export --quiet --all-groups --no-emit-project --no-header --no-annotate --format requirements-txt -o requirements.lock
+	$(COMPILE) pyproject.toml --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --group build -c requirements.lock -o requirements-run.lock
+	$(COMPILE) --group bootstrap -o requirements-uv.lock
 
 clean:
 	rm -rf .venv .tools target site docs/reference

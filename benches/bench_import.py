@@ -17,10 +17,10 @@ DIAGNOSE_CPU_S, DIAGNOSE_MIB = 3.0, 400.0
 
 _SETUP = """
 from pathlib import Path
-from leadline.app.importing import import_paths
-from leadline.app.diagnosing import metrics_of_rules
-from leadline.core.importer import Request
-from leadline.core.discovery import load_units
+from leadline.app.read.importing import import_paths
+from leadline.app.diagnose.diagnosing import metrics_of_rules
+from leadline.core.contracts.importer import Request
+from leadline.core.contracts.discovery import load_units
 load_units("importer")
 paths = [Path({path!r})]
 projected, everything = Request(metrics=metrics_of_rules()), Request()

@@ -35,9 +35,9 @@ ASKED = {
 
 _IMPORT = """
 from pathlib import Path
-from leadline.app.diagnosing import metrics_of_rules
-from leadline.app.importing import import_paths
-from leadline.core.importer import Request
+from leadline.app.diagnose.diagnosing import metrics_of_rules
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
 metrics = {metrics}
 import_paths([Path({path!r})], Request(metrics=metrics))
 """

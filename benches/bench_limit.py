@@ -17,14 +17,14 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benches.throttled import missing, throttled_disk
-from leadline.app.benching import SILENT
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths
-from leadline.app.probing import Probed, plan, probe
-from leadline.core.benchmark import Target
-from leadline.core.cgroups import Groups, Limits, find
-from leadline.core.finding import Finding
-from leadline.core.profile import Profile
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.measure.benching import SILENT
+from leadline.app.probe.probing import Probed, plan, probe
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.benchmark import Target
+from leadline.core.model.finding import Finding
+from leadline.core.model.profile import Profile
+from leadline.core.system.cgroups import Groups, Limits, find
 
 CAPS = (200, 400)
 OUTSTANDING = 116

@@ -25,14 +25,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.app.importing import import_paths
-from leadline.app.recording import recording
+from leadline.app.measure.recording import recording
+from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
-from leadline.core.benchmark import Plan, Step, Target
-from leadline.core.histogram import Histogram
-from leadline.core.importer import Request
-from leadline.core.workload import parse_workload
-from leadline.formats.fio import bucket_histogram, bucket_index
+from leadline.core.contracts.benchmark import Plan, Step, Target
+from leadline.core.contracts.importer import Request
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.workload import parse_workload
+from leadline.formats.fio.results import bucket_histogram, bucket_index
 
 OVERHEAD_PCT = 2.0
 PAIRS_MIN = 6  # fewer give no 95 % interval of a median: 2 / 2**6 = 3 %
@@ -60,11 +60,17 @@ def judged(ratios: list[float], seed: int = 7) -> Pairs:
     return Pairs(*(100.0 * (float(value) - 1.0) for value in (np.median(values), low, high)))
 
 
-def alone(job: str, folder: Path) -> float:
+def bare(made: Plan, job: Path, report: Path) -> None:
+    """Run fio by itself on the targets of a plan."""
+    words = ["fio", "--output-format=json+", f"--output={report}", str(job)]
+    subprocess.run(words, check=True, cwd=made.targets.folder, pass_fds=made.targets.descriptors)
+
+
+def alone(made: Plan, job: str, folder: Path) -> float:
     """Operations per second of fio by itself."""
     path, report = folder / "alone.fio", folder / "alone.json"
     path.write_text(job, encoding="utf-8")
-    subprocess.run(["fio", "--output-format=json+", f"--output={report}", str(path)], check=True, cwd=folder)
+    bare(made, path, report)
     return rate_of(report)
 
 
@@ -101,7 +107,7 @@ def overhead(folder: Path, seconds: float, pairs: int) -> bool:
                     rates[kind], spent = driven(made, step, work)
                     cpu.append(spent / seconds)
                 else:
-                    rates[kind] = alone(job, work)
+                    rates[kind] = alone(made, job, work)
             through.append(rates["driven"] / rates["alone"])
             again.append(rates["again"] / rates["alone"])
     finally:
@@ -126,7 +132,7 @@ def counted(folder: Path) -> bool:
         text = fio.job_file(made, Step("known", 60.0, 1)).replace("time_based=1\n", "")
         job, report = folder / "known.fio", folder / "known.json"
         job.write_text(text.replace("[data]", f"number_ios={KNOWN}\n\n[data]"), encoding="utf-8")
-        subprocess.run(["fio", "--output-format=json+", f"--output={report}", str(job)], check=True, cwd=folder)
+        bare(made, job, report)
     finally:
         fio.clean(made)
     operation = import_paths([report], Request(metrics=frozenset())).capture.results[0].operation("write")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from leadline.app.planning import make_plan, planner_of
-from leadline.core.planner import PlanContext
+from leadline.core.contracts.planner import PlanContext
 from leadline.planners._place.optimum import by_ortools, has_ortools
 from leadline.planners.place import MODEL, cluster_of, units_of
 

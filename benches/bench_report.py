@@ -20,9 +20,9 @@ import numpy as np
 import psutil
 from playwright.sync_api import sync_playwright
 
-from leadline.app.diagnosing import diagnose
+from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.generating import FaultRequest, generate
-from leadline.app.importing import import_paths
+from leadline.app.read.importing import import_paths
 from leadline.faces.report import write_report
 from leadline.generators.esxtop import shape_for_width
 

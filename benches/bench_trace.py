@@ -26,7 +26,10 @@ PART = 500_000
 _FIELDS = "cmd:u2 ver:u2 sn:u4 len:u4 nsg:u4 lbn:u8 ts:u8 rt:u8"
 RECORD = np.dtype([(name, f"<{kind}") for name, kind in (field.split(":") for field in _FIELDS.split())])
 
-_OURS = ("from leadline.app.tracing import characterise; from pathlib import Path", "characterise([Path({path!r})])")
+_OURS = (
+    "from leadline.app.traces.tracing import characterise; from pathlib import Path",
+    "characterise([Path({path!r})])",
+)
 _NUMPY = (
     f"import numpy as np; dtype = np.dtype({RECORD.descr!r})",
     """

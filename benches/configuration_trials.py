@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from leadline.app.auditing import audit
-from leadline.app.importing import import_paths
-from leadline.core.vocabulary import Severity
+from leadline.app.diagnose.auditing import audit
+from leadline.app.read.importing import import_paths
+from leadline.core.model.vocabulary import Severity
 
 HEALTHY = Path(__file__).parent / "healthy.yaml"
 Document = dict[str, Any]

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benches.plain_thresholds import accusations, names_the_fault
-from leadline.app.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
 from leadline.app.generating import FaultRequest, Injected, generate
-from leadline.app.importing import import_paths
-from leadline.core.discovery import unit_modules
-from leadline.core.entities import Entity
-from leadline.core.finding import Diagnosis, Finding, Window
-from leadline.core.importer import Request
-from leadline.core.vocabulary import Severity
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.discovery import unit_modules
+from leadline.core.contracts.importer import Request
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Diagnosis, Finding, Window
+from leadline.core.model.vocabulary import Severity
 from leadline.generators.host_model import Shape
 
 SIZES = {

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from leadline.app.diagnosing import rule_modules
-from leadline.core.metrics import metric
-from leadline.core.rule import Rule
-from leadline.core.vocabulary import Better
+from leadline.app.diagnose.diagnosing import rule_modules
+from leadline.core.contracts.rule import Rule
+from leadline.core.model.metrics import metric
+from leadline.core.model.vocabulary import Better
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture
-    from leadline.core.entities import Entity
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.entities import Entity
 
 
 def limits() -> dict[str, tuple[str, float]]:

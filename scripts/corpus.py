@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths
-from leadline.core.errors import LeadlineError
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths
+from leadline.core.model.errors import LeadlineError
 
 ROOT = Path(__file__).resolve().parent.parent
 REPORT = ROOT / "tests" / "corpus.tsv"

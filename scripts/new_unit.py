@@ -9,9 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from leadline.core.discovery import KINDS, load_units, unit_modules
-from leadline.core.docstrings import HEADINGS
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.discovery import KINDS, load_units, unit_modules
+from leadline.core.contracts.docstrings import HEADINGS
+from leadline.core.model.vocabulary import Layer
 
 ROOT = Path(__file__).resolve().parent.parent
 PREFIXES = {
@@ -30,10 +30,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.model.finding import Finding
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Severity
 
 META = RuleMeta(
     code="{code}",
@@ -57,9 +57,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
 IMPORTER_BODY = '''
 from __future__ import annotations
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
 
 META = ImporterMeta(tool="{name}", layers=(), fields={{}}, record="COMMAND")
 
@@ -77,8 +77,8 @@ def read(source: Source, request: Request) -> Capture:
 FAULT_BODY = '''
 from __future__ import annotations
 
-from leadline.core.entities import Entity
-from leadline.core.vocabulary import Layer
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import Layer
 from leadline.generators.fault import FaultMeta, Target, vm_entity
 from leadline.generators.host_model import HostModel
 
@@ -94,8 +94,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.collector import Access, CollectorMeta
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.contracts.collector import Access, CollectorMeta
 
 META = CollectorMeta(tool="{name}", layers=(), privilege="LEAST PRIVILEGE")
 
@@ -110,7 +110,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from leadline.core.target import FileChange, Item
+from leadline.core.contracts.target import FileChange, Item
 
 
 def plan(items: list[Item], root: Path) -> list[FileChange]:
@@ -122,7 +122,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from leadline.core.scenario import Outcome, Progress, Scenario, ScenarioMeta
+from leadline.core.contracts.scenario import Outcome, Progress, Scenario, ScenarioMeta
 
 META = ScenarioMeta(policy_key="KEY", policies=("POLICY",), columns=(("MEASURE", "HEADING"),))
 
@@ -143,7 +143,7 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
 PLANNER_BODY = '''
 from __future__ import annotations
 
-from leadline.core.planner import Plan, PlanContext, PlanInput, PlannerMeta
+from leadline.core.contracts.planner import Plan, PlanContext, PlanInput, PlannerMeta
 
 META = PlannerMeta(about="THE QUESTION.", example={{}})
 
@@ -162,7 +162,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
 EXPERIMENT_BODY = '''
 from __future__ import annotations
 
-from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
 
 META = ExperimentMeta(
     claim="WHAT WAS PUBLISHED, IN OUR WORDS",

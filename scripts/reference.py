@@ -10,15 +10,15 @@ import shutil
 from pathlib import Path
 from typing import Any, cast
 
-from leadline.app.explaining import coverage, explain, list_units, where_reported
-from leadline.core.discovery import KINDS, load_units
-from leadline.core.docstrings import paragraphs
-from leadline.core.experiment import Experiment
-from leadline.core.importer import Importer
-from leadline.core.metrics import metrics
-from leadline.core.rule import Rule
-from leadline.core.settings import settings
-from leadline.core.vocabulary import Layer
+from leadline.app.diagnose.explaining import coverage, explain, list_units, where_reported
+from leadline.core.contracts.discovery import KINDS, load_units
+from leadline.core.contracts.docstrings import paragraphs
+from leadline.core.contracts.experiment import Experiment
+from leadline.core.contracts.importer import Importer
+from leadline.core.contracts.rule import Rule
+from leadline.core.model.metrics import metrics
+from leadline.core.model.vocabulary import Layer
+from leadline.estate.settings import settings
 from scripts import labs
 
 ROOT = Path(__file__).resolve().parent.parent

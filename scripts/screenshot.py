@@ -11,8 +11,8 @@ from pathlib import Path
 
 from playwright.sync_api import sync_playwright
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths
 from leadline.faces.report import write_report
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -1,24 +1,81 @@
 #!/usr/bin/env bash
-# Sets up everything `make run` and `make test` need: uv, the locked Python environment, the Rust extension, and, where
-# we may, the Debian packages of the tools Leadline reads recordings of. Safe to run again; as root or as a user.
+# Sets up what a command needs, and says what it does. Safe to run again; as root or as a user.
+#   setup.sh run        the locked Python packages and the Rust extension but for the simulator (no system package)
+#   setup.sh simulator  the same with the simulator: all of `leadline`; may run while Leadline does
+#   setup.sh behind     starts `setup.sh simulator` and does not wait for it
+#   setup.sh test       and what `make test` needs: the packages of the tests, a few tools, the vCenter simulator
+#   setup.sh all        and what `make test-real` needs: every tool Leadline drives, guests, an SSH server
+# A step that a user without root cannot do is left out and said.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+LEVEL=${1:-run}
+export UV_PYTHON_DOWNLOADS=never
 
 # Packages, and the program each is there for.
-PACKAGES="sysstat:sadf procps:vmstat fio:fio ioping:ioping postgresql:postgres postgresql-contrib:pgbench \
-sysbench:sysbench mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 sockperf:sockperf \
-iputils-ping:ping iproute2:ip chromium:chromium debootstrap:debootstrap qemu-system-common:qemu-storage-daemon \
-libnbd-bin:nbdinfo \
-qemu-system-x86:qemu-system-x86_64 qemu-utils:qemu-img busybox-static:busybox"
+PACKAGES_TEST="sysstat:sadf procps:vmstat fio:fio postgresql:postgres postgresql-contrib:pgbench chromium:chromium \
+ioping:ioping iproute2:ip ethtool:ethtool"
+PACKAGES_ALL="sysbench:sysbench mariadb-server-core:mariadbd mariadb-client-core:mariadb iperf3:iperf3 \
+sockperf:sockperf iputils-ping:ping debootstrap:debootstrap fuse3:fusermount3 libnbd-bin:nbdinfo \
+qemu-system-common:qemu-storage-daemon qemu-system-x86:qemu-system-x86_64 qemu-utils:qemu-img busybox-static:busybox"
 
-say() { printf 'setup: %s\n' "$*" >&2; }
+say() { printf 'setup: %3d s  %s\n' "$SECONDS" "$*" >&2; }
 fail() { say "$*"; exit 4; }
 
 have() { PATH="$PATH:/usr/sbin:/sbin:$(echo /usr/lib/postgresql/*/bin | tr ' ' ':')" command -v "$1" >/dev/null 2>&1; }
 
+check_tools() {
+    command -v python3 >/dev/null 2>&1 || fail "python3 not found: apt-get install python3"
+    python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' ||
+        fail "Python 3.11 or newer is needed, found $(python3 -V)"
+    python3 -c 'import ensurepip, venv' 2>/dev/null || command -v uv >/dev/null 2>&1 ||
+        fail "no Python venv module: apt-get install python3-venv"
+    command -v cargo >/dev/null 2>&1 || fail "cargo not found: install Rust 1.85 or newer (rustup, or your distribution)"
+}
+
+# Most of the extension is compiled while the Python packages are fetched; the build of the extension goes on from there.
+start_compiling() {
+    say "compiling the $1 (Rust) beside the next steps"
+    # shellcheck disable=SC2086
+    cargo build --release --quiet --locked $2 &
+    COMPILING=$!
+}
+
+find_uv() {
+    if command -v uv >/dev/null 2>&1; then UV=uv; return; fi
+    UV=.tools/python/bin/uv
+    [ ! -x $UV ] || return 0
+    say "fetching uv, which installs Python packages, into .tools"
+    python3 -m venv --clear .tools/python
+    .tools/python/bin/pip install --quiet --disable-pip-version-check --require-hashes -r requirements-uv.lock ||
+        fail "could not install uv; install it by hand and try again"
+}
+
+# install_python FILE HOW...: the packages of a lock file, checked by hash, into .venv; HOW is a command of `uv pip`
+install_python() {
+    local file=$1
+    shift
+    [ -x .venv/bin/python ] || "$UV" venv --quiet --python "$(command -v python3)" .venv
+    say "installing $(grep -c '^[a-z].*==' "$file") Python packages of $file, checked by hash"
+    "$UV" pip "$1" --quiet --python .venv --require-hashes "${@:2}" "$file"
+}
+
+build_extension() {
+    wait "$COMPILING" || fail "the Rust code does not compile; see above"
+    say "building the extension"
+    if [ "$LEVEL" = simulator ] && [ -e .venv/.ready-run ]; then
+        cargo build --release --quiet --locked -p leadline-python
+        # Under its name at once and as another file: Leadline may be running with the old one.
+        cp "${CARGO_TARGET_DIR:-target}/release/lib_core.so" src/leadline/new-core.so
+        mv -f src/leadline/new-core.so src/leadline/_core.abi3.so
+        return
+    fi
+    "$UV" pip install --quiet --python .venv --no-deps --no-build-isolation --editable .
+}
+
+# install_packages PAIRS: the Debian packages whose program is missing
 install_packages() {
     local missing=""
-    for pair in $PACKAGES; do
+    for pair in $1; do
         have "${pair#*:}" || missing="$missing ${pair%%:*}"
     done
     [ -n "$missing" ] || return 0
@@ -32,29 +89,22 @@ install_packages() {
         >/dev/null || say "could not install$missing; going on without"
 }
 
-find_uv() {
-    if command -v uv >/dev/null 2>&1; then echo uv; return; fi
-    if [ ! -x .tools/python/bin/uv ]; then
-        say "installing uv into .tools"
-        python3 -m venv .tools/python 2>/dev/null || {
-            [ "$(id -u)" -eq 0 ] && apt-get update -qq && apt-get install -y -qq python3-venv >/dev/null
-            python3 -m venv --clear .tools/python || fail "no Python venv module: apt-get install python3-venv"
-        }
-        .tools/python/bin/pip install -q uv || fail "could not install uv; install it by hand and try again"
-    fi
-    echo .tools/python/bin/uv
-}
-
-command -v python3 >/dev/null 2>&1 || fail "python3 not found: apt-get install python3"
-python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || fail "Python 3.11 or newer is needed, found $(python3 -V)"
-command -v cargo >/dev/null 2>&1 || fail "cargo not found: install Rust 1.85 or newer (rustup, or your distribution)"
-
 # govmomi's vCenter simulator, which the tests of the vCenter collector talk to.
 install_vcsim() {
     if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/vcsim ]; then return 0; fi
     say "building the vCenter simulator"
     GOBIN="$PWD/.tools/bin" go install github.com/vmware/govmomi/vcsim@v0.30.7 2>/dev/null ||
         say "could not build it; the tests of the vCenter collector will be skipped"
+}
+
+# The same simulator with a template, addresses of workers and failures on request, for the tests of `bench fleet`.
+install_vcsim_fleet() {
+    local built=.tools/bin/vcsim-fleet
+    if ! command -v go >/dev/null 2>&1 || { [ -x $built ] && [ $built -nt tests/vcsim/main.go ]; }; then return 0; fi
+    say "building the simulator of the fleet's tests"
+    mkdir -p .tools/bin
+    (cd tests/vcsim && go build -o "../../$built" . 2>/dev/null) ||
+        say "could not build it; the tests of leadline bench fleet will be skipped"
 }
 
 # An SSH server for the tests of machines reached over SSH: unpacked beside us, never installed or started here.
@@ -84,26 +134,41 @@ unpack_kernel() {
     rm -rf "$here"
 }
 
-# The same simulator with a template, addresses of workers and failures on request, for the tests of `bench fleet`.
-install_vcsim_fleet() {
-    local built=.tools/bin/vcsim-fleet
-    if ! command -v go >/dev/null 2>&1 || { [ -x $built ] && [ $built -nt tests/vcsim/main.go ]; }; then return 0; fi
-    say "building the simulator of the fleet's tests"
-    mkdir -p .tools/bin
-    (cd tests/vcsim && go build -o "../../$built" . 2>/dev/null) ||
-        say "could not build it; the tests of leadline bench fleet will be skipped"
-}
-
-install_packages
-install_vcsim
-unpack_sshd
-unpack_kernel
-install_vcsim_fleet
-UV=$(find_uv)
-export UV_PYTHON_DOWNLOADS=never
-[ -x .venv/bin/python ] || "$UV" venv -q --python "$(command -v python3)" .venv
-export VIRTUAL_ENV="$PWD/.venv"
-"$UV" pip sync -q --require-hashes requirements.lock
-say "building the Rust extension"
-"$UV" pip install -q --no-deps --no-build-isolation --editable .
-touch .venv/.ready
+if [ "$LEVEL" = behind ]; then
+    [ ! -e .venv/.ready-simulator ] || exit 0
+    mkdir -p target
+    say "compiling the simulator in the background, for \`leadline simulate\`; target/simulator.log says how it goes"
+    setsid nohup nice scripts/setup.sh simulator >target/simulator.log 2>&1 </dev/null &
+    exit 0
+fi
+check_tools
+case $LEVEL in
+run)
+    export MATURIN_PEP517_ARGS="--no-default-features"
+    start_compiling readers "-p leadline-parse"
+    ;;
+*) start_compiling "readers and the simulator" "-p leadline-parse -p leadline-sim" ;;
+esac
+find_uv
+case $LEVEL in
+run | simulator) install_python requirements-run.lock install -r ;;
+test | all)
+    install_python requirements.lock sync
+    install_packages "$PACKAGES_TEST"
+    install_vcsim
+    ;;
+*) fail "there is no level $LEVEL: run, simulator, behind, test or all" ;;
+esac
+if [ "$LEVEL" = all ]; then
+    install_packages "$PACKAGES_ALL"
+    unpack_sshd
+    unpack_kernel
+    install_vcsim_fleet
+fi
+build_extension
+# What a level has, the levels below it have too.
+touch .venv/.ready-run
+if [ "$LEVEL" = run ]; then rm -f .venv/.ready-simulator; else touch .venv/.ready-simulator; fi
+case $LEVEL in test | all) touch .venv/.ready-test ;; esac
+case $LEVEL in all) touch .venv/.ready-all ;; esac
+say "ready"

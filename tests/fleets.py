@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 import yaml
 
-from leadline.app.fleet_offer import Site, site_of
-from leadline.core.collector import Access
-from leadline.core.tools import find_program
+from leadline.app.fleet.offer import Site, site_of
+from leadline.core.contracts.collector import Access
+from leadline.core.system.secret import Secret
+from leadline.core.system.tools import find_program
 from tests.conftest import ROOT
 
 PLACES = os.pathsep.join([str(ROOT / ".tools" / "bin"), os.environ.get("PATH", "")])
@@ -45,7 +46,7 @@ class Estate:
 
     @property
     def access(self) -> Access:
-        return Access("127.0.0.1", "bench", SECRET, self.port, verify=False)
+        return Access("127.0.0.1", "bench", Secret(SECRET), self.port, verify=False)
 
     @contextlib.contextmanager
     def site(self) -> Iterator[Site]:

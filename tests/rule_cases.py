@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.inventory_file import parse_inventory
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.formats.inventory_file import parse_inventory
 
 CASES = Path(__file__).parent / "cases" / "rules"
 START_NS = 1_700_000_000_000_000_000

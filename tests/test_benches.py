@@ -17,6 +17,9 @@ RUNS = {
     "bench_trace": ["--records", "20000", "--repeat", "1"],
     "bench_measure": ["--pairs", "1", "--seconds", "1.5", "--samples", "20000"],
     "bench_limit": ["--caps"],
+    "bench_loads": ["--engines", "psync", "--keys", "block", "burst", "--seconds", "0.5"],
+    "bench_calibrate": ["--seconds", "20", "--depths", "--any"],
+    "bench_kills": ["--count", "1", "--verb", "facts", "--verb", "plan"],
     "bench_hosts": ["--hosts", "3", "--seconds", "3"],
     "bench_sim": [
         *("--events", "1000000", "--simpy-events", "20000", "--repeat", "1", "--pending", "1000", "--any"),
@@ -27,7 +30,11 @@ RUNS = {
 }
 
 
-@pytest.mark.parametrize("name", RUNS)
+# What takes seconds even when it is tiny; `make test-real` runs these.
+LONG = {"bench_report", "bench_measure", "bench_calibrate", "bench_kills", "bench_hosts", "bench_loads", "bench_audit"}
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS])
 def test_a_benchmark_runs(name: str) -> None:
     words = [sys.executable, "-m", f"benches.{name}", *RUNS[name]]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)

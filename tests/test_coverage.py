@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leadline.app.explaining import coverage
-from leadline.core.discovery import unit_modules
+from leadline.app.diagnose.explaining import coverage
+from leadline.core.contracts.discovery import unit_modules
 from tests.conftest import SAMPLES
 
 CATALOGUE = SAMPLES.parent / "catalogue" / "catalogue.yaml"

@@ -8,12 +8,12 @@ import re
 import pytest
 from rich.console import Console
 
-from leadline.app.diagnosing import diagnose, metrics_of_rules
-from leadline.app.importing import import_paths
-from leadline.core.importer import Request
-from leadline.core.inventory_file import parse_inventory
-from leadline.core.tools import TOOLS, examine
+from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.system.tools import TOOLS, examine
 from leadline.faces.terminal import show_diagnosis
+from leadline.formats.inventory_file import parse_inventory
 from tests.conftest import ROOT
 
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from benches.fault_trials import overlap
-from leadline.app.diagnosing import diagnose, metrics_of_rules
-from leadline.app.importing import import_paths
-from leadline.core.finding import Diagnosis, Window
-from leadline.core.importer import Request
-from leadline.core.tools import TOOLS, examine
-from leadline.core.vocabulary import Severity
+from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.model.finding import Diagnosis, Window
+from leadline.core.model.vocabulary import Severity
+from leadline.core.system.tools import TOOLS, examine
 from tests.conftest import ROOT
 
 INCIDENTS = sorted(path.parent for path in (ROOT / "examples" / "incidents").glob("*/truth.yaml"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tests.conftest import ROOT
 UNIT_LINES_MAX = 400
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
+ROOM_MODULES_MAX = 25
 
 # Reasoned exceptions: may shrink, never grow. path (or path::function) -> lines allowed, and why.
 EXCEPTIONS: dict[str, tuple[int, str]] = {}
@@ -96,12 +98,43 @@ def test_no_stray_words(pattern: str) -> None:
 
 
 def test_parts_of_a_unit_are_its_own() -> None:
-    """``planners/_cpu/`` is taken by ``planners/cpu.py`` and by itself."""
+    """``planners/_cpu/`` is taken by ``planners/cpu.py`` and by itself; a folder named after no unit is its kind's."""
     strangers = []
     for folder in sorted(path for path in (ROOT / "src" / "leadline").glob("*/_[a-z]*") if path.is_dir()):
         unit = folder.parent / f"{folder.name.removeprefix('_')}.py"
-        assert unit.is_file(), folder
+        users = [unit, folder] if unit.is_file() else [folder.parent]
         module = f"leadline.{folder.parent.name}.{folder.name}"
-        others = [path for path in tracked("src/*.py") if path != unit and folder not in path.parents]
+        others = [path for path in tracked("src/*.py") if not {path, *path.parents}.intersection(users)]
         strangers += [(path.name, module) for path in others if f"{module}." in path.read_text(encoding="utf-8")]
     assert strangers == []
+
+
+def test_no_folder_is_a_heap() -> None:
+    """Units are found by name and may be many; other modules are found by their room."""
+    modules = (path for path in tracked("src/leadline/*.py") if path.name != "__init__.py")
+    code = [path.relative_to(ROOT / "src" / "leadline") for path in modules]
+    counts = Counter(path.parent.as_posix() for path in code)
+    units = ("importers", "rules/", "experiments")
+    assert {
+        room: count for room, count in counts.items() if count > ROOM_MODULES_MAX and not room.startswith(units)
+    } == {}
+
+
+def test_core_serves_more_than_one_side() -> None:
+    """A module of core that one side alone imports belongs to that side."""
+    users: defaultdict[str, set[str]] = defaultdict(set)
+    for path in tracked("src/leadline/*.py"):
+        side = path.relative_to(ROOT / "src" / "leadline").parts[0]
+        for module in re.findall(r"leadline\.(core\.\w+)(?:\.(\w+)| import (\w+))", path.read_text(encoding="utf-8")):
+            users[f"{module[0]}.{module[1] or module[2]}"].add(side)
+    modules = {f"core.{path.parent.name}.{path.stem}" for path in tracked("src/leadline/core/*/*.py")}
+    alone = {name: sides for name, sides in users.items() if name in modules and len(sides) == 1 and sides != {"core"}}
+    assert len(modules & users.keys()) > 60
+    assert alone == {}
+
+
+def test_temporary_folders_are_made_in_one_place() -> None:
+    """What a kill leaves must be recognised by the next start (core/system/leftovers.py)."""
+    made = re.compile(r"tempfile\.(TemporaryDirectory|mkdtemp)")
+    own = {p.relative_to(ROOT).as_posix() for p in tracked("src/*.py") if made.search(p.read_text(encoding="utf-8"))}
+    assert own == {"src/leadline/core/system/leftovers.py"}

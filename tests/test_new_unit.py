@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.core.docstrings import HEADINGS, sections
+from leadline.core.contracts.docstrings import HEADINGS, sections
 from scripts import new_unit
 
 

@@ -11,21 +11,21 @@ from typing import cast
 import pytest
 import yaml
 
-from leadline.app.diagnosing import metrics_of_rules
-from leadline.app.explaining import explain
-from leadline.core.benchmark import Benchmark
-from leadline.core.discovery import KINDS, load_unit, load_units, unit_modules
-from leadline.core.docstrings import HEADINGS, sections, title
-from leadline.core.errors import UsageError
-from leadline.core.experiment import EXACT_TOLERANCE, Experiment
-from leadline.core.importer import Importer
-from leadline.core.metrics import foreign_sources, metric, metrics
-from leadline.core.scenario import Axis, System, places, read_scenario, variants
-from leadline.core.settings import TYPES
-from leadline.core.tools import TOOLS
-from leadline.core.units import UNITS, factor
-from leadline.core.vocabulary import EntityKind
-from leadline.core.workload import KINDS as WORKLOAD_KINDS
+from leadline.app.diagnose.diagnosing import metrics_of_rules
+from leadline.app.diagnose.explaining import explain
+from leadline.core.contracts.benchmark import Benchmark
+from leadline.core.contracts.discovery import KINDS, load_unit, load_units, unit_modules
+from leadline.core.contracts.docstrings import HEADINGS, sections, title
+from leadline.core.contracts.experiment import EXACT_TOLERANCE, Experiment
+from leadline.core.contracts.importer import Importer
+from leadline.core.contracts.scenario import Axis, System, places, read_scenario, variants
+from leadline.core.model.errors import UsageError
+from leadline.core.model.metrics import foreign_sources, metric, metrics
+from leadline.core.model.units import UNITS, factor
+from leadline.core.model.vocabulary import EntityKind
+from leadline.core.model.workload import KINDS as WORKLOAD_KINDS
+from leadline.core.system.tools import TOOLS
+from leadline.estate.settings import TYPES
 from leadline.generators.fault import Fault
 from tests.conftest import ROOT
 
@@ -161,7 +161,7 @@ def test_fault_keeps_the_contract(name: str) -> None:
 
 
 def test_settings_catalogue_is_sound() -> None:
-    text = resources.files("leadline.core").joinpath("settings.csv").read_text(encoding="utf-8")
+    text = resources.files("leadline.estate").joinpath("settings.csv").read_text(encoding="utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     keys = [(row["kind"], row["setting"]) for row in rows]
     assert len(keys) == len(set(keys))

@@ -8,13 +8,13 @@ from types import ModuleType
 
 import pytest
 
-from leadline.app.diagnosing import missing_needs, rule_modules
-from leadline.core.docstrings import HEADINGS, sections
-from leadline.core.metrics import metrics
-from leadline.core.rule import RuleContext
-from leadline.core.settings import is_setting
-from leadline.core.units import UNITS
-from leadline.core.vocabulary import Severity
+from leadline.app.diagnose.diagnosing import missing_needs, rule_modules
+from leadline.core.contracts.docstrings import HEADINGS, sections
+from leadline.core.contracts.rule import RuleContext
+from leadline.core.model.metrics import metrics
+from leadline.core.model.units import UNITS
+from leadline.core.model.vocabulary import Severity
+from leadline.estate.settings import is_setting
 from tests.rule_cases import CASES, START_NS, capture_of, case_files, load_case
 
 RULES = rule_modules()

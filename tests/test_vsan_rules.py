@@ -7,8 +7,8 @@ from typing import Any
 
 import yaml
 
-from leadline.app.diagnosing import diagnose
-from leadline.core.finding import Diagnosis, Finding
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.core.model.finding import Diagnosis, Finding
 from tests.rule_cases import capture_of
 
 INVENTORY = """

@@ -97,12 +97,13 @@ class IostatRecording:
 
 @final
 class PdhTable:
-    """Columns of a PDH capture that were read."""
+    """Columns of a PDH capture that were read, packed without loss."""
 
     @property
     def times_ns(self) -> NDArray[np.int64]: ...
     @property
-    def values(self) -> NDArray[np.floating[Any]]: ...
+    def size_bytes(self) -> int: ...
+    def rows(self, series: NDArray[np.uint32], dtype: Literal["f64", "f32"]) -> NDArray[np.floating[Any]]: ...
 
 @final
 class PdhFile:
@@ -137,7 +138,6 @@ class PdhFile:
         start_ns: int | None = None,
         end_ns: int | None = None,
         sentinels: bool = False,
-        dtype: Literal["f64", "f32"] = "f64",
         progress: Callable[[int, int], object] | None = None,
     ) -> PdhTable: ...
 

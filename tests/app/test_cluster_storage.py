@@ -11,9 +11,9 @@ import yaml
 from typer.testing import CliRunner
 
 from leadline import _core
-from leadline.app.simulating import Simulated, plan_simulation, simulate
-from leadline.core.errors import InputError, LeadlineError
-from leadline.core.scenario import Axis
+from leadline.app.simulate.simulating import Simulated, plan_simulation, simulate
+from leadline.core.contracts.scenario import Axis
+from leadline.core.model.errors import InputError, LeadlineError
 from leadline.faces.cli.main import build_app
 from leadline.stores.runs import RunStore
 from tests.conftest import ROOT

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths
 
 HOST_ID = "5b1f7d1c-0000-1111-2222-0c42a1a1a1a1"
 GROUP_ID = "52a1b2c3-aaaa-bbbb-cccc-ddddeeeeffff"

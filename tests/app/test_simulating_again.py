@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from leadline import __version__
-from leadline.app.simulating import plan_simulation, simulate
-from leadline.core.errors import ToolError
-from leadline.core.scenario import Axis
+from leadline.app.simulate.simulating import plan_simulation, simulate
+from leadline.core.contracts.scenario import Axis
+from leadline.core.model.errors import ToolError
 from leadline.stores.runs import RunStore
 from tests.conftest import ROOT
 
@@ -58,7 +58,7 @@ def test_other_seeds_versions_and_damaged_runs_are_done(store: RunStore, monkeyp
     (store.files_of(first) / "simulation.json").write_text("{")
     second = simulate(planned, store, resume=True)[0].run.id
     assert second != first
-    monkeypatch.setattr("leadline.app.simulating_kept.__version__", "9.9")
+    monkeypatch.setattr("leadline.app.simulate.simulating_kept.__version__", "9.9")
     assert simulate(planned, store, resume=True)[0].run.id not in (first, second)
 
 

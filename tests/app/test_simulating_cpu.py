@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.simulating import Simulated, plan_simulation, simulate
-from leadline.core.errors import InputError, UsageError
-from leadline.core.scenario import Axis
+from leadline.app.simulate.simulating import Simulated, plan_simulation, simulate
+from leadline.core.contracts.scenario import Axis
+from leadline.core.model.errors import InputError, UsageError
 from leadline.faces.report.simulation import simulation_page
 from leadline.faces.simulations import changes
 from leadline.stores.runs import RunStore

@@ -10,10 +10,10 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
-from leadline.app.simulating import Simulated, plan_simulation, simulate
-from leadline.app.simulating_one import outcome_of
-from leadline.core.errors import InputError
-from leadline.core.scenario import Axis, Outcome
+from leadline.app.simulate.simulating import Simulated, plan_simulation, simulate
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.scenario import Axis, Outcome
+from leadline.core.model.errors import InputError
 from leadline.faces.cli.main import build_app
 from leadline.stores.runs import RunStore
 from tests.conftest import ROOT

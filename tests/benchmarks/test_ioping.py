@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.benching import Talk, driver_of, plan, run
-from leadline.app.importing import import_paths
+from leadline.app.measure.benching import Talk, driver_of, plan, run
+from leadline.app.read.importing import import_paths
 from leadline.benchmarks import ioping
-from leadline.core.benchmark import Step, Target, Tick
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.tools import find_program
-from leadline.core.workload import Workload, parse_workload
+from leadline.core.contracts.benchmark import Step, Target, Tick
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.workload import Workload, parse_workload
+from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 
 needs_ioping = pytest.mark.skipif(find_program("ioping") is None, reason="ioping is not installed")
@@ -53,7 +53,7 @@ def test_data_is_not_overwritten_unless_the_very_same_target_is_named(tmp_path: 
 
 
 def test_targets_that_cannot_be(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="Make it first"):
+    with pytest.raises(UsageError, match="Make the folder first"):
         plan(workload(), Target(str(tmp_path / "none")))
     (tmp_path / "tiny").write_bytes(b"x")
     with pytest.raises(UsageError, match="at least 4096"):

@@ -21,15 +21,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.app.benching import Talk, capture_of, diagnosis_of, driver_of, plan, run
-from leadline.app.comparing_runs import compare_runs
+from leadline.app.measure.benching import Talk, capture_of, diagnosis_of, driver_of, plan, run
+from leadline.app.measure.comparing_runs import compare_runs
 from leadline.benchmarks import network
-from leadline.core.benchmark import Step, Target, Tick
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.network_path import SMALL_BYTES, NetworkPath, Probe, largest
-from leadline.core.network_servers import Peer, peer_named, remote_script, server_words
-from leadline.core.tools import find_program
-from leadline.core.workload import Workload, parse_workload
+from leadline.benchmarks._network.path import SMALL_BYTES, NetworkPath, Probe, largest
+from leadline.benchmarks._network.servers import Peer, peer_named, remote_script, server_words
+from leadline.core.contracts.benchmark import Step, Target, Tick
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.workload import Workload, parse_workload
+from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 
 needs_tools = pytest.mark.skipif(
@@ -324,7 +324,7 @@ def test_a_narrow_link_behind_a_router_and_a_full_queue_are_seen(net: Net, tmp_p
 def test_packets_that_are_lost_without_a_word(net: Net) -> None:
     """A port that is set smaller than its neighbour drops what is too large; nobody is told."""
     _ip("-n", net.router, "link", "set", "left", "mtu", str(NARROW))
-    code = "from leadline.core.network_path import examine_path as e; p = e('10.78.1.1');"
+    code = "from leadline.benchmarks._network.path import examine_path as e; p = e('10.78.1.1');"
     code += "print(p.path_mtu, p.is_silent, p.sentence())"
     mtu, silent, sentence = net.inside(net.client, sys.executable, "-c", code).stdout.split(maxsplit=2)
     # A veth lets a VLAN tag of four bytes more pass.
@@ -336,7 +336,7 @@ def test_packets_that_are_lost_without_a_word(net: Net) -> None:
 @pytest.mark.real
 @needs_tools
 def test_jumbo_frames_that_pass_and_no_answer(net: Net) -> None:
-    code = "from leadline.core.network_path import examine_path as e; print(e('{}').sentence())"
+    code = "from leadline.benchmarks._network.path import examine_path as e; print(e('{}').sentence())"
     done = net.inside(net.client, sys.executable, "-c", code.format("10.78.1.1"))
     assert "packets of 9000 bytes pass from end to end, as eth0 is set" in done.stdout
     done = net.inside(net.client, sys.executable, "-c", code.format("10.78.1.77"))

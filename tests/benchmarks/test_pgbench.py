@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from leadline.app.benching import Talk, capture_of, driver_of, plan, run
-from leadline.app.importing import import_paths
+from leadline.app.measure.benching import Talk, capture_of, driver_of, plan, run
+from leadline.app.read.importing import import_paths
 from leadline.benchmarks import pgbench
-from leadline.core import dsn
-from leadline.core.benchmark import Plan, Step, Target, Tick
-from leadline.core.database_load import LOG_PLACE, PLACE, ask, reached
-from leadline.core.errors import LeadlineError, ToolError, UsageError
-from leadline.core.tools import find_program
-from leadline.core.vocabulary import EntityKind
-from leadline.core.workload import Workload, parse_workload
+from leadline.benchmarks._database.load import LOG_PLACE, PLACE, ask, reached
+from leadline.core.contracts.benchmark import Plan, Step, Target, Tick
+from leadline.core.model.errors import LeadlineError, ToolError, UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.core.model.workload import Workload, parse_workload
+from leadline.core.system import dsn
+from leadline.core.system.secret import Secret
+from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 from tests.benchmarks.throwaway import open_folder, server_processes
 
@@ -38,10 +40,10 @@ def filled() -> Iterator[Plan]:
         made = pgbench.plan(workload(), Target(str(folder)))
         try:
             pgbench.prepare(made, folder, lambda _: None)
-            ask(_plain(made), "", f"create role guest login superuser password '{SECRET}'")
+            ask(_plain(made), None, f"create role guest login superuser password '{SECRET}'")
             hba = Path(made.places[PLACE].path) / "data" / "pg_hba.conf"
             hba.write_text("local all guest scram-sha-256\nlocal all all trust\n")
-            ask(_plain(made), "", "select pg_reload_conf()")
+            ask(_plain(made), None, "select pg_reload_conf()")
             yield made
         finally:
             pgbench.clean(made)
@@ -82,7 +84,7 @@ def test_tables_are_not_dropped_unless_the_very_same_database_is_named() -> None
         assert SECRET not in str(caught.value)
     made = pgbench.plan(workload(), Target(target, target))
     assert SECRET not in repr(made)
-    assert made.secret == SECRET
+    assert made.secret == Secret(SECRET)
     words = pgbench.command(made, Step("round-1", 3.0, 7), Path("x"), ("-T", "3"))
     assert SECRET not in " ".join(words)
     assert words[-1] == "user=me dbname=shop host=db1"
@@ -182,14 +184,22 @@ def test_a_warm_up_ends_when_it_is_told_to(filled: Plan, tmp_path: Path) -> None
 @needs_postgresql
 def test_a_password_is_stored_nowhere(filled: Plan, tmp_path: Path) -> None:
     store = RunStore(tmp_path)
-    reads = workload("script: select-only, clients: 1", "warm_up_s: 0, measure_s: 1, rounds: 1")
+    reads = workload("script: select-only, clients: 1", "warm_up_s: 0, measure_s: 3, rounds: 1")
     made = plan(reads, Target(_guest(filled)))
     assert made.read_only
-    done = run(made, store)
+    seen: list[bytes] = []
+
+    def tick(_: Tick) -> None:
+        for entry in (*Path("/proc").glob("[0-9]*/cmdline"), *Path("/proc").glob("[0-9]*/environ")):
+            with suppress(OSError):
+                seen.append(entry.read_bytes())
+
+    done = run(made, store, talk=Talk(lambda _, __: None, tick, lambda _: None))
     assert done.pooled()[0].count > 100
+    assert any(b"PGPASSFILE=/proc/self/fd/" in words for words in seen)
     kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    assert SECRET.encode() not in kept
-    assert ask(_plain(filled), "", "select count(*) from pgbench_branches")[0][0] == 1  # nothing was dropped
+    assert SECRET.encode() not in kept + b"".join(seen)
+    assert ask(_plain(filled), None, "select count(*) from pgbench_branches")[0][0] == 1  # nothing was dropped
     with pytest.raises(LeadlineError, match="password authentication failed") as caught:
         plan(reads, Target(_guest(filled).replace(SECRET, "wrong-secret")))
     assert "wrong-secret" not in str(caught.value)
@@ -208,10 +218,10 @@ def test_tables_in_a_database_that_is_named_are_made_and_dropped(filled: Plan, t
     made = pgbench.plan(workload(), Target(target, target))
     pgbench.prepare(made, tmp_path, lambda _: None)
     count = "select count(*) from pg_tables where tablename like 'pgbench%%'"
-    assert ask(made.places[PLACE].path, SECRET, count)[0][0] == 4
+    assert ask(made.places[PLACE].path, Secret(SECRET), count)[0][0] == 4
     pgbench.clean(made)
     pgbench.clean(made)
-    assert ask(made.places[PLACE].path, SECRET, count)[0][0] == 0
+    assert ask(made.places[PLACE].path, Secret(SECRET), count)[0][0] == 0
 
 
 @pytest.mark.real
@@ -234,3 +244,13 @@ def test_ctrl_c_leaves_no_server_and_a_failure_is_one_error(tmp_path: Path) -> N
         with pytest.raises(ToolError, match=r"pgbench failed: .*no_such_function"):
             run(broken, store)
         assert list(folder.iterdir()) == []
+
+
+def test_what_pgbench_logged_becomes_the_load(tmp_path: Path) -> None:
+    log = tmp_path / "tpcb-like"
+    log.write_text("0 1 2000 0 100 500000\n1 1 4000 0 101 0\n0 2 failed 0 102 0\n0 3 1000 0 104 500000\n")
+    load = pgbench.load_of(log, [Tick(5.0, 1.0)])
+    assert (load.clients, load.transactions, load.least, load.most) == (2, 4, 1, 3)
+    assert load.busy_s == pytest.approx(0.007)
+    assert load.duration_s == 5.0
+    assert pgbench.load_of(log, []).duration_s == pytest.approx(4.002)

@@ -8,17 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.benching import driver_of, plan, run
-from leadline.app.importing import import_paths
+from leadline.app.measure.benching import driver_of, plan, run
+from leadline.app.read.importing import import_paths
 from leadline.benchmarks import sysbench
-from leadline.core import dsn
-from leadline.core.benchmark import Plan, Step, Target, Tick
-from leadline.core.database_load import PLACE, ask, reached
-from leadline.core.errors import UsageError
-from leadline.core.tools import find_program
-from leadline.core.workload import Workload, parse_workload
+from leadline.benchmarks._database.load import PLACE, ask, reached
+from leadline.core.contracts.benchmark import Plan, Step, Target, Tick
+from leadline.core.model.errors import UsageError
+from leadline.core.model.workload import Workload, parse_workload
+from leadline.core.system import dsn
+from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 from tests.benchmarks.throwaway import open_folder, server_processes
+from tests.conftest import FIXTURES
 
 SECRET = "not-to-be-seen-anywhere"
 needs_both = pytest.mark.skipif(
@@ -70,10 +71,10 @@ def test_known_counts_passwords_and_tables_on_a_server_that_is_named(tmp_path: P
         try:
             sysbench.prepare(server, tmp_path, lambda _: None)
             plain = dsn.together(reached(server))
-            ask(plain, "", f"create role guest login superuser password '{SECRET}'")
+            ask(plain, None, f"create role guest login superuser password '{SECRET}'")
             base = Path(server.places[PLACE].path)
             (base / "data" / "pg_hba.conf").write_text("local all guest scram-sha-256\nlocal all all trust\n")
-            ask(plain, "", "select pg_reload_conf()")
+            ask(plain, None, "select pg_reload_conf()")
             guest = dsn.together({**reached(server), "user": "guest", "password": SECRET})
 
             store = RunStore(tmp_path / "home")
@@ -95,7 +96,7 @@ def test_known_counts_passwords_and_tables_on_a_server_that_is_named(tmp_path: P
             _ends_early(tmp_path, made)
             for _ in range(2):
                 sysbench.clean(made)
-            assert ask(plain, "", "select count(*) from pg_tables where tablename like 'sbtest%'")[0][0] == 0
+            assert ask(plain, None, "select count(*) from pg_tables where tablename like 'sbtest%'")[0][0] == 0
         finally:
             sysbench.clean(server)
 
@@ -111,3 +112,17 @@ def _ends_early(folder: Path, made: Plan) -> None:
     assert found.ended_early
     assert 2 <= len(found.ticks) <= 4
     assert all(tick.per_s > 0 and tick.p99_ms > 0 for tick in found.ticks)
+
+
+def test_what_sysbench_counted_becomes_the_load() -> None:
+    text = (FIXTURES / "sysbench" / "oltp-rate.txt").read_text()
+    load = sysbench.load_of(text)[0]
+    assert (load.clients, load.transactions, load.duration_s) == (4, 240, 5.0236)
+    assert load.busy_s == pytest.approx(0.37097)
+    assert sysbench.load_of(text[:600]) == ()
+
+
+def test_a_rate_that_sysbench_would_round_is_refused() -> None:
+    text = "name: t\ndatabase: {tool: sysbench, script: oltp_read_write, rate_per_s: 1.4}\n"
+    with pytest.raises(UsageError, match=r"1\.4, which sysbench rounds to 1"):
+        sysbench.plan(parse_workload(text, "t.yaml"), Target("new"))

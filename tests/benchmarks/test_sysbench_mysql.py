@@ -9,15 +9,17 @@ from urllib.parse import quote
 
 import pytest
 
-from leadline.app.benching import Talk, plan, run
-from leadline.app.importing import import_paths
+from leadline.app.measure.benching import Talk, plan, run
+from leadline.app.read.importing import import_paths
 from leadline.benchmarks import sysbench
-from leadline.core import dsn, throwaway_mysql
-from leadline.core.benchmark import Plan, Target, Tick
-from leadline.core.database_load import ask, reached
-from leadline.core.errors import LeadlineError, ToolError, UsageError
-from leadline.core.tools import find_program
-from leadline.core.workload import Workload, find_workload, parse_workload
+from leadline.benchmarks._database import throwaway_mysql
+from leadline.benchmarks._database.load import ask, reached
+from leadline.core.contracts.benchmark import Plan, Target, Tick
+from leadline.core.model.errors import LeadlineError, ToolError, UsageError
+from leadline.core.model.workload import Workload, find_workload, parse_workload
+from leadline.core.system import dsn
+from leadline.core.system.secret import Secret
+from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 from tests.benchmarks.throwaway import server_processes
 
@@ -46,8 +48,8 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
     made = sysbench.plan(workload(), Target(str(folder)))
     try:
         sysbench.prepare(made, folder, lambda _: None)
-        ask(_plain(made), "", f"create user guest@localhost identified by '{SECRET}'; create database spare")
-        ask(_plain(made), "", "grant all on bench.* to guest@localhost; grant all on spare.* to guest@localhost")
+        ask(_plain(made), Secret(), f"create user guest@localhost identified by '{SECRET}'; create database spare")
+        ask(_plain(made), None, "grant all on bench.* to guest@localhost; grant all on spare.* to guest@localhost")
         yield made
     finally:
         sysbench.clean(made)
@@ -63,7 +65,7 @@ def _guest(made: Plan, database: str = "bench", password: str = SECRET) -> str:
 
 def _counted(made: Plan) -> dict[str, int]:
     """The server's own counters."""
-    return {name: int(count) for name, count in ask(_plain(made), "", "show global status like 'Com\\_%'")}
+    return {name: int(count) for name, count in ask(_plain(made), None, "show global status like 'Com\\_%'")}
 
 
 def test_targets_that_cannot_be(tmp_path: Path) -> None:
@@ -101,7 +103,7 @@ def test_a_workload_becomes_words_without_the_password(tmp_path: Path) -> None:
     assert words[7] == f"--mysql-socket={tmp_path.resolve() / 'leadline-bench-mysql' / 's.sock'}"
     target = f"mysql://me:{quote(SECRET, safe='')}@db1:3307/shop"
     made = plan(workload(), Target(target, target))
-    assert made.secret == SECRET
+    assert made.secret == Secret(SECRET)
     assert SECRET not in repr(made)
     assert made.target.name == made.places["database"].path == "mysql://me@db1:3307/shop"
     words = sysbench.command(made)
@@ -155,7 +157,7 @@ def test_a_password_is_seen_nowhere(filled: Plan, tmp_path: Path, capfd: pytest.
     seen: list[bytes] = []
 
     def tick(_: Tick) -> None:
-        for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        for entry in (*Path("/proc").glob("[0-9]*/cmdline"), *Path("/proc").glob("[0-9]*/environ")):
             try:
                 seen.append(entry.read_bytes())
             except OSError:
@@ -174,7 +176,7 @@ def test_a_password_is_seen_nowhere(filled: Plan, tmp_path: Path, capfd: pytest.
     with pytest.raises(LeadlineError, match="Access denied for user 'guest'") as caught:
         plan(reads, Target(_guest(filled, password="wrong-secret")))
     assert "wrong-secret" not in str(caught.value)
-    assert ask(_plain(filled), "", "select count(*) from sbtest1") == [["100000"]]  # nothing was dropped
+    assert ask(_plain(filled), Secret(), "select count(*) from sbtest1") == [["100000"]]  # nothing was dropped
 
 
 @pytest.mark.real
@@ -187,10 +189,10 @@ def test_tables_in_a_database_that_is_named_are_made_and_dropped(filled: Plan, t
     count = "select count(*) from information_schema.tables where table_schema = 'spare'"
     for _ in range(2):  # the second time over the tables that are there
         sysbench.prepare(made, tmp_path, lambda _: None)
-        assert ask(_plain(filled), "", count) == [["1"]]
+        assert ask(_plain(filled), Secret(), count) == [["1"]]
     for _ in range(2):
         sysbench.clean(made)
-    assert ask(_plain(filled), "", count) == [["0"]]
+    assert ask(_plain(filled), Secret(), count) == [["0"]]
 
 
 @pytest.mark.real
@@ -224,4 +226,4 @@ def test_a_server_that_does_not_start_is_one_error(tmp_path: Path, monkeypatch: 
     throwaway_mysql.stop(base)
     assert not base.exists()
     with pytest.raises(ToolError, match=r"Can't connect|2002"):
-        ask(f"mysql://me@localhost/shop?socket={tmp_path}/none.sock", "", "select 1")
+        ask(f"mysql://me@localhost/shop?socket={tmp_path}/none.sock", None, "select 1")

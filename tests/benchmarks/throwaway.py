@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from leadline.core.benchmark import Plan
-from leadline.core.database_load import PLACE
+from leadline.benchmarks._database.load import PLACE
+from leadline.core.contracts.benchmark import Plan
 
 
 @contextmanager

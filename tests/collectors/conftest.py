@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from leadline.collectors._vcenter_estate import Estate
-from leadline.core.entities import Entity, Inventory
-from leadline.core.settings import settings as known_settings
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.settings import settings as known_settings
 
 HOST = Entity(EntityKind.HOST, "esx01")
 VM = Entity(EntityKind.VM, "db01", HOST)

@@ -10,14 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.app.importing import import_paths
-from leadline.app.recording import record, recording
+from leadline.app.measure.recording import record, recording
+from leadline.app.read.importing import import_paths
 from leadline.collectors import linux
-from leadline.core.capture import Capture
-from leadline.core.errors import UsageError
-from leadline.core.importer import Request
-from leadline.core.tools import find_program
-from leadline.core.vocabulary import EntityKind
+from leadline.core.contracts.importer import Request
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.core.system.tools import find_program
 
 pytestmark = pytest.mark.real
 
@@ -111,9 +111,9 @@ def test_a_counter_that_fell_is_not_measured(tmp_path: Path) -> None:
 
 
 def test_runs_are_recorded_and_diagnosed(tmp_path: Path) -> None:
-    from leadline.app.benching import capture_of, plan, run
-    from leadline.core.benchmark import Target
-    from leadline.core.workload import parse_workload
+    from leadline.app.measure.benching import capture_of, plan, run
+    from leadline.core.contracts.benchmark import Target
+    from leadline.core.model.workload import parse_workload
     from leadline.stores.runs import RunStore, document
 
     text = "name: t\nio_settings: {working_set: 8m}\ntiming: {warm_up_s: 0, measure_s: 3, rounds: 1}\nio: [{}]\n"

@@ -16,13 +16,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leadline.app.importing import import_paths
-from leadline.app.recording import record, recording
-from leadline.core.dsn import masked
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.importer import Request
-from leadline.core.tools import find_program
-from leadline.core.vocabulary import EntityKind
+from leadline.app.measure.recording import record, recording
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.core.system.dsn import masked
+from leadline.core.system.tools import find_program
 from leadline.faces.cli.main import build_app
 
 SECRET = "not-to-be-seen-anywhere"
@@ -111,6 +111,7 @@ def test_a_password_is_seen_nowhere(server: Server, form: str, tmp_path: Path) -
     assert "wrong-secret" not in str(caught.value)
 
 
+@pytest.mark.smoke
 def test_an_ordinary_user_sees_what_it_may(server: Server, tmp_path: Path) -> None:
     import psycopg
 

@@ -14,9 +14,9 @@ from leadline.collectors import _vcenter_host as hosts
 from leadline.collectors import _vcenter_network as networks
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors._vcenter_estate import Estate
-from leadline.core import vcenter_session
-from leadline.core.entities import Entity, Inventory
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate import vcenter_session
 from tests.collectors.conftest import HOST, VM, facts
 
 vim: Any = pyVmomi.vim  # made at run time: no types to check against

@@ -19,8 +19,8 @@ from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vsan as vsan
 from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import Services
-from leadline.core.entities import Entity
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
 from tests.collectors.conftest import HOST, VM, facts
 
 vim: Any = pyVmomi.vim  # made at run time: no types to check against

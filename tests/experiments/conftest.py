@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from leadline.app.reproducing import Reproduction, reproduce
+from leadline.app.simulate.reproducing import Reproduction, reproduce
 
 
 @pytest.fixture(scope="session")

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from leadline.app.simulating_one import outcome_of
-from leadline.core.discovery import load_unit
-from leadline.core.experiment import Check, Experiment, Findings, Verdict, verdict
-from leadline.core.scenario import Outcome
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.discovery import load_unit
+from leadline.core.contracts.experiment import Check, Experiment, Findings, Verdict, verdict
+from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import density_two_generations, ec_against_replicas, nvmeof_share_of_theory, pmem
 
 VERDICTS = {
@@ -71,6 +71,7 @@ def test_small_units_undo_the_gain() -> None:
     assert rates[1] < rates[0]
 
 
+@pytest.mark.slow
 def test_the_older_storage_carries_what_it_was_set_to() -> None:
     name = "density-two-generations"
     assert found(name, "VMs on the older storage") == pytest.approx(60, abs=1)

@@ -7,10 +7,10 @@ from typing import Any, cast
 
 import pytest
 
-from leadline.app.simulating_one import outcome_of
-from leadline.core.discovery import load_unit
-from leadline.core.experiment import Experiment, Findings, Verdict, verdict
-from leadline.core.scenario import Outcome
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.discovery import load_unit
+from leadline.core.contracts.experiment import Experiment, Findings, Verdict, verdict
+from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import _cpu_24_cores as setup
 
 VERDICTS = {

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from leadline.core import vcenter_session
-from leadline.core.experiment import Verdict
+from leadline.core.contracts.experiment import Verdict
+from leadline.estate import vcenter_session
 from leadline.experiments import robo_latency
 from tests.collectors import test_vcenter as vcenter
 from tests.experiments.test_far_memory import found, simulated

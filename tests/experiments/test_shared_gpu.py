@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.core.experiment import Verdict
+from leadline.core.contracts.experiment import Verdict
 from leadline.experiments import _shared_gpu, vgpu_24_vms, vgpu_overlap
 from tests.experiments.test_far_memory import found
 

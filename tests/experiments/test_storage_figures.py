@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from leadline.app.reproducing import Reproduction
-from leadline.app.simulating_one import outcome_of
-from leadline.core.experiment import Comparison, Verdict
-from leadline.core.scenario import Outcome
+from leadline.app.simulate.reproducing import Reproduction
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.experiment import Comparison, Verdict
+from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import (
     _mclock,
     iops_cap_latency,

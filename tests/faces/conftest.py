@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.diagnosing import diagnose
+from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.generating import FaultRequest, generate
-from leadline.app.importing import Imported, import_paths
-from leadline.core.finding import Diagnosis
+from leadline.app.read.importing import Imported, import_paths
+from leadline.core.model.finding import Diagnosis
 from leadline.faces.report import write_report
 from leadline.generators.host_model import Shape
 from tests.faces.report_samples import HOSTILE, renamed

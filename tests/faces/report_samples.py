@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.capture import Capture, SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
 
 HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
 NS = 1_000_000_000

@@ -6,22 +6,22 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leadline.app.fleet import Talk, run_fleet
-from leadline.app.fleet_order import prepare
-from leadline.core.fleet import MARK
-from leadline.core.fleet_file import read_fleet
+from leadline.app.fleet.file import read_fleet
+from leadline.app.fleet.fleet import Talk, run_fleet
+from leadline.app.fleet.model import MARK
+from leadline.app.fleet.order import prepare
+from leadline.core.system.secret import Secret
 from leadline.stores.fleets import FleetStore
 from leadline.stores.runs import RunStore
+from tests.command_line import BIN, leadline
 from tests.fleets import SECRET, Estate, estate, needs_simulator, until
 
-BIN = Path(sys.executable).parent / "leadline"
 THERE = {"fio-template", "DC0_C0_RP0_VM1", "DC0_H0_VM0", "DC0_H0_VM1"}  # what the simulator has from its beginning
 
 pytestmark = needs_simulator
@@ -33,16 +33,7 @@ def environment(home: Path, secret: str | None) -> dict[str, str]:
 
 
 def fleet(own: Estate, *words: str, secret: str | None = SECRET) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [BIN, "bench", "fleet", *words],
-        capture_output=True,
-        text=True,
-        cwd=own.folder,
-        env=environment(own.folder, secret),
-        stdin=subprocess.DEVNULL,
-        check=False,
-        timeout=180,
-    )
+    done = leadline("bench", "fleet", *words, cwd=own.folder, env=environment(own.folder, secret))
     assert "Traceback" not in done.stderr
     assert_no_secret(own, done.stdout + done.stderr)
     return done
@@ -119,7 +110,7 @@ def test_a_worker_has_its_disks_mark_and_place(tmp_path: Path) -> None:
                 seen[name] = own.machine(name)
 
         file = read_fleet(own.file(count=2))
-        found = prepare(file, tmp_path, lambda: SECRET)
+        found = prepare(file, tmp_path, lambda: Secret(SECRET))
         assert found.problems == []
         assert found.access is not None
         assert found.load is not None
@@ -201,7 +192,7 @@ def test_the_password_may_come_from_a_file(healthy: Estate) -> None:
 def test_a_password_in_the_file_is_refused_and_not_repeated(healthy: Estate) -> None:
     path = healthy.file()
     path.write_text(path.read_text().replace("user: bench", f"user: bench\n  password: {SECRET}"))
-    done = subprocess.run([BIN, "bench", "fleet", path, "--dry-run"], capture_output=True, text=True, check=False)
+    done = leadline("bench", "fleet", path, "--dry-run")
     path.unlink()
     assert done.returncode == 3
     assert SECRET not in done.stdout + done.stderr
@@ -259,7 +250,10 @@ def test_with_keep_going_the_others_are_loaded(tmp_path: Path) -> None:
 def test_a_removal_that_fails_is_tried_again_and_then_told(tmp_path: Path) -> None:
     """Two workers are each tried three times: the first seven destructions fail."""
     with estate(tmp_path, "-fail-destroy", "7") as own:
-        done = fleet(own, str(own.file()), "--yes")
+        # In a process of its own: what a process that lives has made is not cleaned.
+        words = [str(BIN), "bench", "fleet", str(own.file()), "--yes"]
+        env = environment(own.folder, SECRET)
+        done = subprocess.run(words, cwd=own.folder, env=env, capture_output=True, text=True, check=False)
         assert done.returncode == 4
         assert "NOT REMOVED: leadline-01" in done.stdout
         assert own.names() == THERE | {"leadline-01", "leadline-02"}
@@ -283,7 +277,7 @@ def test_ctrl_c_removes_the_workers(tmp_path: Path, said: str, number: signal.Si
     with estate(tmp_path, "-clone-ms", "1000") as own:
         process = started(own, own.file(load__measure_s=60), said)
         process.send_signal(number)
-        assert process.wait(60) == 130
+        assert process.wait(60) == 128 + number
         assert own.names() == THERE
         assert journals(own) == []
 

@@ -6,18 +6,17 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from leadline.core.tools import find_program
+from leadline.core.system.tools import find_program
 from tests import sshd
+from tests.command_line import BIN, leadline
 from tests.fio_servers import fio_server, free_ports
 
-BIN = Path(sys.executable).parent / "leadline"
 needs_fio = pytest.mark.skipif(find_program("fio") is None, reason="fio is not installed")
 needs_ssh = pytest.mark.skipif(sshd.missing() is not None, reason=str(sshd.missing()))
 WORKLOAD = """\
@@ -30,8 +29,7 @@ NOT_SET = ("SSH_AUTH_SOCK", "LEADLINE_PASSWORD")
 
 
 def run(*words: str, cwd: Path, home: Path | None = None) -> subprocess.CompletedProcess[str]:
-    env = _env(cwd, home)
-    return subprocess.run([BIN, *words], cwd=cwd, env=env, capture_output=True, text=True, check=False, timeout=120)
+    return leadline(*words, cwd=cwd, env=_env(cwd, home))
 
 
 def _env(cwd: Path, home: Path | None) -> dict[str, str]:

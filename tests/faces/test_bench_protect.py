@@ -5,20 +5,19 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 
-BIN = Path(sys.executable).parent / "leadline"
+from tests.command_line import BIN, leadline
+
 TINY = ("--vms", "1,2", "--size-per-vm", "1M", "--unit", "64K", "--repeats", "2", "--yes")
 LONG = ("--vms", "4", "--size-per-vm", "8M", "--seconds", "60", "--yes")
 
 
 def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(BIN), "bench", "protect", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    return leadline("bench", "protect", *words, cwd=cwd)
 
 
 def is_writing(folder: Path) -> bool:
@@ -81,11 +80,11 @@ def test_json(tmp_path: Path) -> None:
         ((), "neither --on nor --node"),
         (("--on", ".", "--node", "."), "both --on and --node"),
         (("--on", "."), "nobody to ask"),
-        (("--on", "nowhere", "--yes"), "expected an existing folder"),
+        (("--on", "nowhere", "--yes"), "no such folder, file or device"),
         (("--on", ".", "--vms", "a", "--yes"), "numbers, by commas"),
         (("--on", ".", "--nodes", "0", "--yes"), "--nodes: 0"),
         (("--on", ".", "--scheme", "3-2", "--yes"), "K+M or Nx"),
-        (("--clean", "nowhere"), "expected an existing folder"),
+        (("--clean", "nowhere"), "no such folder, file or device"),
     ],
 )
 def test_mistakes_are_one_line_and_write_nothing(words: tuple[str, ...], part: str, tmp_path: Path) -> None:
@@ -103,7 +102,7 @@ def test_ctrl_c_stops_the_load_at_once_and_removes_what_was_made(tmp_path: Path)
     out, err = process.communicate(timeout=20)
     assert time.monotonic() - begin < 3.0  # a second for the load; the rest for a busy machine to remove and exit
     assert process.returncode == 130
-    assert "interrupted; what was measured is above" in err
+    assert "interrupted; what was made is removed, and nothing is kept but what is printed" in err
     assert "No round was measured." in out
     assert list(tmp_path.iterdir()) == []
 
@@ -118,10 +117,23 @@ def test_ctrl_c_keeps_the_rounds_that_were_measured(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_killed_run_is_found_and_removed(tmp_path: Path) -> None:
+def test_what_a_killed_run_left_is_removed_by_the_next_start(tmp_path: Path) -> None:
     process = started(tmp_path, *LONG)
     process.kill()
     process.communicate()
+    assert len(list(tmp_path.iterdir())) == 1
+    done = subprocess.run([BIN, "metrics"], capture_output=True, text=True, check=True)
+    assert "which a killed run left behind" in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_killed_run_of_somebody_else_is_found_and_removed(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process = started(tmp_path, *LONG)
+    process.kill()
+    process.communicate()
+    monkeypatch.setenv("LEADLINE_HOME", str(tmp_path_factory.mktemp("another-home")))
     left = list(tmp_path.iterdir())
     assert [path.name.startswith("leadline-protect-") for path in left] == [True]
     assert "left by a killed run" in run("--on", ".", *TINY, cwd=tmp_path).stderr

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shlex
+import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from importlib import import_module, resources
 from pathlib import Path
@@ -14,8 +15,12 @@ from typing import Any
 
 import pytest
 
+import leadline
+from leadline.faces.cli.verbs import probe
 from leadline.stores.runs import RunStore
-from tests.conftest import ROOT
+from tests.command_line import BIN
+from tests.command_line import leadline as run
+from tests.conftest import ROOT, stand_in_for_fio
 from tests.fio_servers import fio_server
 from tests.traces import write_vscsi
 
@@ -35,11 +40,6 @@ def _verbs(package: str, words: tuple[str, ...] = ()) -> dict[tuple[str, ...], s
 
 
 VERBS = _verbs("leadline.faces.cli.verbs")
-BIN = Path(sys.executable).parent / "leadline"
-
-
-def run(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([BIN, *words], capture_output=True, text=True, cwd=cwd, check=False, timeout=120)
 
 
 def document(*words: str, cwd: Path | None = None) -> dict[str, Any]:
@@ -73,16 +73,26 @@ def test_help_of_a_verb_ends_with_examples(verb: tuple[str, ...]) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def _examples() -> list[str]:
+# Examples that load this machine, record it or simulate a great deal.
+_REAL = re.compile(
+    r"leadline (?:bench (?:density|hosts|protect --on|run)|bench sweep.*(?:--yes|--resume)|collect|lab run|trace replay"
+    r"|probe --(?:on|observe-only|from probed)|simulate .*--check-real)"
+)
+
+
+PROBES = [line.strip() for line in probe.EPILOG.splitlines() if line.strip()]
+
+
+def _examples() -> list[Any]:
     lines = []
     for module in VERBS.values():
         epilog: str = import_module(module).EPILOG
         lines += [line.strip() for line in epilog.splitlines() if line.strip().startswith("leadline ")]
-    return lines
+    return [pytest.param(line, marks=[pytest.mark.real] if _REAL.match(line) else []) for line in lines]
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[Path]:
+def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     """A folder with files under the names the examples use."""
     folder = tmp_path_factory.mktemp("examples")
     run("generate", str(folder / "esxtop.csv"), "--minutes", "3", "--vms", "2")
@@ -100,13 +110,9 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[
     (folder / "image" / "etc").mkdir(parents=True)
     run("guest", "apply", "--root", "image", "--yes", cwd=folder)  # examples run in any order: one reverts
     (folder / "scratch").mkdir()
-    load = ("--set-size", "8m", "--seconds", "2", "--rounds", "1", "--warm-up", "0", "--yes")
-    for baseline in ("before-upgrade", "passing", "after-upgrade"):
-        words = ("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, "--keep", baseline)
-        done = run(*words, cwd=folder)
-        assert done.returncode == 0, done.stderr
-    done = run("bench", "sweep", "hci-4k-read", "--on", "scratch", "--oio", "1", *load, cwd=folder)  # one to resume
-    assert done.returncode == 0, done.stderr
+    with pytest.MonkeyPatch.context() as patch:
+        stand_in_for_fio(patch)
+        _measure(folder)
     write_vscsi(folder / "db01.vscsi", count=300, mean_gap_us=3000)
     (folder / "traces").mkdir()
     write_vscsi(folder / "traces" / "db02.vscsi", count=300)
@@ -118,15 +124,49 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Iterator[
     (folder / "my.yaml").write_text(
         "name: my\nio_settings: {working_set: 4m}\nio: [{oio: 4}]\ntiming: {warm_up_s: 0, measure_s: 2, rounds: 1}\n"
     )
-    with fio_server(folder) as address:
-        (folder / "hosts.txt").write_text(f"{address} {folder / 'scratch'}\n")
-        yield folder
+    _done(
+        "calibrate",
+        str(ROOT / "examples/incidents/throttled-wal-disk/iostat.txt"),
+        "--entity",
+        "loop1",
+        "-o",
+        "mine.yaml",
+        cwd=folder,
+    )
+    return folder
+
+
+def _measure(folder: Path) -> None:
+    """Runs and a sweep for the examples that show, compare or resume some."""
+    load = ("--set-size", "8m", "--seconds", "2", "--rounds", "1", "--warm-up", "0", "--yes")
+    for baseline in ("before-upgrade", "passing", "after-upgrade"):
+        _done("bench", "run", "hci-8k-50-50", "--on", "scratch", *load, "--keep", baseline, cwd=folder)
+    _done("bench", "sweep", "hci-4k-read", "--on", "scratch", "--oio", "1", *load, cwd=folder)
+
+
+def _done(*words: str, cwd: Path) -> None:
+    done = run(*words, cwd=cwd)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def served(bench: Path) -> Iterator[Path]:
+    """The same folder with a host that takes load."""
+    with fio_server(bench) as address:
+        (bench / "hosts.txt").write_text(f"{address} {bench / 'scratch'}\n")
+        yield bench
 
 
 @pytest.mark.parametrize("example", _examples())
-def test_the_examples_of_the_help_work(example: str, bench: Path) -> None:
+def test_the_examples_of_the_help_work(example: str, bench: Path, request: pytest.FixtureRequest) -> None:
+    if "hosts.txt" in example:
+        request.getfixturevalue("served")
     if "--add" in example:
         RunStore().mark("tonight", [])  # examples run in any order: what it held may be of another load
+    if "-o probed" in example:
+        shutil.rmtree(bench / "probed", ignore_errors=True)  # of the example below, or of an earlier try of this one
+    elif "--from probed" in example and not (bench / "probed").exists():
+        _done(*shlex.split(next(one for one in PROBES if "-o probed" in one))[1:], cwd=bench)
     done = run(*shlex.split(example.split("   ", maxsplit=1)[0])[1:], cwd=bench)
     assert done.returncode in (0, 1), done.stderr
     assert "Traceback" not in done.stderr
@@ -183,10 +223,42 @@ def test_show_exports(faulty: Path, tmp_path: Path) -> None:
     done = run(*words, "-o", str(tmp_path / "r.csv"))
     assert done.returncode == 0
     lines = (tmp_path / "r.csv").read_text().splitlines()
-    assert lines[0] == "time,entity,metric,unit,value"
+    assert lines[0] == "time,entity,metric,unit,value,since_boot"
+    assert all(line.endswith(",false") for line in lines[1:])
     assert len(lines) == 1 + 4 * 120
     assert all("/vcpu:" in line for line in lines[1:])
     assert {s["unit"] for s in document(*words)["series"]} == {"pct"}
+
+
+@pytest.mark.parametrize("option", ["--version", "-V"])
+def test_the_version_is_printed(option: str) -> None:
+    done = run(option)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"leadline {leadline.__version__}\n", "")
+
+
+def test_planners_are_listed_as_json_too() -> None:
+    found = document("plan")
+    assert found["schema"] == "leadline.planners/1"
+    assert {own["name"] for own in found["planners"]} >= {"qos", "vsan"}
+    assert all(own["about"] for own in found["planners"])
+    example = document("plan", "protect", "--example")
+    assert example["inputs"]["schemes"] == ["3x", "3+2"]
+
+
+def test_averages_since_boot_are_marked_wherever_series_go(tmp_path: Path) -> None:
+    recording = ROOT / "tests/fixtures/iostat/x-t-iso.txt"
+    words = ("show", str(recording), "-m", "disk_reads_per_s")
+    done = run(*words, "-o", str(tmp_path / "r.csv"))
+    rows = list(csv.DictReader((tmp_path / "r.csv").read_text().splitlines()))
+    first = min(row["time"] for row in rows)
+    assert {row["since_boot"] for row in rows if row["time"] == first} == {"true"}
+    assert {row["since_boot"] for row in rows if row["time"] > first} == {"false"}
+    assert "an average since boot." in done.stdout
+    shown = document(*words)["series"]
+    assert {own["since_boot_left_out"] for own in shown} == {1}
+    frame = leadline.open(recording).series("disk_reads_per_s")
+    assert frame.filter(frame["since_boot"]).height == len(shown)
+    assert [own["count"] for own in shown] == [frame.height // len(shown) - 1] * len(shown)
 
 
 @pytest.mark.parametrize(
@@ -201,6 +273,28 @@ def test_show_exports(faulty: Path, tmp_path: Path) -> None:
         (["show", "{faulty}", "-o", "x.docx"], 2, ".parquet or .csv"),
         (["diagnose", "{faulty}", "--clock-offset", "x"], 2, "FILE=SECONDS"),
         (["diagnose", "{faulty}", "--profile", "{garbage}"], 2, "TOML"),
+        (["diagnose", "{faulty}", "--clock-offset", "a.csv=nan"], 2, "FILE=SECONDS"),
+        (["diagnose", "{faulty}", "--clock-offset", "a.csv=-inf"], 2, "FILE=SECONDS"),
+        (["diagnose", "{faulty}", "--clock-offset", "a.csv=1e300"], 2, "at most a century"),
+        (["generate", "x.csv", "--minutes", "nan"], 2, "--minutes: nan; expected a finite number"),
+        (["generate", "x.csv", "--interval", "1e300"], 2, "--interval: 1e+300; expected a finite number"),
+        (["generate", "x.csv", "--vms", "9" * 400], 2, "--vms"),
+        (["diagnose", "x" * 256], 2, "PATHS: xxxxxxxxxx"),
+        (["diagnose", "a/" * 2500], 2, "a name of 4999 bytes; expected at most 4095"),
+        (["diagnose", "{faulty}", "--html", "y" * 300], 2, "--html: yyyyyyy"),
+        (["probe", "--from", "no-such-folder"], 3, "no such folder"),
+        (["plan", "cpu", ""], 2, "a word of the command: an empty text"),
+        (["bench", "run", "hci-4k-read", "--hosts", "hosts.txt", "--wal", "x"], 2, "--wal: with --hosts"),
+        (["bench", "run", "hci-4k-read", "--hosts", "hosts.txt", "--html", "x.html"], 2, "--html: with --hosts"),
+        (["bench", "run", "hci-4k-read", "--hosts", "hosts.txt", "--keep", "monday"], 2, "--keep: with --hosts"),
+        (["bench", "run", "hci-4k-read", "--hosts", "hosts.txt", "--repeat", "2"], 2, "--repeat: with --hosts"),
+        (
+            ["bench", "run", "hci-4k-read", "--hosts", "hosts.txt", "--fail-on-worse"],
+            2,
+            "--fail-on-worse: with --hosts",
+        ),
+        (["bench", "run", "hci-4k-read", "--on", ""], 2, "--on: an empty text"),
+        (["diagnose", "{faulty}", "--html="], 2, "--html: an empty text"),
         (["rules", "--layer", "cloud"], 2, "hypervisor-cpu"),
         (["generate", "x.csv", "--vms", "0"], 2, "at least 1"),
         (["generate", "x.csv", "--fault", "nonsense"], 2, "no such unit"),

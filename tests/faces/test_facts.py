@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faces.test_cli import run
+from tests.command_line import leadline as run
 
 
 @pytest.fixture
@@ -43,6 +43,6 @@ def test_a_file_that_cannot_be_written_is_one_line(image: Path) -> None:
     done = run("facts", "--root", str(image), "-o", "no/such/folder/facts.json")
     assert done.returncode == 2
     assert done.stderr == (
-        "error: --output no/such/folder/facts.json: No such file or directory; expected a file that can be written. "
-        "Name another file.\n"
+        "error: --output no/such/folder/facts.json: there is no folder no/such/folder; "
+        "expected a file in a folder that can be written. Name another place.\n"
     )

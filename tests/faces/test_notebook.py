@@ -6,7 +6,7 @@ import pytest
 
 import leadline
 from leadline.app.generating import FaultRequest, generate
-from leadline.core.errors import InputError, UsageError
+from leadline.core.model.errors import InputError, UsageError
 from leadline.generators.host_model import Shape
 
 
@@ -27,7 +27,7 @@ def test_open_and_diagnose(capture_path: Path) -> None:
 
 def test_series_are_a_frame(capture_path: Path) -> None:
     frame = leadline.open(capture_path).series("disk_device_latency_ms", "device:")
-    assert frame.columns == ["time", "entity", "metric", "unit", "value"]
+    assert frame.columns == ["time", "entity", "metric", "unit", "value", "since_boot"]
     assert frame["entity"].n_unique() == 8
     assert frame.height == 8 * 120
 

@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import Imported
-from leadline.core.capture import Capture
-from leadline.core.finding import Diagnosis
-from leadline.core.vocabulary import EntityKind
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import Imported
+from leadline.core.model.capture import Capture
+from leadline.core.model.finding import Diagnosis
+from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.report import write_report
 from tests.faces.report_samples import NS, group_of
 
@@ -55,6 +55,7 @@ def opened(browser: Browser, path: Path, **options: Any) -> tuple[Page, list[str
     return page, trouble
 
 
+@pytest.mark.smoke
 def test_it_opens_without_trouble_and_draws_every_finding(chromium: Browser, report: Path) -> None:
     page, trouble = opened(chromium, report)
     assert trouble == []

@@ -8,9 +8,9 @@ import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
-from leadline.app.diagnosing import diagnose, metrics_of_rules
-from leadline.app.importing import import_paths
-from leadline.core.importer import Request
+from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
 from leadline.faces.terminal import show_diagnosis
 from tests.conftest import ROOT
 

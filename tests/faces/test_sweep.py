@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,24 +12,23 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from leadline.app.sweeping import Outcome
-from leadline.app.sweeping_curves import Point, curve_of
-from leadline.core.errors import UsageError
-from leadline.core.resampling import mean_interval
-from leadline.core.sweep import Key, Sweep, Variant
+from leadline.app.sweep.curves import Point, curve_of
+from leadline.app.sweep.sweeping import Outcome
+from leadline.core.model.errors import UsageError
+from leadline.core.model.sweep import Key, Sweep, Variant
+from leadline.core.statistics.resampling import mean_interval
 from leadline.faces.cli.main import build_app
 from leadline.faces.report.sweep import latency_charts, rate_chart, sweep_page, write_sweep
 from leadline.faces.report.xy import Chart, Level, Line, drawn, log_ticks, ticks
 from leadline.faces.sweeps import plot, show_sweep
+from tests.command_line import leadline
 from tests.conftest import ROOT
 
-BIN = Path(sys.executable).parent / "leadline"
 INVENTORY = str(ROOT / "examples" / "easy" / "inventory.yaml")
 
 
 def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    command = [str(BIN), "bench", "sweep", *words]
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=120)
+    return leadline("bench", "sweep", *words, cwd=cwd)
 
 
 def outcome_of(rates: dict[int, float], latency_ms: float = 8.0, *, spread: float = 2.0) -> Outcome:
@@ -159,7 +157,7 @@ def test_a_plan_for_other_machines(tmp_path: Path) -> None:
     done = run("--easy", "--inventory", INVENTORY, "--storage", "nfs-01", "--hosts", "hosts.txt", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert "machines: 2" in done.stdout
-    assert "bench hosts postgresql --hosts hosts.txt" in done.stdout
+    assert "bench hosts postgresql-io --hosts hosts.txt" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import sync_playwright
 
-from leadline.app.comparing_density import compare_density
-from leadline.app.density_results import Density
-from leadline.core.cgroups import Limits
-from leadline.core.density import judge, parse_service_level
-from leadline.core.density_steps import StepRule
+from leadline.app.density.comparing import compare_density
+from leadline.app.density.model import judge, parse_service_level
+from leadline.app.density.results import Density
+from leadline.app.density.steps import StepRule
+from leadline.core.system.cgroups import Limits
 from leadline.faces.report.density import density_charts, density_page
 from leadline.faces.report.sweep import rate_chart, sweep_page
 from leadline.faces.report.xy import Chart, Drawn, Line, Mark, drawn
-from tests.core.test_density import instance
+from tests.app.density.test_model import instance
 from tests.faces.test_report_browser import CHROMIUM, CHROMIUM_ARGUMENTS
 from tests.faces.test_sweep import CAPPED, outcome_of
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.workloads import fio_job_text, translation_text
-from leadline.core.errors import InputError, LeadlineError
-from leadline.core.workload import parse_workload
-from leadline.formats.fio_numbers import NotANumberError, percent_of, plain_number, seconds
+from leadline.app.measure.workloads import fio_job_text, translation_text
+from leadline.core.model.errors import InputError, LeadlineError, UsageError
+from leadline.core.model.workload import parse_workload
+from leadline.formats.fio.numbers import NotANumberError, percent_of, plain_number, seconds
 from leadline.formats.job_files import translate
 from leadline.formats.translation import Fate, Translation
 from tests.conftest import SAMPLES
@@ -213,15 +213,22 @@ def test_real_files_translate_and_their_workload_reads_back(path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.skipif(not FIO_SAMPLES, reason="the sample recordings are not beside this checkout")
 def test_fio_itself_reads_what_real_files_become(tmp_path: Path) -> None:
+    refused = 0
     for path in [*FIO_SAMPLES, *VDBENCH_SAMPLES]:
         found = translate(path)
         assert found is not None
         job = tmp_path / "there.fio"
-        job.write_text(fio_job_text(found.workload, "/srv/there"))
+        try:
+            job.write_text(fio_job_text(found.workload, "/srv/there"))
+        except UsageError as error:
+            assert "which fio rounds to" in str(error)
+            refused += 1
+            continue
         done = subprocess.run(
             ["fio", "--parse-only", str(job)], capture_output=True, text=True, check=False, timeout=60
         )
         assert done.returncode == 0, (path.name, done.stderr, job.read_text())
+    assert refused <= 1  # a rate too low for fio to keep at random arrivals
 
 
 NUMBERS = ["512", "4k", "4K", "4KB", "4ki", "4KiB", "1m", "0x1000", "8b"]

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
 from leadline.formats.samples import Samples, epoch_ns, iso_ns
 
 HOST = Entity.parse("host:esx01")

@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.errors import LeadlineError
-from leadline.core.importer import Importer, Request
-from leadline.core.metrics import metric
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
+from leadline.app.read.importing import recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Importer, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import LeadlineError
+from leadline.core.model.metrics import metric
+from leadline.core.model.result import Operation, Result
 from tests.conftest import SAMPLES
 
 SEEDS = Path(__file__).parent / "seeds"

@@ -10,10 +10,10 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from leadline.core.capture import Capture, SeriesGroup
-from leadline.core.errors import LeadlineError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, SeriesGroup
+from leadline.core.model.errors import LeadlineError
 
 MTIME_NS = 1_795_215_600_000_000_000  # 2026-11-20 23:00:00 UTC
 

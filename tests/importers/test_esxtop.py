@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from leadline.app.generating import generate
-from leadline.app.importing import import_paths
-from leadline.core.capture import Capture
-from leadline.core.entities import Entity
-from leadline.core.importer import Request
-from leadline.core.vocabulary import EntityKind
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
 from leadline.generators.esxtop import shape_for_width
 from leadline.generators.host_model import Shape
 
@@ -80,11 +80,31 @@ def test_two_vms_of_one_name_are_kept_apart(tmp_path: Path) -> None:
     }
 
 
+def test_a_vcpu_with_some_counters_missing_is_left_out(tmp_path: Path) -> None:
+    lost = vcpu("web", 0).replace("77", "88").replace("% Ready", "% CoStop")
+    path = write(
+        tmp_path / "e.csv", [vcpu("db", 0), vcpu("db", 0).replace("% Ready", "% CoStop"), lost], [["1"] * 3] * 2
+    )
+    capture = read(path, "cpu_ready_pct", "cpu_costop_pct")
+    assert rows_of(capture, "cpu_ready_pct") == {"host:esx01/vm:db/vcpu:0": [1.0, 1.0]}
+    assert rows_of(capture, "cpu_costop_pct") == {"host:esx01/vm:db/vcpu:0": [1.0, 1.0]}
+
+
 def test_sentinels_and_blanks_are_not_measured(tmp_path: Path) -> None:
     cells = ["Physical Disk SCSI Device(naa.1)\\Average Driver MilliSec/Command"]
     capture = read(write(tmp_path / "e.csv", cells, [["-1.00"], ["2.50"], [""], ["-3"]]))
     values = rows_of(capture, "disk_device_latency_ms")["host:esx01/device:naa.1"]
     np.testing.assert_array_equal(values, [np.nan, 2.5, np.nan, np.nan])
+
+
+def test_rows_that_go_back_in_time_are_put_in_order(tmp_path: Path) -> None:
+    path = write(tmp_path / "e.csv", [vcpu("db01", 0)], [["1"], ["2"], ["3"]])
+    path.write_text(path.read_text().replace("14:06:05", "15:00:00"))
+    capture = read(path, "cpu_ready_pct")
+    group = capture.groups[0]
+    assert np.all(np.diff(group.times_ns) > 0)
+    assert group.values.tolist() == [[1, 3, 2]]
+    assert "times-out-of-order" in {w.code for w in capture.sources[0].warnings}
 
 
 def test_host_facts_come_from_the_header(tmp_path: Path) -> None:

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths, recognise
-from leadline.core.discovery import load_units
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths, recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
 from leadline.importers import facts
 from tests.importers.recordings import codes, source_of
 

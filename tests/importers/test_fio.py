@@ -11,14 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.formats.fio import bins_histogram
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.formats.fio.results import bins_histogram
 from leadline.importers import fio
 from tests.conftest import FIXTURES, SAMPLES
 from tests.importers.damage import chosen, damaged, imported, row, survives, warned
+from tests.importers.load_tools import read_text
 
 OWN = FIXTURES / "fio"
 JSON = sorted(p.name for p in OWN.iterdir() if ".json" in p.name)
@@ -45,7 +46,7 @@ def fio2_job(**more: Any) -> dict[str, Any]:
         "max": 129,
         "mean": 45.5,
         "stddev": 3.0,
-        "percentile": {"99.000000": 128, "0.00": 0},
+        "percentile": {"99.000000": 128, "50.000000": 10**400, "0.00": 0},
         "bins": bins,
     }
     lat = {"min": 31, "max": 140, "mean": 50.5, "stddev": 3.5}
@@ -88,6 +89,7 @@ def test_fio_2_is_microseconds(tmp_path: Path) -> None:
     assert write.latency_ms["slat_max"] == pytest.approx(0.012)
     assert write.latency_ms["p99"] == pytest.approx(0.128)
     assert "p0" not in write.latency_ms
+    assert "p50" not in write.latency_ms  # more than any tool measures
     assert result.workload["percentiles_of"] == "clat"
     assert result.workload["rw"] == "randwrite"
 
@@ -301,3 +303,34 @@ def test_real_values_read_by_eye(samples: Path) -> None:
 def test_damage_gives_a_capture_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(["two-jobs.json", "status-interval.json", "client-server-1host.json+"]))
     survives(fio, tmp_path / "fio.json", data.draw(damaged((OWN / name).read_bytes())))
+
+
+def _counted(stamp_ms: int, ran_ms: int, count: int, elapsed_s: int, **options: str) -> str:
+    way = {"total_ios": count, "io_bytes": count * 4096, "iops": 1.0, "bw_bytes": 1, "runtime": ran_ms}
+    job = {"jobname": "io", "elapsed": elapsed_s, "job options": options, "job_runtime": ran_ms, "read": way}
+    job |= {other: {"total_ios": 0, "io_bytes": 0, "runtime": 0} for other in ("write", "trim")}
+    report = {"fio version": "fio-3.33", "timestamp": stamp_ms // 1000, "timestamp_ms": stamp_ms, "jobs": [job]}
+    return json.dumps(report, indent=1)
+
+
+def test_what_fio_did_in_its_ramp_time_is_no_result(tmp_path: Path) -> None:
+    begin = 1_795_000_000_000
+    ramp = [_counted(begin + 1000 * n, 1000 * n, 100 * n, n, ramp_time="2s") for n in (1, 2)]
+    after = [_counted(begin + 2000 + 1000 * n, 1000 * n, 10 * n, 2 + n, ramp_time="2s") for n in (1, 2, 3)]
+    results = read_text(fio, tmp_path, "\n".join([*ramp, *after])).results
+    assert [result.operations[0].count for result in results] == [30]
+    without = [text.replace("ramp_time", "runtime") for text in (*ramp, *after)]
+    assert len(read_text(fio, tmp_path, "\n".join(without)).results) == 2  # two runs in one file
+
+
+def test_reports_that_a_pause_held_up_are_of_one_run(tmp_path: Path) -> None:
+    """A job that thinks for 70 s answers when it is over: fio prints two reports one right after the other."""
+    begin = 1_795_000_000_000
+    reports = [
+        _counted(begin + 1000, 1000, 100, 1, thinktime="70s"),
+        _counted(begin + 72_000, 2000, 100, 72, thinktime="70s"),
+        _counted(begin + 72_028, 72_000, 100, 72, thinktime="70s"),
+        _counted(begin + 73_000, 73_000, 200, 73, thinktime="70s"),
+    ]
+    results = read_text(fio, tmp_path, "\n".join(reports)).results
+    assert [result.operations[0].count for result in results] == [200]

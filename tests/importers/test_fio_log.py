@@ -10,12 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.importing import import_paths
-from leadline.core.capture import Capture
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
-from leadline.formats.fio import bucket_bounds, bucket_index
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError
+from leadline.formats.fio.results import bucket_bounds, bucket_index
 from leadline.importers import fio_log
 from tests.conftest import FIXTURES, SAMPLES
 from tests.importers.damage import chosen, damaged, imported, row, survives, warned
@@ -48,6 +48,12 @@ def test_windowed_bandwidth_is_kib_per_second() -> None:
     assert row(capture, "job_mib_per_s_write", "job:averaged.1")[0] == 808 / 1024
     assert capture.groups[0].interval_s == 0.5
     assert warned(capture) == {"no-times"}
+
+
+def test_rows_further_apart_than_any_run_are_refused(tmp_path: Path) -> None:
+    path = log(tmp_path, "x_clat.1.log", "1,400,0,4096", "1795215216281,400,0,4096")
+    with pytest.raises(InputError, match="more than 100 days apart"):
+        imported(fio_log, path)
 
 
 def test_windowed_iops() -> None:

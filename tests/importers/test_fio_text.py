@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.errors import InputError
 from leadline.importers import fio_text
 from tests.conftest import FIXTURES
 from tests.importers.damage import chosen, damaged, imported, survives, warned

@@ -1,85 +1,106 @@
 """Every importer against damaged recordings: one error or a whole capture, never anything else.
 
 Seeds are the project's own recordings that the importer recognises, plus small ones below for tools that cannot be run
-here. ``make fuzz`` runs the same with many more examples.
+here; `benches.fuzz_importers` changes them. ``make fuzz`` runs the same with many more examples, ``make fuzz-deep`` in
+child processes with limits of time and memory.
 """
 
 from __future__ import annotations
 
 import os
-from functools import cache
+import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
-from types import ModuleType
 from typing import cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.errors import LeadlineError
-from leadline.core.importer import Importer, Request
-from leadline.core.source import Source
-from tests.conftest import FIXTURES
+from benches.fuzz_importers import all_seeds, check, fuzz, input_of
+from leadline.app.read.importing import importers_for
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Importer
+from leadline.core.io.source import Source
+from leadline.core.model.errors import InputError
+from tests.conftest import ROOT
 
 IMPORTERS = load_units("importer")
-SEED_BYTES_MAX = 40_000
 EXAMPLES = int(os.environ.get("LEADLINE_FUZZ_EXAMPLES", "25"))
-SEEDS = Path(__file__).parent / "seeds"
-
-
-@cache
-def seeds_of(name: str) -> tuple[tuple[str, bytes], ...]:
-    found = []
-    for path in sorted([*FIXTURES.rglob("*"), *SEEDS.rglob("*")]):
-        if path.is_file() and path.stat().st_size <= SEED_BYTES_MAX:
-            known = recognise(Source(str(path), path), IMPORTERS)
-            if known is not None and known[0] == name and not path.read_bytes().startswith(b"\x96\xd5"):
-                found.append((path.name, path.read_bytes()))
-    return tuple(found)
-
-
-@st.composite
-def damaged(draw: st.DrawFn, seeds: tuple[tuple[str, bytes], ...]) -> tuple[str, bytes]:
-    name, data = draw(st.sampled_from(seeds))
-    content = bytearray(data)
-    for _ in range(draw(st.integers(1, 4))):
-        kind = draw(st.sampled_from(["flip", "cut", "drop", "repeat", "insert"]))
-        at = draw(st.integers(0, max(len(content) - 1, 0)))
-        length = draw(st.integers(1, 60))
-        if kind == "flip" and content:
-            content[at] = draw(st.integers(0, 255))
-        elif kind == "cut":
-            del content[at:]
-        elif kind == "drop":
-            del content[at : at + length]
-        elif kind == "repeat":
-            content[at:at] = content[at : at + length]
-        else:
-            content[at:at] = draw(st.sampled_from([b"\n", b",", b'"', b" ", b"nan", b"-1", b"1e999", b"{", b"\x00"]))
-    return name, bytes(content)
 
 
 @pytest.mark.parametrize("name", IMPORTERS)
 def test_has_seeds(name: str) -> None:
-    assert seeds_of(name), f"put a small recording for {name} into tests/fixtures or tests/importers/seeds"
+    assert all_seeds()[name], f"put a small recording for {name} into tests/fixtures or tests/importers/seeds"
 
 
 @pytest.mark.parametrize("name", IMPORTERS)
 @settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
-@given(data=st.data())
+@given(index=st.integers(0, 2**31))
 def test_damage_is_one_error_or_a_whole_capture(
-    name: str, data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+    name: str, index: int, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    seeds = seeds_of(name)
-    if not seeds:
-        pytest.skip("no seeds")
-    file_name, content = data.draw(damaged(seeds))
+    file_name, content = input_of(name, 1, index)
     path = tmp_path_factory.mktemp("fuzz") / file_name
     path.write_bytes(content)
-    check(IMPORTERS[name], Source(file_name, path))
+    source = Source(file_name, path)
+    importer = cast("Importer", IMPORTERS[name])
+    check(importer, source)
+    assert name in importers_for(source) or importer.sniff(source) == 0
+
+
+FOUND = {
+    "fio-text": b"Disk stats (read/write)\n a: ios=util=..%",
+    "ioping": b"4B <<< ): request=5 time=2s\ngenerated 5 requests in " + 400 * b"9" + b" s, 0K, 6 iops, 0K/s",
+    "vcenter-chart": b"Time,Ready for b,Ready for 1,C for 0\n"
+    b"Fri Nov 2 08:30:40 GMT+0100 2026,,-1e308,\nFri Nov 2 08:31:00 GMT+0100 2026,,-1e308,",
+    "vmstat": b"r b d e f a si so i o n s c y d a t\n" + 4 * b"1 0 0 9 6 -1e308 0 0 6 2 3 3 4 1 6 2 0\n",
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_fuzzing_found_is_no_foreign_error(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "found.txt"
+    path.write_bytes(FOUND[name])
+    check(cast("Importer", IMPORTERS[name]), Source(path.name, path))
+
+
+def test_most_inputs_are_read_behind_their_first_line(tmp_path: Path) -> None:
+    """In a process of its own: the threads that readers begin here would be missing in a child."""
+    words = [
+        sys.executable,
+        "-m",
+        "benches.fuzz_importers",
+        "--keep",
+        str(tmp_path),
+        "--count",
+        str(5 * len(IMPORTERS)),
+    ]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    total = re.search(r"^all +(\d+) +([\d.]+)%", done.stdout, re.MULTILINE)
+    assert total is not None
+    assert int(total[1]) == 5 * len(IMPORTERS)
+    assert float(total[2]) > 40
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_fault_is_counted_and_kept_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(source: Source, _: object) -> None:
+        if b"CPU" in source.content():
+            os.kill(os.getpid(), signal.SIGKILL) if source.content().startswith(b"\xff") else int("x")
+        raise InputError(source.name, found="nothing", expected="CPU", advice="None.")
+
+    monkeypatch.setattr(IMPORTERS["vmstat"], "read", read)
+    monkeypatch.setattr("benches.fuzz_importers.input_of", lambda *_: ("a.txt", b"one\ntwo\nof CPU 3\nfour\n"))
+    tally = fuzz(["vmstat"], range(3), 1, tmp_path)
+    assert list(tally.faults.values()) == [3]
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"CPU"]
+    monkeypatch.setattr("benches.fuzz_importers.input_of", lambda *_: ("a.txt", b"\xffCPU"))
+    tally = fuzz(["vmstat"], range(2), 2, tmp_path)
+    assert tally.faults == {"vmstat: the process ended by signal 9": 2}
 
 
 @settings(max_examples=EXAMPLES, deadline=None)
@@ -90,19 +111,3 @@ def test_any_bytes_are_sniffed(content: bytes, tmp_path_factory: pytest.TempPath
     source = Source("a", path)
     for module in IMPORTERS.values():
         assert 0 <= cast("Importer", module).sniff(source) <= 100
-
-
-def check(module: ModuleType, source: Source) -> None:
-    importer = cast("Importer", module)
-    assert 0 <= importer.sniff(source) <= 100
-    try:
-        capture = importer.read(source, Request())
-    except LeadlineError as error:
-        assert error.where
-        assert error.advice
-        assert "\n" not in str(error)
-        return
-    assert isinstance(capture, Capture)
-    assert len(capture.sources) == 1
-    for group in capture.groups:
-        assert group.values.shape == (len(group.entities), len(group.times_ns))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.errors import InputError
+from leadline.core.model.errors import InputError
 from leadline.importers import hammerdb
 from tests.importers.load_tools import (
     chosen,

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.app.read.importing import recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError
 from leadline.importers import hcibench
 
 SEEDS = Path(__file__).parent / "seeds"

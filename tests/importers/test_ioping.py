@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.errors import InputError
 from leadline.importers import ioping
 from tests.conftest import FIXTURES
 from tests.importers.damage import chosen, damaged, imported, row, survives, warned
@@ -204,6 +204,7 @@ def test_a_cut_last_line_is_dropped_and_said(tmp_path: Path) -> None:
         (asked(2, "soon"), "time=soon"),
         ("5 1097668 4555 18657736 195261 999999999 244074 19153 6 500384835", "5 1097668"),
         ("min/avg/max/mdev = often", "often"),
+        (asked(2, "9" * 400 + " ms"), "request=2"),
     ],
 )
 def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path, bad: str, found: str) -> None:
@@ -212,6 +213,18 @@ def test_a_damaged_line_is_an_error_with_its_number(tmp_path: Path, bad: str, fo
         imported(ioping, path)
     assert caught.value.where == f"{path}:2"
     assert found in caught.value.found
+
+
+def test_a_json_request_without_its_time_is_an_error_with_its_number(tmp_path: Path) -> None:
+    path = text(tmp_path, '[{"timestamp":1600000000,"io":{"operation":"read"}}]')
+    with pytest.raises(InputError, match="without its time"):
+        imported(ioping, path)
+
+
+def test_digits_of_other_scripts_are_no_raw_line(tmp_path: Path) -> None:
+    line = "5 1000000 5000 20480000 150000 200000 250000 10 5 500000000"
+    capture = imported(ioping, text(tmp_path, line, line, line.replace("250000", "25000\u0663"), line, line))
+    assert len(row(capture, "job_latency_ms", "job:ioping")) in (2, 4)
 
 
 @pytest.mark.parametrize("name", ALL)

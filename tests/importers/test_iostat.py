@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from benches.bench_iostat import write_recording
-from leadline.app.importing import import_paths, recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind
+from leadline.app.read.importing import import_paths, recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind
 from leadline.importers import iostat
 from tests.conftest import FIXTURES, SAMPLES
 from tests.importers.recordings import MTIME_NS, codes, damage, group_of, seconds, source_of, survives, values_of

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.errors import InputError
+from leadline.core.model.errors import InputError
 from leadline.importers import iperf3
 from tests.conftest import FIXTURES
 from tests.importers.load_tools import (
@@ -200,6 +200,14 @@ def test_intervals_out_of_order_are_an_error(tmp_path: Path) -> None:
     odd["intervals"].reverse()
     with pytest.raises(InputError, match="times go back"):
         read_text(iperf3, tmp_path, json.dumps(odd))
+
+
+def test_an_impossible_time_left_out_at_the_start_counts_as_none(tmp_path: Path) -> None:
+    odd, sound = document(), document()
+    odd["start"]["test_start"]["omit"] = 1e300
+    sound["start"]["test_start"]["omit"] = 0
+    read, expected = (read_text(iperf3, tmp_path, json.dumps(one)).groups[0].times_ns for one in (odd, sound))
+    np.testing.assert_array_equal(read, expected)
 
 
 @given(data=damaged([path.read_bytes() for path in RECORDED]))

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.auditing import audit
-from leadline.app.importing import import_paths
-from leadline.core.errors import InputError
-from leadline.core.vocabulary import EntityKind
+from leadline.app.diagnose.auditing import audit
+from leadline.app.read.importing import import_paths
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind
 
 SEED = Path(__file__).parent / "seeds" / "iris.cpf"
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.importing import recognise
-from leadline.core.discovery import load_units
-from leadline.core.errors import InputError, UsageError
-from leadline.core.importer import Request
-from leadline.core.source import Source
-from leadline.formats.sysstat import clock_of, dates, number, parse_banner
+from leadline.app.read.importing import recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.errors import InputError, UsageError
+from leadline.formats.sysstat.text import clock_of, dates, number, parse_banner
 from leadline.importers import iostat, mpstat, sar
 from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
 
@@ -96,6 +96,13 @@ def test_offline_cpu_is_not_measured(tmp_path: Path) -> None:
     capture = mpstat.read(source_of(tmp_path, text), Request())
     entities = {str(e) for g in capture.groups if g.metric == "guest_cpu_busy_pct" for e in g.entities}
     assert entities == {f"{GUEST}/cpu:0"}
+
+
+def test_shares_no_number_can_hold_together(tmp_path: Path) -> None:
+    """Of a damaged recording: their sum overflows."""
+    row = ROW.format("10:57:51", "0").replace("   0.00", " -1e308").replace("  95.00", " -1e308")
+    capture = mpstat.read(source_of(tmp_path, BANNER + HEAD.format("10:57:50") + row), Request())
+    assert values_of(capture, "guest_cpu_busy_pct", f"{GUEST}/cpu:0").tolist() == [97.0]
 
 
 def test_zone_is_applied_and_must_exist(fixtures: Path) -> None:

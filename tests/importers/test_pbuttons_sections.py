@@ -13,11 +13,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.capture import Capture
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.vocabulary import EntityKind
+from leadline.core.contracts.importer import Request
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind
 from leadline.importers import iostat, pbuttons, sar
 from tests.conftest import FIXTURES
 from tests.importers.damage import chosen
@@ -129,6 +129,12 @@ def test_facts_of_the_machine(tmp_path: Path) -> None:
         "sysctl": {"kernel.sem": "250 32000 100 128", "vm.nr_hugepages": 8400, "vm.swappiness": 30},
         "memory_mib": 32000,
     }
+
+
+def test_a_damaged_heading_of_free_is_no_memory(tmp_path: Path) -> None:
+    assert "Memtotal" in LINUX
+    inventory = read(tmp_path, LINUX.replace("Memtotal", "Memtotale")).inventory
+    assert inventory.get(GUEST, "memory_mib") is None
 
 
 def test_facts_of_disks(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.app.importing import import_paths
-from leadline.core.capture import Capture
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.vocabulary import EntityKind
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind
 
 SEEDS = Path(__file__).parent / "seeds"
 

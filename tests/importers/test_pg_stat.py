@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
+from leadline.app.read.importing import recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError
 from leadline.importers import pg_stat
 from tests.conftest import FIXTURES
 from tests.importers.recordings import codes, damage, group_of, source_of, survives, values_of

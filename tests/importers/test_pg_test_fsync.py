@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.core.errors import InputError
+from leadline.core.model.errors import InputError
 from leadline.importers import pg_test_fsync
 from tests.importers.load_tools import chosen, read, read_text, values, warned
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.settings import settings as known_settings
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind
+from leadline.app.read.importing import recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.settings import settings as known_settings
 from leadline.importers import prometheus
 
 OWN = Path(__file__).parent / "seeds" / "vmware-exporter.txt"
@@ -83,6 +84,14 @@ def test_facts(tmp_path: Path) -> None:
     }
     assert facts(capture, "host:esx01") == {"version": "8.0.2"}
     assert facts(capture, "datastore:ds1") == {"capacity_gib": 1000.0, "type": "vmfs", "accessible": True}
+
+
+def test_a_snapshot_without_a_time_has_no_age(tmp_path: Path) -> None:
+    text = re.sub(r"(vmware_vm_snapshot_timestamp_seconds{.*}) .*", r"\1 NaN", OWN.read_text())
+    assert "NaN" in text
+    held = facts(of(tmp_path, text), DB01)
+    assert held["snapshot_count"] == 1
+    assert not {"snapshot_age_days", "snapshot_ages_days"} & set(held)
 
 
 def test_every_fact_is_a_setting_of_the_catalogue() -> None:

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from leadline.app.importing import import_paths
-from leadline.app.recording import record
-from leadline.core.capture import Capture
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError, ToolError, UsageError
-from leadline.core.processes import running
-from leadline.core.qmp import connect
-from leadline.core.vocabulary import EntityKind
+from leadline.app.measure.recording import record
+from leadline.app.read.importing import import_paths
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError, ToolError, UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.core.system.processes import running
+from leadline.core.system.qmp import connect
 
 HOST = Entity(EntityKind.HOST, "kvm01")
 VM = Entity(EntityKind.VM, "db01", HOST)
@@ -93,9 +95,35 @@ def test_a_guest_that_ended_and_a_cut_line(tmp_path: Path) -> None:
     assert any(warning.code == "cut" for warning in capture.sources[0].warnings)
 
 
+def test_a_counter_that_is_no_number_is_not_measured(tmp_path: Path) -> None:
+    capture = read(tmp_path, line(1) + line(2, cpus={"0": ["", 10**300], "1": [50, 150]}) + line(3) + line(4))
+    shown = values(capture, "host_cpu_util_pct", Entity(EntityKind.PCPU, "0", HOST))
+    assert [math.isnan(value) for value in shown] == [True, True, False]
+
+
+def test_a_guest_whose_vcpus_come_later_has_no_run_time(tmp_path: Path) -> None:
+    guest = {"vcpus": {}, "others": [0, 0], "blocks": {}}
+    capture = read(tmp_path, line(1, guests={"db01": guest}) + line(2) + line(3))
+    assert not capture.of("cpu_run_pct")
+    assert capture.of("cpu_system_pct")
+
+
 def test_damage_is_one_error_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"qemu.jsonl:2"):
         read(tmp_path, line(1) + "{}\n" + line(2))
+    damages: tuple[dict[str, Any], ...]
+    damages = ({"time": "10 o'clock"}, {"guests": {"db01": {}}}, {"guests": {"db01": 1}}, {"cpus": []})
+    for changes in damages:
+        with pytest.raises(InputError, match=r"qemu.jsonl:2"):
+            read(tmp_path, line(1) + line(2, **changes) + line(3))
+    with pytest.raises(InputError, match=r"qemu.jsonl:2"):
+        read(tmp_path, line(1) + '{"guests":' + "[" * 100_000 + "\n" + line(3))
+    with pytest.raises(InputError, match="a year from 1678 to 2261"):
+        read(tmp_path, line(1) + line(2, time="2262-04-12T10:00:00+00:00") + line(3))
+    for counters in ([1], {"run": 1, "wait": 2}, 7):
+        few = {"db01": {"vcpus": {"0": counters}, "others": [1], "blocks": {}}}
+        with pytest.raises(InputError, match=r"qemu.jsonl:2"):
+            read(tmp_path, line(1) + line(2, guests=few) + line(3))
     with pytest.raises(InputError, match="no two samples"):
         read(tmp_path, line(1))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import struct
 import zipfile
 from datetime import timedelta
 from pathlib import Path
@@ -14,14 +15,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.importing import import_paths, recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError, LeadlineError, LimitError
-from leadline.core.importer import Request
-from leadline.core.settings import settings as known_settings
-from leadline.core.source import Source
+from leadline.app.read.importing import import_paths, recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError, LeadlineError, LimitError
+from leadline.estate.settings import settings as known_settings
 from leadline.formats import workbook
 from leadline.formats.workbook import to_number, to_time
 from leadline.importers import rvtools
@@ -393,6 +394,16 @@ def test_other_workbooks_are_not_mine(tmp_path: Path) -> None:
     assert rvtools.sniff(Source(str(path), path)) == 0
 
 
+def test_a_workbook_without_its_list_of_sheets_is_not_mine(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.xlsx", {"vInfo": [AT]})
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist() if name != "xl/workbook.xml"}
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    assert rvtools.sniff(Source(str(path), path)) == 0
+
+
 def test_other_files_are_not_mine(fixtures: Path) -> None:
     assert [path.name for path in fixtures.rglob("*") if path.is_file() and rvtools.sniff(Source("", path))] == []
 
@@ -463,6 +474,32 @@ def test_a_workbook_that_unpacks_to_too_much_is_a_limit(tmp_path: Path, monkeypa
     monkeypatch.setattr(workbook, "UNPACKED_BYTES_MAX", 100)
     with pytest.raises(LimitError, match="a sheet that is too large"):
         of(tmp_path, {"vInfo": [AT]})
+
+
+@pytest.mark.parametrize("part", ["xl/worksheets/sheet1.xml", "xl/sharedStrings.xml"])
+def test_a_cell_without_end_is_a_limit_not_all_memory(tmp_path: Path, part: str) -> None:
+    path = write(tmp_path / "x.xlsx", {"vInfo": [AT]})
+    text = b"<t>" + bytes(range(97, 123)) * 600_000 + b"</t>"
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members[part] = members.get(part, b"<sst></sst>").replace(b"</", text + b"</", 1)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    with pytest.raises(LimitError, match="a cell of more than 512 KiB"):
+        read(path)
+
+
+def test_a_part_that_hides_its_size_is_one_error(tmp_path: Path) -> None:
+    """The archive says 100 bytes, the packed data hold 20 MB, and the reader would unpack them all."""
+    path = write(tmp_path / "x.xlsx", {"vInfo": [AT]})
+    repacked(path, "xl/worksheets/sheet1.xml", (b"</worksheet>", b" " * 20_000_000 + b"</worksheet>"))
+    content = path.read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        size = archive.getinfo("xl/worksheets/sheet1.xml").file_size
+    path.write_bytes(content.replace(struct.pack("<I", size), struct.pack("<I", 100)))
+    with pytest.raises(LeadlineError):
+        read(path)
 
 
 def test_a_cut_workbook_is_one_error(tmp_path: Path) -> None:

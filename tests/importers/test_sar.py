@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import random
+import re
+import resource
 import shutil
+import sys
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +16,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.errors import InputError, LimitError, ToolError
-from leadline.core.importer import Request
-from leadline.core.metrics import metric as metric_of
-from leadline.core.source import Source, open_sources
-from leadline.core.units import factor
+from leadline.app.read.importing import recognise
+from leadline.app.read.opening import open_sources
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError, LeadlineError, LimitError, ToolError
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import factor
 from leadline.importers import sar
 from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
 
@@ -76,6 +83,7 @@ def test_all_activities_of_text(fixtures: Path) -> None:
 
 @needs_sadf
 @pytest.mark.real
+@pytest.mark.smoke
 def test_binary_file_says_the_same_as_its_text(fixtures: Path) -> None:
     binary, text = read(fixtures, "sa.bin"), read(fixtures, "all.txt")
     assert binary.sources[0].clock_known
@@ -106,14 +114,42 @@ def test_without_sadf_the_error_says_what_to_install(fixtures: Path, monkeypatch
         read(fixtures, "sa.bin")
 
 
-def test_sadf_that_hangs_is_given_up(fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sleeper = tmp_path / "sadf"
-    sleeper.write_text("#!/bin/sh\nexec sleep 60\n")
-    sleeper.chmod(0o755)
-    monkeypatch.setattr(shutil, "which", lambda name: str(sleeper))
-    monkeypatch.setattr(sar, "_TOOL_TIMEOUT_S", 0.2)
-    with pytest.raises(ToolError, match="TimeoutExpired"):
+@pytest.mark.parametrize(
+    ("script", "limits", "found"),
+    [
+        ("exec sleep 60", {"wall_s": 0.2}, "took longer than 0.2 s"),
+        ("while :; do :; done", {"cpu_s": 1}, "needed more than 1 s of CPU time"),
+        ("exec cat /dev/zero", {"output_bytes": 1 << 20}, "wrote more than 1 MiB"),
+        (f"exec {sys.executable} -c 'bytearray(1 << 31)'", {}, "needed more than 1024 MiB of memory"),
+    ],
+)
+def test_sadf_that_takes_too_much_is_given_up(
+    script: str, limits: dict[str, float], found: str, fixtures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    greedy = tmp_path / "sadf"
+    greedy.write_text(f"#!/bin/sh\n{script}\n")
+    greedy.chmod(0o755)
+    places = {"setpriv": None, "sadf": str(greedy)}
+    monkeypatch.setattr(shutil, "which", lambda name: places.get(name, name))
+    monkeypatch.setattr(sar, "_LIMITS", replace(sar._LIMITS, **limits))  # type: ignore[arg-type]
+    with pytest.raises(LimitError) as caught:
         read(fixtures, "sa.bin")
+    assert caught.value.found == f"a recording at which sadf {found}"
+    assert caught.value.where.endswith("sa.bin")
+
+
+@needs_sadf
+@pytest.mark.parametrize("seed", range(12))
+def test_a_damaged_binary_file_takes_no_more_than_it_may(seed: int, fixtures: Path, tmp_path: Path) -> None:
+    """sadf believes the counts of a damaged file and asks for the memory they say."""
+    generator = random.Random(seed)
+    damaged = bytearray((fixtures / "sar" / "sa.bin").read_bytes())
+    for _ in range(8):
+        damaged[generator.randrange(100, 2000)] = generator.choice([0xFF, 0x7F, generator.randrange(256)])
+    (tmp_path / "sa01").write_bytes(damaged)
+    with suppress(LeadlineError):
+        sar.read(Source("sa01", tmp_path / "sa01"), Request())
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 1 << 20  # KiB, of all children there were
 
 
 @needs_sadf
@@ -131,7 +167,8 @@ def test_sadf_that_fails_ends_in_advice(
     broken = tmp_path / "sadf"
     broken.write_text(f"#!/bin/sh\n{said}\n")
     broken.chmod(0o755)
-    monkeypatch.setattr(shutil, "which", lambda name: str(broken))
+    places = {"setpriv": None, "sadf": str(broken)}
+    monkeypatch.setattr(shutil, "which", lambda name: places.get(name, name))
     with pytest.raises(InputError, match="Where it was recorded"):
         read(fixtures, "sa.bin")
 
@@ -239,6 +276,20 @@ def test_exports_that_cannot_be_used_are_refused(tmp_path: Path) -> None:
         sar.read(raw, Request())
 
 
+def test_exports_with_values_of_another_type_or_odd_times_are_read_or_refused_in_one_line(
+    fixtures: Path, tmp_path: Path
+) -> None:
+    text = (fixtures / "sar" / "sadf.json").read_text()
+    numbered = re.sub(r'"machine": *"[^"]*"', '"machine": 1', text)
+    assert numbered != text
+    assert sar.read(source_of(tmp_path, numbered), Request()).series_count > 0
+    broken = re.sub(r'"date": *"2026-', r'"date": "2026\\n', text)
+    assert broken != text
+    with pytest.raises(InputError) as refused:
+        sar.read(source_of(tmp_path, broken), Request())
+    assert len(str(refused.value).splitlines()) == 1
+
+
 def test_xml_that_declares_entities_is_refused(tmp_path: Path) -> None:
     text = '<?xml version="1.0"?><!DOCTYPE sysstat [<!ENTITY a "b">]><sysstat>&a;</sysstat>'
     with pytest.raises(InputError, match="declares entities"):
@@ -326,7 +377,8 @@ TEXTS = {
 @pytest.mark.parametrize("name", TEXTS)
 def test_sample_texts_and_xml(samples: Path, name: str) -> None:
     host, metric, value = TEXTS[name]
-    with open_sources([samples / "sysstat" / name]) as sources:
+    with open_sources([samples / "sysstat" / name]) as opened:
+        sources = opened.sources
         chosen = recognise(sources[0], load_units("importer"))
         assert chosen is not None
         assert chosen[0] == "sar"
@@ -371,7 +423,8 @@ HOPELESS = (
 @pytest.mark.real
 @pytest.mark.parametrize("name", [*BINARIES, *HOPELESS])
 def test_sample_binaries(samples: Path, name: str) -> None:
-    with open_sources([samples / "sysstat" / name]) as sources:
+    with open_sources([samples / "sysstat" / name]) as opened:
+        sources = opened.sources
         chosen = recognise(sources[0], load_units("importer"))
         assert chosen is not None
         assert chosen[0] == "sar"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.errors import InputError
+from leadline.core.model.errors import InputError
 from leadline.importers import sysbench
 from tests.conftest import FIXTURES
 from tests.importers.load_tools import (
@@ -213,6 +213,11 @@ def test_damage_in_the_middle_is_an_error(tmp_path: Path, old: str, new: str) ->
     with pytest.raises(InputError) as caught:
         read_text(sysbench, tmp_path, text.replace(old, new))
     assert caught.value.where.endswith(":15")
+
+
+def test_a_line_called_histogram_is_no_histogram(tmp_path: Path) -> None:
+    capture = read_text(sysbench, tmp_path, "General statistics:\ntotal time: 9s\nhistogram: 4\n")
+    assert [one.histogram for one in capture.results[0].operations] == [None]
 
 
 def test_something_else_is_an_error(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leadline.core.capture import Capture
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
 from leadline.importers import vcenter_chart
 from tests.importers.damage import chosen
 from tests.importers.recordings import codes, group_of, seconds, values_of

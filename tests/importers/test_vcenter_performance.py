@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.app.read.importing import recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
 from leadline.importers import vcenter_performance
 
 OWN = Path(__file__).parent / "seeds" / "get-stat.csv"

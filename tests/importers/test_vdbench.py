@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.importing import import_paths
-from leadline.core.errors import InputError
+from leadline.app.read.importing import import_paths
+from leadline.core.model.errors import InputError
 from leadline.importers import vdbench, vdbench_histogram
 from tests.importers.load_tools import (
     chosen,

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.app.importing import recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError, LeadlineError
-from leadline.core.importer import Request
-from leadline.core.settings import settings as known_settings
-from leadline.core.source import Source
+from leadline.app.read.importing import recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError, LeadlineError
+from leadline.estate.settings import settings as known_settings
 from leadline.importers import vm_config
 
 OWN = Path(__file__).parent / "seeds" / "vm-config.json"

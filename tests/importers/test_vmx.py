@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths, recognise
-from leadline.core.capture import Capture
-from leadline.core.discovery import load_units
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError, LeadlineError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths, recognise
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError, LeadlineError
 from leadline.importers import vmx
 
 DB01 = Entity.parse("vm:db01")

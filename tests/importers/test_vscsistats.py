@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from leadline.core.errors import InputError
-from leadline.core.importer import Request
-from leadline.core.source import Source
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.errors import InputError
 from leadline.importers import vscsistats
 from tests.importers.damage import chosen, damaged, imported, row, survives, warned
 

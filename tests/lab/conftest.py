@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.lab import LabPlan, booted, plan_lab
-from leadline.core.errors import LeadlineError
-from leadline.core.yaml_files import parse_model
+from leadline.app.lab.lab import LabPlan, booted, plan_lab
+from leadline.core.io.yaml_files import parse_model
+from leadline.core.model.errors import LeadlineError
 from leadline.lab.machine import Machine
 from leadline.lab.specification import Lab
 
@@ -67,14 +67,14 @@ def planned(text: str) -> LabPlan:
         pytest.skip(f"no lab here: {error}")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machine]:
     del tmp_path_factory
     with booted(planned(GUEST), lambda _: None) as machines:
         yield machines[0]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def facts(guest: Machine, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `leadline facts` in the guest wrote, after its receive ring was changed."""
     answer = guest.channel.run(["python3", "-S", "-c", SET_RING], timeout_s=120.0)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.core.errors import ToolError, UsageError
+from leadline.core.model.errors import ToolError, UsageError
 from leadline.lab.folders import clean, find_guest, lab_folder, labs, running_folder
 from leadline.lab.processes import PID, is_alive, note_process
 from tests.lab.conftest import GUEST, planned

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.auditing import audit
-from leadline.app.importing import import_paths
-from leadline.core.errors import ToolError
-from leadline.core.vocabulary import EntityKind
+from leadline.app.diagnose.auditing import audit
+from leadline.app.read.importing import import_paths
+from leadline.core.model.errors import ToolError
+from leadline.core.model.vocabulary import EntityKind
 from leadline.lab.channel import Channel
 from leadline.lab.machine import Machine
 
@@ -208,7 +208,7 @@ def test_guest_optimisation_is_applied_and_taken_back(guest: Machine) -> None:
     sh(guest, "sysctl -q -p /etc/sysctl.d/*leadline*.conf || true")
     assert sh(guest, "sysctl -n vm.swappiness") == wanted["vm.swappiness"] != was
     sh(guest, f"sysctl -q -w vm.swappiness={was}")
-    reverted = leadline(["guest", "revert"], timeout_s=300.0)
+    reverted = leadline(["guest", "revert", "--yes"], timeout_s=300.0)
     assert reverted.status == 0, reverted.err
     assert sh(guest, listing) == before
     assert sh(guest, f"ls {PVSCSI} 2>&1 || true").endswith("No such file or directory")

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leadline.core.cgroups import Limits, find
-from leadline.core.errors import InputError
-from leadline.core.workload import parse_workload
+from leadline.core.model.errors import InputError
+from leadline.core.model.workload import parse_workload
+from leadline.core.system.cgroups import Limits, find
 from leadline.lab.cpio import FILE, FOLDER, Entry, archive
 from leadline.lab.hardware import Files, chain, options
 from leadline.lab.image import root_image

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leadline.app.lab import LabResult, Loaded, plan_lab, run_lab
-from leadline.app.lab_counters import Moved
-from leadline.app.lab_results import outcome
-from leadline.core.errors import InputError, ToolError
-from leadline.core.result import Operation, Result
-from leadline.core.run import Round, Run
+from leadline.app.lab.counters import Moved
+from leadline.app.lab.lab import LabResult, Loaded, plan_lab, run_lab
+from leadline.app.lab.results import outcome
+from leadline.core.model.errors import InputError, ToolError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.run import Round, Run
 from leadline.faces.labs import accelerators, lab_document
 from leadline.faces.report.lab import lab_page
 from leadline.lab.accelerator import Accelerator
@@ -174,7 +174,7 @@ def test_one_repeat_has_no_interval_and_an_idle_phase_no_comparison(tmp_path: Pa
 @pytest.mark.real
 def test_a_guest_that_needs_kvm_is_left_out_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     planned(LAB)  # skips where there can be no lab
-    monkeypatch.setattr("leadline.app.lab.accelerator", lambda _: Accelerator("tcg", "it opens and never boots"))
+    monkeypatch.setattr("leadline.app.lab.lab.accelerator", lambda _: Accelerator("tcg", "it opens and never boots"))
     plain = yaml.safe_load(LAB)
     plain["guests"] += [{**plain["guests"][0], "name": "fast", "accelerator": "kvm"}]
     made = plan_lab(lab_of(yaml.safe_dump(plain)))
@@ -187,7 +187,7 @@ def test_a_guest_that_needs_kvm_is_left_out_where_there_is_none(monkeypatch: pyt
     plain["steps"] = []
     with pytest.raises(ToolError, match="no KVM"):
         plan_lab(lab_of(yaml.safe_dump(plain)))
-    monkeypatch.setattr("leadline.app.lab.accelerator", lambda _: Accelerator("kvm", "a guest booted with it"))
+    monkeypatch.setattr("leadline.app.lab.lab.accelerator", lambda _: Accelerator("kvm", "a guest booted with it"))
     plain["guests"] += [{**plain["guests"][0], "name": "slow", "accelerator": "tcg"}]
     made = plan_lab(lab_of(yaml.safe_dump(plain)))
     assert [made.accelerator_of(guest).name for guest in made.machines] == ["kvm", "tcg"]

@@ -14,22 +14,22 @@ from typing import Any
 
 import pytest
 
-from leadline.app.benching import capture_of, plan, run, run_repeated
-from leadline.app.comparing_runs import compare_runs
-from leadline.app.density import Request, make_plan, run_density
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths
-from leadline.app.lab_results import pooled, rate_of
-from leadline.app.lab_targets import GuestDriver, named
-from leadline.app.sweeping import Wish, plan_sweep, run_sweep
-from leadline.app.workloads import workload_of
-from leadline.core.benchmark import Plan, Target
-from leadline.core.cgroups import Limits
-from leadline.core.density import State, parse_service_level
-from leadline.core.density_steps import StepRule
-from leadline.core.errors import LeadlineError, ToolError, UsageError
-from leadline.core.vocabulary import EntityKind
-from leadline.core.workload import Workload
+from leadline.app.density.density import Request, make_plan, run_density
+from leadline.app.density.model import State, parse_service_level
+from leadline.app.density.steps import StepRule
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.lab.results import pooled, rate_of
+from leadline.app.measure.benching import capture_of, plan, run, run_repeated
+from leadline.app.measure.comparing_runs import compare_runs
+from leadline.app.measure.lab_targets import GuestDriver, named
+from leadline.app.measure.workloads import workload_of
+from leadline.app.read.importing import import_paths
+from leadline.app.sweep.sweeping import Wish, plan_sweep, run_sweep
+from leadline.core.contracts.benchmark import Plan, Target
+from leadline.core.model.errors import LeadlineError, ToolError, UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.core.model.workload import Workload
+from leadline.core.system.cgroups import Limits
 from leadline.lab.folders import labs
 from leadline.lab.machine import Machine
 from leadline.lab.processes import PID

@@ -11,10 +11,10 @@ import yaml
 from typer.testing import CliRunner
 
 from leadline.app.planning import Planned, make_plan, planners
-from leadline.core.docstrings import HEADINGS, sections
-from leadline.core.errors import InputError, UsageError
-from leadline.core.planner import Plan, example_text, read_inputs
-from leadline.core.units import UNITS
+from leadline.core.contracts.docstrings import HEADINGS, sections
+from leadline.core.contracts.planner import Plan, example_text, read_inputs
+from leadline.core.model.errors import InputError, UsageError
+from leadline.core.model.units import UNITS
 from leadline.faces.cli.main import build_app
 from leadline.faces.plans import document
 from leadline.faces.report.plan import plan_page

@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from leadline.app.planning import make_plan
-from leadline.app.simulating_one import outcome_of
-from leadline.core.capture import Capture, SeriesGroup, SourceInfo
-from leadline.core.entities import Entity, Inventory
-from leadline.core.planner import Plan, PlanContext
-from leadline.core.vocabulary import EntityKind
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.planner import Plan, PlanContext
+from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.cli.main import build_app
 from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write

@@ -7,12 +7,12 @@ import pytest
 
 from benches.bench_plan import estate
 from leadline.app.planning import make_plan
-from leadline.core.capture import Capture, SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.errors import UsageError
-from leadline.core.planner import Plan
-from leadline.core.prerequisite_moves import every_plan
-from leadline.core.vocabulary import EntityKind
+from leadline.core.contracts.planner import Plan
+from leadline.core.model.capture import Capture, SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.prerequisite_moves import every_plan
 from leadline.experiments import sdrs_example
 from leadline.planners._place.optimum import by_ortools, exhaustive
 from leadline.planners.place import META, MODEL, cluster_of, units_of

@@ -15,6 +15,24 @@ def test_three_and_two_against_three_copies() -> None:
     assert {row[0]: row[1:3] for row in planned.sheets[0].rows} == {"3x": (3.0, 2), "3+2": (1.667, 2)}
 
 
+def test_each_scheme_has_its_own_bound_and_what_binds_is_said() -> None:
+    """Six nodes of eight disks of 200 MiB/s: 9,600 MiB/s by what is stored; their networks by what is sent."""
+    given = {"schemes": ["3x", "3+2"], "nodes": 6, "survives": 2}
+    plan = make_plan("protect", None, given).plan
+    network = 6 * 10e9 / 8 / 1024**2
+    assert {row[0]: row[-2:] for row in plan.sheets[1].rows} == {
+        "3x": (9600 / 3, "disks"),
+        "3+2": (round(network / (5 / 3 - 1 / 3)), "network"),
+    }
+    assert plan.figure("backup").value == round(network / (5 / 3 - 1 / 3))
+    assert plan.figure("backup").arithmetic == f"bound by the network: {network:,.0f} / 1.33 sent"
+    slow = make_plan("protect", None, {**given, "backup_vms": 10, "backup_mib_per_s": 100}).plan
+    assert slow.figure("backup").value == 1000
+    assert slow.figure("backup").arithmetic.startswith("bound by the VMs: 10 x 100, where 3+2 takes 5,")
+    assert slow.figure("backup of each VM").value == 100
+    assert slow.sheets == plan.sheets
+
+
 def test_two_copies_lose_data_as_a_mirror_does() -> None:
     """Two nodes, two copies: (3 λ + μ) / 2 λ², the textbook's mirror."""
     own = Protect(nodes=2, schemes=("2x",))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from leadline.app.planning import make_plan
+from leadline.core.model.errors import UsageError
 
 
 def test_the_example_of_mclock() -> None:
@@ -50,7 +53,37 @@ def test_reservations_above_the_capacity_do_not_fit() -> None:
     assert {bend.rule for bend in plan.bends} == {
         "at most 80% of a capacity is reserved",
         "tier 1 databases have no IOPS limit",
+        "reservations fit the capacity",
     }
+
+
+@pytest.mark.parametrize(
+    ("disks", "given"),
+    [
+        ([{"reservation_iops": 900}, {"reservation_iops": 300}], [150, 150]),
+        ([{"reservation_iops": 900, "outstanding": 8}, {"reservation_iops": 300, "outstanding": 2}], [240, 60]),
+        ([{"reservation_iops": 900}, {"reservation_iops": 100}, {"shares": 5000}], [200, 100, 0]),
+        ([{"reservation_iops": 900}, {"reservation_iops": 300, "block_kib": 64}], [100, 100]),
+        ([{"reservation_iops": 900, "wanted_iops": 80}, {"reservation_iops": 300}], [80, 220]),
+        ([{"reservation_iops": 400}, {"reservation_iops": 120, "outstanding": 90}, {"reservation_iops": 30}],
+         [150, 120, 30]),
+    ],
+)  # fmt: skip
+def test_above_the_capacity_the_plan_is_what_the_scheduler_does(
+    disks: list[dict[str, Any]], given: list[float]
+) -> None:
+    named = [{"name": f"d{number}", **disk} for number, disk in enumerate(disks)]
+    plan = make_plan("qos", None, {"capacity_iops": 300.0, "disks": named, "is_checked": True}).plan
+    assert [plan.figure(f"{disk['name']} gets").value for disk in named] == pytest.approx(given, abs=0.1)
+    assert float(plan.figure("simulated apart by").value) < 0.5
+    bend = next(bend for bend in plan.bends if bend.rule == "reservations fit the capacity")
+    assert bend.cost.startswith("mClock serves reserved requests in the order in which they arrive")
+
+
+def test_a_reservation_above_its_limit_is_refused() -> None:
+    disks = [{"name": "a", "reservation_iops": 500, "limit_iops": 400}]
+    with pytest.raises(UsageError, match="the limit of a is below its reservation"):
+        make_plan("qos", None, {"disks": disks})
 
 
 def test_mixed_sizes_are_simulated_as_they_are_computed() -> None:

@@ -10,10 +10,11 @@ import yaml
 from typer.testing import CliRunner
 
 from leadline.app.planning import make_plan
-from leadline.core.capture import NS_PER_S, Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.planner import Plan
-from leadline.core.recorded_loads import (
+from leadline.core.contracts.planner import Plan
+from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.recorded_loads import (
     OPERATIONS,
     Found,
     by_default,
@@ -25,12 +26,11 @@ from leadline.core.recorded_loads import (
     series_of,
     total,
 )
-from leadline.core.stored import stored_gib
-from leadline.core.vocabulary import EntityKind
+from leadline.estate.stored import stored_gib
 from leadline.faces.cli.main import build_app
 from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
-from leadline.generators.guest import write_inventory, write_iostat
+from leadline.generators.guest import inventory_text, iostat_text
 from leadline.generators.host_model import HostModel, Shape
 from leadline.planners._qos.inputs import Qos
 from leadline.planners._qos.recorded import disks as recorded_disks
@@ -108,8 +108,8 @@ def test_size_and_outstanding_are_those_of_the_model(model: HostModel, esxtop: P
 
 
 def test_a_guest_s_disks_have_their_queue_and_what_the_inventory_grants(model: HostModel, tmp_path: Path) -> None:
-    write_iostat(model, 1, tmp_path / "iostat.txt")
-    write_inventory(model, 1, tmp_path / "links.yaml")
+    (tmp_path / "iostat.txt").write_text(iostat_text(model, 1))
+    (tmp_path / "links.yaml").write_text(inventory_text(model, 1))
     granted = {"name": "scsi0:0", "iops_limit": 900, "shares": 2000, "size_gib": 100, "label": "Hard disk 2"}
     own = inventory(tmp_path / "limits.yaml", tier="1", disks=[granted])
     capture = captured(tmp_path / "iostat.txt", tmp_path / "links.yaml", own)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from leadline.app.planning import make_plan
-from leadline.core.capture import Capture
-from leadline.core.entities import Entity
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
 
 
 def test_latency_costs_more_than_bandwidth() -> None:

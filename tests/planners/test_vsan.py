@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 import pytest
 
 from leadline.app.planning import make_plan
-from leadline.app.simulating_one import outcome_of
-from leadline.core.capture import NS_PER_S, Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import UsageError
-from leadline.core.planner import Plan, PlanContext
-from leadline.core.vocabulary import EntityKind
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.planner import Plan, PlanContext
+from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import UsageError
+from leadline.core.model.vocabulary import EntityKind
 from leadline.planners._vsan.buffer import Group, group_of, simulated_s
 from leadline.planners._vsan.endurance import class_of, drive_writes_per_day, tbw
 from leadline.planners._vsan.inputs import Vsan
@@ -79,12 +80,48 @@ def test_the_ten_percent_are_of_what_is_used_before_copies() -> None:
 def test_hybrid_caches_hold_the_working_set_twice() -> None:
     own = Vsan(media="hybrid", working_set_gb=700)
     assert cache_needed_gb(own) == 1400
-    assert cache_needed_gb(own.model_copy(update={"media": "all-flash"})) == pytest.approx(250)
+    before = own.model_copy(update={"media": "all-flash", "version": "6.5"})
+    assert cache_needed_gb(before) == pytest.approx(250)
     plan = planned(media="hybrid", tier="tier-2", working_set_gb=8000.0, write_mb_per_s=160.0, read_iops=2000.0)
     assert plan.figure("cache needed").value == 16_000
     cache = plan.figure("cache").value
     assert isinstance(cache, int)
     assert cache >= 16_000
+
+
+@pytest.mark.parametrize(
+    ("given", "is_by_size", "buffer_gb"),
+    [
+        ({"version": "6.5"}, True, 600),
+        ({"version": "6.7"}, False, 600),
+        ({"version": "6.7U3"}, False, 600),
+        ({"version": "7.0U3"}, False, 600),
+        ({"version": "7.0 U3"}, False, 600),
+        ({"version": 8.0}, False, 600),
+        ({"version": "8.0U2", "is_large_buffer": True}, False, 1600),
+        ({"version": "8.0 U2", "is_large_buffer": True}, False, 1600),
+        ({"version": 9.0, "is_large_buffer": True}, False, 1600),
+        ({"version": "8.0U3", "media": "hybrid", "tier": "tier-2"}, True, 576),
+        ({"version": 8.0, "architecture": "esa"}, False, None),
+    ],
+)
+def test_a_cache_that_only_buffers_writes_is_not_sized_by_what_is_stored(
+    given: dict[str, Any], is_by_size: bool, buffer_gb: float | None
+) -> None:
+    plan = planned(**{"cache_gb": 1920.0, **given})
+    figures = {figure.name: figure for figure in plan.figures}
+    assert ("cache needed" in figures) == ("cache needed per group" in figures) == is_by_size
+    assert any("10 %" in line for line in plan.assumptions) == (not is_by_size and buffer_gb is not None)
+    assert ("write buffer per group" in figures) == (buffer_gb is not None)
+    if buffer_gb is not None:
+        assert figures["write buffer per group"].value == pytest.approx(buffer_gb)
+    assert "cache is 10 % of what is used before copies" not in rules_bent(plan) or is_by_size
+
+
+@pytest.mark.parametrize("text", ["none", "", "vSAN"])
+def test_what_is_no_version_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="is no version as"):
+        planned(version=text)
 
 
 def test_endurance_is_the_documentations_example() -> None:

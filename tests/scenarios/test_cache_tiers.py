@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from leadline.app.simulating_one import outcome_of
-from leadline.core.errors import InputError
-from leadline.core.scenario import Outcome, System, read_scenario
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.scenario import Outcome, System, read_scenario
+from leadline.core.model.errors import InputError
 from leadline.scenarios import cache_tiers
 
 FRONT_END = "front-end"

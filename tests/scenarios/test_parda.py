@@ -9,9 +9,9 @@ import pytest
 from pydantic import ValidationError
 
 from leadline import _core
-from leadline.app.simulating_one import outcome_of
-from leadline.core.errors import InputError
-from leadline.core.scenario import Outcome
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.scenario import Outcome
+from leadline.core.model.errors import InputError
 from leadline.scenarios import parda
 
 
@@ -58,7 +58,7 @@ def test_open_streams_keep_their_rates() -> None:
     found = run(cluster(hosts=hosts))
     assert found.measure("even", "iops").value == pytest.approx(100, rel=0.01)
     assert found.measure("poisson", "iops").value == pytest.approx(100, rel=0.1)
-    assert [own.operations[0].name for own in found.results] == ["read", "read", "write"]
+    assert [own.operations[0].name for own in found.results] == ["read", "io", "write"]
 
 
 def test_nothing_done_is_not_measured() -> None:

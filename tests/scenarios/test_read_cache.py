@@ -8,9 +8,9 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from leadline.app.simulating_one import outcome_of
-from leadline.core.errors import InputError
-from leadline.core.scenario import Outcome, System, read_scenario
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.scenario import Outcome, System, read_scenario
+from leadline.core.model.errors import InputError
 from leadline.scenarios import read_cache
 from tests.conftest import ROOT
 from tests.traces import vscsi_records, write_vscsi

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from leadline.app.simulating_one import outcome_of
-from leadline.core.errors import InputError
-from leadline.core.scenario import Outcome
+from leadline.app.simulate.simulating_one import outcome_of
+from leadline.core.contracts.scenario import Outcome
+from leadline.core.model.errors import InputError
 
 PLAIN: dict[str, Any] = {
     "name": "own",

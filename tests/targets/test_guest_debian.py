@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from leadline.app.optimising import apply, items_of, plan, revert
-from leadline.core.tools import TOOLS, examine
+from leadline.core.system.tools import TOOLS, examine
 from leadline.targets.guest_linux import JOURNAL_FOLDER
 
 pytestmark = [pytest.mark.slow, pytest.mark.real]

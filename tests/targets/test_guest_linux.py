@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from leadline.app.optimising import analyze, apply, history, items_of, plan, revert
-from leadline.core.errors import InputError, ToolError, UsageError
-from leadline.core.target import ItemState
+from leadline.core.contracts.target import ItemState
+from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.faces.cli.main import build_app
 from leadline.targets import guest_linux
 from leadline.targets.guest_linux import JOURNAL_FOLDER, load_template, templates
@@ -204,6 +204,7 @@ def test_mistakes_are_named(root: Path) -> None:
         history(root)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 @given(st.lists(st.sampled_from(["postgresql", "server", "revert"]), max_size=8))
 def test_any_order_of_applying_and_reverting_leads_back(root: Path, steps: list[str]) -> None:
@@ -231,5 +232,5 @@ def test_the_verb(root: Path) -> None:
     assert not (root / "etc/tmpfiles.d").exists()
     shown = json.loads(run("history", "--json")[1])["history"]
     assert shown[0]["items"] == ["pvscsi-queues", "io-scheduler", "swappiness", "disk-timeout"]
-    assert run("revert")[0] == 0
+    assert run("revert", "--yes")[0] == 0
     assert "Nothing to write" not in run("apply", "--yes")[1]

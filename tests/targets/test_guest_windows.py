@@ -18,10 +18,10 @@ from tree_sitter import Language, Node, Parser
 from typer.testing import CliRunner
 
 from leadline.app.optimising import export, reference
-from leadline.core.discovery import unit_modules
-from leadline.core.errors import InputError, LeadlineError, LimitError, UsageError
+from leadline.core.contracts.discovery import unit_modules
+from leadline.core.model.errors import InputError, LeadlineError, LimitError, UsageError
 from leadline.faces.cli.main import build_app
-from leadline.formats import osot
+from leadline.formats.windows import osot
 from leadline.targets.guest_windows import WindowsItem, load_template, quoted, script, templates
 
 TEMPLATE = """\

@@ -106,8 +106,8 @@ fn projection_window_and_half_width() {
         end_ns: at(250),
         sentinels: false,
     };
-    let table = file.read::<f64>(&request, &mut |_, _| true).unwrap();
-    let half = file.read::<f32>(&request, &mut |_, _| true).unwrap();
+    let table = file.read(&request, &mut |_, _| true).unwrap();
+    let (values, half) = (table.series.values::<f64>(), table.series.values::<f32>());
     assert_eq!(
         (table.times_ns.len(), table.times_ns[0]),
         (150, at(100).unwrap())
@@ -115,9 +115,9 @@ fn projection_window_and_half_width() {
     for (j, c) in columns.iter().enumerate() {
         for i in 0..150 {
             let expected = value(100 + i, *c as usize);
-            assert!(same(table.values[j * 150 + i], expected));
+            assert!(same(values[j * 150 + i], expected));
             assert!(same(
-                f64::from(half.values[j * 150 + i]),
+                f64::from(half[j * 150 + i]),
                 f64::from(expected as f32)
             ));
         }
@@ -127,10 +127,7 @@ fn projection_window_and_half_width() {
         ..Request::default()
     };
     assert_eq!(
-        file.read::<f64>(&none, &mut |_, _| true)
-            .unwrap()
-            .times_ns
-            .len(),
+        file.read(&none, &mut |_, _| true).unwrap().times_ns.len(),
         300
     );
 }
@@ -167,7 +164,7 @@ fn reading_can_be_stopped() {
     };
     let mut calls = Vec::new();
     let error = file
-        .read::<f64>(&request, &mut |done, total| {
+        .read(&request, &mut |done, total| {
             calls.push((done, total));
             false
         })
@@ -177,7 +174,10 @@ fn reading_can_be_stopped() {
     assert_eq!(calls[0].0, calls[0].1);
     // Stopping leaves nothing behind: the same file reads on demand.
     assert_eq!(
-        file.read::<f64>(&request, &mut |_, _| true).unwrap().values,
+        file.read(&request, &mut |_, _| true)
+            .unwrap()
+            .series
+            .values::<f64>(),
         [1.0]
     );
 }
@@ -196,7 +196,7 @@ fn a_file_that_became_shorter() {
         .set_len(half)
         .unwrap();
     let error = file
-        .read::<f64>(
+        .read(
             &Request {
                 columns: &[1],
                 ..Request::default()

@@ -387,7 +387,7 @@ fn what_is_no_recording() {
     assert_eq!(error.found, "unknown encoding klingon");
     let file = PdhFile::from_bytes("cap.csv", bytes, None, None).unwrap();
     let error = file
-        .read::<f64>(
+        .read(
             &Request {
                 columns: &[3],
                 ..Request::default()

@@ -293,6 +293,23 @@ fn vscsi_csv_follows_its_header() {
     );
 }
 
+#[test]
+fn a_vscsi_csv_is_read_up_to_its_sixteenth_column() {
+    let folder = Folder::new("vscsi-wide");
+    let needed = "Data Length,Command Type,LBN,Time Stamp";
+    let (names, values) = (",spare".repeat(16), ",1".repeat(16));
+    let early = format!("#{needed}{names}\n4096,read,8,1000{values}\n");
+    let found = good(folder.read("early.csv", early.as_bytes()));
+    assert_eq!(counts(&found.profiles[0].1), (1, 0));
+    let late = format!(
+        "#{},{needed}\n{},4096,read,8,1000\n",
+        &names[1..],
+        &values[1..]
+    );
+    let error = bad(folder.read("late.csv", late.as_bytes()));
+    assert_eq!(error.found, "no I/O trace that is known");
+}
+
 fn event(big: bool, action: u32, ns: u64, sector: u64, bytes: u32) -> Vec<u8> {
     let word = |value: u32| {
         if big {

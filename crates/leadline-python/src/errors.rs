@@ -1,6 +1,7 @@
 //! Errors of the parsers as Python exceptions.
 
 use leadline_parse::error::ParseError as Error;
+#[cfg(feature = "simulator")]
 use leadline_sim::error::SimError;
 use pyo3::create_exception;
 use pyo3::exceptions::PyValueError;
@@ -13,6 +14,7 @@ create_exception!(
     "Input that cannot be read. Attributes: where, found, expected, advice (each a str)."
 );
 
+#[cfg(feature = "simulator")]
 create_exception!(
     leadline._core,
     SimulationError,
@@ -20,6 +22,7 @@ create_exception!(
     "A scenario that makes no run, or a run that broke a law. Attributes: where, found, expected, advice (each a str)."
 );
 
+#[cfg(feature = "simulator")]
 /// The Python exception for a simulator's error, its four parts as attributes.
 pub fn simulation_error(py: Python<'_>, error: &SimError) -> PyErr {
     let exception = SimulationError::new_err(error.to_string());

@@ -1,6 +1,7 @@
 //! `leadline._core.IostatRecording`: what sysstat's iostat printed.
 
 use std::fs::File;
+use std::io::Read;
 use std::path::PathBuf;
 
 use leadline_parse::error::ParseError;
@@ -61,7 +62,8 @@ impl IostatRecording {
             let file =
                 File::open(&path).map_err(|error| ParseError::from_io(name, "open", &error))?;
             let bytes = file.metadata().map_or(0, |metadata| metadata.len());
-            read(file, name, bytes, &wanted)
+            // A recording that still grows is read to the size it has now.
+            read(file.take(bytes), name, bytes, &wanted)
         });
         Self::wrap(py, recording)
     }

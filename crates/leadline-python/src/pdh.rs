@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use std::sync::Mutex;
 
 use leadline_parse::error::ParseError;
-use leadline_parse::pdh::table::{Table, Value};
+use leadline_parse::pdh::packed::{Packed, Value};
 use leadline_parse::pdh::{self, Request, write};
 use numpy::ndarray::Array2;
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyMemoryError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
@@ -188,11 +188,9 @@ impl PdhFile {
     /// Read the given columns (uint32[k]) of all rows, or of those with start_ns <= time < end_ns.
     ///
     /// sentinels: -1 and -3 in rates, percentages and latencies mean "not measured" (esxtop).
-    /// dtype: "f64", or "f32", which keeps 24 bits in half the memory.
     /// progress(done, total) is called now and then; what it raises ends the reading.
     /// Raises ParseError when a row has other cells than the header.
-    #[pyo3(signature = (columns, *, start_ns=None, end_ns=None, sentinels=false, dtype="f64", progress=None))]
-    #[allow(clippy::too_many_arguments, reason = "keywords of a Python function")]
+    #[pyo3(signature = (columns, *, start_ns=None, end_ns=None, sentinels=false, progress=None))]
     fn read(
         &self,
         py: Python<'_>,
@@ -200,7 +198,6 @@ impl PdhFile {
         start_ns: Option<i64>,
         end_ns: Option<i64>,
         sentinels: bool,
-        dtype: &str,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<PdhTable> {
         let columns = columns.as_array().to_vec();
@@ -210,25 +207,11 @@ impl PdhFile {
             end_ns,
             sentinels,
         };
-        match dtype {
-            "f64" => wrap(
-                py,
-                columns.len(),
-                run(py, progress.as_ref(), |t| {
-                    self.file.read::<f64>(&request, t)
-                })?,
-            ),
-            "f32" => wrap(
-                py,
-                columns.len(),
-                run(py, progress.as_ref(), |t| {
-                    self.file.read::<f32>(&request, t)
-                })?,
-            ),
-            _ => Err(PyValueError::new_err(format!(
-                "dtype {dtype}: f64 or f32 is expected"
-            ))),
-        }
+        let table = run(py, progress.as_ref(), |told| self.file.read(&request, told))?;
+        Ok(PdhTable {
+            times_ns: table.times_ns.into_pyarray(py).unbind(),
+            series: table.series,
+        })
     }
 
     /// What was repaired, as (code, message, count): in the header, among the rows, and in the cells of the latest read.
@@ -241,21 +224,11 @@ impl PdhFile {
     }
 }
 
-fn wrap<T: Value + Element>(py: Python<'_>, columns: usize, table: Table<T>) -> PyResult<PdhTable> {
-    let rows = table.times_ns.len();
-    let values = Array2::from_shape_vec((columns, rows), table.values)
-        .map_err(|e| PyValueError::new_err(e.to_string()))?;
-    Ok(PdhTable {
-        times_ns: table.times_ns.into_pyarray(py).unbind(),
-        values: values.into_pyarray(py).into_any().unbind(),
-    })
-}
-
-/// Series of the selected columns on their common times.
+/// Series of the selected columns on their common times, packed without loss.
 #[pyclass(frozen, module = "leadline._core")]
 pub struct PdhTable {
     times_ns: Py<PyArray1<i64>>,
-    values: Py<PyAny>,
+    series: Packed,
 }
 
 #[pymethods]
@@ -266,10 +239,61 @@ impl PdhTable {
         self.times_ns.clone_ref(py)
     }
 
-    /// float64 or float32 [k, n], C-contiguous: one series per selected column; NaN is "not measured".
+    /// Bytes the packed values take.
     #[getter]
-    fn values(&self, py: Python<'_>) -> Py<PyAny> {
-        self.values.clone_ref(py)
+    fn size_bytes(&self) -> usize {
+        self.series.size_bytes()
+    }
+
+    /// Unpack series (uint32[k], positions among the columns asked for): [k, n], C-contiguous; NaN is "not measured".
+    ///
+    /// dtype: "f64", or "f32", which keeps 24 bits in half the memory.
+    /// Raises ValueError when there is no such series, MemoryError when there is no room.
+    fn rows<'py>(
+        &self,
+        py: Python<'py>,
+        series: PyReadonlyArray1<'_, u32>,
+        dtype: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let series = series.as_array().to_vec();
+        if let Some(row) = series
+            .iter()
+            .find(|row| **row as usize >= self.series.width())
+        {
+            return Err(PyValueError::new_err(format!(
+                "series {row}: there are {}",
+                self.series.width()
+            )));
+        }
+        match dtype {
+            "f64" => self.unpacked::<f64>(py, &series),
+            "f32" => self.unpacked::<f32>(py, &series),
+            _ => Err(PyValueError::new_err(format!(
+                "dtype {dtype}: f64 or f32 is expected"
+            ))),
+        }
+    }
+}
+
+impl PdhTable {
+    fn unpacked<'py, T: Value + Element>(
+        &self,
+        py: Python<'py>,
+        series: &[u32],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (columns, rows) = (series.len(), self.series.rows());
+        let mut values: Vec<T> = Vec::new();
+        let count = columns
+            .checked_mul(rows)
+            .filter(|count| values.try_reserve_exact(*count).is_ok())
+            .ok_or_else(|| PyMemoryError::new_err(format!("{columns} series of {rows} rows")))?;
+        py.detach(|| {
+            values.resize(count, T::MISSING);
+            self.series.unpack(series, &mut values);
+        });
+        let values = Array2::from_shape_vec((columns, rows), values)
+            .map_err(|e| PyValueError::new_err(e.to_string()))?;
+        Ok(values.into_pyarray(py).into_any())
     }
 }
 

@@ -8,6 +8,7 @@ use leadline_parse::trace::{
     Burst, DiskProfile, Lanes, Load, LoadStream, NO_LATENCY, Note, Options, Requests, Split,
     Spread, Way, characterise, distances, format_name, requests, synthesise, write_lanes,
 };
+#[cfg(feature = "simulator")]
 use leadline_sim::sources::{Recording, Request};
 use leadline_stats::histogram::LogLinear;
 use leadline_stats::limits::Limits;
@@ -331,6 +332,7 @@ pub struct TraceRequests {
     inner: Requests,
 }
 
+#[cfg(feature = "simulator")]
 impl TraceRequests {
     /// As a simulation replays them; None without any.
     pub fn recording(&self) -> Option<Recording> {

@@ -66,7 +66,7 @@
 //! Nothing in the way of an event is boxed or called through a table: the model, its observer and its distributions are
 //! compiled together. The queue of pending events was chosen by measurement; ns per event of the hold model (take the
 //! earliest, put it back an exponential time later) on a shared machine with 2 cores of an AMD EPYC, medians of
-//! `cargo bench -p leadline-sim`:
+//! `cargo bench -p leadline-bench`:
 //!
 //! | pending | this kernel | heap of 4 | binary heap | pairing heap |
 //! |---:|---:|---:|---:|---:|
@@ -82,7 +82,7 @@
 //! what else the machine does.
 //!
 //! Schedulers find the next request in trees of minima. ns for one decision and the next arrival, all clients with a backlog,
-//! a third each with a reservation, a limit, both; medians of `cargo bench -p leadline-sim --bench qos` on that machine
+//! a third each with a reservation, a limit, both; medians of `cargo bench -p leadline-bench --bench qos` on that machine
 //! while others used both cores:
 //!
 //! | clients | mClock | SFQ | mClock's rules by looking at all |

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from leadline.core.collector import Access, Collector
-from leadline.core.discovery import load_unit
-from leadline.core.resolve import resolve
+from leadline.app.read.resolve import resolve
+from leadline.core.contracts.collector import Access, Collector
+from leadline.core.contracts.discovery import load_unit
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture
+    from leadline.core.model.capture import Capture
 
 
 def collect(name: str, access: Access, progress: Callable[[int, int], None] | None = None) -> Capture:

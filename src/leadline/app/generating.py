@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import yaml
 
-from leadline.core.discovery import load_unit
-from leadline.core.errors import UsageError
-from leadline.core.finding import Window
+from leadline._core import ParseError
+from leadline.core.contracts.discovery import load_unit
+from leadline.core.io.outputs import TRUTH, Output, generated_line, mark
+from leadline.core.model.errors import UsageError
+from leadline.core.model.finding import Window
 from leadline.generators.esxtop import write
 from leadline.generators.fault import Fault, target_count
-from leadline.generators.guest import write_inventory, write_iostat
+from leadline.generators.guest import inventory_text, iostat_text
 from leadline.generators.host_model import HostModel, Shape
 
 if TYPE_CHECKING:
-    from leadline.core.entities import Entity
-    from leadline.core.vocabulary import Layer
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.vocabulary import Layer
+
+IOSTAT = ".iostat.txt"
+INVENTORY = ".inventory.yaml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,10 +85,17 @@ class Injected:
         }
 
 
+def outputs_of(output: Output | Path, *, guest: bool = False) -> list[Output]:
+    """The files that `generate` writes: the capture, the truth about it, and with ``guest`` what the guest recorded."""
+    own = Output.of(output, "OUTPUT")
+    ends = ("", TRUTH, *((IOSTAT, INVENTORY) if guest else ()))
+    return [replace(own, path=Path(f"{own.path}{end}")) for end in ends]
+
+
 def generate(
     shape: Shape,
     requests: list[FaultRequest],
-    path: Path,
+    output: Output | Path,
     *,
     columns: int | None = None,
     guest: int | None = None,
@@ -93,22 +106,31 @@ def generate(
     With ``guest``, the index of a VM, also what that VM's guest recorded, ``<name>.iostat.txt``, and the inventory that
     links its disks, ``<name>.inventory.yaml``.
 
+    A path may only replace what Leadline wrote.
+
     Raises:
-        UsageError: a fault or target does not exist, a window lies outside the capture, or the width is too small.
+        UsageError: a fault or target does not exist, a window lies outside the capture, the width is too small, or a
+            file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
+    capture, truth, *others = outputs_of(output, guest=guest is not None)
+    for own in (capture, truth, *others):
+        own.check()
     model = HostModel(shape, np.random.default_rng(shape.seed))
     injected = [_inject(model, request) for request in requests]
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        write(model, aside, columns=columns, progress=progress)
-        truth = {"seed": shape.seed, "host": shape.host, "faults": [fault.to_dict() for fault in injected]}
-        path.with_name(f"{path.name}.truth.yaml").write_text(yaml.safe_dump(truth, sort_keys=False), encoding="utf-8")
-        if guest is not None:
-            write_iostat(model, guest, path.with_name(f"{path.name}.iostat.txt"))
-            write_inventory(model, guest, path.with_name(f"{path.name}.inventory.yaml"))
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    texts = [] if guest is None else [text(model, guest).encode() for text in (iostat_text, inventory_text)]
+    with ExitStack() as stack:  # left in this order: the others, the capture, then the truth, which lists them
+        truth_path, path, *paths = (stack.enter_context(own.aside()) for own in (truth, capture, *others))
+        try:
+            write(model, path, columns=columns, progress=progress)
+        except ParseError as error:
+            raise OSError(error.found) from error
+        for aside, text in zip(paths, texts, strict=True):
+            aside.write_bytes(text)
+        names = [own.path.name for own in (capture, *others)]
+        listed = generated_line(list(zip(names, (path.stat().st_size, *map(len, texts)), strict=True)))
+        known = {"seed": shape.seed, "host": shape.host, "faults": [fault.to_dict() for fault in injected]}
+        truth_path.write_bytes((mark("leadline generate") + listed + yaml.safe_dump(known, sort_keys=False)).encode())
     return injected
 
 

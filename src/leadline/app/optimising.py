@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.core.errors import UsageError
-from leadline.core.target import FileChange, Item, ItemStatus
-from leadline.formats.osot import read_template
+from leadline.core.contracts.target import FileChange, Item, ItemStatus
+from leadline.core.model.errors import UsageError
+from leadline.formats.windows.osot import read_template
 from leadline.targets import guest_linux, guest_windows
 from leadline.targets.guest_linux import Entry
 from leadline.targets.guest_windows import Untaken, WindowsItem
@@ -117,6 +117,22 @@ def revert(root: Path, name: str | None, *, force: bool = False) -> tuple[Entry,
         UsageError: there is nothing to take back, or no entry has that name, or a later one must go first.
         InputError: the journal is damaged.
     """
+    entry = _to_revert(root, name, force=force)
+    return entry, guest_linux.revert(_folder(root), entry, force=force)
+
+
+def plan_revert(root: Path, name: str | None, *, force: bool = False) -> tuple[Entry, dict[str, str]]:
+    """The application that `revert` would take back, and what would become of each of its paths.
+
+    Raises:
+        UsageError: there is nothing to take back, or no entry has that name, or a later one must go first.
+        InputError: the journal is damaged.
+    """
+    entry = _to_revert(root, name, force=force)
+    return entry, guest_linux.fates(_folder(root), entry, force=force)
+
+
+def _to_revert(root: Path, name: str | None, *, force: bool) -> Entry:
     open_entries = [entry for entry in history(root) if not entry.reverted]
     chosen = [entry for entry in open_entries if name is None or entry.id == name]
     if not chosen:
@@ -136,7 +152,7 @@ def revert(root: Path, name: str | None, *, force: bool = False) -> tuple[Entry,
             expected="the last one first",
             advice=f"Revert {later[-1]} first.",
         )
-    return entry, guest_linux.revert(_folder(root), entry, force=force)
+    return entry
 
 
 def _folder(root: Path) -> Path:

@@ -7,10 +7,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leadline.core.capture import Capture, SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.errors import UsageError
-from leadline.core.parquet import save
+from leadline.core.io.outputs import EXPORT_HEADER, Output
+from leadline.core.io.parquet import save
+from leadline.core.model.capture import Capture, SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,38 +55,46 @@ def only(capture: Capture, chosen: list[tuple[SeriesGroup, int]]) -> Capture:
     return Capture(groups, capture.sources, capture.inventory, capture.results)
 
 
-def export(capture: Capture, path: Path) -> None:
+def export(capture: Capture, output: Output | Path) -> None:
     """Write series to ``.parquet`` (a row per series) or ``.csv`` (a row per sample).
+
+    A path may only replace what Leadline wrote.
+
+    Raises:
+        UsageError: the ending is neither, or it must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
+    """
+    output = Output.of(output)
+    check_ending(output.path)
+    if output.path.suffix == ".parquet":
+        save(capture, output)
+    else:
+        _export_csv(capture, output)
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a name that does not say what to write.
 
     Raises:
         UsageError: the ending is neither.
     """
-    if path.suffix == ".parquet":
-        save(capture, path)
-    elif path.suffix == ".csv":
-        _export_csv(capture, path)
-    else:
+    if path.suffix not in (".parquet", ".csv"):
         raise UsageError(
             "--output", found=path.name, expected="a name ending in .parquet or .csv", advice="Name it so."
         )
 
 
-def _export_csv(capture: Capture, path: Path) -> None:
-    """Long form: time, entity, metric, unit, value; an empty value is "not measured"."""
+def _export_csv(capture: Capture, output: Output) -> None:
+    """Long form: a row per sample; an empty value is "not measured", since_boot marks averages since boot."""
     import numpy as np  # noqa: PLC0415 - only exporting needs it
 
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        with aside.open("w", newline="", encoding="utf-8") as stream:
-            out = csv.writer(stream)
-            out.writerow(("time", "entity", "metric", "unit", "value"))
-            for group, row in capture.series():
-                times = np.datetime_as_string(group.times_ns.astype("datetime64[ns]"), unit="ms")
-                entity, unit = str(group.entities[row]), group.unit
-                for time, value in zip(times, group.values[row], strict=True):
-                    out.writerow(
-                        (f"{time}Z", entity, group.metric, unit, "" if np.isnan(value) else repr(float(value)))
-                    )
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with output.aside() as path, path.open("w", newline="", encoding="utf-8") as stream:
+        out = csv.writer(stream)
+        out.writerow(EXPORT_HEADER)
+        for group, row in capture.series():
+            times = np.datetime_as_string(group.times_ns.astype("datetime64[ns]"), unit="ms")
+            entity, unit = str(group.entities[row]), group.unit
+            for time, value, is_boot in zip(times, group.values[row], group.boot_marks(), strict=True):
+                number = "" if np.isnan(value) else repr(float(value))
+                mark = "true" if is_boot else "false"
+                out.writerow((f"{time}Z", entity, group.metric, unit, number, mark))

@@ -7,50 +7,73 @@ Measures:
 
 Does not:
     Know what lies between fio and the medium: with ``buffered: true`` it is mostly the page cache. Latencies are those
-    of the completion queue being looked at, not of the device.
+    of the completion queue being looked at, not of the device. Where requests went is not in its report.
 
 Warm-up and stopping:
-    Files are filled with random data first, so that no layer can answer from holes. The warm-up is a run of its own,
-    ended when the operations per second are steady; every round is a run of its own with its own seed.
+    Files are filled with random data first, so that no layer can answer from holes. The warm-up is a separate run,
+    ended when the operations per second are steady; every round is a separate run with its own seed. fio's first
+    burst is as long as a burst and a pause together, so with bursts it begins one pause before it is counted.
 
 Misleads when:
     The working set fits a cache that production's does not. fio needs the CPU: at hundreds of thousands of operations
     per second on few cores it measures itself. With ``oio`` above 1 and the engines psync and mmap, jobs are multiplied
-    instead.
+    instead. Jobs of a sequential stream all begin at the target's start, where a cache can answer all but the first.
 
 Sources:
     fio HOWTO: ioengine, iodepth, rwmixread, percentage_random, bssplit, rate_iops, rate_process, thinktime_iotime,
-    buffer_compress_percentage, dedupe_percentage, status-interval, JSON+ output.
+    buffer_compress_percentage, dedupe_percentage, ramp_time, write_iops_log, status-interval, JSON+ output; fio 3.33,
+    ``parse.c`` (``str_to_decimal``), ``backend.c`` (``handle_thinktime``, ``usec_for_io``), ``io_u.c``.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from leadline.core.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.histogram import Histogram
-from leadline.core.kernel import io_uring_usable
-from leadline.core.processes import POLL_S, running, wait
-from leadline.core.safety import require_named, require_space, usable_size
-from leadline.core.tools import TOOLS, examine
-from leadline.core.workload import Stream, Workload
-from leadline.formats.fio import bins_histogram, moment_ms
+from leadline.benchmarks._fio.kernel import io_uring_usable
+from leadline.benchmarks._fio.places import (
+    ALIGN,
+    ENGINES,
+    named_plainly,
+    place_of,
+    plain_name,
+    reach,
+    require_plain_uri,
+    require_roles_apart,
+    where,
+)
+from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.workload import Stream, Workload
+from leadline.core.system.following import Load, started
+from leadline.core.system.opened import is_uri, printable, require_free
+from leadline.core.system.processes import POLL_S, wait
+from leadline.core.system.safety import require_space, require_usable
+from leadline.core.system.tools import TOOLS, examine
+from leadline.formats.fio.load import last_report, loads_of, log_step_ms, over_time_of, ticks_of
+from leadline.formats.fio.results import bins_histogram, is_after_ramp, moment_ms
+
+__all__ = ["ALIGN", "LATE_S", "META", "Process", "chosen_engine", "clean", "failed", "fill_words", "followed"]
+__all__ += ["job_file", "measure", "named_plainly", "plain_name", "plan", "prepare", "reach", "where"]
 
 META = BenchmarkMeta(program="fio", kind="io")
 
-ALIGN = 1024**2
 LATE_S = 30.0  # Judgement: how long fio may take to end and write its report after its time is over
-_SPECIAL = {"nbd": "nbd", "nbd+unix": "nbd", "rbd": "rbd", "dax": "dev-dax", "pmem": "libpmem"}
 _ONE_AT_A_TIME = ("psync", "mmap")
 _ARRIVALS = {"poisson": "poisson", "even": "linear"}
 _FAILED = "fio failed"
+REPORTING = ("fio", "--output-format=json+", "--status-interval=1")
+_THINK_LONG_S = 0.1  # Judgement: a tenth of a second between two reports is not seen in them
+_PAUSE_S_MAX = 2147.0  # fio 3.33 keeps microseconds of a pause in 32 bits
+_SIZE_OFF_PCT = 5.0  # Judgement: how far whole percents may move the mean size; what `honoured` allows
+_RATE_OFF_PCT = 2.5  # Judgement: how far whole rates may be off; half of what `honoured` allows
 
 
 def plan(workload: Workload, target: Target) -> Plan:
@@ -60,12 +83,14 @@ def plan(workload: Workload, target: Target) -> Plan:
         UsageError: the target holds data nobody named, is mounted, or does not exist.
         ToolError: there is not enough space.
     """
-    # Only what is there can be read without being filled; a folder or a new file holds nothing yet.
-    there = "://" in target.name or (Path(target.name).exists() and not Path(target.name).is_dir())
+    # Only what is there can be read without being filled; a folder holds nothing yet.
+    names = {target.roles.get(stream.role or "", target.name) for stream in workload.io}
+    there = all(is_uri(name) or not require_usable(name).is_dir() for name in names)
     read_only = there and all(stream.read_pct == 100.0 for stream in workload.io)
-    places = {s.name: _place(workload, s, target, read_only=read_only) for s in workload.io}
+    places = named_plainly({s.name: place_of(workload, s, target, read_only=read_only) for s in workload.io})
+    require_roles_apart(target, workload, places)
     engine = chosen_engine(workload)
-    notes = []
+    notes = [note for stream in workload.io for note in _checked(stream, places[stream.name], workload)]
     if engine in _ONE_AT_A_TIME and any(stream.oio > 1 for stream in workload.io):
         notes.append(f"{engine} has one request at a time per job, so jobs are multiplied by oio")
     made: dict[str, int] = {}
@@ -75,7 +100,71 @@ def plan(workload: Workload, target: Target) -> Plan:
     if made:
         folder = str(Path(next(iter(made))).parent)
         require_space(folder, sum(made.values()))
+    for path in made:
+        require_free(*os.path.split(path))
     return Plan(workload, target, places, tuple(notes), engine, read_only)
+
+
+def _checked(stream: Stream, place: Place, workload: Workload) -> list[str]:
+    """What fio rounds in a stream.
+
+    Raises:
+        UsageError: fio cannot do what the stream asks for.
+    """
+    _require_possible(stream, workload)
+    notes = []
+    for key in ("read_pct", "random_pct"):
+        share = getattr(stream, key)
+        if _percent(share) != share and not (key == "read_pct" and stream.rate_iops is not None):
+            notes.append(f"stream {stream.name}: {key} is {_percent(share)} %, as fio takes whole percents")
+    if place.size_bytes < workload.working_set_bytes(stream):
+        notes.append(f"stream {stream.name}: working_set is {place.size_bytes / 2**20:,.0f} MiB, all the target has")
+    return notes
+
+
+def _require_possible(stream: Stream, workload: Workload) -> None:
+    """Refuse what fio would do otherwise than asked.
+
+    Raises:
+        UsageError: it would.
+    """
+    refused = _refused(stream, workload)
+    if refused is not None:
+        key, found, expected, advice = refused
+        raise UsageError(f"stream {stream.name}: {key}", found=found, expected=expected, advice=advice)
+
+
+def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | None:
+    """Key, what was found, what was expected and what to do, where fio would do something else; None: it would not."""
+    mean = sum(size * part for size, part in _whole_percents(stream.block).items()) / 100.0
+    if abs(mean - stream.mean_block_bytes) > _SIZE_OFF_PCT / 100.0 * stream.mean_block_bytes:
+        found = f"shares of which fio's whole percents make {mean:,.0f} bytes on average"
+        expected = f"{stream.mean_block_bytes:,.0f} bytes on average"
+        return "block", found, expected, "Put the rare size into a second stream."
+    if stream.sync_every and 0.0 < stream.read_pct < 100.0:
+        found = "reads and writes in one stream, where fio flushes after reads as well"
+        return "sync_every", found, "a stream of writes", "Make two streams, one of reads and one of writes."
+    if stream.sync_every and stream.oio > 1 and workload.io_settings.engine == "io_uring":
+        found = "io_uring with several requests in flight, where fio flushes more often"
+        return "sync_every", found, "another engine", "Leave engine out, or take libaio or psync."
+    if workload.io_settings.verify and stream.read_pct > 0.0:
+        found = "reads, of data that was filled without checksums"
+        return "verify", found, "a stream of writes", "Make read_pct 0: what is written is read again."
+    if stream.burst is not None and stream.think_time_s:
+        return (
+            "burst",
+            "a think time as well",
+            "one of them",
+            "Leave think_time_s out: fio pauses in one way only.",
+        )
+    if max(stream.think_time_s, 0.0 if stream.burst is None else stream.burst.off_s) > _PAUSE_S_MAX:
+        return "burst", "a longer pause", f"at most {_PAUSE_S_MAX:.0f} s", "Make the pause shorter."
+    if stream.rate_iops is not None and stream.arrivals == "poisson":
+        for rate in (stream.rate_iops.read, stream.rate_iops.write):
+            if rate > 0 and abs(max(round(rate), 1) - rate) > _RATE_OFF_PCT / 100.0 * rate:
+                found = f"{rate:g} requests per second with Poisson arrivals, which fio rounds to {max(round(rate), 1)}"
+                return "rate_iops", found, "a whole number in each direction", "Change it, or take arrivals: even."
+    return None
 
 
 def chosen_engine(workload: Workload) -> str:
@@ -99,59 +188,61 @@ def chosen_engine(workload: Workload) -> str:
     return "psync" if own.buffered else "libaio"
 
 
-def _place(workload: Workload, stream: Stream, target: Target, *, read_only: bool) -> Place:
-    name = target.roles.get(stream.role or "", target.name)
-    size = -(-workload.working_set_bytes(stream) // ALIGN) * ALIGN
-    if "://" in name:
-        if not read_only:
-            require_named(name, target.destroy)
-        return Place(name, size, made=False)
-    path = Path(name).absolute()  # fio runs in a folder of its own
-    if path.is_dir():
-        return Place(str(path / f"leadline-bench-{stream.name}.dat"), size, made=True)
-    if not path.exists():
-        if not path.parent.is_dir():
-            raise UsageError(name, found="no such folder", expected="a folder, file or device", advice="Make it first.")
-        return Place(str(path), size, made=True)
-    there, is_device = usable_size(path, target.destroy, writes=not read_only)
-    if there < ALIGN:
-        raise UsageError(name, found=f"{there} bytes", expected="at least 1 MiB", advice="Name a larger target.")
-    return Place(str(path), min(size, there // ALIGN * ALIGN), made=False, is_device=is_device)
-
-
 def prepare(plan: Plan, folder: Path, say: Said) -> None:
     """Fill every place with random data, of the share that can be compressed or deduplicated as the workload says.
 
     Raises:
         ToolError: fio is missing or fails.
     """
-    if plan.read_only:
-        return
-    for place in {place.path: place for place in plan.places.values()}.values():
-        say(f"filling {place.path} with {place.size_bytes / 2**30:.2f} GiB of random data")
+    places = {place.path: place for place in plan.places.values()}.values()
+    reach(plan)
+    for place in () if plan.read_only else places:
+        say(f"filling {printable(place.path)} with {place.size_bytes / 2**30:.2f} GiB of random data")
         output = folder / "fill.txt"
-        with running(fill_words(plan, place), output=output, folder=folder) as process:
-            wait(process, float("inf"))
+        with started(Load(fill_words(plan, place), output, targets=plan.targets)) as (process, look):
+            wait(process, float("inf"), look)
             if process.returncode:
-                raise failed(output, place.path)
+                raise failed(output, printable(place.path))
+    plan.targets.require_linked()
 
 
 def fill_words(plan: Plan, place: Place) -> list[str]:
     """The command that fills a place."""
     own = plan.workload.io_settings
     words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
+    words.append("--allow_file_create=0")
     engine = _engine(plan, place)
     words += [f"--ioengine={'psync' if engine == 'mmap' else engine}", "--direct=1", f"--size={place.size_bytes}"]
-    return [*words, _name_option(place), *_contents(own.compress_pct, own.dedupe_pct)]
+    return [*words, f"--{where(place)}", *_contents(own.compress_pct, own.dedupe_pct)]
 
 
 def _contents(compress_pct: float, dedupe_pct: float) -> list[str]:
     words = []
     if compress_pct:
-        words.append(f"--buffer_compress_percentage={compress_pct:.0f}")
+        words.append(f"--buffer_compress_percentage={_percent(compress_pct)}")
     if dedupe_pct:
-        words.append(f"--dedupe_percentage={dedupe_pct:.0f}")
+        words.append(f"--dedupe_percentage={_percent(dedupe_pct)}")
     return words
+
+
+def _percent(share: float) -> int:
+    """A share as fio takes it: a whole percent; what is neither nothing nor all stays so."""
+    return int(share) if share in (0.0, 100.0) else min(max(int(share + 0.5), 1), 99)
+
+
+def _us(seconds: float) -> str:
+    """A duration as fio reads it: whole, with its unit. fio 3.33 reads ``3.0s`` as 3 us, without a word."""
+    return f"{max(round(seconds * 1e6), 1)}us"
+
+
+def lead_s(workload: Workload) -> float:
+    """How long a step with bursts runs before it is counted: fio's first burst is longer by a pause."""
+    return max((stream.burst.off_s for stream in workload.io if stream.burst is not None), default=0.0)
+
+
+def late_s(workload: Workload) -> float:
+    """How long fio may take beyond a step's time: it also ends its last pause."""
+    return LATE_S + 2.0 * lead_s(workload)
 
 
 def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
@@ -161,13 +252,79 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
         ToolError: fio is missing or fails.
     """
     job, report, talk = (folder / f"{step.label}.{end}" for end in ("fio", "json", "txt"))
-    job.write_text(job_file(plan, step), encoding="utf-8")
+    job.write_text(logged_job_file(plan, step), encoding="utf-8")
     report.unlink(missing_ok=True)  # what an earlier step of that name left would be read before fio replaces it
-    words = ["fio", "--output-format=json+", "--status-interval=1", f"--output={report}", str(job)]
-    with running(words, output=talk, folder=folder) as process:
-        ticks, ended_early = followed(process, report, step, watch, talk)
+    reach(plan)
+    words = [*command(plan.workload), f"--output={report.absolute()}"]
+    words += [*(["--readonly"] if plan.read_only else []), str(job.absolute())]
+    with started(Load(words, talk, targets=plan.targets)) as (process, look):
+        patience_s = late_s(plan.workload)
+        ticks, ended_early = followed(process, (report, talk), step, watch, look=look, late_s=patience_s)
+    plan.targets.require_linked()
     version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
-    return Measured((report,), tuple(ticks), (tuple(words),), version, ended_early)
+    measured = Measured((report,), tuple(ticks), (tuple(words),), version, ended_early)
+    return with_loads(plan, measured, plan.targets.folder, step)
+
+
+def command(workload: Workload) -> list[str]:
+    """The words every run of fio begins with.
+
+    fio reports each second, but for jobs that pause: a report waits until the pause is over, and all other jobs stop
+    with it (fio 3.33: a job beside one that paused for 10 s did 178 requests in 9 s). Logs tell the seconds then.
+    """
+    return list(REPORTING[:-1] if _log_step_ms(workload) is not None else REPORTING)
+
+
+def logged_job_file(plan: Plan, step: Step, folder: str = "") -> str:
+    """The job file of a step; where jobs pause fio keeps their operations over time, a line each tenth of a pause."""
+    text = job_file(plan, step)
+    step_ms = _log_step_ms(plan.workload)
+    if step_ms is None:
+        return text
+    return text.replace("[global]\n", f"[global]\nwrite_iops_log={folder}{step.label}\nlog_avg_msec={step_ms}\n", 1)
+
+
+def _log_step_ms(workload: Workload) -> int | None:
+    """Milliseconds between two lines of the logs; None where no job pauses for long and fio keeps none."""
+    phases = [s for stream in workload.io if stream.burst for s in (stream.burst.on_s, stream.burst.off_s)]
+    if phases:
+        return log_step_ms(min(phases))
+    return 1000 if any(stream.think_time_s >= _THINK_LONG_S for stream in workload.io) else None
+
+
+def with_loads(plan: Plan, measured: Measured, folder: Path, step: Step) -> Measured:
+    """A measured step with the load that was there; where jobs pause, its seconds come from fio's logs."""
+    report = last_report(measured.files[0])
+    if report is None:
+        return measured
+    step_ms = _log_step_ms(plan.workload)
+    if step_ms is None:
+        return replace(measured, loads=loads_of(report))
+    threads = _threads(job_file(plan, step))
+    over_time, logs = over_time_of(folder / step.label, threads, step_ms)
+    loads = loads_of(report, over_time)
+    for path in logs:
+        path.unlink()
+    return replace(measured, loads=loads, ticks=ticks_of(loads) if logs else measured.ticks)
+
+
+def log_names(plan: Plan, step: Step) -> list[str]:
+    """The logs of a step, one of each job."""
+    if _log_step_ms(plan.workload) is None:
+        return []
+    count = sum(jobs for _, jobs in _threads(job_file(plan, step)))
+    return [f"{step.label}_iops.{number}.log" for number in range(1, count + 1)]
+
+
+def _threads(text: str) -> list[tuple[str, int]]:
+    """The sections of a job file, and how many jobs each has."""
+    found: list[tuple[str, int]] = []
+    for line in text.splitlines():
+        if line.startswith("[") and line != "[global]":
+            found.append((line[1:-1], 1))
+        elif line.startswith("numjobs="):
+            found[-1] = (found[-1][0], int(line.partition("=")[2]))
+    return found
 
 
 class Process(Protocol):
@@ -180,37 +337,55 @@ class Process(Protocol):
         """Send it a signal."""
 
 
-def followed(process: Process, report: Path, step: Step, watch: Watch, talk: Path) -> tuple[list[Tick], bool]:
+def followed(
+    process: Process,
+    files: tuple[Path, Path],
+    step: Step,
+    watch: Watch,
+    *,
+    look: Callable[[], None] = lambda: None,
+    late_s: float = LATE_S,
+) -> tuple[list[Tick], bool]:
     """The seconds of a step as fio reports them, and whether ``watch`` ended it before its time.
+
+    ``look`` is called all the while: it stops the run when fio has opened what it should not.
 
     Raises:
         ToolError: it fails, or does not end in time; ``talk`` holds what it said.
     """
+    report, talk = files
     ticks: list[Tick] = []
     ended_early = False
     reader = _Reports(report)
-    deadline = time.monotonic() + step.duration_s + LATE_S
+    deadline = time.monotonic() + step.duration_s + late_s
     while process.poll() is None:
         time.sleep(POLL_S)
+        look()
         for tick in reader.ticks():
-            ticks.append(tick)
+            _append(ticks, tick)
             if not watch(tick) and not ended_early:
                 ended_early = True
                 process.send_signal(signal.SIGINT)
         if time.monotonic() > deadline:
             raise failed(talk, "it did not end in time")
-    ticks += reader.ticks()
+    for tick in reader.ticks():
+        _append(ticks, tick)
     status = process.poll()
     if status and not ended_early:
         raise failed(talk, f"exit status {status}")
     return ticks, ended_early
 
 
+def _append(ticks: list[Tick], tick: Tick) -> None:
+    """Add a second; those before fio began to count are dropped."""
+    if ticks and tick.elapsed_s <= ticks[-1].elapsed_s:
+        ticks.clear()
+    ticks.append(tick)
+
+
 def clean(plan: Plan) -> None:
-    """Remove the files that were made."""
-    for place in plan.places.values():
-        if place.made:
-            Path(place.path).unlink(missing_ok=True)
+    """Let go of the targets and remove the files that were made."""
+    plan.targets.close()
 
 
 def job_file(plan: Plan, step: Step) -> str:
@@ -232,61 +407,104 @@ def job_file(plan: Plan, step: Step) -> str:
     if own.verify:
         common |= {"verify": "crc32c", "verify_fatal": 1, "norandommap": 0}
     lines = ["[global]", *(f"{key}={value}" for key, value in common.items())]
+    lead = lead_s(plan.workload)
     for stream in plan.workload.io:
+        _require_possible(stream, plan.workload)  # on other machines there is no plan of this driver
         place = plan.places[stream.name]
         engine = _engine(plan, place)
         if own.engine == "auto":
             engine = _keeps_depth(engine, stream, buffered=own.buffered)
-        options = _stream_options(stream, replace(place), engine)
-        lines += ["", f"[{stream.name}]", "new_group=1", _name_option(place).lstrip("-")]
-        lines += [f"{key}={value}" for key, value in options.items()]
+        target = [where(place), *(["allow_file_create=0"] if place.link else [])]
+        group = ["new_group=1"]
+        for options in _sections(stream, place, engine):
+            lines += ["", f"[{plain_name(stream.name)}]", *group, *target]
+            lines += [f"{key}={value}" for key, value in {**options, **_begin(stream, lead)}.items()]
+            group = []  # jobs whose rates differ are one stream
     return "\n".join([*lines, ""])
 
 
+def _begin(stream: Stream, lead: float) -> dict[str, Any]:
+    """When a stream begins and when it is counted: all at the same time, bursts one pause before."""
+    if not lead:
+        return {}
+    before = lead if stream.burst is None else stream.burst.off_s
+    return {"ramp_time": _us(before)} | ({"startdelay": _us(lead - before)} if before < lead else {})
+
+
 def _keeps_depth(engine: str, stream: Stream, *, buffered: bool) -> str:
-    """The engine that keeps as many requests in flight as asked.
+    """The engine that keeps as many requests in flight as asked, and flushes as often.
 
     fio 3.33 makes an io_uring as long as the next power of two and keeps 114 in flight at ``iodepth=100``, 122 at 116
-    (rate times mean latency on a disk held at 200/s); libaio keeps 99.9 and 115.9.
+    (rate times mean latency on a disk held at 200/s); libaio keeps 99.9 and 115.9. With several requests in flight
+    fio flushes an io_uring about twice as often as ``fdatasync`` says.
     """
-    exact = stream.oio & (stream.oio - 1) == 0
-    return "libaio" if engine == "io_uring" and not exact and not buffered else engine
+    flushes = stream.sync_every > 0 and stream.oio > 1 and stream.read_pct < 100.0
+    exact = stream.oio & (stream.oio - 1) == 0 and not flushes
+    if engine != "io_uring" or exact:
+        return engine
+    return "libaio" if not buffered else "psync" if flushes else engine
+
+
+def _sections(stream: Stream, place: Place, engine: str) -> list[dict[str, Any]]:
+    """The options of a stream's jobs; several where their rates differ by one, as fio's are whole."""
+    jobs, depth = stream.jobs, stream.oio
+    if engine in _ONE_AT_A_TIME or stream.think_time_s:  # a job that thinks waits for all it has in flight
+        jobs, depth = stream.jobs * stream.oio, 1
+    options = _stream_options(stream, place, engine) | {"iodepth": depth}
+    return [{**options, "numjobs": count, **rates} for count, rates in _rates(stream, jobs)]
 
 
 def _stream_options(stream: Stream, place: Place, engine: str) -> dict[str, Any]:
     mixed, random = 0.0 < stream.read_pct < 100.0, stream.random_pct > 0.0
     ways = "rw" if mixed else "read" if stream.read_pct == 100.0 else "write"
-    jobs, depth = stream.jobs, stream.oio
-    if engine in _ONE_AT_A_TIME:
-        jobs, depth = stream.jobs * stream.oio, 1
-    options: dict[str, Any] = {
-        "ioengine": engine,
-        "rw": f"rand{ways}" if random else ways,
-        "iodepth": depth,
-        "numjobs": jobs,
-        "size": place.size_bytes,
-    }
+    options: dict[str, Any] = {"ioengine": engine, "rw": f"rand{ways}" if random else ways, "size": place.size_bytes}
     if mixed:
-        options["rwmixread"] = f"{stream.read_pct:.0f}"
+        options["rwmixread"] = _percent(stream.read_pct)
     if random and stream.random_pct < 100.0:
-        options["percentage_random"] = f"{stream.random_pct:.0f}"
+        options["percentage_random"] = _percent(stream.random_pct)
     if len(stream.block) == 1:
         options["bs"] = next(iter(stream.block))
     else:
         options["bssplit"] = ":".join(f"{size}/{share}" for size, share in _whole_percents(stream.block).items())
-    if stream.rate_iops is not None:
-        # fio keeps a rate in bytes of the smallest size; but for Poisson arrivals it waits for the bytes really done.
-        size = stream.mean_block_bytes / min(stream.block) if stream.arrivals == "even" else 1.0
-        rates = (stream.rate_iops.read, stream.rate_iops.write)
-        each = [max(round(rate / jobs * size), 1) if rate > 0 else 0 for rate in rates]
-        options |= {"rate_iops": ",".join(map(str, each)), "rate_process": _ARRIVALS[stream.arrivals]}
     if stream.burst is not None:
-        options |= {"thinktime": f"{stream.burst.off_s}s", "thinktime_iotime": f"{stream.burst.on_s}s"}
+        options |= {"thinktime": _us(stream.burst.off_s), "thinktime_iotime": _us(stream.burst.on_s)}
+        if stream.rate_iops is not None:
+            options["rate_ignore_thinktime"] = 1  # else fio makes up for the pause when it is over
     elif stream.think_time_s:
-        options["thinktime"] = f"{round(stream.think_time_s * 1e6)}us"
-    if stream.sync_every:
+        options["thinktime"] = _us(stream.think_time_s)
+    if stream.sync_every and stream.read_pct < 100.0:
         options["fdatasync"] = stream.sync_every
     return options
+
+
+def _rates(stream: Stream, jobs: int) -> list[tuple[int, dict[str, Any]]]:
+    """Numbers of jobs, and the rates of each of them.
+
+    Poisson arrivals are whole requests per second and job; jobs without one would have no limit at all and are left
+    out. Even ones are bytes per second, which also holds for a mix of sizes.
+    """
+    if stream.rate_iops is None:
+        return [(jobs, {})]
+    rates, arrivals = (stream.rate_iops.read, stream.rate_iops.write), _ARRIVALS[stream.arrivals]
+    if stream.arrivals == "even":
+        each = [max(round(rate * stream.mean_block_bytes / jobs), 1) if rate > 0 else 0 for rate in rates]
+        return [(jobs, {"rate": ",".join(map(str, each)), "rate_process": arrivals})]
+    whole = [max(round(rate), 1) if rate > 0 else 0 for rate in rates]
+    jobs = min(jobs, *(rate for rate in whole if rate > 0))
+    shared = [[rate // jobs + (index < rate % jobs) for rate in whole] for index in range(jobs)]
+    counted: dict[str, int] = {}
+    for own in shared:
+        text = ",".join(map(str, own))
+        counted[text] = counted.get(text, 0) + 1
+    return [(count, {"rate_iops": text, "rate_process": arrivals}) for text, count in counted.items()]
+
+
+def offered_per_s(stream: Stream) -> float:
+    """The rate in operations per second that fio is asked for; NaN for a closed loop or with bursts."""
+    if stream.rate_iops is None or stream.burst is not None:
+        return float("nan")
+    rates = (stream.rate_iops.read, stream.rate_iops.write)
+    return float(sum(rates) if stream.arrivals == "even" else sum(max(round(rate), 1) for rate in rates if rate > 0))
 
 
 def _whole_percents(shares: dict[int, float]) -> dict[int, int]:
@@ -303,26 +521,10 @@ def _whole_percents(shares: dict[int, float]) -> dict[int, int]:
 
 
 def _engine(plan: Plan, place: Place) -> str:
-    scheme, mark, _ = place.path.partition("://")
-    if mark:
-        if scheme not in _SPECIAL:
-            raise UsageError(
-                place.path,
-                found=f"a target of kind {scheme}",
-                expected=f"one of {', '.join(_SPECIAL)}, or a path",
-                advice="For example nbd://127.0.0.1:10809/disk",
-            )
-        return _SPECIAL[scheme]
-    return plan.engine
-
-
-def _name_option(place: Place) -> str:
-    scheme, mark, rest = place.path.partition("://")
-    if scheme.startswith("nbd"):
-        return f"--uri={place.path}"
-    if scheme == "rbd":
-        return f"--rbdname={rest}"
-    return f"--filename={(rest if mark else place.path).replace(':', chr(92) + ':')}"
+    if not is_uri(place.path):
+        return plan.engine
+    require_plain_uri(place.path)
+    return ENGINES[place.path.partition("://")[0]]
 
 
 def failed(talk: Path, where: str) -> ToolError:
@@ -344,11 +546,15 @@ class _Reports:
         self._decoder = json.JSONDecoder()
         self._before: tuple[int, float, float, Histogram | None] | None = None
         self._first: dict[str, Any] | None = None
+        self._last: dict[str, Any] | None = None
         self._first_ms: int | None = None
 
     def ticks(self) -> Iterator[Tick]:
         """What was added since the last call."""
         for document in self._documents():
+            if self._last is not None and is_after_ramp(self._last, document):
+                self._before = self._first = self._first_ms = None
+            self._last = document
             self._first = document if self._first is None else self._first
             stamp = moment_ms(document, self._first)
             count, size, parts = 0.0, 0.0, []

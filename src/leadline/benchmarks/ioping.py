@@ -25,25 +25,26 @@ Sources:
 from __future__ import annotations
 
 import shlex
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from leadline.core.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.following import Load, follow
-from leadline.core.processes import running, wait
-from leadline.core.safety import require_space, usable_size
-from leadline.core.tools import TOOLS, examine
-from leadline.core.units import factor
-from leadline.core.workload import Latency, Workload
+from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.units import factor
+from leadline.core.model.workload import Latency, Workload
+from leadline.core.system.following import Load, follow, started
+from leadline.core.system.opened import Identity, printable, require_free
+from leadline.core.system.processes import wait
+from leadline.core.system.safety import require_space, require_usable, usable
+from leadline.core.system.tools import TOOLS, examine
 
 META = BenchmarkMeta(program="ioping", kind="latency")
 
 PLACE = "latency"
 FOLDER = "leadline-bench-latency"
+LINK = "t0"  # the target, or the folder of its file, as ioping knows it
 FILE = "ioping.tmp"  # the name ioping gives the file it keeps
 FILL_S = 86_400.0
 TICK_S = 1.0
@@ -58,23 +59,23 @@ def plan(workload: Workload, target: Target) -> Plan:
     """
     own = settings_of(workload)
     size = own.working_set // own.block * own.block
-    path = Path(target.name).absolute()  # ioping runs in a folder of its own
+    path = require_usable(target.name)
     if path.is_dir():
-        base = path / FOLDER
-        if base.exists():
-            raise UsageError(
-                str(base), found="it is there already", expected="a name that is free", advice="Remove it."
-            )
+        require_free(str(path), FOLDER)
         require_space(str(path), size)
-        return Plan(workload, target, {PLACE: Place(str(base / FILE), size, made=True)})
-    if not path.exists():
-        raise UsageError(target.name, found="nothing", expected="a folder, file or device", advice="Make it first.")
-    there, is_device = usable_size(path, target.destroy, writes=own.write)
+        place = Place(str(path / FOLDER / FILE), size, made=True, link=LINK, identity=Identity.of(path.stat()))
+        return Plan(workload, target, {PLACE: place})
+    found = usable(path, target.destroy, writes=own.write)
+    there = found.size_bytes
     if there < own.block:
         raise UsageError(
-            target.name, found=f"{there} bytes", expected=f"at least {own.block}", advice="Name a larger target."
+            printable(target.name),
+            found=f"{there} bytes",
+            expected=f"at least {own.block}",
+            advice="Name a larger target.",
         )
-    place = Place(str(path), min(size, there // own.block * own.block), made=False, is_device=is_device)
+    size = min(size, there // own.block * own.block)
+    place = Place(str(path), size, made=False, is_device=found.is_device, link=LINK, identity=found.identity)
     return Plan(workload, target, {PLACE: place}, read_only=not own.write)
 
 
@@ -98,21 +99,24 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
         ToolError: ioping is missing or fails.
     """
     place = plan.places[PLACE]
+    _reach(plan)
     if not place.made:
         return
-    say(f"filling {place.path} with {place.size_bytes / 2**30:.2f} GiB of random data")
-    base = Path(place.path).parent
-    try:
-        base.mkdir(mode=0o700)
-    except OSError as error:
-        raise ToolError(
-            str(base), found=str(error.strerror), expected="a folder that can be made", advice="Name another target."
-        ) from error
+    say(f"filling {printable(place.path)} with {place.size_bytes / 2**30:.2f} GiB of random data")
     output = folder / "fill.txt"
-    words = ["ioping", "-q", "-k", "-c", "1", "-s", "1m", "-S", str(place.size_bytes), str(base)]
-    with running(words, output=output, folder=folder) as process:
-        if not wait(process, FILL_S) or process.returncode:
+    words = ["ioping", "-q", "-k", "-c", "1", "-s", "1m", "-S", str(place.size_bytes), LINK]
+    with started(Load(words, output, targets=plan.targets)) as (process, look):
+        if not wait(process, FILL_S, look) or process.returncode:
             raise _failed(output, place.path)
+
+
+def _reach(plan: Plan) -> None:
+    """Open and lock the target, or make the folder that ioping makes its file in; a second time is nothing."""
+    place = plan.places[PLACE]
+    if place.made:
+        plan.targets.make_folder(str(Path(place.path).parent), LINK, place.identity)
+    else:
+        plan.targets.open(place.path, LINK, place.identity, writes=not plan.read_only)
 
 
 def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
@@ -123,8 +127,9 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     """
     own = folder / step.label
     own.mkdir(exist_ok=True)
-    words = [*command(plan, step), "-w", f"{max(step.duration_s, 0.1):g}s", _target(plan)]
-    load = Load(words, own / "ioping.txt")
+    _reach(plan)
+    words = [*command(plan, step), "-w", f"{max(step.duration_s, 0.1):g}s", LINK]
+    load = Load(words, own / "ioping.txt", targets=plan.targets)
     # Raw lines do not say what was asked: the command stands before them, as in a terminal.
     load.output.write_text(f"$ {shlex.join(words)}\n", encoding="utf-8")
     where = plan.places[PLACE].path
@@ -134,10 +139,8 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
 
 
 def clean(plan: Plan) -> None:
-    """Remove the file that was made, with its folder."""
-    place = plan.places[PLACE]
-    if place.made:
-        shutil.rmtree(Path(place.path).parent, ignore_errors=True)
+    """Let go of the target, and remove the file that was made, with its folder."""
+    plan.targets.close()
 
 
 def command(plan: Plan, step: Step) -> list[str]:
@@ -147,11 +150,6 @@ def command(plan: Plan, step: Step) -> list[str]:
     words += ["-S", str(plan.places[PLACE].size_bytes), "-e", str(step.seed), "-C" if own.buffered else "-D"]
     words += ["-WWW"] * own.write + ["-Y"] * own.sync + ["-L"] * (not own.random)
     return words + ["-k"] * plan.places[PLACE].made
-
-
-def _target(plan: Plan) -> str:
-    place = plan.places[PLACE]
-    return str(Path(place.path).parent) if place.made else place.path
 
 
 def _ticks() -> Callable[[str], Tick | None]:
@@ -186,7 +184,7 @@ def _failed(output: Path, where: str) -> ToolError:
     lines = [line for line in output.read_text(errors="replace").splitlines() if line.startswith("ioping:")]
     said = (lines or ["it did not end in time"])[-1]
     return ToolError(
-        where,
+        printable(where),
         found=f"ioping failed: {said[:200]}",
         expected="a whole run",
         advice="Look at the target and at free space; not every file system takes direct I/O (buffered: true).",

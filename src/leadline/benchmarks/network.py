@@ -38,10 +38,8 @@ from pathlib import Path
 from subprocess import Popen
 from typing import Any
 
-from leadline.core.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.network_path import examine_path, link_mbit_per_s
-from leadline.core.network_servers import (
+from leadline.benchmarks._network.path import examine_path, link_mbit_per_s
+from leadline.benchmarks._network.servers import (
     PORTS,
     Peer,
     answers,
@@ -50,9 +48,11 @@ from leadline.core.network_servers import (
     server_words,
     serving,
 )
-from leadline.core.processes import POLL_S, running
-from leadline.core.tools import TOOLS, examine, find_program
-from leadline.core.workload import Network, Workload
+from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.workload import Network, Workload
+from leadline.core.system.processes import POLL_S, running
+from leadline.core.system.tools import TOOLS, examine, find_program, require_program
 
 META = BenchmarkMeta(program="iperf3", kind="network")
 
@@ -102,10 +102,7 @@ def plan(workload: Workload, target: Target) -> Plan:
     """
     own = settings_of(workload)
     for tool in PORTS:
-        if find_program(tool) is None:
-            raise ToolError(
-                tool, found="not installed", expected="iperf3 and sockperf here and there", advice="`leadline doctor`."
-            )
+        require_program(tool, "iperf3 and sockperf here and there")
     peer = peer_named(target.name)
     silent = [tool for tool in PORTS if not peer.is_here and not answers(peer.address, peer.ports[tool])]
     there = require_login(peer, silent) if silent else set()

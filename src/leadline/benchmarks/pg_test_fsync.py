@@ -27,43 +27,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from leadline.core.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.following import Load, follow
-from leadline.core.safety import require_space
-from leadline.core.tools import TOOLS, examine
-from leadline.core.workload import Workload
+from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.workload import Workload
+from leadline.core.system.following import Load, follow
+from leadline.core.system.opened import Identity, printable, require_free
+from leadline.core.system.safety import require_space, require_usable
+from leadline.core.system.tools import TOOLS, examine
 
 META = BenchmarkMeta(program="pg_test_fsync", kind="flush")
 
 PLACE = "flush"
 FILE = "leadline-bench-flush.dat"
+LINK = "t0"  # the file, as the tool knows it
 FILE_BYTES = 16 * 1024**2  # DEFAULT_XLOG_SEG_SIZE
 TEST_COUNT = 16  # 4 methods with one write, 4 with two, 5 sizes, 2 with another descriptor, 1 without sync
 
 
 def plan(workload: Workload, target: Target) -> Plan:
-    """A file of its own, in a folder or by a name that is free.
+    """Plan for a new file in a folder.
 
     Raises:
-        UsageError: the target is there and no folder, or cannot be made.
+        UsageError: the target is no folder, or has such a file already.
         ToolError: there is not enough space.
     """
-    path = Path(target.name).absolute()  # the tool runs in a folder of its own
-    if path.is_dir():
-        path /= FILE
-    elif not path.parent.is_dir():
+    folder = require_usable(target.name)
+    if not folder.is_dir():
         raise UsageError(
-            target.name, found="no such folder", expected="a folder, or a new file", advice="Make it first."
-        )
-    if path.exists() or path.is_symlink():
-        raise UsageError(
-            str(path),
-            found="it is there already, and pg_test_fsync removes the file it wrote",
-            expected="a folder, or a name that is free",
+            printable(target.name),
+            found="no folder; pg_test_fsync makes a file",
+            expected="a folder",
             advice="Name a folder on that disk.",
         )
-    require_space(str(path.parent), FILE_BYTES)
+    require_free(str(folder), FILE)
+    require_space(str(folder), FILE_BYTES)
     timing, notes = workload.timing, []
     if timing.warm_up_s > 0:
         notes.append("there is no warm-up: each test is of another method")
@@ -71,7 +68,7 @@ def plan(workload: Workload, target: Target) -> Plan:
     if whole_s != timing.measure_s:
         notes.append(f"a round takes {whole_s:g} s: {TEST_COUNT} tests of whole seconds")
     timing = timing.model_copy(update={"warm_up_s": 0.0, "measure_s": whole_s})
-    place = Place(str(path), FILE_BYTES, made=True)
+    place = Place(str(folder / FILE), FILE_BYTES, made=True, link=LINK, identity=Identity.of(folder.stat()))
     return Plan(workload.model_copy(update={"timing": timing}), target, {PLACE: place}, tuple(notes))
 
 
@@ -81,7 +78,15 @@ def test_s(measure_s: float) -> int:
 
 
 def prepare(plan: Plan, folder: Path, say: Said) -> None:
-    """Nothing: the tool makes its file."""
+    """Make the file, empty: the tool writes it."""
+    _reach(plan)
+
+
+def _reach(plan: Plan) -> None:
+    """Make the file and name it plainly, again for every round: the tool removes the name at its end."""
+    place = plan.places[PLACE]
+    plan.targets.make(place.path, LINK, place.identity, 0)
+    plan.targets.relink(LINK)
 
 
 def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
@@ -93,16 +98,17 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     own = folder / step.label
     own.mkdir(exist_ok=True)
     each_s = test_s(step.duration_s)
-    words = ["pg_test_fsync", "-s", str(each_s), "-f", plan.places[PLACE].path]
-    load = Load(words, own / "pg_test_fsync.txt", variables={"LC_ALL": "C"})
+    _reach(plan)
+    words = ["pg_test_fsync", "-s", str(each_s), "-f", LINK]
+    load = Load(words, own / "pg_test_fsync.txt", variables={"LC_ALL": "C"}, targets=plan.targets)
     _, ended_early = follow(load, float(TEST_COUNT * each_s), _ticks(each_s), watch, lambda: _failed(plan, load.output))
     version = examine(next(tool for tool in TOOLS if tool.name == "pg_test_fsync")).version
     return Measured((load.output,), (), (tuple(words),), version, ended_early)
 
 
 def clean(plan: Plan) -> None:
-    """Remove the file, which the tool does itself unless it is killed."""
-    Path(plan.places[PLACE].path).unlink(missing_ok=True)
+    """Remove the file."""
+    plan.targets.close()
 
 
 def _ticks(each_s: int) -> Callable[[str], Tick | None]:
@@ -123,7 +129,7 @@ def _ticks(each_s: int) -> Callable[[str], Tick | None]:
 def _failed(plan: Plan, output: Path) -> ToolError:
     lines = [line for line in output.read_text(errors="replace").splitlines() if "could not" in line or "error" in line]
     return ToolError(
-        plan.places[PLACE].path,
+        printable(plan.places[PLACE].path),
         found=f"pg_test_fsync failed: {(lines or ['it did not end in time'])[-1][:200]}",
         expected="a whole run",
         advice="Look at the folder's rights and at free space.",

@@ -11,7 +11,7 @@ Does not:
     round.
 
 Warm-up and stopping:
-    ``pgbench -i`` fills the tables at the workload's scale. The warm-up is a run of its own, ended when the
+    ``pgbench -i`` fills the tables at the workload's scale. The warm-up is a separate run, ended when the
     transactions per second are steady, the way pgbench ends itself (by its alarm), so that nothing is cut. Every round
     has its own seed; before one that writes, pgbench vacuums the small tables and empties pgbench_history.
 
@@ -27,14 +27,14 @@ Sources:
 from __future__ import annotations
 
 import heapq
+import math
 import re
 import signal
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from leadline.core import dsn
-from leadline.core.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
-from leadline.core.database_load import (
+from leadline.benchmarks._database.load import (
     Tables,
     ask,
     failed,
@@ -47,10 +47,14 @@ from leadline.core.database_load import (
     start,
     stop,
 )
-from leadline.core.errors import UsageError
-from leadline.core.following import Load
-from leadline.core.tools import TOOLS, examine
-from leadline.core.workload import Database, Workload
+from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.honoured import DatabaseLoad
+from leadline.core.model.errors import UsageError
+from leadline.core.model.workload import Database, Workload
+from leadline.core.system import dsn
+from leadline.core.system.addresses import Address
+from leadline.core.system.following import Load
+from leadline.core.system.tools import TOOLS, examine
 
 META = BenchmarkMeta(program="pgbench", kind="database")
 
@@ -108,8 +112,9 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     log = own / _script_name(settings_of(plan.workload))  # the importer takes its name as the job's
     if not merge_logs(own, log) and not ended_early:
         raise failed(plan, load)
+    loads = () if ended_early else (load_of(log, ticks),)
     version = examine(next(tool for tool in TOOLS if tool.name == "pgbench")).version
-    return Measured((log,), tuple(ticks), (tuple(words),), version, ended_early)
+    return Measured((log,), tuple(ticks), (tuple(words),), version, ended_early, loads)
 
 
 def clean(plan: Plan) -> None:
@@ -122,7 +127,7 @@ def clean(plan: Plan) -> None:
         ask(dsn.together(reached(plan)), plan.secret, f"drop table if exists {', '.join(TABLES)}")
 
 
-def sources(plan: Plan) -> dict[str, str]:
+def sources(plan: Plan) -> dict[str, Address]:
     """The server, to be recorded while it is loaded."""
     return sources_of(plan)
 
@@ -161,6 +166,26 @@ def merge_logs(folder: Path, merged: Path) -> int:
     for part in parts:
         part.unlink()
     return count
+
+
+def load_of(log: Path, ticks: Sequence[Tick]) -> DatabaseLoad:
+    """What a log of transactions says of the load: who was there, how many each did, how long they took together.
+
+    Source: PostgreSQL documentation, pgbench, "Per-Transaction Logging": client_id, transaction_no, time (µs).
+    """
+    each: Counter[bytes] = Counter()
+    busy_us, first, last = 0.0, math.inf, 0.0
+    with log.open("rb") as stream:
+        for line in stream:
+            fields = line.split()
+            each[fields[0]] += 1
+            ended = int(fields[4]) + int(fields[5]) / 1e6
+            took_us = float(fields[2]) if fields[2].isdigit() else 0.0  # skipped and failed have no time
+            busy_us += took_us
+            first, last = min(first, ended - took_us / 1e6), max(last, ended)
+    duration_s = max(last - first, ticks[-1].elapsed_s if ticks else 0.0)
+    counts = each.values()
+    return DatabaseLoad(duration_s, sum(counts), len(each), busy_us / 1e6, min(counts), max(counts))
 
 
 def _completed(line: bytes) -> tuple[int, int]:

@@ -9,9 +9,9 @@ Does not:
     a transaction are counted, not timed. MySQL's own counters are not recorded, and it is not reached by TLS.
 
 Warm-up and stopping:
-    ``prepare`` makes as many tables of 100,000 rows as the workload's scale. The warm-up is a run of its own, ended
+    ``prepare`` makes as many tables of 100,000 rows as the workload's scale. The warm-up is a separate run, ended
     when the transactions per second are steady; sysbench then ends without a summary, and its seconds are kept. Every
-    round is a run of its own with its own seed.
+    round is a separate run with its own seed.
 
 Misleads when:
     The tables (25 MB each; 36 MB in InnoDB) fit the server's memory and production's do not. With ``rate_per_s`` what
@@ -27,9 +27,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from leadline.core import dsn
-from leadline.core.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
-from leadline.core.database_load import (
+from leadline.benchmarks._database.load import (
     PLACE,
     Tables,
     ask,
@@ -42,10 +40,15 @@ from leadline.core.database_load import (
     start,
     stop,
 )
-from leadline.core.errors import UsageError
-from leadline.core.following import Load
-from leadline.core.tools import TOOLS, examine
-from leadline.core.workload import Workload
+from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.honoured import DatabaseLoad
+from leadline.core.model.errors import UsageError
+from leadline.core.model.units import factor
+from leadline.core.model.workload import Workload
+from leadline.core.system import dsn
+from leadline.core.system.addresses import Address
+from leadline.core.system.following import Load
+from leadline.core.system.tools import TOOLS, examine
 
 META = BenchmarkMeta(program="sysbench", kind="database")
 
@@ -62,6 +65,12 @@ SCRIPTS = (
     *ONLY_READ,
 )
 _INTERVAL = re.compile(r"\[ (\d+)s \] thds: \d+ tps: (\d+\.\d+) .*?lat \(ms,99%\): (\d+\.\d+)")
+_SUMMARY = {
+    "time": re.compile(r"total time:\s+(\d+\.\d+)s"),
+    "events": re.compile(r"total number of events:\s+(\d+)"),
+    "busy": re.compile(r"\n\s+sum:\s+(\d+\.\d+)"),
+    "each": re.compile(r"events \(avg/stddev\):\s+(\d+\.\d+)/"),
+}
 _OPTIONS = {  # what a server is named by, after the driver's name
     "pgsql": {"host": "host", "port": "port", "user": "user", "dbname": "db"},
     "mysql": {"host": "host", "port": "port", "user": "user", "dbname": "db", "socket": "socket"},
@@ -82,6 +91,13 @@ def plan(workload: Workload, target: Target) -> Plan:
             found="neither one of sysbench's nor a file",
             expected=f"one of {', '.join(SCRIPTS)}, or a file",
             advice="Set database.script in the workload.",
+        )
+    if own.rate_per_s is not None and abs(max(round(own.rate_per_s), 1) - own.rate_per_s) > 0.025 * own.rate_per_s:
+        raise UsageError(
+            "database.rate_per_s",
+            found=f"{own.rate_per_s:g}, which sysbench rounds to {max(round(own.rate_per_s), 1)}",
+            expected="a whole number of transactions per second",
+            advice="Set database.rate_per_s to one, or take pgbench.",
         )
     return plan_of(
         workload, target, Tables(_tables(workload), own.scale * TABLE_BYTES[own.engine], own.script in ONLY_READ)
@@ -120,7 +136,18 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     load = Load(words, own / "sysbench.txt")
     ticks, ended_early = follow(plan, load, step, _tick_of, watch)
     version = examine(next(tool for tool in TOOLS if tool.name == "sysbench")).version
-    return Measured((load.output,), tuple(ticks), (tuple(words),), version, ended_early)
+    loads = () if ended_early else load_of(load.output.read_text(encoding="utf-8", errors="replace"))
+    return Measured((load.output,), tuple(ticks), (tuple(words),), version, ended_early, loads)
+
+
+def load_of(text: str) -> tuple[DatabaseLoad, ...]:
+    """What a summary says of the load; nothing where it is not whole. Threads: events by events of each."""
+    found = {name: pattern.search(text) for name, pattern in _SUMMARY.items()}
+    if not all(found.values()):
+        return ()
+    seconds, events, busy_ms, each = (float(match[1]) for match in found.values() if match is not None)
+    clients = round(events / each) if each > 0 else float("nan")
+    return (DatabaseLoad(seconds, events, clients, busy_ms * factor("ms", "s")),)
 
 
 def clean(plan: Plan) -> None:
@@ -137,13 +164,13 @@ def _drop(plan: Plan) -> None:
     ask(dsn.together(reached(plan)), plan.secret, f"drop table if exists {', '.join(_tables(plan.workload))}")
 
 
-def sources(plan: Plan) -> dict[str, str]:
+def sources(plan: Plan) -> dict[str, Address]:
     """The server, to be recorded while it is loaded."""
     return sources_of(plan)
 
 
 def command(plan: Plan) -> list[str]:
-    """The words all runs begin with. The client library takes the password from its environment."""
+    """The words all runs begin with. The password is not among them."""
     own, server = settings_of(plan.workload), reached(plan)
     driver = "mysql" if own.engine == "mysql" else "pgsql"
     script = own.script if own.script in SCRIPTS else str(Path(own.script).resolve())

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from leadline.collectors._vcenter_estate import BYTES_PER_GIB, Estate, word
-from leadline.core.entities import Entity
-from leadline.core.vcenter_session import id_of, kind, of
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.vcenter_session import id_of, kind, of
 
 PROPERTIES = ["name", "host", "configurationEx", "summary", "alarmActionsEnabled"]
 DATASTORE_PROPERTIES = ["name", "summary", "info", "host", "vm", "iormConfiguration"]

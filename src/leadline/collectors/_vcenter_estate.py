@@ -6,12 +6,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.vcenter_session import of
+from leadline.estate.vcenter_session import of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leadline.core.entities import Entity, Inventory
+    from leadline.core.model.entities import Entity, Inventory
 
 KIB_PER_GIB = 1024.0**2
 BYTES_PER_MIB = 1024.0**2

@@ -7,7 +7,7 @@ from typing import Any
 
 from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import asking
-from leadline.core.vcenter_session import id_of, of
+from leadline.estate.vcenter_session import id_of, of
 
 # An older outage is over: the rule on lost access looks back as far as vCheck-vSphere does.
 LOOKS_BACK = timedelta(days=1)

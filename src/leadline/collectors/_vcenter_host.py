@@ -10,9 +10,9 @@ from typing import Any
 
 from leadline.collectors import _vcenter_vsan as vsan
 from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, Estate, word
-from leadline.core.entities import Entity
-from leadline.core.vcenter_session import kind, of
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.vcenter_session import kind, of
 
 PROPERTIES = [
     *("name", "hardware.cpuInfo", "hardware.numaInfo", "hardware.memorySize", "hardware.biosInfo", "summary.hardware"),

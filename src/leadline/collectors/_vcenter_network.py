@@ -7,9 +7,9 @@ from typing import Any
 
 from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import asking
-from leadline.core.entities import Entity
-from leadline.core.vcenter_session import id_of, of
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.vcenter_session import id_of, of
 
 SWITCH_PROPERTIES = ["name", "config"]
 PORT_GROUP_PROPERTIES = ["name", "key", "config"]

@@ -9,8 +9,8 @@ from typing import Any
 
 from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import Services, asking
-from leadline.core.entities import Entity
-from leadline.core.vcenter_session import of
+from leadline.core.model.entities import Entity
+from leadline.estate.vcenter_session import of
 
 DISKS_PER_QUESTION = 500
 _SERVICE = "/pbm"

@@ -11,8 +11,8 @@ from typing import Any
 from xml.parsers.expat import ExpatError
 
 from leadline.collectors._vcenter_estate import Estate
-from leadline.core.collector import Access
-from leadline.core.vcenter_session import REFUSED, kind
+from leadline.core.contracts.collector import Access
+from leadline.estate.vcenter_session import REFUSED, kind
 
 
 @dataclass(frozen=True, slots=True)

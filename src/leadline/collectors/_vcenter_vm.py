@@ -9,9 +9,9 @@ from math import ceil
 from typing import Any
 
 from leadline.collectors._vcenter_estate import KIB_PER_GIB, S_PER_DAY, Estate, limit_of, word
-from leadline.core.entities import Entity
-from leadline.core.vcenter_session import id_of, kind, of
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.vcenter_session import id_of, kind, of
 
 PROPERTIES = [
     *("name", "runtime.host", "runtime.powerState", "runtime.bootTime", "runtime.consolidationNeeded"),

@@ -22,9 +22,11 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from leadline.core.collector import CollectorMeta
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.collector import CollectorMeta
+from leadline.core.io.outputs import open_to_append
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.vocabulary import Layer
+from leadline.core.system.addresses import Address
 
 META = CollectorMeta(tool="Linux", layers=(Layer.GUEST,), privilege="any user")
 
@@ -41,16 +43,16 @@ _KEPT = {
 }
 
 
-def record(target: str, folder: Path) -> LinuxRecorder:
+def record(target: Address, folder: Path) -> LinuxRecorder:
     """A recorder of this machine; there is nothing to name.
 
     Raises:
         UsageError: a target was named.
         ToolError: this is not Linux.
     """
-    if target:
+    if target.text:
         raise UsageError(
-            target, found="a target", expected="none: the machine itself is recorded", advice="Leave it out."
+            target.text, found="a target", expected="none: the machine itself is recorded", advice="Leave it out."
         )
     if not Path("/proc/stat").exists():
         raise ToolError("/proc/stat", found="not there", expected="a Linux machine", advice="Use its own tools.")
@@ -62,7 +64,7 @@ class LinuxRecorder:
 
     def __init__(self, path: Path) -> None:
         self.notes: list[str] = []
-        self._stream = path.open("ab", buffering=0)
+        self._stream = open_to_append(path)
         self._files: dict[str, int] = {}
         for name in PATHS:
             try:

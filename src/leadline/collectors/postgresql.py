@@ -23,16 +23,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.collector import CollectorMeta
-from leadline.core.dsn import masked, without_secrets
-from leadline.core.errors import ToolError
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.collector import CollectorMeta
+from leadline.core.io.outputs import RECORDED_BY, Output, open_to_append
+from leadline.core.model.errors import ToolError
+from leadline.core.model.vocabulary import Layer
+from leadline.core.system.addresses import Address
+from leadline.core.system.dsn import is_of_database, masked, parts
+from leadline.core.system.secret import of_environment
 
 if TYPE_CHECKING:
     import psycopg
 
 META = CollectorMeta(tool="PostgreSQL", layers=(Layer.DATABASE,), privilege="pg_monitor, or any user with less to see")
 
+SETTINGS = "pg_settings"
 # View -> the first version that has it.
 VIEWS = {
     "pg_stat_database": 90000,
@@ -52,28 +56,38 @@ _SESSION = (
 CONNECT_TIMEOUT_S = 10
 
 
-def record(target: str, folder: Path) -> PostgresqlRecorder:
+def record(target: Address, folder: Path) -> PostgresqlRecorder:
     """A recorder of the server a connection string names.
 
     Raises:
+        UsageError: the folder holds settings that Leadline did not record.
         ToolError: it cannot be reached or refuses the login.
     """
     import psycopg  # noqa: PLC0415 - 0.2 s that only this collector needs
 
+    settings = Output(folder / f"{SETTINGS}.csv", "--output", advice="Name another folder.")
+    settings.check()
     try:
         connection = psycopg.connect(
-            target, autocommit=True, application_name="leadline", connect_timeout=CONNECT_TIMEOUT_S
+            target.text,
+            password=(target.secret or of_environment("PGPASSWORD")).reveal() or None,
+            autocommit=True,
+            application_name="leadline",
+            connect_timeout=CONNECT_TIMEOUT_S,
         )
     except (psycopg.Error, ValueError) as error:
-        raise _unreachable(target, error) from None  # the error of libpq may repeat the password
-    return PostgresqlRecorder(connection, folder)
+        raise _unreachable(target.text, error) from None  # the error of libpq may repeat the password
+    return PostgresqlRecorder(connection, folder, settings)
 
 
 def _unreachable(target: str, error: Exception) -> ToolError:
     first = str(error).strip().splitlines()
+    said = first[0][:160] if first else type(error).__name__
+    if target and not (is_of_database(target) and parts(target)):
+        said = "not a connection string"
     return ToolError(
         masked(target),
-        found=f"no connection ({without_secrets(first[0][:160] if first else type(error).__name__, target)})",
+        found=f"no connection ({said})",
         expected="a PostgreSQL server that lets this user in",
         advice="Try the same words with psql; the password may come from PGPASSFILE or PGPASSWORD.",
     )
@@ -82,7 +96,7 @@ def _unreachable(target: str, error: Exception) -> ToolError:
 class PostgresqlRecorder:
     """Appends a snapshot of each view to a CSV file of its name."""
 
-    def __init__(self, connection: psycopg.Connection[Any], folder: Path) -> None:
+    def __init__(self, connection: psycopg.Connection[Any], folder: Path, settings: Output) -> None:
         self.notes: list[str] = []
         self._connection = connection
         self._folder = folder
@@ -92,7 +106,8 @@ class PostgresqlRecorder:
         version = connection.info.server_version
         self._views = [view for view, since in VIEWS.items() if version >= since]
         secret = ", ".join(f"'{name}'" for name in SECRET_SETTINGS)
-        self._copy("pg_settings", f"select * from pg_settings where name not in ({secret})", header=True)
+        query = f"select *, 'Leadline' as {RECORDED_BY} from pg_settings where name not in ({secret})"
+        self._copy(SETTINGS, query, header=True, whole=settings)
 
     def sample(self) -> None:
         """Append a snapshot of every view.
@@ -107,8 +122,8 @@ class PostgresqlRecorder:
             else:
                 self._views.remove(view)
 
-    def _copy(self, name: str, query: str, *, header: bool) -> bool:
-        """Append what a query gives, whole or not at all; False when this user may not ask it."""
+    def _copy(self, name: str, query: str, *, header: bool, whole: Output | None = None) -> bool:
+        """Append the rows of a query to its file, or write them to a new one; False when this user may not run it."""
         import psycopg  # noqa: PLC0415
 
         command = f"copy ({query}) to stdout (format csv, header {str(header).lower()})"
@@ -125,7 +140,10 @@ class PostgresqlRecorder:
                 expected="a server that goes on answering",
                 advice="What was sampled until then is kept.",
             ) from error
-        with (self._folder / f"{name}.csv").open("ab" if name != "pg_settings" else "wb") as stream:
+        if whole is not None:
+            whole.write(data)
+            return True
+        with open_to_append(self._folder / f"{name}.csv") as stream:
             stream.write(data)
         return True
 

@@ -27,10 +27,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leadline.core.collector import CollectorMeta
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.qmp import Qmp, block_counters, connect
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.collector import CollectorMeta
+from leadline.core.io.outputs import open_to_append
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.vocabulary import Layer
+from leadline.core.system.addresses import Address
+from leadline.core.system.qmp import Qmp, block_counters
 
 META = CollectorMeta(
     tool="QEMU", layers=(Layer.HYPERVISOR_CPU, Layer.STORAGE_PATH), privilege="whoever runs the guests, or root"
@@ -41,19 +43,19 @@ SECTOR_BYTES = 512  # of /proc/diskstats, whatever the disk's own
 _NO_DISKS = ("loop", "ram", "zram", "nbd", "sr", "fd")
 
 
-def record(target: str, folder: Path) -> QemuRecorder:
+def record(target: Address, folder: Path) -> QemuRecorder:
     """A recorder of the guests whose QMP sockets ``target`` names, separated by commas.
 
     Raises:
         UsageError: none is named.
         ToolError: a socket has no QEMU behind it.
     """
-    paths = [Path(word.strip()) for word in target.split(",") if word.strip()]
+    paths = [Path(word.strip()) for word in target.text.split(",") if word.strip()]
     if not paths:
         raise UsageError(
             "target", found="nothing", expected="QMP sockets, separated by commas", advice="QEMU opens one with -qmp."
         )
-    return QemuRecorder([connect(path) for path in paths], folder / FILE_NAME)
+    return QemuRecorder([Qmp(path) for path in paths], folder / FILE_NAME)
 
 
 class QemuRecorder:
@@ -62,7 +64,7 @@ class QemuRecorder:
     def __init__(self, guests: list[Qmp], path: Path) -> None:
         self.notes: list[str] = []
         self._guests = {guest.execute("query-name").get("name", str(guest.pid)): guest for guest in guests}
-        self._stream = path.open("ab", buffering=0)
+        self._stream = open_to_append(path)
         self._host = platform.node()
 
     def sample(self) -> None:

@@ -42,12 +42,12 @@ from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors import _vcenter_vsan as vsan
 from leadline.collectors._vcenter_estate import Estate
 from leadline.collectors._vcenter_services import Services, asking
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.collector import Access, CollectorMeta
-from leadline.core.entities import Entity
-from leadline.core.errors import ToolError
-from leadline.core.vcenter_session import connect, context_of, disconnect, id_of, objects, of
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.collector import Access, CollectorMeta
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import ToolError
+from leadline.core.model.vocabulary import Layer
+from leadline.estate.vcenter_session import connect, context_of, disconnect, id_of, objects, of
 
 META = CollectorMeta(
     tool="vCenter",

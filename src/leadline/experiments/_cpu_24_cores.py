@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.scenario import Outcome
 
 SOURCE = "InterSystems community, M. Oldfield, Virtualizing large databases: VMware CPU capacity planning (2017)"
 CORES = 24

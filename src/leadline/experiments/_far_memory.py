@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Simulated
+from leadline.core.contracts.experiment import Simulated
 
 RDMA_READ_S = 5e-6  # Source: Amaro et al., "Can far memory improve job throughput?" (EuroSys 2020): 4 KB over RDMA
 SSD_READ_S = 85e-6  # Source: Intel, SSD DC P4510 product brief (2018): 77 us for 4 KB at random, and the kernel's way

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from leadline.core.experiment import Simulated
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Simulated
+from leadline.core.contracts.scenario import Outcome
 
 # Share of a training step that is on the GPU. Calibrated on one point: with 24 VMs the GPU never rests, and 24 times
 # the GPU's part of a step is 17 times a step.

@@ -14,8 +14,8 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
 from leadline.experiments._vsan import group, tiers
 
 META = ExperimentMeta(

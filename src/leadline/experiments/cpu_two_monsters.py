@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from math import inf
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
 from leadline.experiments import _cpu_24_cores as setup
 
 META = ExperimentMeta(

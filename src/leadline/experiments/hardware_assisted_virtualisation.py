@@ -14,7 +14,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
 
 META = ExperimentMeta(
     claim=(

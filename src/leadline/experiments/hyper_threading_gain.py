@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
 from leadline.experiments import _cpu_24_cores as setup
 
 META = ExperimentMeta(

@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
+from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
     claim="a VM limited to 200 IOPS shows about 580 ms, limited to 400 about 230 to 290 ms, under the same load",

@@ -13,7 +13,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
 
 META = ExperimentMeta(
     claim="a load average of 80 on 32 cores is 2.5 tasks for each core, and 1.5 times as many wait as run",

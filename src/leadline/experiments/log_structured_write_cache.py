@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, ExperimentMeta, Findings, Simulated
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
 
 META = ExperimentMeta(
     claim=(

@@ -19,8 +19,8 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from leadline.core.experiment import Check, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
+from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.model.picture import Curve, Picture
 
 from ._mclock import SOURCE, scenario, vm
 

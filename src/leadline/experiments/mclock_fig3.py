@@ -18,8 +18,8 @@ from __future__ import annotations
 from typing import Any
 
 from leadline import _core
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.model.picture import Curve, Picture
 
 from ._mclock import SOURCE
 

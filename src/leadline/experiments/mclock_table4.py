@@ -15,8 +15,8 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.model.picture import Curve, Picture
 
 from ._mclock import SOURCE, scenario, vm
 

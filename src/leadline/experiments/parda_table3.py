@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
+from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
     claim=(

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
 
 META = ExperimentMeta(
     claim=(

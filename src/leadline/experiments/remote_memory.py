@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
+from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.model.picture import Curve, Picture
 from leadline.experiments._far_memory import FASTSWAP_RECLAIM_S, RAM_READ_S, RDMA_SMALL_READ_S, slowdown
 
 META = ExperimentMeta(

@@ -16,8 +16,8 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.model.picture import Curve, Picture
 from leadline.experiments._far_memory import FASTSWAP_RECLAIM_S, slowdown
 
 META = ExperimentMeta(

@@ -15,8 +15,8 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Check, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
+from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
     claim="the time of management operations on remote hosts grows with round-trip latency far more than with "

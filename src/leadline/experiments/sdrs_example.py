@@ -19,8 +19,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.prerequisite_moves import Holdings, MovePlan, every_plan
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.estate.prerequisite_moves import Holdings, MovePlan, every_plan
 
 META = ExperimentMeta(
     claim=(

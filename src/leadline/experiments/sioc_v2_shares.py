@@ -19,9 +19,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
+from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
     claim=(

@@ -15,8 +15,8 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.experiment import Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
 from leadline.experiments._shared_gpu import STEP_S, STEPS, trained, values
 
 META = ExperimentMeta(

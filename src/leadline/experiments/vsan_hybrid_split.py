@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
 from leadline.experiments._vsan import DISK_DEVICE, FAST_CACHE, FRONT_END, MB, MIB, group, tiers
 
 META = ExperimentMeta(

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
 from leadline.experiments._vsan import group, tiers
 
 META = ExperimentMeta(

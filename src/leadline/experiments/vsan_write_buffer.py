@@ -19,10 +19,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.errors import LeadlineError
-from leadline.core.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
-from leadline.core.picture import Curve, Picture
-from leadline.core.scenario import Outcome
+from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.scenario import Outcome
+from leadline.core.model.errors import LeadlineError
+from leadline.core.model.picture import Curve, Picture
 from leadline.experiments._vsan import FAST_CACHE, FLASH_DEVICE, FRONT_END, MB, MIB, group, tiers
 
 META = ExperimentMeta(

@@ -13,10 +13,7 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from leadline.app.calibrating_fits import Calibrated
-    from leadline.app.checking_results import Check, CheckPlan, Row
+    from leadline.app.simulate.checking_results import Check, CheckPlan, Row
 
 WORDS = {
     "iops": "per s",
@@ -80,36 +77,4 @@ def check_document(checked: Check) -> dict[str, Any]:
         ],
         "runs": list(checked.runs),
         "notes": list(checked.notes),
-    }
-
-
-def show_calibration(found: Calibrated, output: Path, *, quiet: bool = False) -> None:
-    """What was fitted to each disk, and how to ask next."""
-    out = console()
-    for disk in found.disks:
-        out.print(disk.name, style="bold", markup=False)
-        wrapped(out, disk.sentence, "- ")
-        for note in disk.notes:
-            wrapped(out, note, "- ")
-    first = found.disks[0].name
-    if not quiet:
-        wrapped(out, f"next: leadline simulate {output} --vary vms.{first}.iops_limit=null,2000", style="dim")
-
-
-def calibration_document(found: Calibrated, output: Path) -> dict[str, Any]:
-    """Plain data for ``--json``."""
-    return {
-        "scenario": str(output),
-        "disks": [
-            {
-                "name": disk.name,
-                "entity": str(disk.seen.entity),
-                "line": None if disk.line is None else asdict(disk.line),
-                "streams": list(disk.streams),
-                "recording": disk.recording,
-                "arrivals": [asdict(window) for window in disk.arrivals],
-                "notes": list(disk.notes),
-            }
-            for disk in found.disks
-        ],
     }

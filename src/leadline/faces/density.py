@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from leadline.core.density import State
+from leadline.app.density.model import State
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leadline.app.density_results import Density
-    from leadline.core.density import Level
-    from leadline.core.density_comparison import DensityComparison
+    from leadline.app.density.comparison import DensityComparison
+    from leadline.app.density.model import Level
+    from leadline.app.density.results import Density
 
 _BAR_WIDTH = 22
 _STYLE = {State.HELD: "green", State.BROKE: "red", State.UNSURE: "yellow", State.FAILED: "bold red"}

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.explaining import advice_of
-from leadline.core.finding import iso
+from leadline.app.diagnose.explaining import advice_of
+from leadline.core.model.finding import iso
 
 if TYPE_CHECKING:
-    from leadline.app.importing import Imported
-    from leadline.core.capture import SourceInfo
-    from leadline.core.finding import Diagnosis, Finding
-    from leadline.core.result import Operation, Result
+    from leadline.app.read.importing import Imported
+    from leadline.core.model.capture import SourceInfo
+    from leadline.core.model.finding import Diagnosis, Finding
+    from leadline.core.model.result import Operation, Result
 
 
 def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.workloads import workload_of
-from leadline.core.sweep import size_text
+from leadline.app.measure.workloads import workload_of
+from leadline.core.model.sweep import size_text
 from leadline.faces.cli.output import console
 from leadline.faces.terminal import wrapped
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from leadline.core.easy import Choice, Easy
+    from leadline.app.sweep.easy import Choice, Easy
 
 MIB = 1024**2
 

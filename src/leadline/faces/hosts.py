@@ -9,9 +9,9 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
-    from leadline.app.hosts import HostResult, HostsResult
-    from leadline.core.run import Run
-    from leadline.core.theoretical import Theoretical
+    from leadline.app.hosts.hosts import HostResult, HostsResult
+    from leadline.core.model.run import Run
+    from leadline.faces.theoretical import Theoretical
 
 
 def show_hosts(done: HostsResult, most: Theoretical | None = None) -> None:

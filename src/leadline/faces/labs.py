@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.lab_results import SHOWN, crowds
+from leadline.app.lab.results import SHOWN, crowds
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
-    from leadline.app.lab_results import Outcome, Row
+    from leadline.app.lab.results import Outcome, Row
 
 BAR = 24
 

@@ -6,20 +6,21 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import import_paths
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths
 from leadline.app.showing import choose, export
-from leadline.core.importer import Request
-from leadline.core.parquet import table
-from leadline.core.profile import Profile
+from leadline.core.contracts.importer import Request
+from leadline.core.io.outputs import Output
+from leadline.core.io.parquet import table
+from leadline.core.model.profile import Profile
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from leadline.core.capture import Capture
-    from leadline.core.finding import Diagnosis
-    from leadline.core.result import Result
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.finding import Diagnosis
+    from leadline.core.model.result import Result
 
 
 def open(
@@ -67,7 +68,9 @@ class Recording:
         return self.capture.results
 
     def series(self, metric: str = "", entity: str = "") -> pl.DataFrame:
-        """Samples in long form: time (UTC), entity, metric, unit, value (null is "not measured").
+        """Samples in long form: time (UTC), entity, metric, unit, value (null is "not measured"), since_boot.
+
+        A sample with since_boot is an average since boot, not of an interval: filter it out before computing.
 
         Raises:
             UsageError: nothing matches.
@@ -83,6 +86,7 @@ class Recording:
                     "metric": group.metric,
                     "unit": group.unit,
                     "value": pl.Series(group.values[row].astype("float64")).fill_nan(None),
+                    "since_boot": pl.Series(group.boot_marks()),
                 }
             )
             for group, row in chosen
@@ -93,13 +97,14 @@ class Recording:
         """One row per series, as in the Parquet file."""
         return table(self.capture)
 
-    def save(self, path: str | Path) -> None:
-        """Write ``.parquet`` or ``.csv``.
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write ``.parquet`` or ``.csv``; a file that Leadline did not write is replaced only with ``force``.
 
         Raises:
-            UsageError: the ending is neither.
+            UsageError: the ending is neither, or it must not or cannot be written there.
+            ToolError: writing failed; what was there before still is.
         """
-        export(self.capture, Path(path))
+        export(self.capture, Output(Path(path), "save", force, "Name another file or pass force=True."))
 
     def __repr__(self) -> str:
         names = ", ".join(source.name for source in self.capture.sources)

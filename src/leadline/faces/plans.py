@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from leadline.core.units import symbol
+from leadline.core.model.units import symbol
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.app.planning import Planned
-    from leadline.core.planner import Figure, Planner, Sheet
+    from leadline.core.contracts.planner import Figure, Planner, Sheet
 
 ROWS_SHOWN = 40
 

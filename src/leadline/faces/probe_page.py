@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.app.diagnosing import diagnose
-from leadline.app.probing import block_device_of, disk_line, recorded
-from leadline.core.capture import NS_PER_S, Capture, SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.finding import Window
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.probe.model import Ruling
+from leadline.app.probe.probing import block_device_of, disk_line, pulse_line, recorded
+from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Window
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.report import write_measured
 from leadline.faces.report.figures import Chart, Limit, inside_windows
 from leadline.faces.report.lead import Lead, Phase, Section, Table
@@ -22,8 +23,10 @@ from leadline.faces.report.lead import Lead, Phase, Section, Table
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.app.probing import Probed, ProbePlan
-    from leadline.core.probe import Pulse
+    from leadline.app.probe.model import ProbeVerdict, Pulse
+    from leadline.app.probe.probing import Probed, ProbePlan
+    from leadline.app.read.importing import Imported
+    from leadline.core.io.outputs import Output
 
     Floats = NDArray[np.float64]
 
@@ -32,16 +35,17 @@ _RULES = "The rules looked at round 1, the real workload; the pulses of round 2 
 _RULES_ALONE = "The workload was not watched: the rules looked at the pulses, which load the disk on purpose."
 
 
-def write_probe_page(path: Path, done: Probed, made: ProbePlan) -> int:
-    """Write the report of a probe. Returns its size in bytes.
+def write_probe_page(output: Output | Path, done: Probed, made: ProbePlan, imported: Imported | None = None) -> int:
+    """Write the report of a probe, or of recordings that were made before. Returns its size in bytes.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
         InputError: nothing was recorded.
     """
-    imported = recorded(made.folder)
+    imported = recorded(made.folder) if imported is None else imported
     diagnosis = done.diagnosis or diagnose(imported.capture)
-    return write_measured(path, diagnosis, imported, probe_lead(done, made, imported.capture))
+    return write_measured(output, diagnosis, imported, probe_lead(done, made, imported.capture))
 
 
 def probe_lead(done: Probed, made: ProbePlan, capture: Capture) -> Lead:
@@ -49,9 +53,9 @@ def probe_lead(done: Probed, made: ProbePlan, capture: Capture) -> Lead:
     disk = done.observed.disk if done.observed is not None else block_device_of(made.target)
     own = done.observed
     if done.verdict is not None:
-        headline, answer = f"The disk is {done.verdict.ruling.value}", done.verdict.sentence
+        headline, answer = _headline(done.verdict), done.verdict.sentence
     elif own is not None:
-        headline = f"{own.disk}: {own.iops_p95:,.0f} IOPS (p95) at {show(own.await_ms, 'ms')}; nothing was pulsed"
+        headline = f"{own.disk}: {own.iops_p95:,.0f} IOPS (p95){_at(own.await_ms)}; nothing was pulsed"
         answer = "Not examined: only pulses tell what the disk could do."
     else:
         headline, answer = f"No disk was recorded behind {made.target}", "Not examined."
@@ -59,16 +63,25 @@ def probe_lead(done: Probed, made: ProbePlan, capture: Capture) -> Lead:
     sections += [_pulses(done)] if done.pulses else []
     facts = [("Target", made.target), ("Disk", disk or "not known")]
     facts += [("Provisioned limit", show(made.limit, "per_s"))] if made.limit is not None else []
-    facts += [("Read share of the pulses", f"{done.read_pct:.0f} %")] if done.pulses else []
+    known = done.pulses and not np.isnan(done.read_pct)
+    facts += [("Read share of the pulses", f"{done.read_pct:.0f} %")] if known else []
     return Lead(
         "probe",
         headline,
         (("Is it the disk?", answer),),
         tuple(facts),
         tuple(sections),
-        (*_observed_phase(capture), *(Phase(f"pulse, {name}", (window,)) for name, window in _windows(capture))),
+        (*_observed_phase(done, capture), *(Phase(f"pulse, {n}", (w,)) for n, w in _windows(done, capture))),
         _RULES if own is not None else _RULES_ALONE,
     )
+
+
+def _at(latency_ms: float) -> str:
+    return "" if np.isnan(latency_ms) else f" at {show(latency_ms, 'ms')}"
+
+
+def _headline(verdict: ProbeVerdict) -> str:
+    return "Not decided" if verdict.ruling is Ruling.UNDECIDED else f"The disk is {verdict.ruling.value}"
 
 
 def _pulses(done: Probed) -> Section:
@@ -102,6 +115,10 @@ def _name(pulse: Pulse) -> str:
     return f"{pulse.offered_per_s:,.0f} per second"
 
 
+def _short(pulse: Pulse) -> str:
+    return "as hard as possible" if pulse.offered_per_s is None else f"{pulse.offered_per_s:,.0f} per second"
+
+
 def _time_line(done: Probed, made: ProbePlan, capture: Capture, disk: str | None) -> Section:
     """Rate and latency of the disk as the kernel counted, and of the pulses as fio did, over both rounds."""
     lines: dict[str, list[tuple[SeriesGroup, str]]] = {"rate": [], "latency": []}
@@ -111,13 +128,13 @@ def _time_line(done: Probed, made: ProbePlan, capture: Capture, disk: str | None
         named = f"{disk}, the kernel's counters"
         lines["rate"].append((_group("disk_iops", entity, counted.times_ns, counted.iops), named))
         lines["latency"].append((_group("guest_disk_await_ms", entity, counted.times_ns, counted.await_ms), named))
-    pulsed = _pulse_line(capture)
+    pulsed = pulse_line(capture)
     if pulsed is not None:
         entity = Entity(EntityKind.JOB, "probe")
         times, rate, latency = pulsed
         lines["rate"].append((_group("job_iops", entity, times, rate), "pulses, as fio counted"))
         lines["latency"].append((_group("job_latency_ms", entity, times, latency), "pulses, as fio counted"))
-    windows = tuple(window for _, window in _windows(capture))
+    windows = tuple(window for _, window in _windows(done, capture))
     limits = () if made.limit is None else (Limit(made.limit, f"provisioned limit {show(made.limit, 'per_s')}"),)
     charts = [
         _chart("Operations per second, both rounds", lines["rate"], windows, limits),
@@ -161,41 +178,11 @@ def _group(metric: str, entity: Entity, times_ns: NDArray[np.int64], values: Flo
     return SeriesGroup(metric, [entity], times_ns, values[np.newaxis, :], 1.0)
 
 
-def _pulse_line(capture: Capture) -> tuple[NDArray[np.int64], Floats, Floats] | None:
-    """Operations per second and mean ms of every second of every pulse, a moment of NaN after each."""
-    found: list[tuple[int, float, float]] = []
-    for number in range(len(capture.sources)):
-        parts = [_rows(capture, f"job_{what}_{way}", number) for way in ("read", "write") for what in _MEASURED]
-        times = next((group.times_ns for group in parts if group is not None), None)
-        if times is None or not len(times):
-            continue
-        rates, waits = (
-            np.array([np.full(len(times), np.nan) if g is None else g.values[0] for g in parts[k::2]]) for k in range(2)
-        )
-        rate = np.nansum(rates, axis=0)
-        spent = np.nansum(rates * waits, axis=0)
-        latency = np.divide(spent, rate, out=np.full(len(times), np.nan), where=rate > 0)
-        # The report at the end covers what is left of a second: too little to be one.
-        whole = np.diff(times, prepend=times[0] - NS_PER_S) > NS_PER_S // 2
-        found += [
-            (int(t), float(r), float(w)) for t, r, w in zip(times[whole], rate[whole], latency[whole], strict=True)
-        ]
-        found.append((int(times[-1]) + 1, float("nan"), float("nan")))
-    if not found:
-        return None
-    found.sort()
-    return np.array([t for t, _, _ in found], dtype=np.int64), *(np.array([p[k] for p in found]) for k in (1, 2))  # type: ignore[return-value]
-
-
-_MEASURED = ("iops", "latency_ms")
-
-
-def _rows(capture: Capture, metric: str, source: int) -> SeriesGroup | None:
-    return next((group for group in capture.of(metric, EntityKind.JOB) if group.source == source), None)
-
-
-def _windows(capture: Capture) -> list[tuple[str, Window]]:
+def _windows(done: Probed, capture: Capture) -> list[tuple[str, Window]]:
     """Every pulse with when it was, in order of time."""
+    if done.pulsed_at:
+        named = [(_short(pulse), window) for pulse, window in zip(done.pulses, done.pulsed_at, strict=True)]
+        return sorted(named, key=lambda own: own[1].start_ns)
     found = []
     for result in capture.results:
         if result.start_ns is not None and result.duration_s == result.duration_s:
@@ -206,7 +193,9 @@ def _windows(capture: Capture) -> list[tuple[str, Window]]:
     return sorted(found, key=lambda own: own[1].start_ns)
 
 
-def _observed_phase(capture: Capture) -> list[Phase]:
+def _observed_phase(done: Probed, capture: Capture) -> list[Phase]:
+    if done.watched_at is not None:
+        return [Phase("round 1: the workload", (done.watched_at,))]
     return [
         Phase("round 1: the workload", (Window(source.start_ns, source.end_ns),))
         for source in capture.sources

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from leadline.core.units import duration
+from leadline.core.model.units import duration
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leadline.app.protecting import Cell, Estimate, Outcome, Survival
+    from leadline.app.protect.protecting import Cell, Estimate, Outcome, Survival
 
 _BAR_WIDTH = 44
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from rich.padding import Padding
 from rich.text import Text
 
-from leadline.core.experiment import VERIFIED, Verdict
-from leadline.core.units import UNITS, show
+from leadline.core.contracts.experiment import VERIFIED, Verdict
+from leadline.core.model.units import UNITS, show
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from leadline.app.reproducing import Reproduction
-    from leadline.core.experiment import Comparison, ExperimentMeta
+    from leadline.app.simulate.reproducing import Reproduction
+    from leadline.core.contracts.experiment import Comparison, ExperimentMeta
 
 DETAILED_MAX = 3  # figures that are told whole; of more only the numbers
 STYLES = {
@@ -86,7 +86,7 @@ def show_reproductions(found: Sequence[Reproduction]) -> None:
 def sentence(found: Sequence[Reproduction]) -> str:
     """How many figures came out how.
 
-    Calibrated numbers never count: see `leadline.core.experiment.verdict`.
+    Calibrated numbers never count: see `leadline.core.contracts.experiment.verdict`.
     """
     parts = [f"{count} {kind.value}" for kind, count in counts(found).items() if count]
     return f"{len(found)} published figure{'s' * (len(found) != 1)}: {', '.join(parts)}"

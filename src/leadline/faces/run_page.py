@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.app.benching import capture_of
-from leadline.app.diagnosing import diagnose
-from leadline.app.importing import Imported
-from leadline.core.capture import NS_PER_S, Capture, SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.errors import LeadlineError
-from leadline.core.finding import Window
-from leadline.core.run import BEHIND_MIN, PERCENTILES
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.measure.benching import capture_of
+from leadline.app.read.importing import Imported
+from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import LeadlineError
+from leadline.core.model.finding import Window
+from leadline.core.model.run import BEHIND_MIN, PERCENTILES
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.report import write_measured
 from leadline.faces.report.figures import Chart
 from leadline.faces.report.lead import Lead, Phase, Section, Spread, Table
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from leadline.app.baselines import Judgement
-    from leadline.app.comparing_runs import MetricChange
-    from leadline.core.run import Pooled, Round, Run
+    from leadline.app.diagnose.baselines import Judgement
+    from leadline.app.measure.comparing_runs import MetricChange
+    from leadline.core.io.outputs import Output
+    from leadline.core.model.run import Pooled, Round, Run
     from leadline.stores.runs import RunStore
 
 _MARKED = ("p50", "p95", "p99", "p99.9")
@@ -35,18 +36,19 @@ _RULES = "The rules looked at what this machine's counters showed from the filli
 
 
 def write_run_page(
-    path: Path, run: Run, store: RunStore, judgements: Sequence[Judgement] = (), others: Sequence[Run] = ()
+    output: Output | Path, run: Run, store: RunStore, judgements: Sequence[Judgement] = (), others: Sequence[Run] = ()
 ) -> int:
     """Write the report of a run; ``others`` were made with it. Returns its size in bytes.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
     try:
         capture = capture_of(run.id, store)
     except LeadlineError:  # nothing was recorded, or the files are gone: what was measured is in the store
         capture = Capture()
-    return write_measured(path, diagnose(capture), Imported(capture), run_lead(run, capture, judgements, others))
+    return write_measured(output, diagnose(capture), Imported(capture), run_lead(run, capture, judgements, others))
 
 
 def run_lead(run: Run, capture: Capture, judgements: Sequence[Judgement] = (), others: Sequence[Run] = ()) -> Lead:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.run import PERCENTILES
-from leadline.core.statistics import sparkline
-from leadline.core.vocabulary import Severity
+from leadline.core.model.run import PERCENTILES
+from leadline.core.model.vocabulary import Severity
 from leadline.faces.cli.output import console
+from leadline.faces.describing import sparkline
 from leadline.faces.hosts import show_hosts, show_share
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
@@ -17,12 +17,12 @@ from leadline.faces.terminal import wrapped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leadline.app.baselines import Judgement
-    from leadline.app.comparing_runs import RunComparison
-    from leadline.app.hosts import HostsResult
-    from leadline.core.finding import Diagnosis
-    from leadline.core.run import Pooled, Run
-    from leadline.core.theoretical import Theoretical
+    from leadline.app.diagnose.baselines import Judgement
+    from leadline.app.hosts.hosts import HostsResult
+    from leadline.app.measure.comparing_runs import RunComparison
+    from leadline.core.model.finding import Diagnosis
+    from leadline.core.model.run import Pooled, Run
+    from leadline.faces.theoretical import Theoretical
 
 
 FINDINGS_SHOWN = 5

@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from leadline import __version__
-from leadline.core.docstrings import flowed, sections, title
-from leadline.core.vocabulary import Severity
+from leadline.core.contracts.docstrings import flowed, sections, title
+from leadline.core.model.vocabulary import Severity
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from leadline.core.finding import Finding
-    from leadline.core.rule import Rule
+    from leadline.core.contracts.rule import Rule
+    from leadline.core.model.finding import Finding
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {

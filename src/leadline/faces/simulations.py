@@ -6,7 +6,7 @@ from dataclasses import asdict
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.units import show
+from leadline.core.model.units import show
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leadline.app.simulating import Planned, Simulated
-    from leadline.core.scenario import Measure, Outcome
+    from leadline.app.simulate.simulating import Planned, Simulated
+    from leadline.core.contracts.scenario import Measure, Outcome
 
 VARIANTS_SHOWN, ENTITIES_SHOWN = 24, 12
 UNBOUND = 10_000  # columns of a terminal no table reaches

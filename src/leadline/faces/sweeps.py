@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import isfinite, log10
 from typing import TYPE_CHECKING
 
-from leadline.core.sweep import OIO
+from leadline.core.model.sweep import OIO
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from leadline.app.sweeping import Outcome
-    from leadline.app.sweeping_curves import Curve, Point
-    from leadline.core.resampling import Interval
+    from leadline.app.sweep.curves import Curve, Point
+    from leadline.app.sweep.sweeping import Outcome
+    from leadline.core.statistics.resampling import Interval
 
 PLOT_WIDTH, PLOT_HEIGHT = 56, 11
 SURE, UNSURE = "*", "o"

@@ -10,12 +10,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from leadline.core.finding import iso
-from leadline.core.statistics import describe, sparkline
-from leadline.core.units import duration, show
+from leadline.core.model.finding import iso
+from leadline.core.model.units import duration, show
+from leadline.faces.describing import describe, sparkline
+from leadline.faces.visible import one_line
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture, SeriesGroup
+    from leadline.core.model.capture import Capture, SeriesGroup
 
 _SPARK_WIDTH = 20
 
@@ -37,7 +38,7 @@ def sources_table(capture: Capture) -> Table:
         length = ""
         if source.start_ns is not None and source.end_ns is not None:
             length = duration((source.end_ns - source.start_ns) / 1e9)
-        name = _shortened(source.name.removeprefix(common))
+        name = _shortened(one_line(source.name.removeprefix(common)))
         table.add_row(name, source.importer, f"{source.series_count:,}", start, length)
     return table
 
@@ -53,7 +54,7 @@ def results_table(capture: Capture) -> Table:
                 p99 = operation.histogram.quantile(0.99)
             if isfinite(operation.per_s) or isfinite(mean):
                 cells = (_cell(operation.per_s, "count"), _cell(mean, "ms"), _cell(p99, "ms"))
-                table.add_row(_shortened(f"{result.tool} {result.job}"), operation.name, *cells)
+                table.add_row(_shortened(one_line(f"{result.tool} {result.job}")), operation.name, *cells)
     return table
 
 

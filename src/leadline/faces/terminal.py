@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from leadline.app.explaining import advice_of
-from leadline.core.finding import iso
-from leadline.core.units import duration, show
-from leadline.core.vocabulary import LayerState, Severity
+from leadline.app.diagnose.explaining import advice_of
+from leadline.core.model.finding import iso
+from leadline.core.model.units import duration, show
+from leadline.core.model.vocabulary import LayerState, Severity
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leadline.app.comparing import Comparison
-    from leadline.core.capture import Capture
-    from leadline.core.finding import Diagnosis, Finding, LayerVerdict, Window
+    from leadline.app.diagnose.comparing import Comparison
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.finding import Diagnosis, Finding, LayerVerdict, Window
 
 _STATE_STYLE = {
     LayerState.CONVICTED: "bold red",

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.app.tracing import WAYS
-from leadline.core.statistics import sparkline
-from leadline.core.units import duration
+from leadline.app.traces.tracing import WAYS
+from leadline.core.model.units import duration
 from leadline.faces.cli.output import console
+from leadline.faces.describing import sparkline
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from leadline.app.modelling import Model
-    from leadline.app.replaying import Replayed
-    from leadline.app.tracing import DiskTrace, LimitTable, TraceReport
+    from leadline.app.bench.replaying import Replayed
+    from leadline.app.traces.modelling import Model
+    from leadline.app.traces.tracing import DiskTrace, LimitTable, TraceReport
 
 TITLES = {
     "io_size_bytes": "IO lengths in bytes",
@@ -83,8 +83,8 @@ def _percentiles(disk: DiskTrace) -> Any:  # noqa: ANN401 - a rich table
     table = plain_table("", "p50", "p95", "p99", "p99.9", right=("p50", "p95", "p99", "p99.9"))
     for kind, name, unit in (
         ("io_size_bytes", "size, KiB", 1 / 1024),
-        ("latency_us", "latency, ms", 1.0),
-        ("interarrival_us", "between requests, ms", 1.0),
+        ("latency_us", "latency, ms", 1e-3),
+        ("interarrival_us", "between requests, ms", 1e-3),
         ("outstanding_count", "outstanding", 1.0),
     ):
         for way in WAYS:
@@ -170,7 +170,7 @@ def show_replay(done: Replayed) -> None:
 
 def _two(disk: DiskTrace, kind: str) -> str:
     found = disk.quantiles(kind)
-    scale, unit = (1 / 1024, " KiB") if "bytes" in kind else (1.0, " ms" if kind.endswith("_us") else "")
+    scale, unit = (1 / 1024, " KiB") if "bytes" in kind else (1e-3, " ms") if kind.endswith("_us") else (1.0, "")
     if found["p50"] != found["p50"]:
         return "not measured"
     return f"{found['p50'] * scale:.3g} / {found['p99'] * scale:.3g}{unit}"

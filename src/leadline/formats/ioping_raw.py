@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.histogram import Histogram
+from leadline.core.model.histogram import Histogram
 from leadline.formats.loadtool import sample_histogram
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 COLUMNS = ("count", "time", "iops", "bps", "min", "avg", "max", "mdev", "made", "ran")  # times in ns
 OLD_COUNT = 8  # columns before version 0.9
-LINE = re.compile(r"\d{1,40}(?: \d{1,40}){7}(?: \d{1,40} \d{1,40})?")
+LINE = re.compile(r"[0-9]{1,40}(?: [0-9]{1,40}){7}(?: [0-9]{1,40} [0-9]{1,40})?")
 PROMPT = re.compile(r"(?:\S.{0,80}[$#>%] |[$#>%] )(?:\S{0,200}/)?(?P<command>ioping .*)")
-_BLOCK = re.compile(r"^(?:\d{1,40}+(?: \d{1,40}+){9}+\n){2,}+", re.MULTILINE)
+_BLOCK = re.compile(r"^(?:[0-9]{1,40}+(?: [0-9]{1,40}+){9}+\n){2,}+", re.MULTILINE)
 _VALUE_MAX = 1e15  # Judgement: eleven days in nanoseconds, a petabyte a second
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from leadline.formats.fio_workloads import translate_fio
+from leadline.formats.fio.workloads import translate_fio
 from leadline.formats.translation import Translation, read_text
-from leadline.formats.vdbench_parameters import meaningful
-from leadline.formats.vdbench_workloads import translate_vdbench
+from leadline.formats.vdbench.parameters import meaningful
+from leadline.formats.vdbench.workloads import translate_vdbench
 
 WHAT = "a workload file, a fio job file or a vdbench parameter file"
 _FIO_COMMENTS = (";", "#")

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.core.errors import InputError
+from leadline.core.model.errors import InputError
 
 NUMBER_MAX = 2.0**63  # more nanoseconds than 292 years, more bytes than any device has
 _OPENING = re.compile(r"^[ \t\ufeff]*({)", re.MULTILINE)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.errors import InputError
-from leadline.core.histogram import Histogram
+from leadline.core.model.errors import InputError
+from leadline.core.model.histogram import Histogram
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-    from leadline.core.capture import CaptureBuilder
-    from leadline.core.entities import Entity
-    from leadline.core.importer import Request
+    from leadline.core.contracts.importer import Request
+    from leadline.core.model.capture import CaptureBuilder
+    from leadline.core.model.entities import Entity
 
 NAN = float("nan")
 EPOCH_S_MIN, EPOCH_S_MAX = 100_000_000.0, 10_000_000_000.0  # 1973 to 2286: outside, a number is not a time

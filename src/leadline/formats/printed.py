@@ -7,11 +7,12 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from leadline.core.clock import assumed_date, to_ns
+from leadline.core.io.clock import assumed_date, to_ns
+from leadline.core.model.numbers import NUMBER_MAX
 
 if TYPE_CHECKING:
-    from leadline.core.importer import Request
-    from leadline.core.source import Source
+    from leadline.core.contracts.importer import Request
+    from leadline.core.io.source import Source
 
 _SECONDS = {
     "ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "sec": 1.0, "min": 60.0, "hour": 3600.0, "hours": 3600.0,
@@ -24,11 +25,12 @@ _SIZE = re.compile(r"([\d.]+) ?([kKMGTP]?)i?(?:B|bytes)?")
 
 
 def number_of(text: str) -> float:
-    """A number; NaN for what only looks like one (``1.2.3`` in a damaged line)."""
+    """A number; NaN for what only looks like one (``1.2.3`` in a damaged line) or that no tool prints."""
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
         return math.nan
+    return value if abs(value) < NUMBER_MAX else math.nan
 
 
 def scaled(text: str, suffix: str = "") -> float:

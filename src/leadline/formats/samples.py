@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.capture import CaptureBuilder
-from leadline.core.clock import EPOCH
-from leadline.core.entities import Entity
+from leadline.core.io.clock import EPOCH
+from leadline.core.model.capture import CaptureBuilder
+from leadline.core.model.entities import Entity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

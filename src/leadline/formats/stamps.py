@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.clock import assumed_date, rolled_over, to_ns
-from leadline.core.errors import InputError
-from leadline.formats.sysstat import dates
+from leadline.core.io.clock import assumed_date, rolled_over, to_ns
+from leadline.core.model.errors import InputError
+from leadline.formats.sysstat.text import dates
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import CaptureBuilder
-    from leadline.core.importer import Request
-    from leadline.core.source import Source
+    from leadline.core.contracts.importer import Request
+    from leadline.core.io.source import Source
+    from leadline.core.model.capture import CaptureBuilder
 
 _STAMP = re.compile(
     r"^(?P<day>.*?)[\sT]*(?P<before>[AP]M|上午|下午|午前|午後|오전|오후)?\s*"

@@ -13,12 +13,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import CaptureBuilder, SeriesGroup, usual_interval_s
-from leadline.core.entities import Entity
-from leadline.core.importer import UNNAMED_GUEST, Field, Request
-from leadline.core.metrics import RAW_PREFIX
-from leadline.core.metrics import metric as metric_of
-from leadline.core.units import factor
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, Request
+from leadline.core.model.capture import CaptureBuilder, SeriesGroup, usual_interval_s
+from leadline.core.model.entities import Entity
+from leadline.core.model.metrics import RAW_PREFIX
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import factor
 
 SPARSE_FILL = 0.25  # Judgement: below this share of filled cells a series per item is smaller than a matrix
 

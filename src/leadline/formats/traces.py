@@ -17,7 +17,8 @@ from leadline._core import (
     trace_format,
     trace_requests,
 )
-from leadline.core.errors import InputError, UsageError
+from leadline.core.io.pipes import as_file
+from leadline.core.model.errors import InputError, UsageError
 
 SAMPLE_KEYS = 16384  # Judgement: pages held per disk; working set within 1 %, less than 2 MiB of memory
 REQUESTS_MAX = 50_000_000  # Judgement: some 2 GB of memory
@@ -62,7 +63,7 @@ def find_traces(paths: Sequence[Path]) -> tuple[list[TraceFiles], list[str]]:
     """
     groups: dict[tuple[str, str], list[Path]] = {}
     passed: list[str] = []
-    for path in paths:
+    for path in map(as_file, paths):
         named = not path.is_dir()
         for file in [path] if named else sorted(entry for entry in path.iterdir() if entry.is_file()):
             try:

@@ -11,9 +11,9 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from leadline.core.errors import InputError
-from leadline.core.source import decode
-from leadline.core.workload import Workload
+from leadline.core.io.source import decode
+from leadline.core.model.errors import InputError
+from leadline.core.model.workload import Workload
 
 GUIDE = "docs/guides/job-files.md"
 BYTES_MAX = 4 * 1024**2

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline._core import pdh_write_header, pdh_write_rows
-from leadline.core.errors import UsageError
+from leadline.core.model.errors import UsageError
 from leadline.generators.host_model import HELPER_WORLDS, QUEUE_DEPTH, HostModel, Shape
 
 if TYPE_CHECKING:

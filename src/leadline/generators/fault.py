@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from leadline.core.entities import Entity
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.generators.host_model import HostModel
 
 

@@ -8,11 +8,12 @@ is.
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
+
+from leadline.core.io.outputs import mark
 
 if TYPE_CHECKING:
     from leadline.generators.host_model import HostModel
@@ -30,8 +31,8 @@ def device_name(disk: int) -> str:
     return f"sd{chr(ord('a') + disk)}"
 
 
-def write_iostat(model: HostModel, vm: int, path: Path) -> None:
-    """Write ``iostat -x -t`` text of a VM's disks over the model's whole time, since-boot report included."""
+def iostat_text(model: HostModel, vm: int) -> str:
+    """``iostat -x -t`` text of a VM's disks over the model's whole time, since-boot report included."""
     shape = model.shape
     disks = list(range(vm * shape.disks_per_vm, (vm + 1) * shape.disks_per_vm))
     latency = model.disk_latency()[disks] + GUEST_OVERHEAD_MS
@@ -57,7 +58,7 @@ def write_iostat(model: HostModel, vm: int, path: Path) -> None:
             for i in range(len(disks))
         ]
         lines += ["", ""]
-    path.write_text("\n".join(lines), encoding="utf-8")
+    return "\n".join(lines)
 
 
 def _row(name: str, reads: float, writes: float, latency: float) -> str:
@@ -75,8 +76,8 @@ def _stamp(time_ns: int) -> str:
     return datetime.fromtimestamp(time_ns / 1e9, tz=UTC).strftime("%Y-%m-%dT%H:%M:%S+0000")
 
 
-def write_inventory(model: HostModel, vm: int, path: Path) -> None:
-    """Write the inventory that says which guest disk is which virtual disk on which LUN."""
+def inventory_text(model: HostModel, vm: int) -> str:
+    """The inventory that says which guest disk is which virtual disk on which LUN."""
     shape = model.shape
     disks: list[dict[str, Any]] = []
     devices: list[dict[str, Any]] = []
@@ -90,4 +91,4 @@ def write_inventory(model: HostModel, vm: int, path: Path) -> None:
         "vms": [{"name": model.vm_names[vm], "guest": model.vm_names[vm], "disks": disks}],
         "guests": [{"name": model.vm_names[vm], "cpu_count": shape.vcpus_per_vm, "devices": devices}],
     }
-    path.write_text(yaml.safe_dump(document, sort_keys=False), encoding="utf-8")
+    return mark("leadline generate") + yaml.safe_dump(document, sort_keys=False)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.errors import UsageError
+from leadline.core.model.errors import UsageError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -29,19 +29,20 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import synthetic_times
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import synthetic_times
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import StampReader
-from leadline.formats.sysstat import add_cpu_busy
+from leadline.formats.sysstat.text import add_cpu_busy
 from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="iostat of macOS and FreeBSD",
+    marks=("kb/t",),
     layers=(Layer.GUEST,),
     fields={
         "KB/t": Field("guest_disk_io_size_kib", "kib"),

@@ -14,17 +14,19 @@ Units:
     As saved: the canonical unit of each metric.
 
 Sources:
-    `leadline.core.parquet`.
+    `leadline.core.io.parquet`.
 """
 
 from __future__ import annotations
 
-from leadline.core.capture import Capture
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.parquet import load
-from leadline.core.source import Source
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.parquet import load
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
 
-META = ImporterMeta(tool="leadline", layers=(), record="leadline import esxtop.csv -o incident.parquet")
+META = ImporterMeta(
+    tool="leadline", marks=("par1",), layers=(), record="leadline import esxtop.csv -o incident.parquet"
+)
 
 
 def sniff(source: Source) -> int:

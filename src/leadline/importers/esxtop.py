@@ -30,17 +30,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.pdh import Chooser, Chosen, PdhColumns, distinct, is_esxtop
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder, SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.windows.pdh import Changes, Chooser, Chosen, PdhColumns, distinct, is_esxtop
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from leadline.formats.pdh import Placer
+    from leadline.formats.windows.pdh import Placer
 
 _WORLD_COUNTERS = {
     "% Used": "cpu_used_pct",
@@ -172,6 +172,7 @@ _FIELDS = {(name, counter): field for name, counters in _BY_OBJECT.items() for c
 
 META = ImporterMeta(
     tool="esxtop",
+    marks=("(pdh-csv", "\\\\"),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH, Layer.NETWORK, Layer.HOST),
     fields={f"{name}\\{counter}": field for (name, counter), field in _FIELDS.items()},
     record="esxtop -b -a -d 5 -n 120 > esxtop.csv",
@@ -199,8 +200,13 @@ def read(source: Source, request: Request) -> Capture:
     chooser = Chooser(table, request, "esxtop")
     chosen = chooser.choose(_FIELDS, places.placers(), places.raw)
     chosen = [places.without_unknown_counts(part) for part in chosen]
-    groups = table.read([part for part in chosen if part.entities], builder, sentinels=True, request=request)
-    _per_vcpu([part for part in chosen if part.entities], groups, builder)
+    groups = table.read(
+        [part for part in chosen if part.entities],
+        builder,
+        sentinels=True,
+        request=request,
+        changes=lambda part: _per_vcpu(part, builder, request),
+    )
     _facts_from_values(groups, builder)
     known = table.file.utc_offset_min is not None
     return builder.build(host=table.hosts[0] if table.hosts else None, clock_known=known)
@@ -340,7 +346,8 @@ class _Places:
 
     def _vcpu(self, name: str | None, host: str) -> Entity | None:
         match = _VCPU.match(name) if name is not None and "vmx-vcpu-" in name else None
-        return Entity(EntityKind.VCPU, match[4], self._vms[host, match[1]]) if match else None
+        vm = self._vms.get((host, match[1])) if match else None
+        return Entity(EntityKind.VCPU, match[4], vm) if match and vm else None
 
     def _part(self, kind: EntityKind) -> Placer:
         return lambda name, host: None if name is None else Entity(kind, name, self._host(host))
@@ -369,12 +376,13 @@ class _Places:
         return Entity(kind, client if kind is EntityKind.NIC else f"{switch}:{port}:{client}", self._host(host))
 
 
-def _per_vcpu(chosen: list[Chosen], groups: list[SeriesGroup], builder: CaptureBuilder) -> None:
-    """Divide Group Cpu sums by the vCPU count: the mean of the VM's vCPUs, helper worlds included."""
-    for part, group in zip(chosen, groups, strict=True):
-        if part.object_name == "Group Cpu" and part.metric.startswith("cpu_") and not part.metric.endswith("_sum"):
-            counts = [builder.inventory.get(vm, "vcpu_count") for vm in part.entities]
-            group.values[:] /= np.array(counts, dtype=group.values.dtype)[:, np.newaxis]
+def _per_vcpu(part: Chosen, builder: CaptureBuilder, request: Request) -> Changes:
+    """Group Cpu sums are divided by the vCPU count: the mean of the VM's vCPUs, helper worlds included."""
+    if part.object_name != "Group Cpu" or not part.metric.startswith("cpu_") or part.metric.endswith("_sum"):
+        return ()
+    counts = [builder.inventory.get(vm, "vcpu_count") for vm in part.entities]
+    dtype = np.float32 if request.metrics is None else np.float64
+    return ((np.divide, np.array(counts, dtype=dtype)[:, np.newaxis]),)
 
 
 def _facts_from_values(groups: list[SeriesGroup], builder: CaptureBuilder) -> None:

@@ -28,14 +28,16 @@ import json
 import re
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import Layer
 from leadline.formats.json_documents import json_documents
 
-META = ImporterMeta(tool="leadline facts", layers=(Layer.GUEST,), record="leadline facts -o facts.json")
+META = ImporterMeta(
+    tool="leadline facts", marks=("leadline_facts",), layers=(Layer.GUEST,), record="leadline facts -o facts.json"
+)
 
 _VERSION = 1
 _MARK = re.compile(r'\{\s*(?:"schema"\s*:\s*"leadline\.facts/1"\s*,\s*)?"leadline_facts"\s*:')
@@ -49,7 +51,7 @@ def sniff(source: Source) -> int:
 
 def read(source: Source, request: Request) -> Capture:
     """A capture of facts only."""
-    from leadline.core.inventory_file import parse_inventory  # noqa: PLC0415 - 0.1 s that only this file needs
+    from leadline.formats.inventory_file import parse_inventory  # noqa: PLC0415 - 0.1 s that only this file needs
 
     del request
     document = _document(source)

@@ -15,7 +15,7 @@ Sample:
 Lost:
     Distributions in percent (``latency_us``, ``iodepth_level``), CPU use and context switches. The sum over "All
     clients" that fio adds is left out, because its parts are there. Reports of ``--status-interval`` become series of
-    what happened between them; only the last is a result.
+    what happened between them; only the last is a result. Reports of a ramp time are left out.
 
 Units:
     By the name of the field, not by the version: ``lat_ns`` is nanoseconds (fio 3), ``lat`` microseconds (fio 2);
@@ -36,21 +36,30 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import to_ns
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.fio import DIRECTIONS, Statistics, bins_histogram, latency_of, moment_of, percentile_key
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.clock import to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.fio.results import (
+    DIRECTIONS,
+    Statistics,
+    bins_histogram,
+    is_after_ramp,
+    latency_of,
+    moment_of,
+    percentile_key,
+)
 from leadline.formats.json_documents import Document, json_documents, number_in, object_in
 from leadline.formats.loadtool import add_columns
 
 META = ImporterMeta(
     tool="fio",
+    marks=('"fio version"', '"client_stats"'),
     layers=(Layer.STORAGE_PATH,),
     fields={
         **{f"{way}.total_ios": Field(f"job_iops_{way}", "per_s") for way in DIRECTIONS},
@@ -100,8 +109,7 @@ def read(source: Source, request: Request) -> Capture:
         if line.startswith("fio:"):
             builder.warn("tool-message", line[:200])
     reports = [_report(document, source.name, request) for document in documents]
-    runs = _runs(reports)
-    for run in runs:
+    for run in _counted(_runs(reports)):
         _add_series(builder, run, request)
         builder.results.extend(_results(builder, run[-1], source.name))
     return _built(builder, reports)
@@ -176,8 +184,27 @@ def _runs(reports: list[_Report]) -> list[list[_Report]]:
     return runs
 
 
+def _counted(runs: list[list[_Report]]) -> list[list[_Report]]:
+    """Runs without those that were fio's ramp time: it counts anew afterwards."""
+    ramps = {n for n, (one, other) in enumerate(pairwise(runs)) if _is_ramp(one[-1], other[0])}
+    return [run for n, run in enumerate(runs) if n not in ramps]
+
+
+def _is_ramp(before: _Report, after: _Report) -> bool:
+    if before.jobs.keys() != after.jobs.keys() or before.end_ns is None or after.end_ns is None:
+        return False
+    elapsed = [
+        max((number_in(job, "elapsed") for job in own.jobs.values()), default=math.nan) for own in (before, after)
+    ]
+    same = all(job.get("job options") == after.jobs[name].get("job options") for name, job in before.jobs.items())
+    return same and elapsed[0] <= elapsed[1] and is_after_ramp(before.document, after.document)
+
+
 def _goes_on(before: _Report, after: _Report) -> bool:
-    """Whether nothing but the counters changed, and those forward and by no more than the time that passed."""
+    """Whether nothing but the counters changed, and those forward and by no more than the time that passed.
+
+    A job that thinks holds up fio's report until it is over, so that two reports are printed one right after the other.
+    """
     if before.jobs.keys() != after.jobs.keys():
         return False
     passed_ms = ((after.end_ns or 0) - (before.end_ns or 0)) / 1e6
@@ -185,10 +212,12 @@ def _goes_on(before: _Report, after: _Report) -> bool:
         later = after.jobs[name]
         if job.get("job options") != later.get("job options"):
             return False
+        held_up_ms = number_in(later, "elapsed") * 1e3 if "thinktime" in object_in(later, "job options") else 0.0
         for way in DIRECTIONS:
             one, other = object_in(job, way), object_in(later, way)
             ran_ms = number_in(other, "runtime") - number_in(one, "runtime")
-            if number_in(other, "total_ios") < number_in(one, "total_ios") or not -1 <= ran_ms <= passed_ms + 1000:
+            longest_ms = max(passed_ms, held_up_ms) + 1000
+            if number_in(other, "total_ios") < number_in(one, "total_ios") or not -1 <= ran_ms <= longest_ms:
                 return False
     return passed_ms > 0
 
@@ -333,9 +362,9 @@ def _statistics(held: dict[str, Any], where: str) -> dict[str, Statistics]:
             continue
         to_ms = factor(unit, "ms")
         values = {name: number_in(given, name) * to_ms for name in ("mean", "min", "max", "stddev")}
-        for share, value in object_in(given, "percentile").items():
-            if isinstance(value, int | float) and re.fullmatch(r"\d+\.?\d*", share) and 0 < float(share) <= 100:
-                values[percentile_key(float(share))] = value * to_ms
+        for share in (percentiles := object_in(given, "percentile")):
+            if re.fullmatch(r"\d+\.?\d*", share) and 0 < float(share) <= 100 and number_in(percentiles, share) >= 0:
+                values[percentile_key(float(share))] = number_in(percentiles, share) * to_ms
         try:
             histogram = bins_histogram(object_in(given, "bins"), unit)
         except (TypeError, ValueError, OverflowError) as error:

@@ -19,7 +19,7 @@ Lost:
 
 Units:
     bw KiB/s, iops 1/s, times ms. Latencies are microseconds before fio 3 and nanoseconds since, and the file does not
-    say which: it is inferred (`leadline.formats.fio_logs.latency_unit` states the rules), with a warning.
+    say which: it is inferred (`leadline.formats.fio.logs.latency_unit` states the rules), with a warning.
 
 Sources:
     fio, HOWTO, "Log File Formats", ``log_avg_msec``, ``log_hist_coarseness``, ``per_job_logs``.
@@ -34,17 +34,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.histogram import Histogram
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.fio import BUCKET_COUNT_NS, BUCKET_COUNT_US, DIRECTIONS, bucket_histogram
-from leadline.formats.fio_logs import (
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.fio.logs import (
     EPOCH_MS_MIN,
     LogName,
     Rows,
@@ -55,6 +54,7 @@ from leadline.formats.fio_logs import (
     read_rows,
     runs_of,
 )
+from leadline.formats.fio.results import BUCKET_COUNT_NS, BUCKET_COUNT_US, DIRECTIONS, bucket_histogram
 from leadline.formats.loadtool import sample_histogram
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ META = ImporterMeta(
 )
 
 _BIN_MS = 1000  # Judgement: a second, as iostat's and fio's own reports usually have
+_SPAN_MS_MAX = 100 * 86_400_000  # Judgement: longer than any run of fio; a series has a value for each second
 _SINGLE_STEP_MS = 100  # Judgement: rows with a block size but further apart are the 500 ms means of fio before 2.2
 _PERCENTILES = (50.0, 95.0, 99.0, 99.9)
 
@@ -130,6 +131,8 @@ def read(source: Source, request: Request) -> Capture:
     since_1970 = int(rows.times_ms.min()) >= EPOCH_MS_MIN
     if int(rows.times_ms.max()) >= (1 << 62) // 10**6:
         raise _not_a_log(source.name, "a time beyond the year 2100")
+    if int(rows.times_ms.max()) - (int(rows.times_ms.min()) if since_1970 else 0) > _SPAN_MS_MAX:
+        raise _not_a_log(source.name, f"rows more than {_SPAN_MS_MAX // 86_400_000} days apart")
     offset_ns = 0 if since_1970 else source.mtime_ns - int(rows.times_ms.max()) * 1_000_000
     if not since_1970:
         builder.warn("no-times", "times count from the job's start; the file's last change is taken as its end")
@@ -320,6 +323,7 @@ def _result(log: _Log, source: str, job: str, operations: list[Operation], span:
         job=job,
         operations=tuple(operations),
         duration_s=_ran_s(log, times),
+        start_ns=int(times[0]) * 1_000_000 if int(times[0]) >= EPOCH_MS_MIN else None,
         workload={"percentiles_of": log.name.kind},
         source=source,
     )

@@ -34,18 +34,20 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import to_ns
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import Layer
-from leadline.formats.fio import DIRECTIONS, Statistics, latency_of, moment_of, percentile_key
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.clock import to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import Layer
+from leadline.formats.fio.results import DIRECTIONS, Statistics, latency_of, moment_of, percentile_key
 from leadline.formats.printed import bytes_of, number_of, scaled
 
-META = ImporterMeta(tool="fio text", layers=(Layer.STORAGE_PATH,), record="fio --output=fio.txt JOBFILE")
+META = ImporterMeta(
+    tool="fio text", marks=("(groupid=", "(g="), layers=(Layer.STORAGE_PATH,), record="fio --output=fio.txt JOBFILE"
+)
 
 _JOB = re.compile(
     r"^(?:<(?P<host>[^>]*)> )?(?P<name>\S.*?): \(groupid=(?P<group>\d+), jobs=(?P<jobs>\d+)\): err=\s*(?P<err>\d+)"
@@ -59,7 +61,7 @@ _SPREAD = re.compile(r"\b(min|max|avg|stdev)=\s*([\d.]+)([kKMGTPE]?)")
 _PERCENTILES = re.compile(r"^(?:<[^>]*> )?\s+(?P<part>slat|clat|lat|sync) percentiles \((?P<unit>[num]?sec)\)\s*:")
 _PERCENTILE = re.compile(r"([\d.]+)th=\[\s*(>?=?[\d.]+)([kKMGTPE]?)\]")
 _ISSUED = re.compile(r"^(?:<[^>]*> )?\s+issued\s*(?:rwts?)?\s*:\s*total=(?P<total>[^,\s]+(?:,\d+)*)")
-_DISK = re.compile(r"^(?:<[^>]*> )?\s+(?P<disk>\S+): ios=.*\butil=(?P<util>[\d.]+)%")
+_DISK = re.compile(r"^(?:<[^>]*> )?\s+(?P<disk>\S+): ios=.*\butil=(?P<util>\d+(?:\.\d*)?)%")
 _RATE = re.compile(r"\bBW=([\d.]+)\s*([KMGTP]i?)?B/s|\b(?:bw|aggrb)=([\d.]+)\s*([KMGTP]i?)?B/s", re.IGNORECASE)
 _IOPS = re.compile(r"\biops=\s*([\d.]+)([kMG]?)", re.IGNORECASE)
 _RAN = re.compile(r"(?:runt=\s*|/)(\d+)\s*msec")

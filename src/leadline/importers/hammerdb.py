@@ -35,17 +35,18 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import synthetic_times, to_ns
-from leadline.core.entities import Entity
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import synthetic_times, to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import NAN, add_columns, bad_line, epoch_ns, zone_named
 
 META = ImporterMeta(
     tool="HammerDB",
+    marks=("hammerdb", "test result", " tpm", "percentiles", "proc:"),
     layers=(Layer.DATABASE,),
     fields={
         "tpm": Field("db_tpm", "count"),

@@ -36,15 +36,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import Layer
 
 META = ImporterMeta(
     tool="HCIBench summary",
+    marks=("io/s",),
     layers=(Layer.STORAGE_PATH, Layer.DATASTORE),
     record="copy /opt/output/results/TEST from the HCIBench appliance, the whole folder",
 )

@@ -33,17 +33,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.metrics import metric as metric_of
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.json_documents import NUMBER_MAX
 from leadline.formats.samples import Samples, epoch_ns
-from leadline.formats.vcenter_counters import REALTIME_S, CounterSamples
+from leadline.formats.vcenter.counters import REALTIME_S, CounterSamples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _CPU = ("user", "nice", "system", "iowait", "steal", "irq", "softirq", "guest", "idle")
 META = ImporterMeta(
     tool="Telegraf line protocol",
+    marks=("vsphere_", "diskio,", "cpu,", "mem,", "system,"),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH, Layer.GUEST),
     fields={
         **{f"cpu.usage_{name}": Field(f"guest_cpu_{name}_pct", "pct") for name in _CPU},

@@ -27,12 +27,17 @@ from __future__ import annotations
 
 import re
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.vocabulary import Layer
 
-META = ImporterMeta(tool="inventory file", layers=(Layer.VM, Layer.HOST), record="write it by hand: see the guide")
+META = ImporterMeta(
+    tool="inventory file",
+    marks=("leadline_inventory", "hosts", "vms", "guests"),
+    layers=(Layer.VM, Layer.HOST),
+    record="write it by hand: see the guide",
+)
 
 _MARK = re.compile(r"^leadline_inventory\s*:", re.MULTILINE)
 _TOP_KEY = re.compile(r"^(hosts|vms|guests)\s*:", re.MULTILINE)
@@ -47,7 +52,7 @@ def sniff(source: Source) -> int:
 
 def read(source: Source, request: Request) -> Capture:
     """A capture of facts only."""
-    from leadline.core.inventory_file import parse_inventory  # noqa: PLC0415 - 0.1 s that only this file needs
+    from leadline.formats.inventory_file import parse_inventory  # noqa: PLC0415 - 0.1 s that only this file needs
 
     del request
     builder = CaptureBuilder(source.name, "inventory", META.tool)

@@ -34,15 +34,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import rolled_over, synthetic_times
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.clock import rolled_over, synthetic_times
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.ioping_raw import (
     COLUMNS,
     LINE,
@@ -56,7 +55,7 @@ from leadline.formats.ioping_raw import (
     rates,
     row_of,
 )
-from leadline.formats.json_documents import json_array, number_in, object_in
+from leadline.formats.json_documents import NUMBER_MAX, json_array, number_in, object_in
 from leadline.formats.loadtool import add_columns, bad_line, epoch_ns, sample_histogram, where
 from leadline.formats.printed import bytes_of, moment_printed, printed_ns, scaled, seconds_of, year_printed
 
@@ -153,16 +152,11 @@ def read(source: Source, request: Request) -> Capture:
     """
     builder = CaptureBuilder(source.name, "ioping", META.tool)
     text = source.text()
-    runs = (
-        _json_runs(builder, text, source.name) if text.lstrip().startswith("[{") else _text_runs(builder, text, source)
-    )
+    is_json = text.lstrip().startswith("[{")
+    runs = _json_runs(builder, text, source.name) if is_json else _text_runs(builder, text, source)
     if not runs:
-        raise InputError(
-            f"{source.name}:1",
-            found="no request, period or summary",
-            expected="the output of ioping",
-            advice="Record it with `ioping -D -c 60 DIRECTORY > ioping.txt`.",
-        )
+        expected = "the output of ioping, as `ioping -D -c 60 DIRECTORY > ioping.txt` records it"
+        raise bad_line(source.name, 0, "no request, period or summary", expected)
     targets = [run.target or "ioping" for run in runs]
     end_ns = source.mtime_ns
     assumed: set[str] = set()
@@ -208,7 +202,7 @@ def _take_line(runs: list[_Run], line: str) -> bool:
     if found := _REQUEST.match(line):
         if run.whole or (found["n"] == "1" and run.made_count):
             runs.append(run := _Run())
-        _take_request(run, found)
+        return _take_request(run, found)
     elif prompt := PROMPT.fullmatch(line):
         if not run.is_empty:
             runs.append(run := _Run())
@@ -221,14 +215,17 @@ def _take_line(runs: list[_Run], line: str) -> bool:
     return True
 
 
-def _take_request(run: _Run, asked: re.Match[str]) -> None:
+def _take_request(run: _Run, asked: re.Match[str]) -> bool:
+    """Take in a request; False when its time is none that any disk takes."""
+    latency_ms = seconds_of(f"{asked['time']} {asked['unit']}") * 1e3
     run.target = run.target or _target(asked["target"])
     run.way, run.size = _WAYS[asked["way"]], asked["size"]
     if asked["note"] == "warmup":
         run.warmup_count += 1
-        return
-    run.moments.append(moment_printed(asked["when"]))
-    run.latencies_ms.append(seconds_of(f"{asked['time']} {asked['unit']}") * 1e3)
+    else:
+        run.moments.append(moment_printed(asked["when"]))
+        run.latencies_ms.append(latency_ms)
+    return latency_ms < NUMBER_MAX
 
 
 def _take_done(run: _Run, rest: str) -> None:
@@ -374,6 +371,8 @@ def _json_runs(builder: CaptureBuilder, text: str, name: str) -> list[_Run]:
             if asked.get("ignored") is True and not run.latencies_ms:
                 run.warmup_count += 1
             else:
+                if math.isnan(number_in(asked, "time")):
+                    raise bad_line(name, document.line - 1, "a request without its time", "nanoseconds under time")
                 run.latencies_ms.append(number_in(asked, "time") * factor("ns", "ms"))
                 ends.append(end_ns)
         elif object_in(item, "stat"):

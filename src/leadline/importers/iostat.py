@@ -36,12 +36,12 @@ from __future__ import annotations
 
 import re
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
-from leadline.formats.iostat import Emitter, read_json
-from leadline.formats.iostat_columns import (
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.vocabulary import Layer
+from leadline.formats.sysstat.iostat import Emitter, read_json
+from leadline.formats.sysstat.iostat_columns import (
     FIELDS,
     TEXT_HEADING,
     add_busy,
@@ -53,6 +53,7 @@ from leadline.formats.iostat_columns import (
 
 META = ImporterMeta(
     tool="iostat",
+    marks=("%user", "device", '"disk_device"', '"avg-cpu"'),
     layers=(Layer.GUEST,),
     fields=FIELDS,
     record="S_TIME_FORMAT=ISO iostat -x -t 5 > iostat.txt",

@@ -32,17 +32,18 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import ELAPSED_S_MAX, NAN, add_columns, epoch_ns
 
 META = ImporterMeta(
     tool="iperf3",
+    marks=("iperf 3", '"event"', '"cookie"'),
     layers=(Layer.NETWORK,),
     fields={
         "bits_per_second": Field("job_mbit_per_s", "mbit_per_s"),
@@ -227,7 +228,7 @@ def _add_intervals(
             _put(rows, entity, total)
         for stream in streams if len(streams) > 1 else ():
             _put(rows, Entity(job.kind, f"{job.name} stream {stream.get('socket')}", job.parent), stream)
-    shift = 0.0 if np.isnan(omit_s) else omit_s
+    shift = omit_s if 0 <= omit_s <= ELAPSED_S_MAX else 0.0
     last = max((row[-1][0] for row in rows.values()), default=0.0)
     base = start_ns if start_ns is not None else source.mtime_ns - round((last + shift) * 1e9)
     for entity, samples in rows.items():

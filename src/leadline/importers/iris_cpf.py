@@ -28,16 +28,17 @@ from __future__ import annotations
 
 import re
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.cpf import parse_cpf
+from leadline.core.contracts.importer import UNNAMED_GUEST, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.iris.cpf import parse_cpf
 
 META = ImporterMeta(
     tool="InterSystems CPF",
+    marks=("[configfile]", "[config]", "[startup]", "[databases]", "[namespaces]", "[journal]"),
     layers=(Layer.DATABASE,),
     record="copy iris.cpf from the installation folder",
 )

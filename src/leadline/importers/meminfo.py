@@ -26,17 +26,18 @@ from datetime import datetime
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import to_ns
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
-from leadline.formats.procfs import MEMORY_FIELDS, with_swap_used
+from leadline.core.contracts.importer import UNNAMED_GUEST, ImporterMeta, Request
+from leadline.core.io.clock import to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import Layer
+from leadline.formats.linux.procfs import MEMORY_FIELDS, with_swap_used
 from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="/proc/meminfo log",
+    marks=("memtotal",),
     layers=(Layer.GUEST,),
     fields=MEMORY_FIELDS,
     record="pgbench-tools with its meminfo recorder",

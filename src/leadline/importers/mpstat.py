@@ -25,12 +25,13 @@ Sources:
 
 from __future__ import annotations
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.sysstat import (
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat.export import read_json
+from leadline.formats.sysstat.text import (
     Layout,
     add_cpu_busy,
     clock_known,
@@ -42,7 +43,6 @@ from leadline.formats.sysstat import (
     record_guest,
     times_of,
 )
-from leadline.formats.sysstat_export import read_json
 from leadline.formats.tables import Scheme, emit
 
 _SHARES = {
@@ -59,6 +59,7 @@ _SHARES = {
 
 META = ImporterMeta(
     tool="mpstat",
+    marks=('"cpu-load"', "%irq", "intr/s", "timer/s"),
     layers=(Layer.GUEST,),
     fields={
         **{f"CPU:{name}": Field(metric, "pct") for metric, names in _SHARES.items() for name in names if "%" in name},

@@ -36,16 +36,16 @@ from math import isfinite
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import Capture, CaptureBuilder, SeriesGroup, usual_interval_s
-from leadline.core.clock import assumed_date, rolled_over, to_ns
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.metrics import RAW_PREFIX
-from leadline.core.metrics import metric as metric_of
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import assumed_date, rolled_over, to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder, SeriesGroup, usual_interval_s
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.metrics import RAW_PREFIX
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import YEARS
 from leadline.formats.tables import spread
 
@@ -53,6 +53,7 @@ Matrix = NDArray[np.float64]  # [columns, snapshots]
 
 META = ImporterMeta(
     tool="nmon",
+    marks=("aaa,",),
     layers=(Layer.GUEST, Layer.NETWORK),
     fields={
         "CPU.User%": Field("guest_cpu_user_pct", "pct"),

@@ -40,15 +40,16 @@ from math import isfinite
 from pathlib import PurePosixPath
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
 
 META = ImporterMeta(
     tool="OVF",
+    marks=("envelope",),
     layers=(Layer.VM,),
     record="ovftool --noDisks vi://VCENTER/DATACENTER/vm/VM vm.ovf",
 )

@@ -38,25 +38,25 @@ Sources:
 from __future__ import annotations
 
 import re
-import tempfile
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
-from leadline.formats import iostat_columns, perfmon_counters, sar_columns
-from leadline.formats.pbuttons_facts import Machine, Run, note_facts
-from leadline.formats.pbuttons_texts import TEXTS, TextReader
-from leadline.formats.report_sections import Folded, Sections, cut_into_sections
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import Layer
+from leadline.core.system.leftovers import scratch_folder
+from leadline.formats.iris.pbuttons_facts import Machine, Run, note_facts
+from leadline.formats.iris.pbuttons_texts import TEXTS, TextReader
+from leadline.formats.iris.report_sections import Folded, Sections, cut_into_sections
 from leadline.formats.stamps import StampReader, parse_stamp
+from leadline.formats.sysstat import iostat_columns, sar_columns
 from leadline.formats.tables import Columns, SampleTable, Scheme, emit, spread
+from leadline.formats.windows import perfmon_counters
 
 _MGSTAT = {
     "Glorefs": Field("db_iris_glorefs_per_s", "per_s"),
@@ -97,6 +97,7 @@ _BUSY = "guest_cpu_busy_pct"
 
 META = ImporterMeta(
     tool="SystemPerformance",
+    marks=("beg_mgstat", "#mgstat", "profile run", "glorefs"),
     layers=(Layer.DATABASE, Layer.GUEST),
     fields={
         **{f"mgstat.{name}": known for name, known in _MGSTAT.items()},
@@ -142,8 +143,8 @@ def read(source: Source, request: Request) -> Capture:
     folded = Folded(builder)
     for name in ("mgstat", "vmstat"):
         _emit(rows[name], clock, folded, (request, machine))
-    with tempfile.TemporaryDirectory(prefix="leadline-report-") as folder:
-        known = TextReader(source, sections, dated, machine, run, Path(folder)).read(folded)
+    with scratch_folder("report") as folder:
+        known = TextReader(source, sections, dated, machine, run, folder).read(folded)
     _emit(rows["free"], clock, folded, (request, machine))
     return builder.build(host=machine.host, tool_version=machine.version, clock_known=clock.known and known)
 

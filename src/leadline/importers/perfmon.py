@@ -25,15 +25,16 @@ from __future__ import annotations
 
 import re
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
-from leadline.formats.pdh import is_esxtop
-from leadline.formats.perfmon_counters import FIELDS, read_log
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.vocabulary import Layer
+from leadline.formats.windows.pdh import is_esxtop
+from leadline.formats.windows.perfmon_counters import FIELDS, read_log
 
 META = ImporterMeta(
     tool="perfmon",
+    marks=("(pdh-",),
     layers=(Layer.GUEST, Layer.DATABASE),
     fields={f"{name}\\{counter}": field for (name, counter), field in FIELDS.items()},
     record='typeperf -f CSV -si 5 -sc 120 -o perfmon.csv "\\PhysicalDisk(*)\\*" "\\Processor(*)\\*" "\\System\\*"',

@@ -30,15 +30,16 @@ import math
 import re
 from dataclasses import dataclass, field
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import Layer
 
 META = ImporterMeta(
     tool="perftest (ib_send_lat, ib_write_bw, ...)",
+    marks=("#bytes",),
     layers=(Layer.NETWORK,),
     record="ib_send_lat -d DEVICE -F SERVER > lat.txt",
 )

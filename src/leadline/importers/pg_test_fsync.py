@@ -30,17 +30,18 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import ELAPSED_S_MAX, Elapsed, add_columns, bad_line, placed
 
 META = ImporterMeta(
     tool="pg_test_fsync",
+    marks=("per test",),
     layers=(Layer.STORAGE_PATH,),
     fields={"ops/sec": Field("job_iops", "per_s"), "usecs/op": Field("job_latency_ms", "us")},
     record="pg_test_fsync -s 5 -f FILE_ON_THE_DISK > pg_test_fsync.txt",

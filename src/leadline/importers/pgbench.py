@@ -32,17 +32,18 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import ELAPSED_S_MAX, EPOCH_S_MIN, NAN, Elapsed, add_columns, bad_line, epoch_ns, placed
 
 META = ImporterMeta(
     tool="pgbench",
+    marks=("progress: ", "transaction type", "pgbench (", " tuples ("),
     layers=(Layer.DATABASE,),
     fields={
         "tps": Field("db_tps", "per_s"),

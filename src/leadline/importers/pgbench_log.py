@@ -35,13 +35,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, NAN, add_columns, bad_line, sample_histogram, where
 
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ def read(source: Source, request: Request) -> Capture:
         InputError: a line before the last is damaged.
     """
     builder = CaptureBuilder(source.name, "pgbench-log", META.tool)
-    data = source.path.read_bytes()
+    data = source.content()
     kept = data[: data.rfind(b"\n") + 1]
     if len(kept) < len(data):
         builder.warn("cut", "the last line has no end and was dropped")

@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import to_ns
-from leadline.core.entities import Entity
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import NAN, add_columns, bad_line, epoch_ns
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 META = ImporterMeta(
     tool="pgbench-tools",
+    marks=("collected,",),
     layers=(Layer.DATABASE,),
     fields={
         "samples": Field("db_tps", "per_s"),

@@ -31,12 +31,13 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.sysstat import (
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat.export import read_json
+from leadline.formats.sysstat.text import (
     Layout,
     clock_known,
     lone_report,
@@ -46,7 +47,6 @@ from leadline.formats.sysstat import (
     record_guest,
     times_of,
 )
-from leadline.formats.sysstat_export import read_json
 from leadline.formats.tables import Columns, Scheme, emit
 
 _FIELDS = {
@@ -76,6 +76,7 @@ _FIELDS = {
 
 META = ImporterMeta(
     tool="pidstat",
+    marks=('"cmd":', "command"),
     layers=(Layer.GUEST,),
     fields={
         **{names.split()[0]: known for fields in _FIELDS.values() for names, known in fields.items()},

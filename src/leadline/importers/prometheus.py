@@ -34,19 +34,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.metrics import metric as metric_of
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.samples import NS_PER_S, Samples, epoch_ns
-from leadline.formats.vcenter_counters import REALTIME_S, CounterSamples
+from leadline.formats.vcenter.counters import REALTIME_S, CounterSamples
 
 META = ImporterMeta(
     tool="Prometheus text",
+    marks=("vmware_", "node_"),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.GUEST),
     fields={
         "node_load1": Field("guest_load_1m", "count"),
@@ -160,7 +161,8 @@ def read(source: Source, request: Request) -> Capture:
     if unknown:
         builder.warn("unknown", "samples of other families were left out", unknown)
     for vm, own in ages.items():
-        builder.inventory.add(vm, source.name, snapshot_ages_days=own, snapshot_age_days=max(own.values()))
+        if own:
+            builder.inventory.add(vm, source.name, snapshot_ages_days=own, snapshot_age_days=max(own.values()))
     nodes.into(builder)
     _add_guest_facts(guest, samples, builder)
     counters.into(builder)

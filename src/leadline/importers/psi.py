@@ -40,14 +40,14 @@ from pathlib import PurePosixPath
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import to_ns
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.procfs import (
+from leadline.core.contracts.importer import UNNAMED_GUEST, ImporterMeta, Request
+from leadline.core.io.clock import to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.linux.procfs import (
     LOAD_FIELDS,
     MEMORY_FIELDS,
     PRESSURE_FIELDS,
@@ -55,8 +55,8 @@ from leadline.formats.procfs import (
     parse_memory,
     parse_pressure,
 )
-from leadline.formats.procfs_counters import FIELDS, PATHS, CounterTables, entity_in
-from leadline.formats.sysstat import add_cpu_busy
+from leadline.formats.linux.procfs_counters import FIELDS, PATHS, CounterTables, entity_in
+from leadline.formats.sysstat.text import add_cpu_busy
 from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(

@@ -32,13 +32,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import to_ns
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.clock import to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.json_documents import NUMBER_MAX
 
 _FIELDS = {
     "vcpus.run": Field("cpu_run_pct", "pct"),
@@ -55,6 +56,7 @@ _FIELDS = {
 }
 META = ImporterMeta(
     tool="QEMU",
+    marks=('{"qemu":',),
     layers=(Layer.HYPERVISOR_CPU, Layer.STORAGE_PATH),
     fields=_FIELDS,
     record="leadline collect qemu /run/qemu/db01.qmp -o kvm01",
@@ -62,6 +64,7 @@ META = ImporterMeta(
 
 _MIB = float(1 << 20)
 _NS_PER_MS = 1e6
+_VCPU_COUNTERS = 2  # run, wait for a CPU
 Values = NDArray[np.float64]
 
 
@@ -98,9 +101,8 @@ def _lines(source: Source, builder: CaptureBuilder) -> list[dict[str, Any]]:
     for number, row in enumerate(rows, 1):
         try:
             line = json.loads(row)
-            if not isinstance(line["guests"], dict) or not isinstance(line["time"], str):
-                raise TypeError  # noqa: TRY301 - one way out for every damage
-        except (ValueError, KeyError, TypeError) as error:
+            _check(line)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             if number == len(rows) and number > 1:
                 builder.warn("cut", "the last line is cut; it was left out")
                 break
@@ -112,6 +114,19 @@ def _lines(source: Source, builder: CaptureBuilder) -> list[dict[str, Any]]:
             ) from error
         found.append(line)
     return found
+
+
+def _check(line: Any) -> None:  # noqa: ANN401 - what JSON gives
+    """Raise ValueError, KeyError, TypeError or AttributeError where a line has not the shape of a sample."""
+    datetime.fromisoformat(line["time"])
+    guests = line["guests"]
+    shaped = [*(line.get(key, {}) for key in ("cpus", "devices")), guests, *guests.values()]
+    shaped += [guest[key] for guest in guests.values() for key in ("vcpus", "blocks")]
+    if not isinstance(line["host"], str) or not all(isinstance(each, dict) for each in shaped):
+        raise TypeError
+    for values in (values for guest in guests.values() for values in guest["vcpus"].values()):
+        if not isinstance(values, list) or len(values) < _VCPU_COUNTERS:
+            raise ValueError
 
 
 class _Recording:
@@ -157,7 +172,7 @@ class _Recording:
         names = list(known[0]["vcpus"])
         self.builder.inventory.add(vm, self.builder.info.name, vcpu_count=len(names))
         for position, metric in enumerate(("cpu_run_pct", "cpu_ready_pct")):
-            if all(values[position] == 0 for one in known for values in one["vcpus"].values()):
+            if not names or all(values[position] == 0 for one in known for values in one["vcpus"].values()):
                 continue
             rows = []
             for name in names:
@@ -203,6 +218,7 @@ def _value(line: Any, path: tuple[str | int, ...]) -> float:  # noqa: ANN401 - n
     try:
         for step in path:
             line = line[step]
-        return float(line)
-    except (KeyError, IndexError, TypeError):
+        number = float(line)
+    except (LookupError, TypeError, ValueError, OverflowError):
         return float("nan")
+    return number if abs(number) < NUMBER_MAX else float("nan")

@@ -35,13 +35,13 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.rvtools_columns import (
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.vcenter.rvtools_columns import (
     BUS_SHARING,
     CLUSTER,
     CPU,
@@ -65,6 +65,7 @@ from leadline.formats.workbook import Row, Sheet, day_is_first, read_sheets, she
 
 META = ImporterMeta(
     tool="RVTools",
+    marks=("pk\x03\x04",),
     layers=(Layer.VM, Layer.HOST, Layer.DATASTORE),
     record="RVTools.exe -s VCENTER -c ExportAll2xlsx -d C:\\TEMP -f rvtools.xlsx",
 )

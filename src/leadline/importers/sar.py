@@ -28,19 +28,19 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
-import tempfile
 from datetime import date
 from pathlib import Path
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.errors import InputError, LimitError, ToolError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
-from leadline.formats.sar_columns import FIELDS, GROUPS, emit_tables, is_heading, layout_of
-from leadline.formats.sysstat import NS_PER_S, Recording, clock_known, parse_banner, read_text, record_guest
-from leadline.formats.sysstat_export import read_csv, read_database, read_json, read_xml
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError, LimitError, ToolError
+from leadline.core.model.vocabulary import Layer
+from leadline.core.system.leftovers import scratch_folder
+from leadline.core.system.processes import Limits, run_limited
+from leadline.formats.sysstat.export import read_csv, read_database, read_json, read_xml
+from leadline.formats.sysstat.sar_columns import FIELDS, GROUPS, emit_tables, is_heading, layout_of
+from leadline.formats.sysstat.text import NS_PER_S, Recording, clock_known, parse_banner, read_text, record_guest
 
 META = ImporterMeta(
     tool="sar",
@@ -53,8 +53,10 @@ META = ImporterMeta(
 _HEADINGS_OF_MPSTAT = ("%iowait %irq", "CPU intr/s", " HI/s TIMER/s")
 _MAGICS = (b"\x96\xd5", b"\xd5\x96")  # 0xd596 in either byte order
 _MAGIC_SYSSTAT_7 = b"\x69\x21"  # at byte 36, before "Linux"; sadf of today cannot read it
-_TOOL_TIMEOUT_S = 300
 _EXPORT_BYTES_MAX = 512 << 20  # Judgement: a day every 10 s has 70 MiB; JSON takes five times its size in memory
+# Judgement: a day every 10 s takes 2 s and 10 MiB; a damaged file of 38 KB took 4.7 GB.
+_LIMITS = Limits(wall_s=300.0, cpu_s=120, memory_bytes=1 << 30, output_bytes=_EXPORT_BYTES_MAX + 1)
+_CUT_OUT = "Cut out the incident: sadf -j FILE -s 10:00:00 -e 11:00:00 -- -A > sar.json."
 _KILLED = "ended by signal "
 _SPAN_S_MAX = 366 * 86_400
 _ACTIVITIES = "-bBdHSwW -I SUM -n DEV,EDEV -q ALL -r ALL -u ALL -P ALL".split()
@@ -143,15 +145,17 @@ def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> R
             expected="sadf of sysstat, which alone knows the format",
             advice="apt-get install sysstat, or run sadf -j FILE -- -A > sar.json where it was recorded.",
         )
-    with tempfile.TemporaryDirectory(prefix="leadline-sar-") as folder:
-        exported = Path(folder) / "sar.json"
+    with scratch_folder("sar") as folder:
+        exported = folder / "sar.json"
         binary = source.path.resolve()
-        complaint = _export(sadf, binary, exported, request)
+        complaint = _export(sadf, binary, exported, request, source.name)
         if complaint and "onvert" in complaint:
-            converted = Path(folder) / "converted"
-            refusal = _run([sadf, "-c", str(binary)], converted)
+            converted = folder / "converted"
+            refusal = _run([sadf, "-c", str(binary)], converted, source.name)
             builder.warn("converted", "the recording is of an old format and was converted by sadf -c")
-            complaint = f"{complaint}\n{refusal}" if refusal else _export(sadf, converted, exported, request)
+            complaint = (
+                f"{complaint}\n{refusal}" if refusal else _export(sadf, converted, exported, request, source.name)
+            )
         if complaint:
             raise _unreadable(source, complaint)
         if exported.stat().st_size > _EXPORT_BYTES_MAX:
@@ -159,7 +163,7 @@ def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> R
                 source.name,
                 found=f"{exported.stat().st_size >> 20} MiB of samples once exported",
                 expected=f"at most {_EXPORT_BYTES_MAX >> 20} MiB",
-                advice="Cut out the incident: sadf -j FILE -s 10:00:00 -e 11:00:00 -- -A > sar.json.",
+                advice=_CUT_OUT,
             )
         recording = read_json(Source(source.name, exported), request, builder)
     _expect_sane_times(recording)
@@ -184,38 +188,34 @@ def _expect_sane_times(recording: Recording) -> None:
         )
 
 
-def _export(sadf: str, binary: Path, exported: Path, request: Request) -> str:
+def _export(sadf: str, binary: Path, exported: Path, request: Request, name: str) -> str:
     """Export to JSON; what sadf complained of, "" when it did not."""
-    if request.metrics is not None and not _run([sadf, "-j", str(binary), "--", *_ACTIVITIES], exported):
-        return ""
-    return _run([sadf, "-j", str(binary), "--", "-A"], exported)
+    activities = [["-A"]] if request.metrics is None else [_ACTIVITIES, ["-A"]]
+    complaint = ""
+    for wanted in activities:
+        complaint = _run([sadf, "-j", str(binary), "--", *wanted], exported, name)
+        if not complaint:
+            break
+    return complaint
 
 
-def _run(command: list[str], output: Path) -> str:
-    """Run sadf; what it complained of, "" when it ended well."""
-    environment = {"LC_ALL": "C", "PATH": "/usr/local/bin:/usr/bin:/bin"}
-    try:
-        with output.open("wb") as stream:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=stream,
-                stderr=subprocess.PIPE,
-                env=environment,
-                timeout=_TOOL_TIMEOUT_S,
-                check=False,
-            )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ToolError(
-            command[0],
-            found=f"did not do its work ({type(error).__name__})",
-            expected=f"an answer within {_TOOL_TIMEOUT_S} s",
-            advice=f"Try it by hand: {' '.join(command)}",
-        ) from error
-    said = done.stderr.decode("utf-8", errors="replace").strip()
-    if done.returncode < 0:
-        return f"{_KILLED} {-done.returncode}"
-    return (said or f"exit status {done.returncode}") if done.returncode else ""
+def _run(command: list[str], output: Path, name: str) -> str:
+    """Run sadf; what it complained of, "" when it ended well.
+
+    Raises:
+        LimitError: it takes more time or memory, or writes more, than any recording of a day makes it.
+    """
+    done = run_limited(command, output=output, limits=_LIMITS, variables={"LC_ALL": "C"})
+    if done.limit is not None:
+        raise LimitError(
+            name,
+            found=f"a recording at which sadf {done.limit}",
+            expected="a whole recording of a day or less",
+            advice=_CUT_OUT,
+        )
+    if done.status < 0:
+        return f"{_KILLED} {-done.status}"
+    return (done.complaint or f"exit status {done.status}") if done.status else ""
 
 
 def _unreadable(source: Source, complaint: str) -> InputError:

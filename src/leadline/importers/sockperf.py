@@ -37,13 +37,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import ELAPSED_S_MAX, NAN, add_columns, bad_line, sample_histogram
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 
 META = ImporterMeta(
     tool="sockperf",
+    marks=("sockperf: ",),
     layers=(Layer.NETWORK,),
     fields={
         "latency": Field("net_half_trip_us", "us"),
@@ -119,7 +120,7 @@ def read(source: Source, request: Request) -> Capture:
         InputError: a line is damaged, or there is neither a result nor an error of sockperf.
     """
     builder = CaptureBuilder(source.name, "sockperf", META.tool)
-    data = source.path.read_bytes()
+    data = source.content()
     table = _TABLE.search(data)
     head = data if table is None else data[: table.start()]
     runs = _runs(builder, head.decode("utf-8", errors="replace"), source.name, may_be_cut=table is None)

@@ -30,18 +30,19 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.histogram import Histogram
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import ELAPSED_S_MAX, NAN, Elapsed, add_columns, bad_line, placed
 
 META = ImporterMeta(
     tool="sysbench",
+    marks=("sysbench ", "]", "running the test with"),
     layers=(Layer.DATABASE, Layer.STORAGE_PATH),
     fields={
         "tps": Field("db_tps", "per_s"),
@@ -60,6 +61,7 @@ META = ImporterMeta(
     record="sysbench oltp_read_write --report-interval=1 --histogram --percentile=99 --threads=16 --time=600 run",
 )
 BUCKET_RATIO = float(np.exp((np.log(1e5) - np.log(1e-3)) / 1023))  # one bucket to the next; sb_histogram.c
+_BUCKETS = "Buckets"  # in a block of statistics; with a capital, which no key read from the file has
 PRINTED_STEP_MS = 0.0005  # half of the last digit a histogram line prints
 BYTES_PER_MIB = 1024.0**2
 
@@ -230,7 +232,7 @@ def _take_text(line: str, run: _Run, builder: CaptureBuilder) -> None:
     pair, old, moved = _PAIR.match(line), _OLD_FILEIO.match(line), _TRANSFERRED.match(line)
     iops = _IOPS.match(line)
     if bucket:
-        block.setdefault("histogram", []).append((float(bucket[1]), int(bucket[2])))
+        block.setdefault(_BUCKETS, []).append((float(bucket[1]), int(bucket[2])))
     elif percentile:
         _put(block, f"p{percentile[1]}", percentile[2])
     elif iops:
@@ -266,7 +268,7 @@ def _result(run: _Run, block: dict[str, Any], name: str) -> Result:
     seconds = block["total time"]
     latency = {stat: block[key] for key, stat in (("avg", "mean"), ("min", "min"), ("max", "max")) if key in block}
     latency |= {key: value for key, value in block.items() if re.fullmatch(r"p[\d.]+", key)}
-    buckets = _histogram(block["histogram"]) if "histogram" in block else None
+    buckets = _histogram(block[_BUCKETS]) if _BUCKETS in block else None
     job, operations = _operations(block, seconds, latency, buckets)
     errors = block.get("ignored errors", block.get("deadlocks", 0.0))
     return Result(

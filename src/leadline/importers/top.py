@@ -32,18 +32,19 @@ from datetime import datetime, time, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import assumed_date, rolled_over, to_ns
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.sysstat import add_cpu_busy, clock_of
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import assumed_date, rolled_over, to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat.text import add_cpu_busy, clock_of
 from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="top",
+    marks=("top - ",),
     layers=(Layer.GUEST,),
     fields={
         "load 1": Field("guest_load_1m", "count"),
@@ -69,9 +70,10 @@ META = ImporterMeta(
     record="LC_ALL=C top -b -d 1 > top.txt",
 )
 
-_HEAD = re.compile(r"top - (\d\d:\d\d:\d\d) up .*load average: ([\d.]+), ([\d.]+), ([\d.]+)\s*", re.ASCII)
-_SHARE = re.compile(r"([\d.]+)\s*%?\s*(us|sy|ni|id|wa|hi|si|st)\b", re.ASCII)
-_AMOUNT = re.compile(r"([\d.]+)\+?\s*(total|running|free|used|avail)", re.ASCII)
+_NUMBER = r"(\d+(?:\.\d*)?)"
+_HEAD = re.compile(rf"top - (\d\d:\d\d:\d\d) up .*load average: {_NUMBER}, {_NUMBER}, {_NUMBER}\s*", re.ASCII)
+_SHARE = re.compile(rf"{_NUMBER}\s*%?\s*(us|sy|ni|id|wa|hi|si|st)\b", re.ASCII)
+_AMOUNT = re.compile(rf"{_NUMBER}\+?\s*(total|running|free|used|avail)", re.ASCII)
 _SIZES = {"K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgtp]?)", re.ASCII)
 _MEMORY = re.compile(r"([KMGTP])iB (Mem|Swap)\s*:")

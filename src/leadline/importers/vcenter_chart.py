@@ -39,20 +39,21 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import StampReader, parse_stamp
-from leadline.formats.vcenter_counters import HOST_COUNTERS, VM_COUNTERS, CounterSamples
-from leadline.formats.vcenter_labels import COUNTERS_BY_LABEL
-from leadline.formats.vcenter_numbers import bad_line, cell_number, cell_value
+from leadline.formats.vcenter.counters import HOST_COUNTERS, VM_COUNTERS, CounterSamples
+from leadline.formats.vcenter.labels import COUNTERS_BY_LABEL
+from leadline.formats.vcenter.numbers import bad_line, cell_number, cell_value
 
 _UNITS = {"interval": "pct", "each": "per_s"}
 META = ImporterMeta(
     tool="vSphere performance chart",
+    marks=("time",),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH, Layer.NETWORK),
     fields={
         f"{kind}:{label}[{group}]": Field(held.metric, _UNITS.get(held.unit, held.unit))
@@ -277,7 +278,7 @@ def _vcpu_counts(held: dict[_Placed, list[float]]) -> dict[Entity, int]:
         if group == "cpu" and rollup.endswith("summation") and not whole.instance and whole.owner.kind is EntityKind.VM:
             parts = {p.instance: v for p, v in held.items() if (p.owner, p.counter) == (whole.owner, whole.counter)}
             del parts[""]
-            total, sums = math.fsum(_known(values)), math.fsum(x for part in parts.values() for x in _known(part))
+            total, sums = sum(_known(values)), sum(sum(_known(part)) for part in parts.values())
             if parts.keys() == {str(i) for i in range(len(parts))} and abs(sums - total) <= _SUM_SPREAD * total:
                 counts[whole.owner] = len(parts)
     return {owner: count for owner, count in counts.items() if count}

@@ -30,20 +30,21 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import StampReader, parse_stamp
-from leadline.formats.vcenter_counters import HOST_COUNTERS, STORE_COUNTERS, VM_COUNTERS, CounterSamples
-from leadline.formats.vcenter_numbers import bad_line, cell_number, cell_value
+from leadline.formats.vcenter.counters import HOST_COUNTERS, STORE_COUNTERS, VM_COUNTERS, CounterSamples
+from leadline.formats.vcenter.numbers import bad_line, cell_number, cell_value
 
 _UNITS = {"interval": "pct", "each": "per_s"}
 
 META = ImporterMeta(
     tool="vCenter performance (Get-Stat)",
+    marks=("metricid",),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH, Layer.DATASTORE, Layer.NETWORK),
     fields={
         f"{kind}:{name}": Field(held.metric, _UNITS.get(held.unit, held.unit))

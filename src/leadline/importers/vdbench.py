@@ -35,14 +35,14 @@ from pathlib import PurePath
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import NAN, add_columns, bad_line
-from leadline.formats.vdbench_table import (
+from leadline.formats.vdbench.table import (
     DAY,
     Moment,
     Table,
@@ -57,6 +57,18 @@ from leadline.formats.vdbench_table import (
 
 META = ImporterMeta(
     tool="vdbench",
+    marks=(
+        "tod",
+        "interval",
+        "vdbench",
+        "scanned",
+        "slave",
+        "line: ",
+        "keyw: ",
+        "parm: ",
+        "skew report",
+        "contents of",
+    ),
     layers=(Layer.STORAGE_PATH,),
     fields={
         "rate": Field("job_iops", "per_s"),

@@ -26,15 +26,20 @@ from __future__ import annotations
 
 import re
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.histogram import Histogram
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.vocabulary import Layer
 from leadline.formats.loadtool import bad_line
 
-META = ImporterMeta(tool="vdbench", layers=(Layer.STORAGE_PATH,), record="vdbench -f workload.parm -o output")
+META = ImporterMeta(
+    tool="vdbench",
+    marks=("response time histogram",),
+    layers=(Layer.STORAGE_PATH,),
+    record="vdbench -f workload.parm -o output",
+)
 
 _TITLE = re.compile(r"^(Total|\S+) response time histogram\.", re.MULTILINE)
 _HEADER = re.compile(r"^\s*min\(ms\) <\s+max\(ms\)", re.MULTILINE)

@@ -35,16 +35,17 @@ from collections.abc import Iterator
 from math import isfinite
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.virtual_disks import DELTA_FILE
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.estate.virtual_disks import DELTA_FILE
 
 META = ImporterMeta(
     tool="vSphere VM configuration",
+    marks=('"_typename"',),
     layers=(Layer.VM,),
     record="govc vm.info -json VM > vm.json",
 )

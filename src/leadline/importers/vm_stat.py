@@ -28,16 +28,17 @@ from datetime import datetime
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import synthetic_times, to_ns
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import synthetic_times, to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import Layer
 from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="vm_stat (macOS)",
+    marks=("mach virtual memory",),
     layers=(Layer.GUEST,),
     fields={
         "free": Field("guest_memory_free_mib", "kib"),

@@ -14,8 +14,7 @@ Sample:
 
 Lost:
     Without ``-t`` the times: samples are placed one second apart before the last change of the file. With ``-d`` and
-    without ``-t`` the interval is not known, so rates are not computed, only averages per request. The busy seconds of
-    ``-d`` (``sec``) are whole seconds, too coarse for a share.
+    without ``-t`` the interval is not known: only averages per request. Its busy seconds (``sec``) are too coarse.
 
 Units:
     Memory and swap columns are KiB unless ``vmstat -S`` was used, which the output does not say; a machine with less
@@ -37,18 +36,19 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import EPOCH, synthetic_times, to_ns
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
-from leadline.formats.sysstat import add_cpu_busy
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import EPOCH, synthetic_times, to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.sysstat.text import add_cpu_busy
 from leadline.formats.tables import Columns, SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="vmstat",
+    marks=("collected,value,metric", "proc", "disk-"),
     layers=(Layer.GUEST,),
     fields={
         "r": Field("guest_run_queue_count", "count"),
@@ -80,16 +80,7 @@ _NOT_AVERAGED = {META.fields[name].metric for name in ("r", "b", "swpd", "free",
 _MEMORY = ("swpd", "free", "buff", "cache", "inact", "active", "si", "so")
 _PLAUSIBLE_MEMORY_KIB = 64 * 1024  # Judgement: no database server has less, and ``-S M`` shows 64 GiB as 65536
 _LONG_HEADER = "collected,value,metric"
-_DISK_COLUMNS = (
-    "reads",
-    "read_merged",
-    "read_sectors",
-    "read_ms",
-    "writes",
-    "write_merged",
-    "write_sectors",
-    "write_ms",
-)
+_DISK_COLUMNS = tuple("reads read_merged read_sectors read_ms writes write_merged write_sectors write_ms".split())
 
 _STAMP = re.compile(
     r"^\[?((?:19|20)\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[.,]\d+)?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?)\]?[\t ]+"

@@ -41,16 +41,17 @@ from math import ceil
 from pathlib import PurePosixPath
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.virtual_disks import DELTA_FILE
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.estate.virtual_disks import DELTA_FILE
 
 META = ImporterMeta(
     tool="VMware .vmx",
+    marks=("virtualhw.version", "config.version", "numvcpus", "memsize", "scsi0.present"),
     layers=(Layer.VM,),
     record="scp root@ESXI-HOST:/vmfs/volumes/DATASTORE/VM/VM.vmx .",
 )
@@ -185,7 +186,7 @@ def _parsed(source: Source, request: Request, builder: CaptureBuilder) -> dict[s
 
 def _decoded(source: Source, builder: CaptureBuilder) -> tuple[str, str]:
     """The text by the encoding the file declares, and that encoding; bytes that do not fit it are said."""
-    raw = source.path.read_bytes()
+    raw = source.content()
     declared = _ENCODING.search(raw)
     name = declared[1].decode("ascii", errors="replace").strip() if declared else ""
     if not name or raw.startswith((b"\xff\xfe", b"\xfe\xff")):

@@ -34,18 +34,19 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.json_documents import NUMBER_MAX
 from leadline.formats.samples import Samples, epoch_ns
-from leadline.formats.vcenter_counters import CounterSamples
+from leadline.formats.vcenter.counters import CounterSamples
 
 META = ImporterMeta(
     tool="vROps REST",
+    marks=('"stat-list"', '"statkey"', '"property"'),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH),
     fields={
         "vm:cpu|readyPct": Field("cpu_ready_pct", "pct"),

@@ -34,14 +34,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.metrics import metric as metric_of
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.json_documents import NUMBER_MAX, json_array, json_documents
 from leadline.formats.samples import Samples, iso_ns
 
@@ -108,6 +108,7 @@ _WORLDS = ("dom-world-cpu", "lsom-world-cpu", "nic-world-cpu", "cmmds-world-cpu"
 
 META = ImporterMeta(
     tool="vSAN performance service",
+    marks=('"entityrefid"',),
     layers=(Layer.DATASTORE, Layer.STORAGE_PATH),
     fields={
         **_of(("cluster-domclient", "host-domclient"), _CLIENT),

@@ -36,19 +36,20 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.histogram import Histogram
-from leadline.core.importer import Field, ImporterMeta, Request
-from leadline.core.result import Operation, Result
-from leadline.core.source import Source
-from leadline.core.units import factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import Field, ImporterMeta, Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.units import factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import bad_line
 
 META = ImporterMeta(
     tool="vscsiStats",
+    marks=("worldgroupid",),
     layers=(Layer.STORAGE_PATH,),
     fields={
         "latency of Read IOs": Field("virtual_disk_latency_ms_read", "us"),

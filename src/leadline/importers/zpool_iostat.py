@@ -32,17 +32,18 @@ from datetime import UTC, datetime
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import Capture, CaptureBuilder
-from leadline.core.clock import synthetic_times, to_ns
-from leadline.core.entities import Entity
-from leadline.core.errors import InputError
-from leadline.core.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.source import Source
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import synthetic_times, to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.tables import SampleTable, Scheme, emit
 
 META = ImporterMeta(
     tool="zpool iostat",
+    marks=("capacity",),
     layers=(Layer.GUEST,),
     fields={
         "operations.read": Field("disk_reads_per_s", "per_s"),

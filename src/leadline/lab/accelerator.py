@@ -8,13 +8,12 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from leadline.core.errors import ToolError
-from leadline.core.tools import find_program
+from leadline.core.system.leftovers import scratch_folder
+from leadline.core.system.tools import require_program
 from leadline.lab.image import cache_folder, first_file_system
 from leadline.lab.kernel import Kernel
 
@@ -46,12 +45,7 @@ def find_qemu() -> str:
     Raises:
         ToolError: it is not installed.
     """
-    found = find_program(PROGRAM)
-    if found is None:
-        raise ToolError(
-            PROGRAM, found="not installed", expected="the emulator", advice="apt-get install qemu-system-x86"
-        )
-    return found
+    return require_program(PROGRAM, "the emulator", "qemu-system-x86")
 
 
 def accelerator(kernel: Kernel) -> Accelerator:
@@ -80,8 +74,8 @@ def accelerator(kernel: Kernel) -> Accelerator:
 
 def _prove(qemu: str, kernel: Kernel) -> Accelerator:
     kvm = Accelerator("kvm", "a guest booted with it")
-    with tempfile.TemporaryDirectory() as folder:
-        initrd = Path(folder) / "initrd"
+    with scratch_folder("accelerator") as folder:
+        initrd = folder / "initrd"
         initrd.write_bytes(first_file_system(kernel))
         words = [qemu, *kvm.options, "-m", "384", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]
         words += ["-kernel", str(kernel.image), "-initrd", str(initrd), "-serial", "stdio"]

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.core.errors import ToolError
+from leadline.core.model.errors import ToolError
 
 CLOCK_COUNT = 8  # Judgement: enough that one finds the guest idle
 PRELOAD_S = 120.0  # Judgement: ten times what it takes under software emulation on an idle machine

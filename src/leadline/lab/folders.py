@@ -11,8 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.core.errors import ToolError, UsageError
-from leadline.core.sockets import has_room
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.system.sockets import has_room
 from leadline.lab.image import cache_folder
 from leadline.lab.processes import PID, is_alive, note_process
 

@@ -14,14 +14,14 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterable, Iterator
 from importlib import metadata
 from pathlib import Path
 
 import leadline
-from leadline.core.errors import ToolError
-from leadline.core.tools import find_program
+from leadline.core.model.errors import ToolError
+from leadline.core.system.leftovers import scratch_folder
+from leadline.core.system.tools import find_program, require_program
 from leadline.lab.cpio import CHARACTER, FILE, FOLDER, Entry, archive
 from leadline.lab.kernel import Kernel
 
@@ -90,13 +90,7 @@ def root_image(folder: Path | None = None) -> Path:
         ToolError: BusyBox or mke2fs is missing, or the image cannot be written.
     """
     for name in NEEDED:
-        if find_program(name) is None:
-            raise ToolError(
-                name,
-                found="not installed",
-                expected="what the guests are made with",
-                advice="apt-get install busybox-static e2fsprogs",
-            )
+        require_program(name, "what the guests are made with", "busybox-static e2fsprogs")
     contents = list(_contents())
     key = _key(contents)
     kept = (folder or cache_folder()) / f"root-{key}.img"
@@ -104,8 +98,8 @@ def root_image(folder: Path | None = None) -> Path:
         return kept
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=kept.parent, prefix="building-") as scratch:
-            root, made = Path(scratch) / "root", Path(scratch) / "root.img"
+        with scratch_folder("building", kept.parent) as scratch:
+            root, made = scratch / "root", scratch / "root.img"
             _fill(root, contents)
             _write_image(root, made, key)
             made.replace(kept)

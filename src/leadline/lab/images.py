@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
-from leadline.core.errors import ToolError
-from leadline.core.tools import find_program
+from leadline.core.model.errors import ToolError
+from leadline.core.system.tools import require_program
 from leadline.lab.hardware import layer_image
 from leadline.lab.specification import Disk
 
@@ -68,11 +67,7 @@ def _fill(path: Path, size: int) -> None:
 
 
 def _qemu_img(*words: str) -> None:
-    program = find_program("qemu-img")
-    if program is None:
-        raise ToolError(
-            "qemu-img", found="not installed", expected="what makes disk images", advice="apt-get install qemu-utils"
-        )
+    program = require_program("qemu-img", "what makes disk images")
     done = subprocess.run([program, *words], capture_output=True, text=True, check=False)
     if done.returncode:
         raise _no_space(Path(words[-1]), done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed")
@@ -80,13 +75,3 @@ def _qemu_img(*words: str) -> None:
 
 def _no_space(where: Path, found: str) -> ToolError:
     return ToolError(str(where), found=found, expected="a disk image", advice="Is there enough space?")
-
-
-def takes_direct_io(folder: Path) -> bool:
-    """Whether files here can be opened past the page cache, which tmpfs refuses."""
-    with tempfile.NamedTemporaryFile(dir=folder) as probe:
-        try:
-            os.close(os.open(probe.name, os.O_RDONLY | os.O_DIRECT))
-        except OSError:
-            return False
-    return True

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from leadline.core.errors import ToolError, UsageError
+from leadline.core.model.errors import ToolError, UsageError
 
 VARIABLE = "LEADLINE_LAB_KERNEL"
 # Where the set-up of a checkout unpacks the package, seen from this file.

@@ -12,17 +12,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from leadline.core.cgroups import Group, Groups, Limits, find
-from leadline.core.errors import ToolError
-from leadline.core.histogram import Histogram
-from leadline.core.processes import running
-from leadline.core.qmp import Qmp, block_counters, connect, latency_histograms, set_latency_boundaries
-from leadline.core.tools import find_program
+from leadline.core.model.errors import ToolError
+from leadline.core.model.histogram import Histogram
+from leadline.core.system.cgroups import Group, Groups, Limits, find
+from leadline.core.system.direct_io import takes_direct_io
+from leadline.core.system.processes import running
+from leadline.core.system.qmp import Qmp, block_counters, connect, latency_histograms, set_latency_boundaries
+from leadline.core.system.tools import require_program
 from leadline.lab.accelerator import Accelerator, find_qemu
 from leadline.lab.channel import Channel
 from leadline.lab.hardware import Files, module_options, options, storage_socket
 from leadline.lab.image import first_file_system
-from leadline.lab.images import make_image, takes_direct_io
+from leadline.lab.images import make_image
 from leadline.lab.kernel import Kernel
 from leadline.lab.processes import PID, note_process
 from leadline.lab.specification import Disk, Guest
@@ -167,11 +168,7 @@ def _serve(disk: Disk, image: Path, depth: int, stack: contextlib.ExitStack) -> 
     Raises:
         ToolError: nbdkit is missing or does not start.
     """
-    program = find_program("nbdkit")
-    if program is None:
-        raise ToolError(
-            "nbdkit", found="not installed", expected="what serves storage_latency", advice="apt-get install nbdkit"
-        )
+    program = require_program("nbdkit", "what serves storage_latency", "nbdkit")
     delay = f"{(disk.storage_latency or 0.0) * 1e3:.0f}ms"
     path = storage_socket(disk, image.parent)
     words = [program, "--foreground", "--unix", str(path), "--threads", str(depth), "--filter=delay"]

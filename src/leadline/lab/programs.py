@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from leadline.core.errors import ToolError
-from leadline.core.processes import POLL_S
+from leadline.core.model.errors import ToolError
+from leadline.core.system.processes import POLL_S
 from leadline.lab.channel import Channel
 
 GONE = 125  # the exit status of a program whose guest is gone, as the agent has it for what it could not start

@@ -6,9 +6,10 @@ import threading
 import time
 from typing import Any
 
-from leadline.core.errors import ToolError
+from leadline.core.model.errors import ToolError
+from leadline.core.system.direct_io import takes_direct_io
 from leadline.lab.hardware import layer, layer_image, layer_node, limit_node
-from leadline.lab.images import make_overlay, takes_direct_io
+from leadline.lab.images import make_overlay
 from leadline.lab.machine import Machine
 from leadline.lab.specification import Disk
 

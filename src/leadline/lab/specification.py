@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
-from leadline.core.workload import Seconds, Size, Workload
-from leadline.core.yaml_files import read_model
+from leadline.core.io.yaml_files import read_model
+from leadline.core.model.workload import Seconds, Size, Workload
 
 WHAT, GUIDE = "a lab file", "docs/guides/lab.md"
 _STRICT = ConfigDict(extra="forbid", frozen=True)
@@ -264,7 +264,7 @@ class Guest(BaseModel):
             raise ValueError(message)
         for single in (name for name, kind in adapters.items() if kind in ("virtio-blk", "nvme")):
             if sum(disk.adapter == single for disk in self.disks) > 1:
-                message = f"adapter {single} holds one disk; give each disk an adapter of its own"
+                message = f"adapter {single} holds one disk; give each disk a separate adapter"
                 raise ValueError(message)
         for wanted in () if self.load is None else (self.load.disk, self.load.wal):
             if wanted is not None and wanted not in disks:

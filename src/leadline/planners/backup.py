@@ -36,10 +36,20 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
-from leadline.core.capture import Capture
-from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
-from leadline.core.recorded_loads import by_default, filled
-from leadline.core.units import several
+from leadline.core.contracts.planner import (
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+from leadline.core.model.capture import Capture
+from leadline.core.model.units import several
+from leadline.estate.recorded_loads import by_default, filled
 from leadline.planners._backup.recorded import found
 
 SNAPSHOT = "VMware KB 1025279"

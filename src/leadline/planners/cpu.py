@@ -43,9 +43,7 @@ from typing import Annotated, Literal, cast
 
 from pydantic import BaseModel, Field
 
-from leadline.core.capture import Capture
-from leadline.core.cpu_demand import vcpus_for
-from leadline.core.planner import (
+from leadline.core.contracts.planner import (
     STRICT,
     Bend,
     Figure,
@@ -57,6 +55,8 @@ from leadline.core.planner import (
     Sheet,
     Snippet,
 )
+from leadline.core.model.capture import Capture
+from leadline.estate.cpu_demand import vcpus_for
 from leadline.planners._cpu.clusters import LICENCE_CORES_MIN, LICENCE_VM_MIN, plan_clusters
 from leadline.planners._cpu.estate import Counting, estates
 from leadline.planners._cpu.packing import Box, Host, Placed, packed, split, spread

@@ -39,9 +39,19 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field
 
-from leadline.core.picture import Curve, Picture
-from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
-from leadline.core.units import several
+from leadline.core.contracts.planner import (
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+from leadline.core.model.picture import Curve, Picture
+from leadline.core.model.units import several
 from leadline.planners._gpu import schedule
 from leadline.planners._gpu.schedule import Group
 from leadline.planners._gpu.simulated import SYSTEM, Job, simulated, slowdown

@@ -39,7 +39,7 @@ from __future__ import annotations
 from math import ceil, floor
 from typing import cast
 
-from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Snippet
+from leadline.core.contracts.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Snippet
 from leadline.planners._memory import far, overcommit
 from leadline.planners._memory.facts import Held, filled
 from leadline.planners._memory.inputs import Memory

@@ -32,8 +32,18 @@ from typing import Annotated, cast
 import numpy as np
 from pydantic import Field
 
-from leadline.core.errors import UsageError
-from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
+from leadline.core.contracts.planner import (
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+from leadline.core.model.errors import UsageError
 from leadline.planners._place.balance import Balanced, Costs, balanced
 from leadline.planners._place.cluster import Cluster, Unit
 from leadline.planners._place.initial import Placed, Step, alternatives, place_all, worst_load
@@ -155,18 +165,14 @@ def cluster_of(own: Place) -> Cluster:
     at = [index[disk.datastore] for disk in own.disks]
     np.add.at(held, at, [disk.size_gib for disk in own.disks])
     np.add.at(busy, at, [disk.outstanding or 0.0 for disk in own.disks])
-    used = [
-        sum_ if store.used_gib is None else store.used_gib for store, sum_ in zip(own.datastores, held, strict=True)
-    ]
-    load = [
-        sum_ if store.outstanding is None else store.outstanding
-        for store, sum_ in zip(own.datastores, busy, strict=True)
-    ]
+    for row, known in enumerate(own.datastores):
+        held[row] = held[row] if known.used_gib is None else known.used_gib
+        busy[row] = busy[row] if known.outstanding is None else known.outstanding
     usable = np.array([store.is_target for store in own.datastores])
     usable[[index[one.datastore] for one in own.requests if one.kind == "maintenance"]] = False
     cluster = Cluster(
-        names, size, size * own.space_threshold_pct / 100.0, np.array(used, dtype=float), lines[:, 0], lines[:, 1],
-        np.array(load, dtype=float), own.latency_threshold_ms, usable,
+        names, size, size * own.space_threshold_pct / 100.0, held, lines[:, 0], lines[:, 1],
+        busy, own.latency_threshold_ms, usable,
         tuple(frozenset(rule) for rule in own.anti_affinity), frozenset(own.split_vms),
     )  # fmt: skip
     for disk, store in zip(own.disks, at, strict=True):

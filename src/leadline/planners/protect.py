@@ -39,14 +39,25 @@ from typing import Annotated, cast
 import numpy as np
 from pydantic import Field, field_validator
 
-from leadline.core.capture import Capture
-from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
-from leadline.core.recorded_loads import Found, filled
-from leadline.core.stored import stored_gib
-from leadline.core.units import several
+from leadline.core.contracts.planner import (
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+from leadline.core.model.capture import Capture
+from leadline.core.model.units import several
+from leadline.estate.recorded_loads import Found, filled
+from leadline.estate.stored import stored_gib
 
 HOURS_PER_YEAR = 8766.0
 TRIVEDI = "Trivedi, section 8.4"
+MOVED = {"disks": "stored", "network": "sent"}
 _SCHEME = re.compile(r"(?P<copies>[1-6])x|(?P<data>[1-9]\d?)\+(?P<parity>[1-4])")
 Positive = Annotated[float, Field(gt=0)]
 
@@ -73,7 +84,9 @@ class Protect(PlanInput):
         float, Field(gt=0, le=1, description="Share of disks and network that a rebuild may take.")
     ] = 0.2
     node_mtbf_years: Annotated[Positive, Field(description="Mean time between losses of a node's data, years.")] = 5.0
-    backup_mib_per_s: Annotated[Positive, Field(description="What one VM's backup can write at most, MiB/s.")] = 150.0
+    backup_mib_per_s: Annotated[
+        Positive | None, Field(description="What one VM's backup can write at most, MiB/s; unset, no bound.")
+    ] = None
     backup_vms: Annotated[int, Field(ge=1, le=100_000, description="Backups that run at once.")] = 15
     small_write_pct: Annotated[
         float, Field(ge=0, le=100, description="Share of writes that are smaller than a stripe, percent.")
@@ -143,7 +156,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     if not fit:
         return Plan(
             headline=f"No scheme of {', '.join(own.schemes)} survives {own.survives} failures on {own.nodes} nodes.",
-            sheets=(_sheet(own, schemes),),
+            sheets=(_sheet(own, schemes), _backup_sheet(own, schemes)),
             evidence=evidence,
             infeasible=_infeasible(own, schemes),
         )
@@ -158,13 +171,13 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         Figure("nodes needed", best.width, "nodes", "one for each chunk; one more to rebuild to"),
         Figure("rebuild of a node", round(hours, 2), "h", _rebuild_told(own, best)),
         Figure("mean time to data loss", float(f"{lost:.3g}"), "years", _loss_told(own, best), TRIVEDI),
-        Figure("backup", round(backup_mib_per_s(own, best)), "MiB/s", _backup_told(own, best)),
+        *_backup_figures(own, best),
     )
     return Plan(
         headline=f"{best.name}: {best.factor:.3g} times the data ({own.data_tib * best.factor:,.3g} TiB raw), survives "
         f"{several(best.parity, 'node')}, rebuilds a node in {hours:,.3g} h.",
         figures=figures,
-        sheets=(_sheet(own, schemes),),
+        sheets=(_sheet(own, schemes), _backup_sheet(own, schemes)),
         assumptions=(
             "Failures are independent: shared causes lose data sooner than any of these times says.",
             f"A rebuild gets {own.resync_share:.0%} of disks and network.",
@@ -215,20 +228,30 @@ def loss_years(own: Protect, scheme: Scheme) -> float:
     return hours / HOURS_PER_YEAR / max(own.nodes / scheme.width, 1.0)
 
 
-def backup_mib_per_s(own: Protect, scheme: Scheme) -> float:
-    """What all backups together write at most: their own rate, the disks after protection, or the network, MiB/s."""
+def bounds_mib_per_s(own: Protect, scheme: Scheme) -> dict[str, float]:
+    """What disks and what the network take of all backups together at most, MiB/s."""
     disks = own.nodes * own.disks_per_node * own.disk_mib_per_s / scheme.factor
-    # Of each stripe one chunk stays on the node that writes.
-    sent = scheme.factor - 1.0 / scheme.data
-    network = own.nodes * own.network_gbit_per_s * 1e9 / 8 / 1024**2 / sent if sent > 0 else float("inf")
-    return min(own.backup_vms * own.backup_mib_per_s, disks, network)
+    links = own.nodes * own.network_gbit_per_s * 1e9 / 8 / 1024**2
+    return {"disks": disks, "network": links / sent(scheme) if sent(scheme) > 0 else float("inf")}
 
 
-def _backup_told(own: Protect, scheme: Scheme) -> str:
-    return (
-        f"the least of {own.backup_vms} x {own.backup_mib_per_s:g}, disks / {scheme.factor:.3g} and network / "
-        f"{scheme.factor - 1.0 / scheme.data:.3g}"
-    )
+def _backup_figures(own: Protect, scheme: Scheme) -> list[Figure]:
+    """What all backups together write, what bounds them, and what is left for each."""
+    bounds = bounds_mib_per_s(own, scheme)
+    by = min(bounds, key=bounds.__getitem__)
+    taken = bounds[by]
+    factor = scheme.factor if by == "disks" else sent(scheme)
+    told = f"bound by the {by}: {taken * factor:,.0f} / {factor:.3g} {MOVED[by]}"
+    if own.backup_mib_per_s is not None and own.backup_vms * own.backup_mib_per_s < taken:
+        told = f"bound by the VMs: {own.backup_vms} x {own.backup_mib_per_s:g}, where {scheme.name} takes {taken:,.0f}"
+        taken = own.backup_vms * own.backup_mib_per_s
+    each = Figure("backup of each VM", round(taken / own.backup_vms, 1), "MiB/s", f"{taken:,.0f} / {own.backup_vms}")
+    return [Figure("backup", round(taken), "MiB/s", told), each]
+
+
+def sent(scheme: Scheme) -> float:
+    """Bytes sent for each byte of data: of each stripe one chunk stays on the node that writes."""
+    return scheme.factor - 1.0 / scheme.data
 
 
 def _loss_told(own: Protect, scheme: Scheme) -> str:
@@ -251,16 +274,24 @@ def _sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
             scheme.parity,
             scheme.width,
             operations(own, scheme),
-            round(scheme.factor - 1.0 / scheme.data, 3),
+            round(sent(scheme), 3),
             round(rebuild_hours(own, scheme), 2),
-            f"{loss_years(own, scheme):.2g}",
-            round(backup_mib_per_s(own, scheme)),
+            float(f"{loss_years(own, scheme):.2g}"),
         )
         for scheme in schemes
     )
-    columns = ("scheme", "x data", "lost ok", "nodes", "ops", "x sent", "rebuild h", "loss years", "MiB/s")
-    title = "Schemes: bytes stored and sent, operations of a write, backups together"
-    return Sheet(title, columns, rows)
+    columns = ("scheme", "x data", "lost ok", "nodes", "ops", "x sent", "rebuild h", "loss years")
+    return Sheet("Schemes: bytes stored and sent, operations of a write", columns, rows)
+
+
+def _backup_sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
+    rows = []
+    for scheme in schemes:
+        bounds = bounds_mib_per_s(own, scheme)
+        shown = [round(value) if value != float("inf") else "none" for value in bounds.values()]
+        rows.append((scheme.name, *shown, round(min(bounds.values())), min(bounds, key=bounds.__getitem__)))
+    columns = ("scheme", "disks take", "network takes", "at most", "bound by")
+    return Sheet("What each scheme takes of backups together, MiB/s", columns, tuple(rows))
 
 
 def operations(own: Protect, scheme: Scheme) -> float:

@@ -8,9 +8,12 @@ Answers:
 Method:
     When all are busy each disk gets max(reservation, min(limit, λ shares)), λ such that all together get the
     capacity: the fluid allocation that mClock approaches, solved exactly; ``is_checked`` simulates it request by
-    request. What a disk wants caps what it gets, and what it leaves goes to others. Operations count in units of 32
-    KiB, rounded up. A closed loop of n outstanding at rate X has n / X of latency (Little's law): the part above what
-    the device takes is waiting at the limit.
+    request. Reservations above the capacity: mClock tags a request max(last tag + 1 / reservation, time of arrival).
+    A disk that gets less than its reservation keeps no older tag, so that requests go in the order of arrival: each
+    disk gets min(reservation, λ outstanding), and disks without a reservation get nothing. What a disk wants caps
+    what it gets, and what it leaves goes to others. Operations count in units of 32 KiB, rounded up. A closed loop of
+    n outstanding at rate X has n / X of latency (Little's law): the part above what the device takes is waiting at
+    the limit.
 
     From a recording: what a disk wants is the 95th percentile of its rate, its block the mean size, what it has
     outstanding the 95th percentile as recorded, else of rate x latency (Little's law).
@@ -23,7 +26,7 @@ Bends:
     or throughput that a cloud's disk of the type named cannot have.
 
 Sources:
-    Gulati, Merchant and Varman, "mClock" (OSDI 2010), section 2.2.
+    Gulati, Merchant and Varman, "mClock" (OSDI 2010), section 2.2 for the allocation, algorithm 1 for the tags.
     C. Hogan, "VSAN 6.2 part 4: IOPS limit for object" (2016), for units of 32 KB.
     Linux kernel, admin-guide/cgroup-v2, io.max. QEMU documentation, throttle groups.
     AWS EC2 API reference, ModifyVolume; Microsoft, Azure managed disk types; Google, About Hyperdisk Balanced.
@@ -34,8 +37,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from leadline import _core
-from leadline.core.capture import Capture
-from leadline.core.planner import (
+from leadline.core.contracts.planner import (
     Bend,
     Figure,
     Infeasible,
@@ -45,14 +47,18 @@ from leadline.core.planner import (
     PlannerMeta,
     Sheet,
 )
-from leadline.core.recorded_loads import Found, by_default, device_latency, filled
-from leadline.core.units import several
+from leadline.core.model.capture import Capture
+from leadline.core.model.units import several
+from leadline.estate.recorded_loads import Found, by_default, device_latency, filled
 from leadline.planners._qos import settings
 from leadline.planners._qos.inputs import UNIT_KIB, Disk, Qos
 from leadline.planners._qos.recorded import disks
 
 MCLOCK, HOGAN, LITTLE = "mClock, OSDI 2010", "Hogan 2016", "Little 1961"
 STARVED_PER_S = 0.01
+LEAST = 1e-9  # a limit is above 0
+BUSY = 64  # outstanding requests that always leave some waiting
+DEPTH_MAX = 65_536  # what a scenario takes
 RESERVED_MAX = 0.8  # Judgement: above, a failed device or a rebuild breaks promises
 
 META = PlannerMeta(
@@ -74,7 +80,7 @@ MODEL = Qos
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Who gets what, and what it means."""
     own, evidence, assumed = _known(cast("Qos", inputs), context.capture)  # read with MODEL
-    reserved = sum(min(disk.reservation_iops, disk.most_units) for disk in own.disks)
+    reserved = sum(_reserved(disk) for disk in own.disks)
     share = 100.0 * reserved / own.capacity_iops
     given = allocation(own)
     rows = tuple(_row(own, disk, units) for disk, units in zip(own.disks, given, strict=True))
@@ -95,7 +101,6 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     ]
     if own.is_checked:
         figures += _checked(own, given, context)
-    fits = reserved <= own.capacity_iops * (1 + 1e-9)
     first = own.disks[0]
     return Plan(
         headline=f"{several(len(own.disks), 'disk')} on {own.capacity_iops:,.0f} per second: {first.name} gets "
@@ -109,7 +114,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         snippets=settings.snippets(own.disks, given, own.cloud),
         evidence=evidence,
         infeasible=None
-        if fits
+        if not is_overbooked(own)
         else Infeasible(
             f"reservations of {reserved:,.0f} on a capacity of {own.capacity_iops:,.0f}",
             f"all reservations times {own.capacity_iops * RESERVED_MAX / reserved:.2f}, or a capacity of "
@@ -136,12 +141,26 @@ def _known(own: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], tup
 
 def allocation(own: Qos) -> list[float]:
     """Units per second of each disk when all are busy."""
-    policies = [(disk.shares, min(disk.reservation_iops, disk.most_units), disk.most_units) for disk in own.disks]
+    policies = [(disk.shares, _reserved(disk), disk.most_units) for disk in own.disks]
+    if is_overbooked(own):
+        policies = [(float(disk.outstanding * disk.units), 0.0, max(_reserved(disk), LEAST)) for disk in own.disks]
     return list(_core.fluid_allocation(policies, own.capacity_iops))
+
+
+def is_overbooked(own: Qos) -> bool:
+    """Whether what disks reserve, and want of it, exceeds the capacity."""
+    return sum(_reserved(disk) for disk in own.disks) > own.capacity_iops * (1 + 1e-9)
+
+
+def _reserved(disk: Disk) -> float:
+    """Units per second that its reservation gives it at most."""
+    return min(disk.reservation_iops, disk.most_units)
 
 
 def _held_by(disk: Disk, units: float) -> str:
     near = 1e-6 * max(units, 1.0)
+    if units < _reserved(disk) - near:
+        return "order of arrival"
     if disk.limit_iops is not None and units >= disk.limit_iops - near:
         return "limit"
     if disk.wanted_iops is not None and units >= disk.wanted_iops * disk.units - near:
@@ -176,6 +195,12 @@ def _bends(own: Qos, reserved: float) -> list[Bend]:
     if reserved > RESERVED_MAX * own.capacity_iops:
         cost = f"{100 * reserved / own.capacity_iops:.0f} %: a failed device or a rebuild breaks them"
         bends.append(Bend(f"at most {RESERVED_MAX:.0%} of a capacity is reserved", cost))
+    if is_overbooked(own):
+        cost = (
+            "mClock serves reserved requests in the order in which they arrive: who has more outstanding gets more, "
+            "shares count for nothing, and disks without a reservation get nothing"
+        )
+        bends.append(Bend("reservations fit the capacity", cost, MCLOCK))
     for disk in own.disks:
         if disk.limit_iops is None:
             continue
@@ -206,14 +231,23 @@ def _checked(own: Qos, given: list[float], context: PlanContext) -> list[Figure]
     ]
 
 
+def _queued(own: Qos) -> list[int]:
+    """Requests each disk has before the scheduler: enough to wait always, and where that decides, in proportion."""
+    if not is_overbooked(own):
+        return [max(BUSY, disk.outstanding) for disk in own.disks]
+    times = max(1, BUSY // min(disk.outstanding for disk in own.disks))
+    return [min(disk.outstanding * times, DEPTH_MAX) for disk in own.disks]
+
+
 def scenario(own: Qos) -> dict[str, Any]:
     """The disks before a device of this capacity, under mClock in units of 32 KiB."""
     vms = []
-    for number, disk in enumerate(own.disks, 1):
-        stream: dict[str, Any] = {"block": f"{disk.units * UNIT_KIB:.0f}k", "oio": max(64, disk.outstanding)}
+    for number, (disk, queued) in enumerate(zip(own.disks, _queued(own), strict=True), 1):
+        stream: dict[str, Any] = {"block": f"{disk.units * UNIT_KIB:.0f}k", "oio": queued}
         if disk.wanted_iops is not None:
             stream = {"block": stream["block"], "rate_iops": disk.wanted_iops}
-        vm = {"name": f"disk-{number}", "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": 1024}
+        depth = queued if is_overbooked(own) else 1024
+        vm = {"name": f"disk-{number}", "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": depth}
         vms.append({**vm, "reservation_iops": disk.reservation_iops, "iops_limit": disk.limit_iops})
     # One operation at a time, which takes as long as its units do.
     mb_per_s = own.capacity_iops * UNIT_KIB * 1024 / 1e6

@@ -35,8 +35,7 @@ from typing import Annotated, cast
 
 from pydantic import Field
 
-from leadline.core.capture import Capture
-from leadline.core.planner import (
+from leadline.core.contracts.planner import (
     Bend,
     Figure,
     Infeasible,
@@ -47,8 +46,9 @@ from leadline.core.planner import (
     Sheet,
     Snippet,
 )
-from leadline.core.recorded_loads import by_default, filled
-from leadline.core.units import several
+from leadline.core.model.capture import Capture
+from leadline.core.model.units import several
+from leadline.estate.recorded_loads import by_default, filled
 from leadline.planners._queues.recorded import found, nvme_told, slow_adapters
 
 LITTLE = "Little 1961"

@@ -28,12 +28,22 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from pydantic import Field
 
-from leadline.core.placement import cluster_of
-from leadline.core.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Sheet, Snippet
-from leadline.core.vocabulary import EntityKind
+from leadline.core.contracts.planner import (
+    Bend,
+    Figure,
+    Infeasible,
+    Plan,
+    PlanContext,
+    PlanInput,
+    PlannerMeta,
+    Sheet,
+    Snippet,
+)
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.placement import cluster_of
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture
+    from leadline.core.model.capture import Capture
 
 SYSTEM = "simulated: management-plane"
 NEAR = {"round_trip": 0.001, "mbit_per_s": 1000.0, "loss_pct": 0.0}

@@ -46,7 +46,7 @@ from __future__ import annotations
 from math import inf, isfinite, isnan
 from typing import cast
 
-from leadline.core.planner import (
+from leadline.core.contracts.planner import (
     Figure,
     Plan,
     PlanContext,
@@ -54,8 +54,8 @@ from leadline.core.planner import (
     PlannerMeta,
     Sheet,
 )
-from leadline.core.recorded_loads import filled
-from leadline.core.units import several
+from leadline.core.model.units import several
+from leadline.estate.recorded_loads import filled
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
@@ -242,19 +242,14 @@ def _capacity_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
 def _cache_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
     if own.is_esa:
         return []
-    has, needs = cluster.all_groups * own.cache_gb, cache_needed_gb(own)
-    sites = f"{own.sites} sites x " if own.is_stretched else ""
-    told = f"{sites}{CACHE_SHARE:.0%} of {own.used_gb:,.0f} GB used before copies"
-    if not own.is_all_flash:
-        told += f", at least 2 x {own.working_gb:,.0f} GB of working set"
+    has = cluster.all_groups * own.cache_gb
     share = "all of" if own.is_all_flash else "30 % of"
     most = (
         f"at most {own.buffer_max_gb:,.0f} GB ({own.version}, large buffers {'on' if own.is_large_buffer else 'off'})"
     )
     return [
-        Figure("cache needed", round(needs), "GB", told, FLASH),
+        *_cache_needed(own, cluster),
         Figure("cache", round(has), "GB", f"{cluster.all_groups} groups x {own.cache_gb:,.0f}"),
-        Figure("cache needed per group", round(needs / cluster.all_groups, 1), "GB", f"{needs:,.0f} by groups", FLASH),
         Figure(
             "write buffer per group",
             round(buffer_gb(own)),
@@ -262,6 +257,21 @@ def _cache_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
             f"{share} {own.cache_gb:,.0f} GB, {most}",
             LARGE_BUFFER if own.buffer_max_gb > 600 else EPPING,
         ),
+    ]
+
+
+def _cache_needed(own: Vsan, cluster: Cluster) -> list[Figure]:
+    """Where the cache is sized by what is stored; an all-flash one from 6.7 on buffers writes, which size it."""
+    if not own.is_cache_by_size:
+        return []
+    needs = cache_needed_gb(own)
+    sites = f"{own.sites} sites x " if own.is_stretched else ""
+    told = f"{sites}{CACHE_SHARE:.0%} of {own.used_gb:,.0f} GB used before copies"
+    if not own.is_all_flash:
+        told += f", at least 2 x {own.working_gb:,.0f} GB of working set"
+    return [
+        Figure("cache needed", round(needs), "GB", told, FLASH),
+        Figure("cache needed per group", round(needs / cluster.all_groups, 1), "GB", f"{needs:,.0f} by groups", FLASH),
     ]
 
 
@@ -371,5 +381,7 @@ def _assumptions(own: Vsan, rates: Rates) -> list[str]:
         told.append("The average of writes is not known: endurance is for the peak at all times.")
     if not own.is_esa:
         told.append("Writes are slowed from 80 % of a buffer on, destaged from 30 % on.")
+        if not own.is_cache_by_size:
+            told.append("The cache of all-flash from 6.7 on only buffers writes: peaks and endurance size it, no 10 %.")
     told.append("Links are for vSAN alone, or vSAN has shares of them that are enough.")
     return told

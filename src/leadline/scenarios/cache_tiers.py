@@ -44,10 +44,9 @@ import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from leadline import __version__, _core
-from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S
-from leadline.core.result import Operation, Result
-from leadline.core.scenario import (
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored
+from leadline.core.contracts.scenario import (
     STRICT,
     Measure,
     Name,
@@ -59,7 +58,9 @@ from leadline.core.scenario import (
     WorkloadOf,
     named_streams,
 )
-from leadline.core.workload import Percent, Seconds, Stream
+from leadline.core.model.draws import NS_PER_S
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.workload import Percent, Seconds, Stream
 
 META = ScenarioMeta(
     policy_key="policy",
@@ -206,6 +207,11 @@ class CacheTiers(Scenario):
             if is_wrong:
                 raise ValueError(message)
         return self
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What tiers without failures have no use for."""
+        if not self.failures:
+            yield Ignored("rebuild_mb_per_s", "tiers without failures ignore it", "failures")
 
     def group_names(self) -> list[str]:
         """Every group of every host."""

@@ -48,9 +48,10 @@ import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import _core
-from leadline.core.draws import NS_PER_S, DrawOf, ns_of
-from leadline.core.scenario import (
+from leadline.core.contracts.ignored_keys import UNLIMITED, Ignored, idle
+from leadline.core.contracts.scenario import (
     STRICT,
+    IoWorkloadOf,
     Measure,
     Name,
     Outcome,
@@ -59,13 +60,13 @@ from leadline.core.scenario import (
     ScenarioMeta,
     Series,
     Timing,
-    WorkloadOf,
     listed,
     named_streams,
     whole_windows,
 )
-from leadline.core.scenario_io import MS_PER_NS, doubt_of, measures_of, results_of, series_of, sources_of, ticks_of
-from leadline.core.workload import Seconds, Size
+from leadline.core.model.draws import NS_PER_S, DrawOf, ns_of
+from leadline.core.model.workload import Seconds, Size
+from leadline.scenarios._io import MS_PER_NS, doubt_of, measures_of, results_of, series_of, sources_of, ticks_of
 
 META = ScenarioMeta(
     policy_key="cluster.protection",
@@ -142,19 +143,11 @@ class Node(Many):
 class Vm(Many):
     """VMs of one kind, spread over the nodes of a kind."""
 
-    workload: WorkloadOf
+    workload: IoWorkloadOf
     nodes: str | None = None
     size: Annotated[Size, Field(gt=0)] = 16 * 1024**3
     iops_limit: Annotated[float, Field(gt=0, le=1e9)] | None = None
     iops_burst: Annotated[int, Field(ge=1, le=10**9)] = 1
-
-    @field_validator("workload")
-    @classmethod
-    def _is_io(cls, given: Any) -> Any:  # noqa: ANN401 - a workload
-        if given.kind != "io":
-            message = f"a workload of kind {given.kind}; cluster storage takes streams of io"
-            raise ValueError(message)
-        return given
 
 
 class Failure(BaseModel):
@@ -194,6 +187,16 @@ class ClusterStorage(Scenario):
     def loads(self) -> list[dict[str, Any]]:
         """The streams of all VMs."""
         return named_streams([(vm.name, stream) for vm in self.vms for stream in vm.workload.io])
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What copies, a cluster without failures and a disk without a limit have no use for."""
+        kind, states = self.cluster.protection, {failure.state for failure in self.failures}
+        return idle(
+            (kind[:2] != "ec", "cluster.stripe_unit", f"protection {kind} ignores it", "an ec-K+M, which honours it"),
+            (not states, "recovery", "a cluster without failures ignores it", "failures"),
+            ("absent" not in states, "recovery.absent_delay", "lost fragments ignore it", "a failure, state: absent"),
+            *((vm.iops_limit is None, f"vms.{vm.name}.iops_burst", *UNLIMITED) for vm in self.vms),
+        )
 
     @model_validator(mode="after")
     def _fits(self) -> ClusterStorage:
@@ -333,8 +336,7 @@ def _failure(own: Failure, nodes: list[str], disks: list[dict[str, Any]], warm_u
 
 
 def _resync_series(timing: Timing, found: dict[str, Any]) -> Series:
-    count = timing.window_count
-    rates = whole_windows(found["resynced"], count, 0.0) / timing.window_s / 1e6
+    rates = whole_windows(found["resynced"], timing.window_count, 0.0) / timing.window_s / 1e6
     return Series(WHOLE, "resync_mb_per_s", "mb_per_s", tuple(rates.tolist()))
 
 

@@ -31,15 +31,16 @@ Sources:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, nan
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, Field, model_validator
 
 from leadline import _core
-from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S, ns_of
-from leadline.core.scenario import (
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored, unhonoured
+from leadline.core.contracts.scenario import (
     STRICT,
     WINDOWS_MAX,
     Measure,
@@ -50,7 +51,8 @@ from leadline.core.scenario import (
     Series,
     whole_windows,
 )
-from leadline.core.workload import Seconds
+from leadline.core.model.draws import NS_PER_S, ns_of
+from leadline.core.model.workload import Seconds
 
 META = ScenarioMeta(
     policy_key="backing",
@@ -66,6 +68,15 @@ META = ScenarioMeta(
     ),
 )
 PROGRAM = "program"
+# Keys that not every backing, and keys of ``program`` that not every pattern honours.
+HONOURED = {"rdma": ("rdma",), "ssd": ("ssd",)}
+PATTERNS = {
+    "sequential": ("passes",),
+    "uniform": ("visits",),
+    "zipf": ("visits", "skew"),
+    "quicksort": (),
+    "growing": ("visits",),
+}
 NS_PER_MS = 1e6
 
 
@@ -118,6 +129,13 @@ class FarMemory(Scenario):
     ssd: Ssd = Ssd()
     replacement: Literal["lru", "clock"] = "lru"
     read_ahead_pages: Literal[1, 2, 4, 8, 16, 32, 64, 128, 256] = 8
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What the backing and the pattern do not honour, and the times of a run that ends with its program."""
+        yield from unhonoured(HONOURED, self.backing, "", "backing")
+        yield from unhonoured(PATTERNS, self.program.pattern, "program", "pattern")
+        for key in ("timing.warm_up_s", "timing.measure_s"):
+            yield Ignored(key, "a run that ends with its program ignores it", "nothing; only window_s counts here")
 
     @property
     def local_pages(self) -> int:

@@ -38,11 +38,9 @@ import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
-from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S, DrawOf, ns_of
-from leadline.core.result import Operation, Result
-from leadline.core.run import percentiles
-from leadline.core.scenario import (
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored, unhonoured
+from leadline.core.contracts.scenario import (
     STRICT,
     Measure,
     Name,
@@ -55,7 +53,10 @@ from leadline.core.scenario import (
     pooled,
     whole_windows,
 )
-from leadline.core.workload import Seconds
+from leadline.core.model.draws import NS_PER_S, DrawOf, ns_of
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.run import percentiles
+from leadline.core.model.workload import Seconds
 
 META = ScenarioMeta(
     policy_key="gpu.policy",
@@ -73,6 +74,12 @@ NS_PER_MS = 1e6
 FEW_VMS_MAX = 8  # Source: NVIDIA as above, table 1
 SLICES_S = {(True, True): 1 / 480, (True, False): 1 / 960, (False, True): 2e-3, (False, False): 1e-3}
 STEP = "step"
+# Keys of ``gpu`` that not every policy honours.
+HONOURED = {
+    "best-effort": (),
+    "equal-share": ("strict", "averaging_factor"),
+    "fixed-share": ("strict", "averaging_factor"),
+}
 
 
 class Gpu(BaseModel):
@@ -127,6 +134,15 @@ class GpuTimeSlicing(Scenario):
     system: Literal["gpu-time-slicing"] = "gpu-time-slicing"
     gpu: Gpu = Gpu()
     vms: Annotated[tuple[Vm, ...], Field(min_length=1)]
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What the policy does not honour; the corrections of a round that is not strict; the stagger of one VM."""
+        yield from unhonoured(HONOURED, self.gpu.policy, "gpu", "policy")
+        if not self.gpu.strict:
+            yield Ignored("gpu.averaging_factor", "a round that is not strict ignores it", "strict: true")
+        for vm in self.vms:
+            if vm.count == 1:
+                yield Ignored(f"vms.{vm.name}.stagger", "one VM ignores it", "a count above 1")
 
     @model_validator(mode="after")
     def _fits(self) -> GpuTimeSlicing:

@@ -40,11 +40,9 @@ import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
-from leadline.core.benchmark import Tick
-from leadline.core.draws import Draw, DrawOf, ns_of
-from leadline.core.result import Operation, Result
-from leadline.core.run import percentiles
-from leadline.core.scenario import (
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored, unhonoured
+from leadline.core.contracts.scenario import (
     STRICT,
     Measure,
     Name,
@@ -57,7 +55,10 @@ from leadline.core.scenario import (
     pooled,
     whole_windows,
 )
-from leadline.core.workload import Seconds
+from leadline.core.model.draws import Draw, DrawOf, ns_of
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.run import percentiles
+from leadline.core.model.workload import Seconds
 
 META = ScenarioMeta(
     policy_key="host.scheduler",
@@ -73,6 +74,9 @@ META = ScenarioMeta(
     ),
 )
 SHARES_PER_VCPU = 1000.0
+# Keys of ``host`` that not every scheduler honours: sca-v1 leaves second threads alone.
+HONOURED = {"default": ("thread_gain_pct",), "sca-v1": (), "sca-v2": ("thread_gain_pct",)}
+OF_NODES = ("host.remote_penalty_pct", "host.balance_s", "host.memory_move_s", "vms.*.vnuma")
 CORRELATION_MAX = 0.5  # Judgement: as in storage-path
 MS_PER_NS = 1e-6
 _NAN = float("nan")
@@ -116,6 +120,13 @@ class Vm(BaseModel):
     overhead_pct: Annotated[float, Field(ge=0, le=100)] = 0.0
     load: Load
 
+    @model_validator(mode="after")
+    def _may_have_its_reservation(self) -> Vm:
+        if self.limit_cores is not None and self.reservation_cores > self.limit_cores:
+            message = f"reservation_cores {self.reservation_cores:g} is above limit_cores {self.limit_cores:g}"
+            raise ValueError(message)
+        return self
+
     def names(self) -> list[str]:
         """One name for each."""
         return [self.name] if self.count == 1 else [f"{self.name}-{number}" for number in range(1, self.count + 1)]
@@ -154,6 +165,23 @@ class HypervisorCpu(Scenario):
     system: Literal["hypervisor-cpu"] = "hypervisor-cpu"
     host: Host
     vms: Annotated[tuple[Vm, ...], Field(min_length=1)]
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What the scheduler does not honour, and what the host's or a VM's other keys leave without effect."""
+        yield from unhonoured(HONOURED, self.host.scheduler, "host", "scheduler")
+        if not self.host.hyper_threading:
+            yield Ignored("host.thread_gain_pct", "cores with one thread ignore it", "hyper_threading: true")
+        if self.host.nodes == 1:
+            for key in OF_NODES:
+                yield Ignored(key, "a host of one node ignores it", "nodes above 1")
+        if all(vm.vcpus == 1 for vm in self.vms):
+            for key in ("host.co_stop_s", "host.co_start_s"):
+                yield Ignored(key, "VMs with one vCPU ignore it", "a VM with several vCPUs")
+        for vm in self.vms:
+            if vm.load.users is None:
+                yield Ignored(f"vms.{vm.name}.load.think_time", "a load with a rate ignores it", "users")
+            if vm.load.bursts == 1:
+                yield Ignored(f"vms.{vm.name}.load.wait", "a transaction of one burst ignores it", "bursts above 1")
 
     @model_validator(mode="after")
     def _fits(self) -> HypervisorCpu:

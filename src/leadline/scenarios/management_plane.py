@@ -39,12 +39,9 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from leadline import __version__, _core
-from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S, ns_of
-from leadline.core.result import Operation as Counted
-from leadline.core.result import Result
-from leadline.core.run import percentiles
-from leadline.core.scenario import (
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored
+from leadline.core.contracts.scenario import (
     STRICT,
     Measure,
     Name,
@@ -57,7 +54,11 @@ from leadline.core.scenario import (
     pooled,
     whole_windows,
 )
-from leadline.core.workload import Seconds
+from leadline.core.model.draws import NS_PER_S, ns_of
+from leadline.core.model.result import Operation as Counted
+from leadline.core.model.result import Result
+from leadline.core.model.run import percentiles
+from leadline.core.model.workload import Seconds
 
 META = ScenarioMeta(
     policy_key="connection",
@@ -138,6 +139,13 @@ class ManagementPlane(Scenario):
     connection: Literal["persistent", "new"] = "persistent"
     clients: Annotated[int, Field(ge=1, le=10_000)] = 1
     operations: Annotated[tuple[Annotated[Operation, BeforeValidator(_named)], ...], Field(min_length=1)]
+
+    def ignored(self) -> Iterator[Ignored]:
+        """The count of an operation that does not read many VMs."""
+        for own in self.operations:
+            if own.name not in PER_VM:
+                because = f"operation {own.name} ignores it"
+                yield Ignored(f"operations.{own.name}.count", because, f"one of {', '.join(PER_VM)}")
 
     @model_validator(mode="after")
     def _fits(self) -> ManagementPlane:

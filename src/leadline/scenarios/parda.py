@@ -34,11 +34,9 @@ import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
-from leadline.core.benchmark import Tick
-from leadline.core.draws import DrawOf, ns_of
-from leadline.core.result import Operation, Result
-from leadline.core.run import percentiles
-from leadline.core.scenario import (
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored, unhonoured
+from leadline.core.contracts.scenario import (
     STRICT,
     Measure,
     Name,
@@ -52,13 +50,19 @@ from leadline.core.scenario import (
     pooled,
     whole_windows,
 )
-from leadline.core.workload import Seconds, Stream
+from leadline.core.model.draws import DrawOf, ns_of
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.run import percentiles
+from leadline.core.model.workload import Seconds, Stream
 
 META = ScenarioMeta(
     policy_key="control",
     policies=("none", "parda", "sioc-v1"),
     columns=(("iops", "per s"), ("latency_ms_mean", "mean ms"), ("latency_ms_p99", "p99 ms")),
 )
+_BY_LATENCY = ("threshold", "period", "gain", "memory", "beta_per_1000_shares", "window_min", "adapts_to_idle")
+# Keys of ``law`` that not every control honours.
+HONOURED = {"none": (), "parda": _BY_LATENCY, "sioc-v1": _BY_LATENCY}
 MS_PER_NS = 1e-6
 _NAN = float("nan")
 
@@ -131,6 +135,13 @@ class Parda(Scenario):
     def loads(self) -> list[dict[str, Any]]:
         """The streams of all VMs."""
         return named_streams([(vm.name, vm.stream) for host in self.hosts for vm in host.vms])
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What windows that stay at their upper bound have no use for; shares of a VM that is alone on such a host."""
+        yield from unhonoured(HONOURED, self.control, "law", "control")
+        if self.control == "none" and all(len(host.vms) == 1 for host in self.hosts):
+            because = "control none ignores it across hosts, and each host has one VM"
+            yield Ignored("hosts.*.vms.*.shares", because, "a control that honours it: parda, sioc-v1")
 
     @model_validator(mode="after")
     def _fits(self) -> Parda:

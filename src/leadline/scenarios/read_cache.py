@@ -34,10 +34,21 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from leadline import __version__, _core
-from leadline.core.benchmark import Tick
-from leadline.core.result import Operation, Result
-from leadline.core.scenario import STRICT, FileOf, Measure, Name, Outcome, Progress, Scenario, ScenarioMeta, Series
-from leadline.core.workload import Seconds, Size
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored
+from leadline.core.contracts.scenario import (
+    STRICT,
+    FileOf,
+    Measure,
+    Name,
+    Outcome,
+    Progress,
+    Scenario,
+    ScenarioMeta,
+    Series,
+)
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.workload import Seconds, Size
 
 META = ScenarioMeta(
     policy_key="caches.*.policy",
@@ -135,6 +146,14 @@ class ReadCache(Scenario):
     curve: Curve | None = None
     hit_time: Seconds = 1e-4
     miss_time: Seconds = 5e-3
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What a made trace and a recorded one have no use for."""
+        if self.trace.files:
+            yield Ignored("trace.rate_iops", "a recorded trace ignores it", "parts instead of files")
+        else:
+            for key in ("trace.disk", "trace.reads_only"):
+                yield Ignored(key, "a trace made from parts ignores it", "files instead of parts")
 
     @field_validator("caches")
     @classmethod

@@ -23,7 +23,8 @@ Assumptions:
 
 Parameters:
     ``vms``: name, count, workload (a shipped name, a file beside the scenario, or its text), trace (files beside the
-    scenario, disk where they have several, speed, repeat), host, device, adapter (pvscsi, lsi ...: gives the depth
+    scenario, disk where they have several, speed, repeat), load_factor (times the rates of its open streams), host,
+    device, adapter (pvscsi, lsi ...: gives the depth
     its driver has), adapter_depth, iops_limit, iops_burst (units that may go at
     once after an idle time), shares, reservation_iops (both for schedulers that know them), and ``disks`` for
     streams of a role, as wal. ``copies``: name, read and write (disks, as VM or VM/role), block, oio. ``hosts``:
@@ -53,8 +54,8 @@ from __future__ import annotations
 from typing import cast
 
 from leadline import _core
-from leadline.core.scenario import Outcome, Progress, Scenario, ScenarioMeta
-from leadline.core.scenario_io import measures_of, results_of, series_of, ticks_of
+from leadline.core.contracts.scenario import Outcome, Progress, Scenario, ScenarioMeta
+from leadline.scenarios._io import measures_of, results_of, series_of, ticks_of
 from leadline.scenarios._storage_path import found
 from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, Device, StoragePath, Vm, index_of
 from leadline.scenarios._storage_path.spec import spec_of

@@ -32,17 +32,16 @@ Sources:
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
-from leadline.core.benchmark import Tick
-from leadline.core.draws import NS_PER_S, ns_of
-from leadline.core.result import Operation, Result
-from leadline.core.run import percentiles
-from leadline.core.scenario import (
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.contracts.ignored_keys import Ignored, unhonoured
+from leadline.core.contracts.scenario import (
     STRICT,
     Measure,
     Outcome,
@@ -55,7 +54,10 @@ from leadline.core.scenario import (
     pooled,
     whole_windows,
 )
-from leadline.core.workload import Seconds, Size, Stream
+from leadline.core.model.draws import NS_PER_S, ns_of
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.run import percentiles
+from leadline.core.model.workload import Seconds, Size, Stream
 
 META = ScenarioMeta(
     policy_key="cache",
@@ -70,6 +72,13 @@ META = ScenarioMeta(
         ("lost_mib_max", "lost MiB"),
     ),
 )
+# Keys that not every write cache honours.
+HONOURED = {
+    "write-through": (),
+    "ram-write-back": ("ram", "order"),
+    "log-structured": ("log", "batch", "order"),
+    "log-behind-ram": ("ram", "log", "batch", "order"),
+}
 GUESTS = "guests"
 BLOCKS_MAX = 20_000_000
 SIZE_DEFAULT = 1 << 30
@@ -166,6 +175,10 @@ class WriteCache(Scenario):
     def loads(self) -> list[dict[str, Any]]:
         """The stream."""
         return named_streams([(GUESTS, self.stream)])
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What the cache does not honour."""
+        yield from unhonoured(HONOURED, self.cache, "", "cache")
 
 
 MODEL = WriteCache

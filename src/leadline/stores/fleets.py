@@ -7,13 +7,14 @@ One file per fleet, gone when all its workers are. It outlives whatever kills th
 from __future__ import annotations
 
 import json
-import os
 import re
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from leadline.core.errors import InputError, ToolError, UsageError
-from leadline.stores.runs import default_folder
+from leadline.core.io.outputs import keep, process_start
+from leadline.core.io.private import PRIVATE, private_folder
+from leadline.core.model.errors import InputError, ToolError, UsageError
+from leadline.core.system.leftovers import user_folder
 
 VERSION = 1
 _ID = re.compile(r"[0-9]{8}-[0-9]{6}-[0-9a-f]{8}")
@@ -53,22 +54,11 @@ class Journal:
         return replace(self, workers=(*(own for own in self.workers if own.name != worker.name), worker))
 
 
-def process_start(process: int) -> str:
-    """When a process began, in the kernel's ticks, which tells it from a later one of the same number; empty: none.
-
-    Source: proc(5), /proc/pid/stat field 22.
-    """
-    try:
-        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
 class FleetStore:
     """The journals of one folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = (folder or default_folder()).absolute() / "fleets"
+        self.folder = (folder or user_folder()).absolute() / "fleets"
 
     def save(self, journal: Journal) -> None:
         """Write a journal; it is on the disk when this returns.
@@ -77,19 +67,10 @@ class FleetStore:
             ToolError: it cannot be written.
         """
         path = self.folder / f"{journal.id}.json"
-        aside = path.with_suffix(".part")
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with aside.open("w", encoding="utf-8") as stream:
-                json.dump({"version": VERSION, **asdict(journal)}, stream)
-                stream.flush()
-                os.fsync(stream.fileno())
-            aside.replace(path)
-            held = os.open(self.folder, os.O_RDONLY)
-            try:
-                os.fsync(held)
-            finally:
-                os.close(held)
+            private_folder(self.folder.parent)
+            private_folder(self.folder)
+            keep(path, json.dumps({"version": VERSION, **asdict(journal)}).encode(), mode=PRIVATE)
         except OSError as error:
             raise ToolError(
                 str(path),

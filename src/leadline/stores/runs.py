@@ -18,12 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.benchmark import Tick
-from leadline.core.errors import InputError, ToolError, UsageError
-from leadline.core.histogram import Histogram
-from leadline.core.result import Operation, Result
-from leadline.core.run import Round, Run
-from leadline.core.steady import SteadyState
+from leadline.core.contracts.benchmark import Tick
+from leadline.core.io.private import private_file, private_folder, tighten_below
+from leadline.core.model.errors import InputError, ToolError, UsageError
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.run import Round, Run
+from leadline.core.statistics.steady import SteadyState
+from leadline.core.system.leftovers import user_folder
+from leadline.core.system.opened import printable
 
 VERSION = 1
 _SCHEMA = """
@@ -35,26 +38,20 @@ create table if not exists baseline (name text not null, run text not null, prim
 """
 
 
-def default_folder() -> Path:
-    """``LEADLINE_HOME``, else the user's data folder."""
-    own = os.environ.get("LEADLINE_HOME")
-    if own:
-        return Path(own)
-    data = os.environ.get("XDG_DATA_HOME")
-    return (Path(data) if data else Path.home() / ".local" / "share") / "leadline"
-
-
 class RunStore:
     """The runs of one folder."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        self.folder = (folder or default_folder()).absolute()  # tools run in folders of their own
+        self.folder = (folder or user_folder()).absolute()  # tools run in folders of their own
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with closing(sqlite3.connect(self.folder / "runs.sqlite", timeout=30.0)) as base:
+            # SQLite gives its other files the same mode.
+            kept = private_file(private_folder(self.folder) / "runs.sqlite")
+            if (self.folder / "runs").is_dir():
+                private_folder(self.folder / "runs")
+            with closing(sqlite3.connect(kept, timeout=30.0)) as base:
                 base.execute("pragma journal_mode = wal")
                 base.execute("pragma synchronous = full")
                 base.executescript(_SCHEMA)
@@ -78,15 +75,18 @@ class RunStore:
 
     def files_of(self, run: str) -> Path:
         """The folder of a run's own files, made where it is missing."""
-        path = self.folder / "runs" / run
-        path.mkdir(parents=True, exist_ok=True)
-        return path
+        private_folder(self.folder)
+        private_folder(self.folder / "runs")
+        return private_folder(self.folder / "runs" / run)
 
     def save(self, run: Run, *, running: bool = False) -> None:
         """Write a run as it is now; ``running`` marks it as worked on by this process."""
-        row = (run.id, run.name, run.state, run.tool, run.target, run.started, os.getpid() if running else None)
+        process = os.getpid() if running else None
+        row = (run.id, run.name, run.state, run.tool, printable(run.target), run.started, process)
         with self._open() as base:
             base.execute("insert or replace into run values (?, ?, ?, ?, ?, ?, ?, ?)", (*row, json.dumps(_plain(run))))
+        if not running:
+            tighten_below(self.folder / "runs" / run.id)
 
     def list(self) -> list[Run]:
         """Every run, oldest first, without its rounds."""
@@ -139,7 +139,7 @@ class RunStore:
         """Whole runs of the same tool on the same target, oldest first, with their rounds."""
         query = "select document from run where tool = ? and target = ? and state = 'done' order by started, id"
         with self._open() as base:
-            rows = base.execute(query, (run.tool, run.target)).fetchall()
+            rows = base.execute(query, (run.tool, printable(run.target))).fetchall()
         return tuple(_run(json.loads(text)) for (text,) in rows)
 
     def mark(self, name: str, runs: Sequence[str]) -> None:

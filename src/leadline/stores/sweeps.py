@@ -11,8 +11,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from leadline.core.errors import InputError, UsageError
-from leadline.core.sweep import Sweep, Variant
+from leadline.core.io.outputs import keep
+from leadline.core.io.private import PRIVATE, private_folder
+from leadline.core.model.errors import InputError, UsageError
+from leadline.core.model.sweep import Sweep, Variant
 
 VERSION = 1
 NAME = "sweep.json"
@@ -34,13 +36,9 @@ class SweepStore:
 
     def _write(self, sweep: Sweep, process: int | None) -> None:
         path = self._runs / sweep.id / NAME
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(".part")
-        with aside.open("w", encoding="utf-8") as stream:
-            json.dump({"version": VERSION, "process": process, **asdict(sweep)}, stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        aside.replace(path)
+        for folder in (self._runs.parent, self._runs, path.parent):
+            private_folder(folder)
+        keep(path, json.dumps({"version": VERSION, "process": process, **asdict(sweep)}).encode(), mode=PRIVATE)
 
     def get(self, name: str) -> Sweep:
         """The sweep with that id, its unique beginning, or ``last``.

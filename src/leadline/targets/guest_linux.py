@@ -32,8 +32,9 @@ from typing import Any
 
 import yaml
 
-from leadline.core.errors import InputError, ToolError, UsageError
-from leadline.core.target import FileChange, Item, ItemState, ItemStatus
+from leadline.core.contracts.target import FileChange, Item, ItemState, ItemStatus
+from leadline.core.io.outputs import aside_name, keep
+from leadline.core.model.errors import InputError, ToolError, UsageError
 
 JOURNAL_FOLDER = "var/lib/leadline/guest"
 FILE_MODE = 0o644
@@ -291,6 +292,20 @@ def revert(root: Path, entry: Entry, *, force: bool = False) -> list[str]:
     return left
 
 
+def fates(root: Path, entry: Entry, *, force: bool = False) -> dict[str, str]:
+    """What `revert` would do with each path: restore, remove, keep (it is as before) or leave (changed since)."""
+    found = {}
+    for file in entry.files:
+        held = _held(root, file["path"])
+        if held == file["before"]:
+            found[file["path"]] = "keep"
+        elif held != file["after"] and not force:
+            found[file["path"]] = "leave, changed since:"
+        else:
+            found[file["path"]] = "remove" if file["before"] is None else "restore"
+    return found
+
+
 def _undo(root: Path, entry: Entry, *, force: bool) -> list[str]:
     left = []
     for file in reversed(entry.files):
@@ -335,19 +350,13 @@ def _put(root: Path, name: str, what: dict[str, Any] | None) -> None:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.leadline")
-    aside.unlink(missing_ok=True)
     if "link" in what:
+        aside = path.with_name(aside_name())
         aside.symlink_to(what["link"])
-    else:
-        with aside.open("wb") as stream:
-            stream.write(what["content"].encode("latin-1"))
-            stream.flush()
-            os.fsync(stream.fileno())
-        aside.chmod(what["mode"])
-        if os.geteuid() == 0 and "uid" in what:
-            os.chown(aside, what["uid"], what["gid"])
-    aside.replace(path)
+        aside.replace(path)
+        return
+    owner = (what["uid"], what["gid"]) if os.geteuid() == 0 and "uid" in what else None
+    keep(path, what["content"].encode("latin-1"), mode=what["mode"], owner=owner)
 
 
 def _write_journal(root: Path, entry: Entry) -> None:

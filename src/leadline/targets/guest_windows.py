@@ -28,8 +28,8 @@ from typing import Any
 
 import yaml
 
-from leadline.core.errors import UsageError
-from leadline.formats.osot import Step, Template
+from leadline.core.model.errors import UsageError
+from leadline.formats.windows.osot import Step, Template
 
 KINDS = ("registry", "remove-value", "service", "task", "power-plan", "rss")
 _WILDCARDS = frozenset("*?[]`")

@@ -80,7 +80,7 @@ pub fn resolve(
     }
     let backwards = times_ns.windows(2).filter(|w| w[1] <= w[0]).count() as u64;
     warnings.add(code::OUT_OF_ORDER, backwards, || {
-        "times repeat or go back (a clock change, or recordings joined); the rows were kept in file order".into()
+        "times repeat or go back (a clock change, or recordings joined); series are in the order of time".into()
     });
     Ok(times_ns)
 }

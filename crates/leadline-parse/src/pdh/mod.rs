@@ -12,6 +12,7 @@ pub mod header;
 pub mod lines;
 pub mod names;
 pub mod number;
+pub mod packed;
 pub mod row;
 pub mod scan;
 pub mod sniff;
@@ -31,7 +32,7 @@ use lines::{Index, Task};
 use names::Names;
 use sniff::Layout;
 use source::{Source, Units};
-use table::{Selection, Table, Value};
+use table::{Selection, Table};
 use warnings::{Warning, Warnings};
 
 /// Called with characters done and in all; returns false to stop.
@@ -157,11 +158,7 @@ impl PdhFile {
     ///
     /// # Errors
     /// When a column does not exist, a row has other cells than the header, or the file cannot be read.
-    pub fn read<T: Value>(
-        &self,
-        request: &Request<'_>,
-        progress: Progress<'_>,
-    ) -> Result<Table<T>, ParseError> {
+    pub fn read(&self, request: &Request<'_>, progress: Progress<'_>) -> Result<Table, ParseError> {
         let names = self.names();
         if let Some(column) = request.columns.iter().find(|c| **c as usize >= names.len()) {
             return Err(ParseError::new(
@@ -266,6 +263,6 @@ pub fn parse_bytes(bytes: &[u8]) -> Result<(usize, usize), ParseError> {
         sentinels: true,
         ..Request::default()
     };
-    let table = file.read::<f64>(&request, &mut |_, _| true)?;
+    let table = file.read(&request, &mut |_, _| true)?;
     Ok((columns.len(), table.times_ns.len()))
 }

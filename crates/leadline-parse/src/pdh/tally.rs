@@ -1,7 +1,6 @@
 //! What is met while cells become numbers, counted per worker and told once.
 
 use super::number::{Cell, bare, parse_cell};
-use super::table::Value;
 use super::warnings::{Warnings, code};
 
 /// What was met in the cells and rows.
@@ -24,18 +23,18 @@ impl Tally {
     /// The value of a cell that is no short unsigned number.
     #[cold]
     #[inline(never)]
-    pub fn unusual<T: Value>(&mut self, cell: &[u8], sentinel: bool, line_number: u32) -> T {
+    pub fn unusual(&mut self, cell: &[u8], sentinel: bool, line_number: u32) -> f64 {
         match parse_cell(cell) {
             // Exact values: the recorder writes -1.00 and -3.00 for "not available".
             #[allow(clippy::float_cmp)]
             Cell::Number(number) if sentinel && (number == -1.0 || number == -3.0) => {
                 self.sentinels += 1;
-                T::MISSING
+                f64::NAN
             }
-            Cell::Number(number) => T::from_number(number),
+            Cell::Number(number) => number,
             Cell::Blank => {
                 self.blank += 1;
-                T::MISSING
+                f64::NAN
             }
             Cell::Text => {
                 self.text += 1;
@@ -49,7 +48,7 @@ impl Tally {
                     self.text_example =
                         Some((line_number, shown.escape_default().take(40).collect()));
                 }
-                T::MISSING
+                f64::NAN
             }
         }
     }

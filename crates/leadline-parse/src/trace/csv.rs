@@ -47,7 +47,7 @@ impl Columns {
         }
     }
 
-    /// The columns a header of vscsiStats names; None when it names too few.
+    /// The columns a header of vscsiStats names; None when it names too few, or one beyond the fields that are read.
     pub fn vscsi(header: &[u8]) -> Option<Self> {
         let text = String::from_utf8_lossy(header).to_lowercase();
         let names: Vec<&str> = text
@@ -60,17 +60,21 @@ impl Columns {
                 .iter()
                 .position(|name| words.iter().any(|word| name.contains(word)))
         };
-        Some(Self {
+        let latency = find(&["response", "latency"]);
+        let columns = Self {
             time: find(&["time stamp", "timestamp"])?,
             kind: find(&["command type", "cmd", "command"])?,
             offset: find(&["lbn", "lba"])?,
             bytes: find(&["data length", "length"])?,
-            latency: find(&["response", "latency"]),
+            latency,
             disk: None,
             count: names.len(),
             ns_per_tick: 1000,
             offset_unit: 512,
-        })
+        };
+        let used = [columns.time, columns.kind, columns.offset, columns.bytes];
+        let is_read = |column: usize| column < FIELDS_MAX;
+        (used.into_iter().all(is_read) && latency.is_none_or(is_read)).then_some(columns)
     }
 }
 

@@ -56,11 +56,12 @@ pub fn read_file(file: PdhFile, sentinels: bool) -> Result<Read, ParseError> {
         sentinels,
         ..Request::default()
     };
-    let table = file.read::<f64>(&request, &mut |_, _| true)?;
+    let table = file.read(&request, &mut |_, _| true)?;
     let rows = table.times_ns.len();
-    assert_eq!(table.values.len(), columns.len() * rows);
+    let all = table.series.values::<f64>();
+    assert_eq!(all.len(), columns.len() * rows);
     let values = (0..columns.len())
-        .map(|c| table.values[c * rows..(c + 1) * rows].to_vec())
+        .map(|c| all[c * rows..(c + 1) * rows].to_vec())
         .collect();
     let times_s = table.times_ns.iter().map(|t| *t as f64 / 1e9).collect();
     Ok(Read {

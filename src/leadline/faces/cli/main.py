@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-import os
+import contextlib
 import sys
-from importlib import import_module, resources
 from typing import NoReturn
 
 import typer
 
 from leadline import __version__
-from leadline.core.errors import LeadlineError
+from leadline.core.model.errors import LeadlineError
+from leadline.core.system.interrupts import NOTHING, Interrupted
+from leadline.core.system.secret import scrubbed, take_environment, take_words
+from leadline.faces.cli.endings import INTERRUPTED, end_as_by_ctrl_c, ended_an_import, interrupted, unforeseen
+from leadline.faces.cli.guard import guarded_streams
+from leadline.faces.cli.lazy_verbs import verb_group
+from leadline.faces.cli.streams import Stdout, drop_stdout, guard_stdout, stdout_error
+from leadline.faces.cli.values import refuse_empty
+from leadline.faces.visible import escaped_json, one_line
 
 _EPILOG = """\
 Examples:
@@ -22,13 +29,13 @@ Examples:
   leadline explain cpu-ready-high
 """
 VERBS = "leadline.faces.cli.verbs"
-INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
 
 
 def build_app() -> typer.Typer:
     """The command line with every verb of ``verbs/``: a file is a verb, a folder a group of them."""
     app = typer.Typer(
         name="leadline",
+        cls=verb_group(VERBS),
         no_args_is_help=True,
         add_completion=False,
         rich_markup_mode=None,
@@ -38,74 +45,100 @@ def build_app() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80},
     )
     app.callback()(_options)
-    _add_verbs(app, VERBS)
     return app
 
 
-def _add_verbs(app: typer.Typer, package: str) -> None:
-    for entry in sorted(resources.files(package).iterdir(), key=lambda found: found.name):
-        stem = entry.name.removesuffix(".py")
-        if stem.startswith(("_", ".")) or not (entry.is_dir() or entry.name.endswith(".py")):
-            continue
-        module = import_module(f"{package}.{stem}")
-        name = stem.rstrip("_").replace("_", "-")
-        if entry.is_dir():
-            group = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help=module.__doc__, epilog=module.EPILOG)
-            _add_verbs(group, f"{package}.{stem}")
-            app.add_typer(group, name=name)
-        else:
-            app.command(name, epilog=module.EPILOG)(module.command)
-
-
-def _options(
-    *,
-    version: bool = typer.Option(False, "--version", help="Print the version and exit.", is_eager=True),
-) -> None:
-    if version:
+def _say_version(wanted: bool) -> None:
+    if wanted:
         sys.stdout.write(f"leadline {__version__}\n")
         raise typer.Exit
 
 
+def _options(
+    *,
+    version: bool = typer.Option(
+        False, "--version", "-V", help="Print the version and exit.", is_eager=True, callback=_say_version
+    ),
+) -> None:
+    """Take what comes before a verb."""
+
+
 def run() -> NoReturn:
-    """Entry point: never a traceback for bad input, a closed pipe or Ctrl-C."""
+    """Entry point: passwords taken from sight, names that cannot harm a terminal; then the command."""
+    end_as_by_ctrl_c()
+    take_environment()
+    take_words(sys.argv[1:])
+    stdout = guard_stdout()
+    with guarded_streams():
+        _run(stdout)
+
+
+def _run(stdout: Stdout | None) -> NoReturn:
+    """Never a traceback for bad input, a closed pipe, a full disk, Ctrl-C or a fault of ours."""
     try:
+        refuse_empty(sys.argv[1:])
+        if _does_work(sys.argv[1:]):
+            _remove_leftovers()
         code = build_app()(standalone_mode=False)
         sys.stdout.flush()
     except LeadlineError as error:
         _fail(error)
+    except SystemExit:
+        if stdout is not None and isinstance(stdout.failure, BrokenPipeError):  # rich ends a closed pipe so
+            drop_stdout()
+            sys.exit(0)
+        raise
+    except Interrupted as ended:
+        interrupted(str(ended))
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted; nothing was left behind\n")
-        sys.exit(INTERRUPTED)
+        interrupted(NOTHING)
     except BrokenPipeError:
-        # The reader (head, less) has seen enough. Point stdout elsewhere so that the exit flush does not fail.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_stdout()  # the reader (head, less) has seen enough
         sys.exit(0)
     except Exception as error:
-        _usage_or_raise(error)
-    if code == INTERRUPTED:  # Typer turns Ctrl-C into this status and says nothing
-        sys.stderr.write("interrupted; nothing was left behind\n")
+        if stdout is not None and stdout.failure is not None:
+            drop_stdout()
+            _fail(stdout_error(stdout.failure))
+        _usage_or_unforeseen(error)
+    if code == INTERRUPTED:  # Typer turns Ctrl-C outside a command into this status and says nothing
+        interrupted(NOTHING)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _does_work(words: list[str]) -> bool:
+    """Whether a verb is called, rather than help or the version."""
+    return bool(words) and not words[0].startswith("-") and not {"--help", "-h"} & set(words)
+
+
+def _remove_leftovers() -> None:
+    """Remove what killed runs left, and say so."""
+    from leadline.core.system.leftovers import remove_leftovers
+
+    for path in remove_leftovers():
+        sys.stderr.write(f"removed {path!r}, which a killed run left behind\n")
 
 
 def _fail(error: LeadlineError) -> NoReturn:
     if "--json" in sys.argv:
-        import json
-
-        sys.stdout.write(json.dumps({"schema": "leadline.error/1", "error": error.to_dict()}) + "\n")
-    sys.stderr.write(f"error: {error}\n")
+        with contextlib.suppress(OSError):
+            sys.stdout.write(escaped_json({"schema": "leadline.error/1", "error": error.to_dict()}, indent=None) + "\n")
+    try:
+        sys.stdout.flush()
+    except OSError:
+        drop_stdout()
+    sys.stderr.write(f"error: {one_line(str(error))}\n")
     sys.exit(error.exit_status)
 
 
-def _usage_or_raise(error: Exception) -> NoReturn:
+def _usage_or_unforeseen(error: Exception) -> NoReturn:
     if not hasattr(error, "format_message"):
-        if type(error).__name__ == "Abort":
-            sys.stderr.write("interrupted; nothing was left behind\n")
-            sys.exit(INTERRUPTED)
-        raise error
+        if type(error).__name__ == "Abort" or ended_an_import(error):
+            interrupted(NOTHING)
+        unforeseen(error)
     if type(error).__name__ == "NoArgsIsHelpError":
         sys.stderr.write(f"{error.format_message()}\n")
         sys.exit(2)
-    message = str(error.format_message()).rstrip(".").replace("\n", " ")
+    message = scrubbed(str(error.format_message())).rstrip(".").replace("\n", " ")
     context = getattr(error, "ctx", None)
     command = "leadline" if context is None else context.command_path
     sys.stderr.write(f"error: {message}. Try `{command} --help`.\n")

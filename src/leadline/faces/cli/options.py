@@ -9,18 +9,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leadline.core.errors import UsageError
-from leadline.core.vocabulary import Severity
+from leadline.core.model.errors import UsageError
+from leadline.core.model.numbers import OFFSET_S_MAX
+from leadline.core.model.vocabulary import Severity
 
 if TYPE_CHECKING:
-    from leadline.app.importing import Imported
-    from leadline.core.finding import Diagnosis
-    from leadline.core.profile import Profile
-    from leadline.core.theoretical import Theoretical
+    from leadline.app.read.importing import Imported
+    from leadline.core.model.finding import Diagnosis
+    from leadline.core.model.profile import Profile
+    from leadline.faces.theoretical import Theoretical
 
 Paths = Annotated[
     list[Path],
-    typer.Argument(metavar="PATHS", help="Files, folders or archives (gz, xz, zst, zip, tar).", show_default=False),
+    typer.Argument(
+        metavar="PATHS",
+        help="Files, folders, archives (gz, xz, zst, zip, tar); - for standard input.",
+        show_default=False,
+    ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes on stderr.")]
@@ -79,13 +84,13 @@ def fails(diagnosis: Diagnosis, fail_on: FailOn) -> bool:
 
 def profile_of(path: Path | None) -> Profile:
     """The profile named, else ``leadline.toml`` of the working directory, else the defaults."""
-    from leadline.app.diagnosing import rule_modules
-    from leadline.core.profile import Profile, load_profile
+    from leadline.core.contracts.rule import rule_metas
+    from leadline.core.model.profile import Profile, load_profile
 
     found = path or (Path("leadline.toml") if Path("leadline.toml").is_file() else None)
     if found is None:
         return Profile()
-    known = {name: frozenset(module.META.thresholds) for name, module in rule_modules().items()}
+    known = {name: frozenset(meta.thresholds) for name, meta in rule_metas().items()}
     return load_profile(found, known)
 
 
@@ -93,18 +98,23 @@ def offsets_of(texts: list[str] | None) -> dict[str, float]:
     """``FILE=SECONDS`` pairs as a mapping.
 
     Raises:
-        UsageError: a pair has no ``=`` or no number.
+        UsageError: a pair has no ``=`` or no number, or one no clock is wrong by.
     """
     offsets = {}
     for text in texts or []:
         name, _, seconds = text.rpartition("=")
         try:
             offsets[name] = float(seconds)
+            if not abs(offsets[name]) <= OFFSET_S_MAX:
+                name = ""
         except ValueError:
             name = ""
         if not name:
             raise UsageError(
-                "--clock-offset", found=text, expected="FILE=SECONDS", advice="For example esxtop.csv=-3.5"
+                "--clock-offset",
+                found=text,
+                expected="FILE=SECONDS, at most a century",
+                advice="For example esxtop.csv=-3.5",
             )
     return offsets
 
@@ -117,16 +127,17 @@ def read_paths(
     date: str | None = None,
     offsets: dict[str, float] | None = None,
     quiet: bool = False,
+    notes: bool = True,
 ) -> Imported:
     """Import with progress on stderr and notes after it."""
-    from leadline.app.importing import import_paths
-    from leadline.core.importer import Request
+    from leadline.app.read.importing import import_paths
+    from leadline.core.contracts.importer import Request
     from leadline.faces.cli.output import reading_progress, say_sources
 
     request = Request(metrics=metrics, timezone=timezone, date=date)
     with reading_progress(quiet=quiet) as progress:
         imported = import_paths(paths, request, clock_offsets=offsets, progress=progress)
-    say_sources(imported, quiet=quiet)
+    say_sources(imported, quiet=quiet or not notes)
     return imported
 
 
@@ -136,7 +147,7 @@ def most_of(text: str | None) -> Theoretical | None:
     Raises:
         UsageError: the text is nothing such.
     """
-    from leadline.core.theoretical import parse_theoretical
+    from leadline.faces.theoretical import parse_theoretical
 
     if text is None:
         return None

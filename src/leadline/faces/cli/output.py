@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from leadline.faces.visible import escaped_json, one_line
 
+if TYPE_CHECKING:
     from rich.console import Console
 
-    from leadline.app.importing import Imported, Progress
-    from leadline.core.capture import Capture
+    from leadline.app.read.importing import Imported, Progress
+    from leadline.core.io.outputs import Output
+    from leadline.core.model.capture import Capture
 
 WIDTH_MAX = 80
+SAID_MAX = 20  # files left out that are named one by one
 
 
 def console(*, stderr: bool = False) -> Console:
     """A rich console of at most 80 columns; plain text when the stream is not a terminal."""
-    from rich.console import Console
+    from leadline.faces.cli.guard import guarded_console
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else WIDTH_MAX
-    made = Console(file=stream, width=width, highlight=False, soft_wrap=False, emoji=False)
+    made = guarded_console(stream, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
     made.width = min(made.width, WIDTH_MAX)
     return made
 
@@ -33,7 +34,7 @@ def console(*, stderr: bool = False) -> Console:
 def print_json(schema: str, **content: Any) -> None:  # noqa: ANN401 - plain data
     """One JSON document with its schema name; NaN, which JSON has not, becomes null."""
     document = {"schema": schema, **content}
-    sys.stdout.write(json.dumps(_without_nan(document), indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(escaped_json(_without_nan(document)) + "\n")
 
 
 def _without_nan(value: Any) -> Any:  # noqa: ANN401 - plain data
@@ -46,19 +47,9 @@ def _without_nan(value: Any) -> Any:  # noqa: ANN401 - plain data
     return value
 
 
-def write_json(path: Path, document: dict[str, Any]) -> None:
+def write_json(output: Output, document: dict[str, Any]) -> None:
     """A JSON file that appears whole or not at all."""
-    write_bytes(path, (json.dumps(_without_nan(document), indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """A file that appears whole or not at all."""
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        aside.write_bytes(data)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+    output.write((escaped_json(_without_nan(document)) + "\n").encode())
 
 
 @contextmanager
@@ -69,12 +60,13 @@ def reading_progress(*, quiet: bool = False) -> Iterator[Progress | None]:
         return
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("reading"), BarColumn(20), TextColumn("{task.description}"), TimeElapsedColumn())
+    name = TextColumn("{task.description}", markup=False)
+    columns = (TextColumn("reading"), BarColumn(20), name, TimeElapsedColumn())
     with Progress(*columns, console=console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=None)
 
-        def step(done: int, total: int, name: str) -> None:
-            bar.update(task, total=total, completed=done, description=name[-40:])
+        def step(done: int, total: int, file: str) -> None:
+            bar.update(task, total=total, completed=done, description=one_line(file[-40:]))
 
         yield step
 
@@ -83,12 +75,14 @@ def say_sources(imported: Imported, *, quiet: bool = False) -> None:
     """On stderr: what was repaired or assumed in each source, what is damaged, what was not recognised."""
     if quiet:
         return
-    for error in imported.left_out:
-        sys.stderr.write(f"left out: {error}\n")
+    for error in imported.left_out[:SAID_MAX]:
+        sys.stderr.write(f"left out: {one_line(str(error))}\n")
+    if len(imported.left_out) > SAID_MAX:
+        sys.stderr.write(f"left out: {len(imported.left_out) - SAID_MAX} more files; --json lists them all\n")
     unrecognised = imported.unrecognised
     say_warnings(imported.capture)
     if unrecognised:
-        names = ", ".join(unrecognised[:5]) + (", ..." if len(unrecognised) > 5 else "")
+        names = ", ".join(map(one_line, unrecognised[:5])) + (", ..." if len(unrecognised) > 5 else "")
         sys.stderr.write(f"not recognised, left out: {len(unrecognised)} file(s): {names}\n")
 
 
@@ -97,7 +91,7 @@ def say_warnings(capture: Capture) -> None:
     for source in capture.sources:
         for warning in source.warnings:
             times = f" ({warning.count}x)" if warning.count > 1 else ""
-            sys.stderr.write(f"{source.name}: {warning.message}{times}\n")
+            sys.stderr.write(f"{one_line(source.name)}: {one_line(warning.message)}{times}\n")
 
 
 @contextmanager

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
 import typer
 
-from leadline.core.errors import InputError, UsageError
+from leadline.core.model.errors import InputError, UsageError
+from leadline.core.system.secret import Secret, of_environment
+from leadline.faces.visible import visible
 
 VARIABLE = "LEADLINE_PASSWORD"
 
 
-def password_of(user: str, file: Path | None = None) -> str:
+def password_of(user: str, file: Path | None = None) -> Secret:
     """The password of an account: the first line of a file when one is named, else LEADLINE_PASSWORD, else asked for.
 
     Raises:
@@ -22,7 +23,7 @@ def password_of(user: str, file: Path | None = None) -> str:
     """
     if file is not None:
         return _from_file(file)
-    known = os.environ.get(VARIABLE)
+    known = of_environment(VARIABLE)
     if known:
         return known
     if not sys.stdin.isatty():
@@ -32,11 +33,11 @@ def password_of(user: str, file: Path | None = None) -> str:
             expected="a password",
             advice="Set it and run again.",
         )
-    answer: str = typer.prompt(f"Password of {user}", hide_input=True, err=True)
-    return answer
+    answer: str = typer.prompt(f"Password of {visible(user)}", hide_input=True, err=True)
+    return Secret(answer)
 
 
-def _from_file(file: Path) -> str:
+def _from_file(file: Path) -> Secret:
     try:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -44,4 +45,4 @@ def _from_file(file: Path) -> str:
         raise InputError(str(file), found=str(why), expected="a password", advice="Name another file.") from error
     if not lines or not lines[0]:
         raise InputError(str(file), found="nothing", expected="a password in its first line", advice="Write it there.")
-    return lines[0]
+    return Secret(lines[0])

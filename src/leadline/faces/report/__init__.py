@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leadline.core.errors import UsageError
+from leadline.core.io.outputs import Output
 
 if TYPE_CHECKING:
-    from leadline.app.comparing import Comparison
-    from leadline.app.importing import Imported
-    from leadline.core.finding import Diagnosis
-    from leadline.core.profile import Profile
+    from pathlib import Path
+
+    from leadline.app.diagnose.comparing import Comparison
+    from leadline.app.read.importing import Imported
+    from leadline.core.model.finding import Diagnosis
+    from leadline.core.model.profile import Profile
     from leadline.faces.report.lead import Lead
 
 
 def write_report(
-    path: Path,
+    output: Output | Path,
     diagnosis: Diagnosis,
     imported: Imported,
     profile: Profile | None = None,
@@ -28,79 +28,49 @@ def write_report(
     """Write the report of a diagnosis; the file appears whole or not at all. Returns its size in bytes.
 
     Args:
-        path: the file to write; one that is there is replaced.
-        diagnosis: as `leadline.app.diagnosing.diagnose` returns it.
+        output: the file to write; a path may only replace what Leadline wrote.
+        diagnosis: as `leadline.app.diagnose.diagnosing.diagnose` returns it.
         imported: the capture it was made of, and what was not read.
         profile: the site's own limits, as given to ``diagnose``.
-        comparison: what changed since a baseline, as `leadline.app.comparing.compare` returns it.
+        comparison: what changed since a baseline, as `leadline.app.diagnose.comparing.compare` returns it.
         anonymize: replace names and addresses (see `leadline.faces.report.anonymize`).
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
     from leadline.faces.report.page import page  # noqa: PLC0415 - templates that only reports need
 
-    check_writable(path)
+    output = Output.of(output, "--html")
+    output.check()
     if anonymize:
         from leadline.faces.report.anonymize import anonymized  # noqa: PLC0415
 
         diagnosis, imported, comparison = anonymized(diagnosis, imported, comparison)
-    return write_page(path, page(diagnosis, imported, profile, comparison=comparison, anonymous=anonymize))
+    return write_page(output, page(diagnosis, imported, profile, comparison=comparison, anonymous=anonymize))
 
 
-def write_measured(path: Path, diagnosis: Diagnosis, imported: Imported, lead: Lead) -> int:
+def write_measured(output: Output | Path, diagnosis: Diagnosis, imported: Imported, lead: Lead) -> int:
     """Write the report of a measurement: what it says first, then the diagnosis of what was recorded meanwhile.
 
     Returns its size in bytes; the file appears whole or not at all.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
     from leadline.faces.report.page import page  # noqa: PLC0415
 
-    check_writable(path)
-    return write_page(path, page(diagnosis, imported, lead=lead))
+    output = Output.of(output, "--html")
+    output.check()
+    return write_page(output, page(diagnosis, imported, lead=lead))
 
 
-def write_page(path: Path, html: str) -> int:
+def write_page(output: Output | Path, html: str) -> int:
     """Write a page; the file appears whole or not at all. Returns its size in bytes.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
-    raw = html.encode("utf-8", errors="replace")
-    aside = path.with_name(f".{path.name}.part")
-    try:
-        with aside.open("wb") as stream:
-            stream.write(raw)
-            stream.flush()
-            os.fsync(stream.fileno())
-        aside.replace(path)
-    except OSError as error:
-        raise _not_writable(path, error.strerror or str(error)) from error
-    finally:
-        aside.unlink(missing_ok=True)
-    return len(raw)
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a path no report can be written to, before hours of recordings are read.
-
-    Raises:
-        UsageError: it is a folder, its folder does not exist, or the folder does not let us write.
-    """
-    if path.is_dir():
-        raise _not_writable(path, "is a folder")
-    if not path.parent.is_dir():
-        raise _not_writable(path, f"there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise _not_writable(path, f"no right to write into {path.parent}")
-
-
-def _not_writable(path: Path, found: str) -> UsageError:
-    return UsageError(
-        f"--html {path}",
-        found=found,
-        expected="a file in a folder that can be written",
-        advice="Name a file, for example report.html.",
-    )
+    return Output.of(output, "--html").write(html.encode("utf-8", errors="replace"))

@@ -1,9 +1,10 @@
 """Names replaced consistently, so that a report can be sent to somebody outside: vm-1, host-2, ip-3.
 
-The capture and the diagnosis are replaced before anything is drawn, so nothing downstream can leak a name. What is
-replaced: names of hosts, VMs, guests and everything else people name; names in settings; file names; network
-addresses, UUIDs, WWNs and NAA ids wherever they stand. What stays: names machines give (``sda``, ``scsi0:1``,
-``vmhba2``), well-known programs, numbers, times.
+The capture and the diagnosis are replaced before anything is drawn, so nothing downstream can leak a name. It is a
+list of what may stay, not of what must go: names machines give (``sda``, ``scsi0:1``, ``vmhba2``), well-known
+programs, numbers, times, and words that are Leadline's own vocabulary (its rules, importers and catalogues). Names of
+entities, jobs and files, and network addresses, UUIDs, WWNs and NAA ids are replaced as a whole; after that every
+word left that is not of the vocabulary, wherever it stands, also in fields nobody thought of.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
+from importlib import resources
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
-from leadline.app.diagnosing import rule_modules
-from leadline.app.importing import Imported
-from leadline.core.capture import Capture
-from leadline.core.entities import Entity, Fact, Inventory
-from leadline.core.errors import LeadlineError
-from leadline.core.metrics import RAW_PREFIX
-from leadline.core.vocabulary import EntityKind
+from leadline.app.read.importing import Imported
+from leadline.core.contracts.discovery import unit_modules
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity, Fact, Inventory
+from leadline.core.model.errors import LeadlineError
+from leadline.core.model.metrics import RAW_PREFIX, metrics
+from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Role
 
 if TYPE_CHECKING:
-    from leadline.app.comparing import Comparison
-    from leadline.core.finding import Diagnosis
+    from leadline.app.diagnose.comparing import Comparison
+    from leadline.core.model.finding import Diagnosis
 
 # Given by kernels, hypervisors and tools, the same everywhere: they tell nobody whose machine it is.
 _GENERIC = re.compile(
@@ -53,7 +55,11 @@ _ADDRESSES = {
     "device": re.compile(r"\b(?:naa|eui|t10|mpx)\.[\w:.]+", re.IGNORECASE),
 }
 _NAMED_FACTS = {"device", "datastore", "virtual_disk", "file", "mount", "hostname", "cluster", "path", "vm", "host"}
-_OWN_FIELDS = frozenset({"rule", "rules_run", "remedy", "examine", "code", "metric", "unit", "caused_by", "needs"})
+_OWN_FIELDS = frozenset({"rule", "rules_run", "code", "metric", "unit", "caused_by", "needs"})
+_WORD = re.compile(r"[^\W\d_]+")
+_TOKEN = re.compile(r"\w(?:[\w.$@+-]*\w)?")
+# Where the words are that recordings are translated into and findings are written in.
+_VOCABULARY = ("core", "estate", "formats", "importers", "rules", "collectors", "app")
 _STEMS = {EntityKind.BLOCK_DEVICE: "disk", EntityKind.DEVICE: "device", EntityKind.WORLD: "world"}
 
 
@@ -63,6 +69,7 @@ class Replacer:
     def __init__(self) -> None:
         self._aliases: dict[str, str] = {}
         self._counts: dict[str, int] = {}
+        self._given: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
 
     def add(self, name: str, stem: str, suffix: str = "") -> str:
@@ -92,7 +99,18 @@ class Replacer:
         replaced = self._pattern.sub(lambda match: self._aliases[match[0].casefold()], text)
         for stem in ("wwn", "mac", "uuid", "device", "ip"):
             replaced = _ADDRESSES[stem].sub(partial(self._address, stem), replaced)
-        return replaced
+        return _TOKEN.sub(self._unknown, replaced)
+
+    def _unknown(self, found: re.Match[str]) -> str:
+        """A word as it is when all of it is vocabulary, else an alias."""
+        token = found[0]
+        if all(len(word) == 1 or word.casefold() in _vocabulary() for word in _WORD.findall(token)):
+            return token
+        if _is_generic(token) or token.casefold() in self._given:
+            return token
+        if token.casefold() not in self._aliases:
+            self._aliases[token.casefold()] = self._next("name")
+        return self._aliases[token.casefold()]
 
     def _address(self, stem: str, found: re.Match[str]) -> str:
         key = found[0].casefold()
@@ -102,7 +120,9 @@ class Replacer:
 
     def _next(self, stem: str) -> str:
         self._counts[stem] = self._counts.get(stem, 0) + 1
-        return f"{stem}-{self._counts[stem]}"
+        alias = f"{stem}-{self._counts[stem]}"
+        self._given.add(alias)
+        return alias
 
 
 def anonymized(
@@ -121,7 +141,7 @@ def anonymized(
     capture = imported.capture
     anonymous = Capture(
         [
-            replace(group, metric=_metric(group.metric, replacer), entities=[renamed(e) for e in group.entities])
+            group.relabelled(metric=_metric(group.metric, replacer), entities=[renamed(e) for e in group.entities])
             for group in capture.groups
         ],
         [_deep(source, replacer, renamed) for source in capture.sources],
@@ -153,12 +173,7 @@ def _replacer_of(imported: Imported, comparison: Comparison | None) -> Replacer:
         for entity in every:
             if entity.kind is kind:
                 _add_entity(replacer, entity)
-    for source in capture.sources:
-        if source.host:
-            _add_machine(replacer, source.host, "guest")
-    for result in capture.results:
-        if result.host:
-            _add_machine(replacer, result.host, "guest")
+    _add_measured(replacer, capture)
     settings = [(name, fact.value) for own in capture.inventory.facts.values() for name, fact in own.items()]
     for change in () if comparison is None else comparison.settings:
         settings += [(change.setting, change.before), (change.setting, change.after)]
@@ -171,6 +186,18 @@ def _replacer_of(imported: Imported, comparison: Comparison | None) -> Replacer:
     for path in dict.fromkeys(paths):
         _add_path(replacer, path)
     return replacer
+
+
+def _add_measured(replacer: Replacer, capture: Capture) -> None:
+    """The machines sources and results are of, and the jobs people named; a job called ``read`` tells nothing."""
+    for source in capture.sources:
+        if source.host:
+            _add_machine(replacer, source.host, "guest")
+    for result in capture.results:
+        if result.host:
+            _add_machine(replacer, result.host, "guest")
+        if result.job.casefold() not in _own_words():
+            replacer.add(result.job, "job")
 
 
 def _entities_of(comparison: Comparison | None) -> Iterator[Entity]:
@@ -214,9 +241,23 @@ def _add_path(replacer: Replacer, path: str) -> None:
 
 @cache
 def _own_words() -> frozenset[str]:
-    """Words of the rules' own texts: a VM called ``disk`` is renamed as an entity, but not in every sentence."""
-    texts = " ".join(module.__doc__ or "" for module in rule_modules().values())
-    return frozenset(re.findall(r"[a-z]+", texts.casefold()))
+    """Words of the field: a VM called ``disk`` is renamed as an entity, but not in every sentence."""
+    texts = [*EntityKind, *Layer, *LayerState, *Role, *(f"{m.name} {m.unit}" for m in metrics().values())]
+    return frozenset(_WORD.findall(" ".join([*texts, *unit_modules("importer")]).casefold().replace("_", " ")))
+
+
+@cache
+def _vocabulary() -> frozenset[str]:
+    """Every word of Leadline's own texts, names of metrics, settings and values, in small letters."""
+    found: set[str] = set()
+    folders = [resources.files("leadline").joinpath(name) for name in _VOCABULARY]
+    while folders:
+        for entry in folders.pop().iterdir():
+            if entry.is_dir():
+                folders.append(entry)
+            elif entry.name.endswith((".py", ".csv")):
+                found.update(_WORD.findall(entry.read_text(encoding="utf-8").casefold()))
+    return frozenset(found)
 
 
 def _is_generic(name: str) -> bool:
@@ -224,13 +265,15 @@ def _is_generic(name: str) -> bool:
 
 
 def _metric(name: str, replacer: Replacer) -> str:
-    return replacer.text(name) if name.startswith(RAW_PREFIX) else name
+    if not name.startswith(RAW_PREFIX):
+        return name
+    return RAW_PREFIX + replacer.text(name.removeprefix(RAW_PREFIX))
 
 
 def _inventory(inventory: Inventory, replacer: Replacer, renamed: Callable[[Entity], Entity]) -> Inventory:
     facts = {
         renamed(entity): {
-            name: Fact(_deep(fact.value, replacer, renamed), replacer.text(fact.source), fact.guessed)
+            replacer.text(name): Fact(_deep(fact.value, replacer, renamed), replacer.text(fact.source), fact.guessed)
             for name, fact in own.items()
         }
         for entity, own in inventory.facts.items()
@@ -257,7 +300,7 @@ def _deep(
         }
         return replace(thing, **changed)
     if isinstance(thing, dict):
-        return {key: _deep(value, replacer, renamed, keep) for key, value in thing.items()}
+        return {_deep(key, replacer, renamed): _deep(own, replacer, renamed, keep) for key, own in thing.items()}
     if isinstance(thing, list | tuple):
         return type(thing)(_deep(item, replacer, renamed, keep) for item in thing)
     return thing

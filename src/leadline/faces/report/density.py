@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.density import State
+from leadline.app.density.model import State
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Line, Mark, drawn
 from leadline.faces.report.xy import Level as Bound
 
 if TYPE_CHECKING:
-    from leadline.app.density_results import Density
-    from leadline.core.density import Level
-    from leadline.core.density_comparison import DensityComparison
+    from leadline.app.density.comparison import DensityComparison
+    from leadline.app.density.model import Level
+    from leadline.app.density.results import Density
 
 _CLASS = {State.HELD: "cleared", State.BROKE: "convicted", State.UNSURE: "suspected", State.FAILED: "convicted"}
 Values = Callable[["Level"], tuple[float, float, float]]  # with the ends of its 95 % interval

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.units import factor, show
+from leadline.core.model.units import factor, show
 
 if TYPE_CHECKING:
     from leadline.faces.report.lead import Spread

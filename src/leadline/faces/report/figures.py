@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from leadline.core.metrics import metric as metric_of
-from leadline.core.units import UNITS, factor, show
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import UNITS, factor, show
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
-    from leadline.core.capture import Capture, SeriesGroup
-    from leadline.core.entities import Entity
-    from leadline.core.finding import Diagnosis, Evidence, Finding, Window
+    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.finding import Diagnosis, Evidence, Finding, Window
     from leadline.faces.report.ladder import Ladder
 
 LINES_MAX = 4  # in one chart: more cannot be told apart

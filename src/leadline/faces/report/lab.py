@@ -5,13 +5,13 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.lab_results import SHOWN
+from leadline.app.lab.results import SHOWN
 from leadline.faces.labs import accelerators
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Line, Mark, drawn
 
 if TYPE_CHECKING:
-    from leadline.app.lab_results import Outcome, Row
+    from leadline.app.lab.results import Outcome, Row
 
 
 def lab_page(outcome: Outcome) -> str:

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.units import UNITS, factor
-from leadline.core.vocabulary import EntityKind, Layer
+from leadline.core.model.units import UNITS, factor
+from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.faces.report.figures import inside_windows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import Capture, SeriesGroup
-    from leadline.core.entities import Entity
-    from leadline.core.finding import Diagnosis, Finding, Window
+    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.finding import Diagnosis, Finding, Window
 
 _DISK_LAYERS = {Layer.STORAGE_PATH, Layer.DATASTORE}
 _DISK_KINDS = {EntityKind.BLOCK_DEVICE, EntityKind.VIRTUAL_DISK, EntityKind.DEVICE, EntityKind.DATASTORE}

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leadline.core.finding import Window
-    from leadline.core.histogram import Histogram
+    from leadline.core.model.finding import Window
+    from leadline.core.model.histogram import Histogram
     from leadline.faces.report.figures import Chart
 
 

@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.metrics import metric as metric_of
-from leadline.core.units import UNITS
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import UNITS
 from leadline.faces.report.downsample import POINTS_PER_BUCKET, thinned
+from leadline.faces.visible import visible_in_page
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import SeriesGroup
+    from leadline.core.model.capture import SeriesGroup
 
 BLOCK_SERIES = 256
 POINTS_TOTAL = 1_500_000  # of all series together: keeps a report of 20,000 series small enough to mail
@@ -210,7 +211,10 @@ def _catalogue(packer: _Packer) -> dict[str, Any]:
         "block_series": BLOCK_SERIES,
         "vectors": [len(vector) for vector in packer.vectors],
         "metrics": list(_metrics(packer.names["metric"])),
-        "entities": [[entity.label(), str(entity), entity.kind.value] for entity in packer.names["entity"]],
+        "entities": [
+            [visible_in_page(entity.label()), visible_in_page(str(entity)), entity.kind.value]
+            for entity in packer.names["entity"]
+        ],
         "columns": packer.columns,
     }
 
@@ -218,7 +222,8 @@ def _catalogue(packer: _Packer) -> dict[str, Any]:
 def _metrics(names: Iterable[str]) -> Iterator[list[str]]:
     for name in names:
         known = metric_of(name)
-        yield [name, UNITS[known.unit].symbol, "other" if not known.kinds else known.layer.value, known.meaning]
+        layer = known.layer.value if known.kinds else "other"
+        yield [visible_in_page(name), UNITS[known.unit].symbol, layer, known.meaning]
 
 
 def _short(value: float) -> float | None:

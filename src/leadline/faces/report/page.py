@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 import platform
 from datetime import UTC, datetime
+from functools import cache
 from importlib import resources
 from math import isfinite
 from typing import TYPE_CHECKING, Any, cast
@@ -18,25 +20,26 @@ import jinja2
 import numpy as np
 
 import leadline
-from leadline.app.diagnosing import rule_modules
-from leadline.core.capture import NS_PER_S
-from leadline.core.docstrings import flowed, paragraphs, sections
-from leadline.core.finding import iso
-from leadline.core.profile import Profile
-from leadline.core.units import duration, show
-from leadline.core.vocabulary import LayerState, Severity
+from leadline.app.diagnose.diagnosing import rule_modules
+from leadline.core.contracts.docstrings import flowed, paragraphs, sections
+from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.finding import iso
+from leadline.core.model.profile import Profile
+from leadline.core.model.units import duration, show
+from leadline.core.model.vocabulary import LayerState, Severity
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.figures import Chart, finding_charts
 from leadline.faces.report.ladder import TRANSACTION, Ladder, latency_ladder
 from leadline.faces.report.packing import Pack, pack, points_of
 from leadline.faces.report.timeline import timeline, when
+from leadline.faces.visible import visible_in_page
 
 if TYPE_CHECKING:
-    from leadline.app.comparing import Comparison
-    from leadline.app.importing import Imported
-    from leadline.core.capture import Capture, SeriesGroup
-    from leadline.core.finding import Diagnosis, Finding
-    from leadline.core.rule import Rule
+    from leadline.app.diagnose.comparing import Comparison
+    from leadline.app.read.importing import Imported
+    from leadline.core.contracts.rule import Rule
+    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.finding import Diagnosis, Finding
     from leadline.faces.report.lead import Lead, Section
 
 SCRIPTS = ("store.js", "chart.js", "browser.js", "report.js")
@@ -124,17 +127,34 @@ def standalone(template: str, **shown: object) -> str:
     return page.render(policy=policy("", style), style=style, version=leadline.__version__, **shown)
 
 
+@cache
 def environment() -> jinja2.Environment:
-    """Where templates come from: everything put into one is escaped, and an unknown name is an error."""
+    """Where templates come from: everything put into one is escaped, and an unknown name is an error.
+
+    One per process: compiling the templates takes longer than filling them.
+    """
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("leadline.faces.report"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_visible,
     )
+    environment.policies["json.dumps_function"] = _visible_json
     environment.filters.update(iso=iso, duration=duration, show=show, bare=_bare)
     return environment
+
+
+def _visible_json(value: object, **form: Any) -> str:  # noqa: ANN401 - as Jinja asks for it
+    """What scripts of the page read, its names as visible as those of the page."""
+    text = visible_in_page(json.dumps(value, ensure_ascii=False))
+    return json.dumps(json.loads(text), **form)
+
+
+def _visible(value: object) -> object:
+    """What is put into a page; texts of recordings cannot turn its lines round."""
+    return visible_in_page(value) if type(value) is str else value
 
 
 def _bare(path: str) -> str:

@@ -13,16 +13,18 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from leadline.app.planning import Planned
-    from leadline.core.picture import Picture
+    from leadline.core.io.outputs import Output
+    from leadline.core.model.picture import Picture
 
 
-def write_plan(path: Path, planned: Planned) -> int:
+def write_plan(output: Output | Path, planned: Planned) -> int:
     """Write the page; returns its size in bytes.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
-    return write_page(path, plan_page(planned))
+    return write_page(output, plan_page(planned))
 
 
 def plan_page(planned: Planned) -> str:

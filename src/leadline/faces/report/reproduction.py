@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.docstrings import paragraphs
-from leadline.core.experiment import VERIFIED, Verdict
+from leadline.core.contracts.docstrings import paragraphs
+from leadline.core.contracts.experiment import VERIFIED, Verdict
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Line, Mark, drawn
@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from leadline.app.reproducing import Reproduction
-    from leadline.core.experiment import Comparison
-    from leadline.core.picture import Picture
+    from leadline.app.simulate.reproducing import Reproduction
+    from leadline.core.contracts.experiment import Comparison
+    from leadline.core.io.outputs import Output
+    from leadline.core.model.picture import Picture
 
 STATES = {
     Verdict.REPRODUCED: "cleared",
@@ -42,13 +43,14 @@ class Gauge:
     is_beyond: bool
 
 
-def write_reproductions(path: Path, found: Sequence[Reproduction]) -> int:
+def write_reproductions(output: Output | Path, found: Sequence[Reproduction]) -> int:
     """Write the page; returns its size in bytes.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
-    return write_page(path, reproduction_page(found))
+    return write_page(output, reproduction_page(found))
 
 
 def reproduction_page(found: Sequence[Reproduction]) -> str:

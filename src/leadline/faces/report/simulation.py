@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.histogram import Histogram
-from leadline.core.run import percentiles
-from leadline.core.units import symbol
+from leadline.core.model.histogram import Histogram
+from leadline.core.model.run import percentiles
+from leadline.core.model.units import symbol
 from leadline.faces.checks import check_cells
 from leadline.faces.report import write_page
 from leadline.faces.report.distribution import distribution
@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from leadline.app.checking_results import Check
-    from leadline.app.simulating import Planned, Simulated
-    from leadline.core.scenario import Outcome
+    from leadline.app.simulate.checking_results import Check
+    from leadline.app.simulate.simulating import Planned, Simulated
+    from leadline.core.contracts.scenario import Outcome
+    from leadline.core.io.outputs import Output
 
 LINES_MAX = 8  # in one chart: more cannot be told apart
 DRAWN_MAX = 4  # variants whose series and latencies are drawn
@@ -31,14 +32,20 @@ _MARKED = ("p50", "p95", "p99", "p99.9")
 
 
 def write_simulation(
-    path: Path, planned: Planned, found: Sequence[Simulated], *, compared: bool = False, checked: Check | None = None
+    output: Output | Path,
+    planned: Planned,
+    found: Sequence[Simulated],
+    *,
+    compared: bool = False,
+    checked: Check | None = None,
 ) -> int:
     """Write the page; returns its size in bytes.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
-    return write_page(path, simulation_page(planned, found, compared=compared, checked=checked))
+    return write_page(output, simulation_page(planned, found, compared=compared, checked=checked))
 
 
 def simulation_page(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.app.sweeping_curves import between
-from leadline.core.scaling import Usl
-from leadline.core.sweep import OIO
+from leadline.app.sweep.curves import between
+from leadline.core.model.sweep import OIO
+from leadline.core.statistics.scaling import Usl
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Chart, Level, Line, Mark, drawn
@@ -17,19 +17,21 @@ from leadline.faces.report.xy import Chart, Level, Line, Mark, drawn
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from leadline.app.sweeping import Outcome
-    from leadline.app.sweeping_curves import Curve, Point
+    from leadline.app.sweep.curves import Curve, Point
+    from leadline.app.sweep.sweeping import Outcome
+    from leadline.core.io.outputs import Output
 
 LAW_POINTS = 80
 
 
-def write_sweep(path: Path, outcome: Outcome) -> int:
+def write_sweep(output: Output | Path, outcome: Outcome) -> int:
     """Write the page of a sweep; returns its size in bytes.
 
     Raises:
-        UsageError: the file cannot be written there.
+        UsageError: the file must not or cannot be written there.
+        ToolError: writing failed; what was there before still is.
     """
-    return write_page(path, sweep_page(outcome))
+    return write_page(output, sweep_page(outcome))
 
 
 def sweep_page(outcome: Outcome) -> str:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.finding import iso
-from leadline.core.units import duration
+from leadline.core.model.finding import iso
+from leadline.core.model.units import duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leadline.core.capture import Capture
-    from leadline.core.finding import Diagnosis, Finding, Window
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.finding import Diagnosis, Finding, Window
     from leadline.faces.report.lead import Phase
 
 ROWS_MAX = 14

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from leadline.core.entities import Entity
-from leadline.core.vocabulary import Layer
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import Layer
 from leadline.generators.fault import FaultMeta, Target, lun_entity
 from leadline.generators.host_model import QUEUE_DEPTH, HostModel
 

@@ -15,8 +15,8 @@ Sources:
 
 from __future__ import annotations
 
-from leadline.core.entities import Entity
-from leadline.core.vocabulary import Layer
+from leadline.core.model.entities import Entity
+from leadline.core.model.vocabulary import Layer
 from leadline.generators.fault import FaultMeta, Target, vm_entity
 from leadline.generators.host_model import HostModel
 

@@ -42,8 +42,14 @@ PORTS = ("leadline", "leadline-console")
 PIECE_BYTES = 48 * 1024
 # By name: an agent is no part of what it starts.
 COMMAND = "leadline.faces.cli.main"
-DISCOVERY = "leadline.core.discovery"
-PRELOADED = (COMMAND, "leadline.app.benching", "leadline.app.baselines", "leadline.faces.runs", "leadline.faces.hosts")
+DISCOVERY = "leadline.core.contracts.discovery"
+PRELOADED = (
+    COMMAND,
+    "leadline.app.measure.benching",
+    "leadline.app.diagnose.baselines",
+    "leadline.faces.runs",
+    "leadline.faces.hosts",
+)
 UNITS = ("importer", "benchmark", "collector")
 _PORTS = Path("/sys/class/virtio-ports")
 

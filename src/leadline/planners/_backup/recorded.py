@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from leadline.core.recorded_loads import DISK_KINDS, WRITTEN, Found, by_owner, machine_of, of_each, series_of
-from leadline.core.stored import machines_kept, stored_gib
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.recorded_loads import DISK_KINDS, WRITTEN, Found, by_owner, machine_of, of_each, series_of
+from leadline.estate.stored import machines_kept, stored_gib
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture
-    from leadline.core.entities import Entity, Inventory
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.entities import Entity, Inventory
 
 SHARED = (
     (EntityKind.DATABASE, "shared_disk_cluster", (True,)),

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
 
-from leadline.core.planner import Bend, Figure, Infeasible, Plan, Sheet, Snippet
-from leadline.core.units import several
+from leadline.core.contracts.planner import Bend, Figure, Infeasible, Plan, Sheet, Snippet
+from leadline.core.model.units import several
 from leadline.planners._cpu.estate import (
     CONFIGURED,
     DATABASE,

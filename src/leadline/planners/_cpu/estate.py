@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from math import ceil, inf, isfinite
 from typing import TYPE_CHECKING
 
-from leadline.core.placement import MIB_PER_GIB, cluster_of, database_vms, drs_rules, is_open, running_vms
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.placement import MIB_PER_GIB, cluster_of, database_vms, drs_rules, is_open, running_vms
 from leadline.planners._cpu.packing import Box, Free, Host, split
 
 if TYPE_CHECKING:
-    from leadline.core.entities import Entity, Inventory
+    from leadline.core.model.entities import Entity, Inventory
     from leadline.planners._cpu.recorded import Sized
 
 DATABASE, RECORDED, CONFIGURED = "database: a core per vCPU", "peak recorded / target", "vCPUs / vcpus_per_core"

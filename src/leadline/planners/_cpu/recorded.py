@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil
 
-from leadline.core.capture import Capture
-from leadline.core.cpu_demand import Demand, demands, vcpus_for
-from leadline.core.entities import Entity
-from leadline.core.placement import runs
-from leadline.core.planner import Bend, Figure, Plan, PlanContext, Sheet, Snippet
-from leadline.core.units import duration
-from leadline.core.vocabulary import EntityKind
+from leadline.core.contracts.planner import Bend, Figure, Plan, PlanContext, Sheet, Snippet
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity
+from leadline.core.model.units import duration
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.cpu_demand import Demand, demands, vcpus_for
+from leadline.estate.placement import runs
 from leadline.planners._cpu.packing import split
 from leadline.planners._cpu.simulated import Expected, Loaded, Machine, expected
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.core.planner import PlanContext
+from leadline.core.contracts.planner import PlanContext
 
 CPU_S, BURSTS = 0.05, 10  # Judgement: a transaction of 50 ms of CPU; of times only ratios matter here
 MEASURED_S = 60  # a rate of one core then has a standard error of about 3 %, of nine 1 %

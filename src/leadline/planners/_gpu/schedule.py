@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
-from leadline.core.planner import STRICT, Figure, Sheet
+from leadline.core.contracts.planner import STRICT, Figure, Sheet
 
 HOURS = 24
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from leadline.core.planner import PlanContext
+from leadline.core.contracts.planner import PlanContext
 
 SYSTEM = "simulated: gpu-time-slicing"
 STEPS = 1000  # of all jobs together: means then have a standard error of about 1 %

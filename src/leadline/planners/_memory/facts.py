@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.errors import UsageError
-from leadline.core.placement import MIB_PER_GIB, cluster_of, database_vms, is_open, runs
-from leadline.core.recorded_loads import of_each, series_of, window
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.errors import UsageError
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.placement import MIB_PER_GIB, cluster_of, database_vms, is_open, runs
+from leadline.estate.recorded_loads import of_each, series_of, window
 from leadline.planners._memory.inputs import Memory
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture
-    from leadline.core.entities import Entity, Inventory
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.entities import Entity, Inventory
 
 SETTINGS = {"cores": "core_count", "numa_nodes": "numa_node_count"}
 

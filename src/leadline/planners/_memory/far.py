@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from math import ceil, floor, log2
 from typing import Any
 
-from leadline.core.picture import Curve, Picture
-from leadline.core.planner import Bend, Figure, PlanContext, Snippet
+from leadline.core.contracts.planner import Bend, Figure, PlanContext, Snippet
+from leadline.core.model.picture import Curve, Picture
 from leadline.planners._memory.inputs import Memory
 
 SYSTEM = "simulated: far-memory"

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from leadline.core.planner import PlanInput
+from leadline.core.contracts.planner import PlanInput
 
 Engine = Literal["postgresql", "sqlserver", "oracle", "intersystems"]
 

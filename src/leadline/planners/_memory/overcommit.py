@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, floor
 
-from leadline.core.planner import Bend, Figure, Infeasible, Sheet
-from leadline.core.units import several
+from leadline.core.contracts.planner import Bend, Figure, Infeasible, Sheet
+from leadline.core.model.units import several
 
 RESMGMT = "vSphere resource management: Mem.CtlMaxPercent, Mem.IdleTax"
 BALLOON_MAX = 0.65  # of a VM's memory; Source: Mem.CtlMaxPercent

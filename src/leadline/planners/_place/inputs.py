@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
-from leadline.core.capture import NS_PER_S
-from leadline.core.planner import STRICT
-from leadline.core.vocabulary import EntityKind
+from leadline.core.contracts.planner import STRICT
+from leadline.core.model.capture import NS_PER_S
+from leadline.core.model.vocabulary import EntityKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import Capture
-    from leadline.core.entities import Entity
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.entities import Entity
 
 QUANTILE = 0.90  # Source: Gulati et al., "Pesto" (2011), and Storage DRS: decisions on 90th percentiles
 SAMPLES_MIN = 10  # Judgement: fewer say nothing about a slope

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, model_validator
 
-from leadline.core.planner import STRICT, PlanInput
+from leadline.core.contracts.planner import STRICT, PlanInput
 
 UNIT_KIB = 32.0
 Positive = Annotated[float, Field(gt=0)]

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.disks import virtual_disk_of
-from leadline.core.iops_limits import limit_of
-from leadline.core.placement import is_tier_one
-from leadline.core.recorded_loads import (
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.disks import virtual_disk_of
+from leadline.estate.iops_limits import limit_of
+from leadline.estate.placement import is_tier_one
+from leadline.estate.recorded_loads import (
     DISK_KINDS,
     OPERATIONS,
     THROUGHPUT,
@@ -20,11 +21,10 @@ from leadline.core.recorded_loads import (
     series_of,
     window,
 )
-from leadline.core.vocabulary import EntityKind
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture
-    from leadline.core.entities import Entity, Inventory
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.entities import Entity, Inventory
 
 LEAST_IOPS = 0.05  # less is idle
 

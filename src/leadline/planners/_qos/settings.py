@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from leadline.core.planner import Bend, Snippet
+from leadline.core.contracts.planner import Bend, Snippet
 from leadline.planners._qos.inputs import UNIT_KIB, Cloud, Disk
 
 POLICY = (

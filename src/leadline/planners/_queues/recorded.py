@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.guest_settings import number_entry
-from leadline.core.placement import database_vms, runs
-from leadline.core.planner import Bend
-from leadline.core.recorded_loads import (
+from leadline.core.contracts.planner import Bend
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.guest_settings import number_entry
+from leadline.estate.placement import database_vms, runs
+from leadline.estate.recorded_loads import (
     OPERATIONS,
     PERCENTILE,
     Found,
@@ -28,12 +29,11 @@ from leadline.core.recorded_loads import (
     series_of,
     window,
 )
-from leadline.core.virtual_disks import boot_disk, disks_by_adapter
-from leadline.core.vocabulary import EntityKind
+from leadline.estate.virtual_disks import boot_disk, disks_by_adapter
 
 if TYPE_CHECKING:
-    from leadline.core.capture import Capture, SeriesGroup
-    from leadline.core.entities import Entity, Inventory
+    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.entities import Entity, Inventory
 
 REQUESTS_PER_RING_PAGE = 32
 # Of a disk and of an adapter, and neither can be raised. Source: VMware, "Architecting Microsoft SQL Server on VMware

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan
 
-from leadline.core.planner import Bend
+from leadline.core.contracts.planner import Bend
 from leadline.planners._vsan.buffer import buffer_gb
 from leadline.planners._vsan.endurance import tbw
 from leadline.planners._vsan.inputs import Vsan
@@ -87,7 +87,7 @@ def _cache(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str, float]
         return
     has, needs = cluster.all_groups * own.cache_gb, cache_needed_gb(own)
     if has < needs:
-        cost = f"{has:,.0f} of {needs:,.0f} GB; all-flash from 6.7 on goes by writes, endurance is less"
+        cost = f"{has:,.0f} of {needs:,.0f} GB: more is read from capacity devices"
         yield Bend("cache is 10 % of what is used before copies", cost, "Hogan 2015")
     if own.is_all_flash and buffer_gb(own) < own.cache_gb:
         cost = f"{own.cache_gb - buffer_gb(own):,.0f} GB of each device only lengthen its life"

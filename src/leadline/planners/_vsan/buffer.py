@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import inf, isnan
 from typing import Any
 
-from leadline.core.planner import PlanContext
+from leadline.core.contracts.planner import PlanContext
 from leadline.planners._vsan.inputs import Vsan
 
 WRITE_SHARES = {"all-flash": 1.0, "hybrid": 0.3}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from leadline.core.capture import Capture
-from leadline.core.recorded_loads import Found
-from leadline.core.vocabulary import EntityKind
-from leadline.core.vsan import vsphere_version
+from leadline.core.model.capture import Capture
+from leadline.core.model.versions import vsphere_version
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.recorded_loads import Found
 
 GIB_GB = 2**30 / 1e9
 # Setting of a cluster, the input it fills, and how it is read.

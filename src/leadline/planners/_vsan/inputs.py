@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from leadline.core.planner import PlanInput
-from leadline.core.vsan import vsphere_version
+from leadline.core.contracts.planner import PlanInput
+from leadline.core.model.versions import vsphere_version
 
 Engine = Literal["sqlserver", "oracle", "postgresql"]
 Tier = Literal["oltp-tier-1", "tier-2", "data-warehouse"]
@@ -16,6 +16,7 @@ Size = Annotated[float, Field(gt=0, le=1e9)]
 Rate = Annotated[float, Field(ge=0, le=1e9)]
 BEFORE_LARGE_BUFFERS, LARGE_BUFFERS = (8, 0, 0), 1600.0
 BUFFER_GB = 600.0
+TEN_PERCENT_UNTIL = (6, 7, 0)  # Source: mrvsan.com, cache sizing: all-flash goes by what is written from 6.7 on
 
 
 class Vsan(PlanInput):
@@ -35,9 +36,9 @@ class Vsan(PlanInput):
     log_gb: Annotated[Size, Field(description="Log, redo or WAL disk of a machine, GB.")] = 200.0
     temp_gb: Annotated[Size, Field(description="Temporary space of a machine, GB.")] = 200.0
     system_gb: Annotated[Size, Field(description="System disk of a machine, GB.")] = 100.0
-    used_pct: Annotated[float, Field(gt=0, le=100, description="Of the disks in use, %; the 10 % rule takes it.")] = (
-        100.0
-    )
+    used_pct: Annotated[
+        float, Field(gt=0, le=100, description="Of the disks in use, %; caches that are sized by it take it.")
+    ] = 100.0
     working_set_gb: Annotated[
         Size | None, Field(description="Data used again and again, all machines, GB; unset, a tenth of what is used.")
     ] = None
@@ -106,11 +107,13 @@ class Vsan(PlanInput):
     witness_rtt_ms: Annotated[Rate, Field(description="Round trip to the witness, ms.")] = 20.0
     site_gbit: Annotated[Size, Field(description="Link between the sites, Gbit/s.")] = 10.0
 
-    @field_validator("version")
+    @field_validator("version", mode="before")
     @classmethod
-    def _is_version(cls, text: str) -> str:
-        if vsphere_version(text) is None:
-            message = "no version as 6.7U3 or 8.0"
+    def _is_version(cls, given: object) -> object:
+        """A version as people write it; YAML takes 8.0 for a number."""
+        text = str(given) if isinstance(given, int | float) and not isinstance(given, bool) else given
+        if isinstance(text, str) and vsphere_version(text) is None:
+            message = f"{text!r} is no version as 6.7U3, 7.0 U3 or 8.0"
             raise ValueError(message)
         return text
 
@@ -136,6 +139,11 @@ class Vsan(PlanInput):
     def is_all_flash(self) -> bool:
         """Whether capacity devices are flash."""
         return self.media == "all-flash"
+
+    @property
+    def is_cache_by_size(self) -> bool:
+        """Whether the cache is sized by what is stored: for reads, and before 6.7; else by what is written."""
+        return not self.is_esa and (not self.is_all_flash or self.release < TEN_PERCENT_UNTIL)
 
     @property
     def sites(self) -> int:

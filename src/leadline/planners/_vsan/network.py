@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil, isnan
 
-from leadline.core.planner import Figure
+from leadline.core.contracts.planner import Figure
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.protection import layouts, write_factor
 from leadline.planners._vsan.rates import Rates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from leadline.core.planner import Snippet
+from leadline.core.contracts.planner import Snippet
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.protection import Layout, efficiency, layouts, reservation_pct
 

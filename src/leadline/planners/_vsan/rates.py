@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import nan
 
-from leadline.core.capture import Capture
-from leadline.core.recorded_loads import total
-from leadline.core.vocabulary import EntityKind
+from leadline.core.model.capture import Capture
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.recorded_loads import total
 from leadline.planners._vsan.inputs import Vsan
 
 # The first kind that was recorded counts: the others have the same requests again.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isnan
 
-from leadline.core.planner import Infeasible
+from leadline.core.contracts.planner import Infeasible
 from leadline.planners._vsan.buffer import READ_TIME_MAX, Group, group_of
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.protection import layouts, protected_gb, slack_pct, write_factor
@@ -17,7 +17,6 @@ GROUPS_ADVISED = 2
 ONE_HOST_DOWN_MAX = 0.8  # Source: vSAN documentation, devices are rebalanced from 80 % on
 CACHE_SHARE = 0.1
 WORKING_SETS = 2.0
-TEN_PERCENT_UNTIL = (6, 7, 0)  # Source: mrvsan.com, cache sizing: all-flash goes by what is written from 6.7 on
 ESA_FROM = (8, 0, 0)
 DIVIDED = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 
@@ -75,8 +74,10 @@ def capacity_needed_gb(own: Vsan, hosts: int) -> float:
 def cache_needed_gb(own: Vsan) -> float:
     """Of all hosts: a tenth of what is used before copies, in hybrid clusters twice the working set as well.
 
-    With two sites each has a copy, and a cache for it.
+    With two sites each has a copy, and a cache for it. 0 where the cache only buffers writes, or there is none.
     """
+    if not own.is_cache_by_size:
+        return 0.0
     tenth = CACHE_SHARE * own.used_gb
     return own.sites * (tenth if own.is_all_flash else max(tenth, WORKING_SETS * own.working_gb))
 
@@ -125,8 +126,7 @@ def _lacks(own: Vsan, rates: Rates, cluster: Cluster) -> list[str]:
 def _lacks_speed(own: Vsan, rates: Rates, cluster: Cluster) -> Iterator[str]:
     """Cache, peak and average of writes."""
     own_cache = cluster.all_groups * own.cache_gb
-    is_ruled = not own.is_all_flash or own.release < TEN_PERCENT_UNTIL
-    if not own.is_esa and is_ruled and own_cache < cache_needed_gb(own):
+    if own_cache < cache_needed_gb(own):
         yield f"{own_cache:,.0f} GB of cache of {cache_needed_gb(own):,.0f} needed"
     factor = write_factor(own, cluster.hosts)
     drain = cluster.hosts * cluster.host_devices * own.device_mb_per_s

@@ -27,11 +27,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from leadline.core.database_settings import vm_of
-from leadline.core.entities import Entity, Inventory
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.database_settings import vm_of
 
 META = RuleMeta(
     code="DBS126",

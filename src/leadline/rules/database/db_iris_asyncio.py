@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_settings import disks_of, finding_of_parameters, number_of, of_engine, parameter
-from leadline.core.disks import uses
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.vocabulary import Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Role, Severity
+from leadline.estate.database_settings import disks_of, finding_of_parameters, number_of, of_engine, parameter
+from leadline.estate.disks import uses
 
 META = RuleMeta(
     code="DBS144",

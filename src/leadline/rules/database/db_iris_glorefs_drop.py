@@ -26,14 +26,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from leadline.core.capture import NS_PER_S, SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.episodes import Episode, find_episodes
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.timeline import window_mean
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import NS_PER_S, SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.episodes import Episode, find_episodes
+from leadline.estate.timeline import window_mean
 
 META = RuleMeta(
     code="DBS153",

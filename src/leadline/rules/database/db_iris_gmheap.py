@@ -22,12 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_settings import by_parameter, number_of
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.database_settings import by_parameter, number_of
 
 META = RuleMeta(
     code="DBS141",

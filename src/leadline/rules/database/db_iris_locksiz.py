@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_settings import KIB, finding_of_parameters, number_of, of_engine, parameter, shown
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.database_settings import KIB, finding_of_parameters, number_of, of_engine, parameter, shown
 
 META = RuleMeta(
     code="DBS142",

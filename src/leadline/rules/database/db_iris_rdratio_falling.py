@@ -29,12 +29,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.core.capture import NS_PER_S, SeriesGroup
-from leadline.core.episodes import sample_bounds
-from leadline.core.finding import Evidence, Finding, Window
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import NS_PER_S, SeriesGroup
+from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.episodes import sample_bounds
 
 _YASPE = "yaspe documentation (IRIS KPI reference)"
 

@@ -28,12 +28,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from leadline.core.disks import Busy, Use, block_awaits, uses, whole_disk
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, joined, over_groups
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.disks import Busy, Use, block_awaits, uses, whole_disk
+from leadline.estate.templates import Over, joined, over_groups
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 

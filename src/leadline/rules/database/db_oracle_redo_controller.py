@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_settings import of_engine, vm_of
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.virtual_disks import disks_by_adapter
-from leadline.core.vocabulary import Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import Layer, Role, Severity
+from leadline.estate.database_settings import of_engine, vm_of
+from leadline.estate.virtual_disks import disks_by_adapter
 
 META = RuleMeta(
     code="DBS130",

@@ -29,12 +29,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.database_settings import by_parameter, number_of, parameter, shown
-from leadline.core.entities import Entity
-from leadline.core.episodes import sample_bounds
-from leadline.core.finding import Evidence, Finding, Window
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.database_settings import by_parameter, number_of, parameter, shown
+from leadline.estate.episodes import sample_bounds
 
 META = RuleMeta(
     code="DBS111",

@@ -28,7 +28,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_settings import (
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.finding import Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.database_settings import (
     finding_of_parameters,
     flag_of,
     number_of,
@@ -36,11 +41,6 @@ from leadline.core.database_settings import (
     parameter,
     postgresql_bytes,
 )
-from leadline.core.entities import Entity, Inventory
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
 
 META = RuleMeta(
     code="DBS110",

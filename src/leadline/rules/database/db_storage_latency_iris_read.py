@@ -25,11 +25,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_disks import DiskClass, slow_disks
-from leadline.core.disks import Busy
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.vocabulary import Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Role, Severity
+from leadline.estate.database_disks import DiskClass, slow_disks
+from leadline.estate.disks import Busy
 
 _RANREAD = "InterSystems PerfTools RanRead guide"
 

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.database_settings import flag_of, parameter_fact, shown
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.guest_settings import engine
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.database_settings import flag_of, parameter_fact, shown
+from leadline.estate.guest_settings import engine
 
 META = RuleMeta(
     code="DST183",

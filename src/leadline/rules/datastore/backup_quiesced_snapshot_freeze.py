@@ -30,15 +30,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.capture import SeriesGroup
-from leadline.core.disks import io_rate, is_whole
-from leadline.core.entities import Entity
-from leadline.core.events import events_of
-from leadline.core.finding import Evidence, Finding, Window
-from leadline.core.guest_settings import is_windows
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.timeline import whole_of_parts, window_mean
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.events import events_of
+from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.disks import io_rate, is_whole
+from leadline.estate.guest_settings import is_windows
+from leadline.estate.timeline import whole_of_parts, window_mean
 
 META = RuleMeta(
     code="DST184",

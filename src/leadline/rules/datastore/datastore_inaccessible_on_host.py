@@ -23,12 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import hosts_by_cluster
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import flag_is
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.placement import hosts_by_cluster
+from leadline.estate.templates import flag_is
 
 META = RuleMeta(
     code="DST139",

@@ -24,13 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.datastore_use import DatastoreUse
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import setting_evidence
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
-from leadline.core.vsan import roles_guessed
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.datastore_use import DatastoreUse
+from leadline.estate.templates import setting_evidence
+from leadline.estate.vsan import roles_guessed
 
 META = RuleMeta(
     code="DST138",

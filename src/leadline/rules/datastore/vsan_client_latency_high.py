@@ -31,14 +31,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 
-from leadline.core.disks import means_over
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_any
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Role, Severity
-from leadline.core.vsan import SYMPTOMS_ABOVE, capacity_medium, cluster_of, database_disks
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Role, Severity
+from leadline.estate.disks import means_over
+from leadline.estate.templates import Over, over_any
+from leadline.estate.vsan import SYMPTOMS_ABOVE, capacity_medium, cluster_of, database_disks
 
 _SOURCE = "VMware Aria Operations vSAN contention dashboard; RVC vSAN Observer graphs.js"
 

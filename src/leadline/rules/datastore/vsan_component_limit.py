@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import SettingLimit, setting_over
-from leadline.core.vocabulary import EntityKind, Layer, Severity
-from leadline.core.vsan import is_esa
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import SettingLimit, setting_over
+from leadline.estate.vsan import is_esa
 
 META = RuleMeta(
     code="DST132",

@@ -27,12 +27,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_any
-from leadline.core.vocabulary import Layer, Severity
-from leadline.core.vsan import SYMPTOMS_ABOVE
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_any
+from leadline.estate.vsan import SYMPTOMS_ABOVE
 
 _OBSERVER = "RVC vSAN Observer graphs.js"
 _LOG = "vsan_disk_group_congestion_count_log"

@@ -26,11 +26,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import setting_evidence
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.core.vsan import database_disks, is_esa, roles_guessed
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.templates import setting_evidence
+from leadline.estate.vsan import database_disks, is_esa, roles_guessed
 
 META = RuleMeta(
     code="DST124",

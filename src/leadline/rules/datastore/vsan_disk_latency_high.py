@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_any
-from leadline.core.vocabulary import Layer, Severity
-from leadline.core.vsan import SYMPTOMS_ABOVE, capacity_medium
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_any
+from leadline.estate.vsan import SYMPTOMS_ABOVE, capacity_medium
 
 META = RuleMeta(
     code="DST104",

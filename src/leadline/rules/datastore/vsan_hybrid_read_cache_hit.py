@@ -29,17 +29,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.vocabulary import EntityKind, Layer, Severity
-from leadline.core.vsan import SYMPTOMS_ABOVE, capacity_medium
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import Over, over_threshold
+from leadline.estate.vsan import SYMPTOMS_ABOVE, capacity_medium
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import SeriesGroup
+    from leadline.core.model.capture import SeriesGroup
 
 META = RuleMeta(
     code="DST106",

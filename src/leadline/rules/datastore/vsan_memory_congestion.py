@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.vocabulary import Layer, Severity
-from leadline.core.vsan import SYMPTOMS_ABOVE
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_threshold
+from leadline.estate.vsan import SYMPTOMS_ABOVE
 
 META = RuleMeta(
     code="DST111",

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.networks import is_up, is_uplink, traffic
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.vocabulary import EntityKind, Layer, Severity
-from leadline.core.vsan import capacity_medium, is_esa
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.networks import is_up, is_uplink, traffic
+from leadline.estate.vsan import capacity_medium, is_esa
 
 _VSAN = "vsan"
 _GUIDE = "vSAN Design and Sizing guide"

@@ -30,16 +30,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.vocabulary import Layer, Severity
-from leadline.core.vsan import SYMPTOMS_ABOVE
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_threshold
+from leadline.estate.vsan import SYMPTOMS_ABOVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import SeriesGroup
+    from leadline.core.model.capture import SeriesGroup
 
 META = RuleMeta(
     code="DST108",

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.vocabulary import EntityKind, Layer, Severity
-from leadline.core.vsan import is_esa
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.vsan import is_esa
 
 META = RuleMeta(
     code="DST128",

@@ -31,12 +31,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Severity
-from leadline.core.vsan import SYMPTOMS_ABOVE
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_threshold
+from leadline.estate.vsan import SYMPTOMS_ABOVE
 
 _METRIC = "vsan_write_buffer_free_pct"
 

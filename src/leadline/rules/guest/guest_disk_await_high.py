@@ -38,13 +38,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from leadline.core.disks import Busy, Use, block_awaits, role_said, uses
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.guests import tasks_per_cpu
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_groups
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.disks import Busy, Use, block_awaits, role_said, uses
+from leadline.estate.guests import tasks_per_cpu
+from leadline.estate.templates import Over, over_groups
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 

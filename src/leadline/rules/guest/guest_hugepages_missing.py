@@ -28,11 +28,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import ceil
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.guest_settings import MIB_PER_GIB, huge_pages_mib, is_windows, shared_memory_mib
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.guest_settings import MIB_PER_GIB, huge_pages_mib, is_windows, shared_memory_mib
 
 META = RuleMeta(
     code="GST137",

@@ -27,11 +27,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from leadline.core.finding import Finding
-from leadline.core.guests import DISK_METRICS, quick_disks
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.guests import DISK_METRICS, quick_disks
+from leadline.estate.templates import Over, over_threshold
 
 META = RuleMeta(
     code="GST106",

@@ -29,13 +29,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from leadline.core.disks import means_over
-from leadline.core.finding import Evidence, Finding
-from leadline.core.guests import per_cpu
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.disks import means_over
+from leadline.estate.guests import per_cpu
+from leadline.estate.templates import Over, over_threshold
 
 META = RuleMeta(
     code="GST101",

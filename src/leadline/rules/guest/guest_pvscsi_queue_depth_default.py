@@ -32,14 +32,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.disks import is_whole
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.guest_settings import number_entry
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_groups, over_threshold
-from leadline.core.timeline import whole_of_parts
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.disks import is_whole
+from leadline.estate.guest_settings import number_entry
+from leadline.estate.templates import Over, over_groups, over_threshold
+from leadline.estate.timeline import whole_of_parts
 
 META = RuleMeta(
     code="GST153",

@@ -25,13 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity, Fact
-from leadline.core.finding import Finding
-from leadline.core.guest_settings import databases
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import by_setting
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity, Fact
+from leadline.core.model.finding import Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.guest_settings import databases
+from leadline.estate.templates import by_setting
 
 META = RuleMeta(
     code="GST144",

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.guest_settings import MIB_PER_GIB, entry_findings
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.guest_settings import MIB_PER_GIB, entry_findings
 
 META = RuleMeta(
     code="GST132",

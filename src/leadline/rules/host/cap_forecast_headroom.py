@@ -30,17 +30,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.timeline import host_groups
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.timeline import host_groups
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from leadline.core.capture import SeriesGroup
+    from leadline.core.model.capture import SeriesGroup
 
 META = RuleMeta(
     code="HST140",

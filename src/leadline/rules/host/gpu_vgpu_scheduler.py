@@ -29,12 +29,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.placement import running_vms
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import of_facts
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.placement import running_vms
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="HST170",

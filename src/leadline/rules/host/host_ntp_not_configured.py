@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import of_facts
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="HST112",

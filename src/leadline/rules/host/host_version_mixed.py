@@ -23,13 +23,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.placement import hosts_by_cluster
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import of_facts
-from leadline.core.versions import release
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.versions import release
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.placement import hosts_by_cluster
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="HST109",

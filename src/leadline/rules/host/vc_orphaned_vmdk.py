@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import EVIDENCE_COUNT_MAX
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import EVIDENCE_COUNT_MAX
 
 META = RuleMeta(
     code="HST176",

@@ -26,12 +26,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan
 
-from leadline.core.capture import SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.units import duration
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import duration
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 _METRICS = (
     "cpu_ready_pct",

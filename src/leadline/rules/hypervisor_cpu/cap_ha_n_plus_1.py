@@ -31,16 +31,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.capture import SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.episodes import sample_bounds
-from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import hosts_by_cluster
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import joined
-from leadline.core.timeline import host_groups, window_mean
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.episodes import sample_bounds
+from leadline.estate.placement import hosts_by_cluster
+from leadline.estate.templates import joined
+from leadline.estate.timeline import host_groups, window_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

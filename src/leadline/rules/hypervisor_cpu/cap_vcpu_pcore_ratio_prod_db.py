@@ -30,9 +30,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import isnan
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import (
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.placement import (
     READY_METRICS,
     cluster_of,
     production_databases,
@@ -40,10 +43,7 @@ from leadline.core.placement import (
     vcpu_sum,
     waited_pct,
 )
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import of_facts
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Severity
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="CPU137",

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Finding
-from leadline.core.placement import runs
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import of_facts
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.finding import Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.placement import runs
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="CPU136",

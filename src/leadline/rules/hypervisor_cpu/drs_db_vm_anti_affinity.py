@@ -29,13 +29,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import combinations
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import cluster_of, drs_rules, production_databases, running_vms, vcpu_sum
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import of_facts
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.placement import cluster_of, drs_rules, production_databases, running_vms, vcpu_sum
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="CPU140",

@@ -31,19 +31,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.core.capture import SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.episodes import Episode, find_episodes, joined_windows
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Minus
-from leadline.core.timeline import ever_above, host_groups, on_same_windows, whole_of_parts
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.episodes import Episode, find_episodes, joined_windows
+from leadline.estate.templates import Minus
+from leadline.estate.timeline import ever_above, host_groups, on_same_windows, whole_of_parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -119,7 +120,7 @@ def _views(context: RuleContext) -> Iterator[tuple[Entity, SeriesGroup]]:
 def _signs(context: RuleContext) -> Iterator[_Sign]:
     without_limit = Minus(("cpu_max_limited_pct",))
     for group in context.of("cpu_ready_pct", EntityKind.VCPU, EntityKind.VM):
-        ready = ever_above(replace(group, values=without_limit(context, group)), context.limit("ready"))
+        ready = ever_above(group, context.limit("ready"), partial(without_limit, context))
         if ready is not None:
             yield _Sign(whole_of_parts(ready, EntityKind.VM, np.nanmax), "ready", "ready time per vCPU")
     cores = host_groups(context, "host_cpu_core_util_pct")

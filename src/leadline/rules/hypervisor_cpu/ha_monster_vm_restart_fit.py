@@ -28,11 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import hosts_by_cluster, is_open, memory_text, running_vms
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.placement import hosts_by_cluster, is_open, memory_text, running_vms
 
 META = RuleMeta(
     code="CPU142",

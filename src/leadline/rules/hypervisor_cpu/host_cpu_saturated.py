@@ -30,14 +30,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.capture import SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.episodes import Episode, find_episodes
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, finding_of_episodes
-from leadline.core.timeline import host_groups
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.episodes import Episode, find_episodes
+from leadline.estate.templates import Over, finding_of_episodes
+from leadline.estate.timeline import host_groups
 
 META = RuleMeta(
     code="CPU106",

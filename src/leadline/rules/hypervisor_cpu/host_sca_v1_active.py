@@ -32,14 +32,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import kernel_flag
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import of_facts
-from leadline.core.timeline import host_groups
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.placement import kernel_flag
+from leadline.estate.templates import of_facts
+from leadline.estate.timeline import host_groups
 
 META = RuleMeta(
     code="CPU144",

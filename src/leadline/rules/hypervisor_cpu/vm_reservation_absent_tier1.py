@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.finding import Finding
-from leadline.core.placement import production_databases, running_vms, vcpu_sum
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import of_facts
-from leadline.core.units import show
-from leadline.core.vocabulary import Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.placement import production_databases, running_vms, vcpu_sum
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="CPU148",

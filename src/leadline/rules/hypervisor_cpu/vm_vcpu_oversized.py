@@ -28,13 +28,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.cpu_demand import Demand, demands, vcpus_for
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.placement import READY_METRICS, waited_pct
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.units import duration, show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import duration, show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.cpu_demand import Demand, demands, vcpus_for
+from leadline.estate.placement import READY_METRICS, waited_pct
 
 META = RuleMeta(
     code="CPU139",

@@ -28,12 +28,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.placement import node_cores
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import of_facts
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.placement import node_cores
+from leadline.estate.templates import of_facts
 
 META = RuleMeta(
     code="CPU152",

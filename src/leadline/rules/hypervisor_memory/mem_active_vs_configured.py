@@ -28,13 +28,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isnan
 
-from leadline.core.database_settings import number_of, of_engine, parameter, vm_of
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.guest_settings import shared_memory_mib
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.database_settings import number_of, of_engine, parameter, vm_of
+from leadline.estate.guest_settings import shared_memory_mib
 
 META = RuleMeta(
     code="MEM137",

@@ -28,12 +28,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.capture import SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_groups
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import Over, over_groups
 
 META = RuleMeta(
     code="MEM138",

@@ -29,12 +29,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from leadline.core.entities import Entity
-from leadline.core.episodes import Episode, find_episodes, joined_windows
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.timeline import ever_above
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.episodes import Episode, find_episodes, joined_windows
+from leadline.estate.timeline import ever_above
 
 META = RuleMeta(
     code="MEM131",

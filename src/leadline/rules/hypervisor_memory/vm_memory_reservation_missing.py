@@ -30,14 +30,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from leadline.core.database_vms import guess_told, likely_database_vms
-from leadline.core.entities import Entity, Fact
-from leadline.core.finding import Finding
-from leadline.core.placement import runs
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import by_setting
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity, Fact
+from leadline.core.model.finding import Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.database_vms import guess_told, likely_database_vms
+from leadline.estate.placement import runs
+from leadline.estate.templates import by_setting
 
 META = RuleMeta(
     code="MEM135",

@@ -28,11 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.networks import is_vmkernel, port_group_of, port_groups, traffic
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.networks import is_vmkernel, port_group_of, port_groups, traffic
 
 META = RuleMeta(
     code="NET135",

@@ -24,13 +24,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from leadline.core.database_vms import guess_told, likely_database_vms
-from leadline.core.entities import Entity, Fact
-from leadline.core.finding import Evidence, Finding
-from leadline.core.networks import port_group_of, port_groups
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity, Fact
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.database_vms import guess_told, likely_database_vms
+from leadline.estate.networks import port_group_of, port_groups
 
 META = RuleMeta(
     code="NET137",

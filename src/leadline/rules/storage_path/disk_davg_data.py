@@ -30,12 +30,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from leadline.core.disks import Busy, role_said, uses
-from leadline.core.entities import Entity
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.disks import Busy, role_said, uses
+from leadline.estate.templates import Over, over_threshold
 
 META = RuleMeta(
     code="STO102",

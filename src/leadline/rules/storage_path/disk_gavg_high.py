@@ -29,18 +29,18 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from leadline.core.disks import Busy, Use, read_write_mean, role_said, uses
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.disks import Busy, Use, read_write_mean, role_said, uses
+from leadline.estate.templates import Over, over_threshold
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from leadline.core.capture import SeriesGroup
-    from leadline.core.entities import Entity
+    from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.entities import Entity
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 

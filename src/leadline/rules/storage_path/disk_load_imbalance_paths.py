@@ -30,14 +30,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.capture import SeriesGroup
-from leadline.core.entities import Entity
-from leadline.core.episodes import Episode, find_episodes
-from leadline.core.finding import Evidence, Finding
-from leadline.core.paths import ROUND_ROBIN, path_policy, paths_by_device
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.episodes import Episode, find_episodes
+from leadline.estate.paths import ROUND_ROBIN, path_policy, paths_by_device
 
 META = RuleMeta(
     code="STO133",

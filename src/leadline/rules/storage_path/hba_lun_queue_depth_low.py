@@ -34,13 +34,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.disks import MS_PER_S, behind, means_over
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import Over, over_threshold, setting_evidence
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.disks import MS_PER_S, behind, means_over
+from leadline.estate.templates import Over, over_threshold, setting_evidence
 
 META = RuleMeta(
     code="STO137",

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.events import Happened, events_of
-from leadline.core.finding import Evidence, Finding, Window, iso
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import SCORE_MAX
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.events import Happened, events_of
+from leadline.core.model.finding import Evidence, Finding, Window, iso
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import SCORE_MAX
 
 META = RuleMeta(
     code="STO145",

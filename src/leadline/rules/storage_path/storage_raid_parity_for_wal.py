@@ -30,13 +30,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from leadline.core.disks import Use, uses
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import setting_evidence
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.disks import Use, uses
+from leadline.estate.templates import setting_evidence
 
 META = RuleMeta(
     code="STO140",

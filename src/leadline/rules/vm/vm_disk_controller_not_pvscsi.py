@@ -28,11 +28,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.virtual_disks import DATABASE_ROLES, boot_disk, disks_by_adapter
-from leadline.core.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.estate.virtual_disks import DATABASE_ROLES, boot_disk, disks_by_adapter
 
 META = RuleMeta(
     code="VMC101",

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity, Fact
-from leadline.core.finding import Finding
-from leadline.core.rule import RuleContext, RuleMeta
-from leadline.core.templates import by_setting
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.entities import Entity, Fact
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import by_setting
 
 META = RuleMeta(
     code="VMC131",

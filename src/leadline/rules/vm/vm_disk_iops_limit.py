@@ -33,15 +33,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from leadline.core.disks import io_rate
-from leadline.core.entities import Entity, Fact
-from leadline.core.finding import Evidence, Finding
-from leadline.core.iops_limits import LIMIT_UNIT_MIB
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import by_setting
-from leadline.core.units import show
-from leadline.core.virtual_disks import DATABASE_ROLES
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity, Fact
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.disks import io_rate
+from leadline.estate.iops_limits import LIMIT_UNIT_MIB
+from leadline.estate.templates import by_setting
+from leadline.estate.virtual_disks import DATABASE_ROLES
 
 META = RuleMeta(
     code="VMC132",

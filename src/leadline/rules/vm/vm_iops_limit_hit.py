@@ -36,23 +36,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.disks import block_awaits, io_rate, read_write_mean
-from leadline.core.entities import Entity
-from leadline.core.episodes import sample_bounds
-from leadline.core.finding import Evidence, Finding
-from leadline.core.iops_limits import latency_below, limit_of, rate_without_flushes, signs_of_limit, units_of_32_kib
-from leadline.core.plateaus import Load, Plateau, Shape, find_plateau
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import SCORE_MAX
-from leadline.core.units import show
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.disks import block_awaits, io_rate, read_write_mean
+from leadline.estate.episodes import sample_bounds
+from leadline.estate.iops_limits import latency_below, limit_of, rate_without_flushes, signs_of_limit, units_of_32_kib
+from leadline.estate.plateaus import Load, Plateau, Shape, find_plateau
+from leadline.estate.templates import SCORE_MAX
 
 if TYPE_CHECKING:
-    from leadline.core.capture import SeriesGroup
+    from leadline.core.model.capture import SeriesGroup
 
 META = RuleMeta(
     code="VMC120",
@@ -119,11 +120,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
     A disk that several tools recorded is told of once, as the recording shows it that speaks most clearly.
     """
     found: list[Finding] = []
-    groups = [
-        replace(group, values=read_write_mean(context, group, "virtual_disk_latency_ms_write"))
+    groups = (
+        replace(part, values=read_write_mean(context, part, "virtual_disk_latency_ms_write"))
         for group in context.of("virtual_disk_latency_ms_read", EntityKind.VIRTUAL_DISK)
-    ]
-    for group in (*groups, *block_awaits(context)):
+        for part in group.slices()
+    )
+    for group in chain(groups, block_awaits(context)):
         for disk in _slow_disks(context, group):
             finding = _judged(context, disk)
             if finding is not None and not _told(context, finding, found):

@@ -24,11 +24,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.entities import Entity
-from leadline.core.finding import Evidence, Finding
-from leadline.core.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.templates import SCORE_MAX, setting_evidence
-from leadline.core.vocabulary import EntityKind, Layer, Severity
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.templates import SCORE_MAX, setting_evidence
 
 META = RuleMeta(
     code="VMC134",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from leadline.core.scenario import Measure, listed
-from leadline.core.scenario_io import MS_PER_NS, doubt_of
+from leadline.core.contracts.scenario import Measure, listed
+from leadline.scenarios._io import MS_PER_NS, doubt_of
 from leadline.scenarios._storage_path.parts import StoragePath
 from leadline.scenarios._storage_path.spec import Owned
 

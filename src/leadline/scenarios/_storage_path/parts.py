@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import _core
-from leadline.core.draws import DrawOf
-from leadline.core.scenario import STRICT, FileOf, Name, Scenario, WorkloadOf, named_streams
-from leadline.core.workload import Seconds, Size, Stream
+from leadline.core.contracts.ignored_keys import UNLIMITED, Ignored, unhonoured
+from leadline.core.contracts.scenario import STRICT, FileOf, IoWorkloadOf, Name, Scenario, named_streams
+from leadline.core.model.draws import DrawOf
+from leadline.core.model.workload import Seconds, Size, Stream, Workload
 
 SCHEDULERS = tuple(_core.SIMULATION_SCHEDULERS)
+# Keys of disks that not every scheduler honours; limits stand before the queue and hold under all.
+HONOURED: dict[str, tuple[str, ...]] = {
+    "fifo": (),
+    "round-robin": (),
+    "sfq": ("shares",),
+    "mclock": ("shares", "reservation_iops", "idle_credit"),
+    "sioc-v1": ("shares",),
+    "sioc-v2": ("shares", "reservation_iops", "idle_credit"),
+}
+WINDOWED = "sioc-v1"  # sets windows by the congestion threshold of a device
 DEPTH = 64
 TRACE = "trace"  # what the stream of a recorded load is called
 # Requests a disk may have under way by the adapter's driver. Source: Broadcom KB 2053145, "Large-scale workloads with
@@ -31,6 +43,13 @@ class Disk(BaseModel):
     shares: Annotated[float, Field(gt=0)] = 1000.0
     reservation_iops: Annotated[float, Field(ge=0)] = 0.0
     idle_credit: Annotated[float, Field(ge=0, le=1e9)] = 0.0
+
+    @model_validator(mode="after")
+    def _may_have_its_reservation(self) -> Self:
+        if self.iops_limit is not None and self.reservation_iops > self.iops_limit:
+            message = f"reservation_iops {self.reservation_iops:g} is above iops_limit {self.iops_limit:g}"
+            raise ValueError(message)
+        return self
 
 
 class Trace(BaseModel):
@@ -55,25 +74,28 @@ class Vm(Disk):
 
     name: Name
     count: Annotated[int, Field(ge=1, le=10_000)] = 1
-    workload: WorkloadOf | None = None
+    workload: IoWorkloadOf | None = None
     trace: Trace | None = None
+    load_factor: Annotated[float, Field(gt=0, le=1e6)] = 1.0
     host: str | None = None
     adapter: Literal["pvscsi", "lsi", "lsi-sas", "virtio-scsi", "nvme"] | None = None
     adapter_depth: Annotated[int, Field(ge=1, le=65_536)] | None = None
     disks: dict[Literal["data", "wal", "temp", "backup"], Disk] = Field(default_factory=dict)
 
-    @field_validator("workload")
-    @classmethod
-    def _is_io(cls, given: Any) -> Any:  # noqa: ANN401 - a workload
-        if given is not None and given.kind != "io":
-            message = f"a workload of kind {given.kind}; a storage path takes streams of io"
-            raise ValueError(message)
-        return given
-
     @property
     def streams(self) -> tuple[Stream, ...]:
         """What its workload does; nothing without one."""
-        return () if self.workload is None else self.workload.io
+        return () if self.loaded is None else self.loaded.io
+
+    @property
+    def loaded(self) -> Workload | None:
+        """Its workload with the rates of its open streams times ``load_factor``."""
+        if self.workload is None or self.load_factor == 1.0:
+            return self.workload
+        rates = [None if own.rate_iops is None else own.rate_iops.times(self.load_factor) for own in self.workload.io]
+        pairs = zip(self.workload.io, rates, strict=True)
+        streams = tuple(own.model_copy(update={"rate_iops": rate}) for own, rate in pairs)
+        return self.workload.model_copy(update={"io": streams})
 
     @property
     def depth(self) -> int:
@@ -150,13 +172,22 @@ class Device(BaseModel):
     network: Network | None = None
     congestion_threshold: Annotated[Seconds, Field(gt=0, le=100)] = 0.03
 
+    def ignored(self, place: str) -> Iterator[Ignored]:
+        """Keys that a device of its kind has no use for."""
+        if self.service is None:
+            kind = "curve" if self.curve else "drive"
+            for key in ("write_service", "sequential_service", "mb_per_s"):
+                yield Ignored(f"{place}.{key}", f"a device with a {kind} ignores it", "a device with a service")
+        if not self.curve:
+            yield Ignored(f"{place}.spread", "a device without a curve ignores it", "a curve")
+
     @model_validator(mode="after")
     def _one(self) -> Device:
         if sum((self.service is not None, bool(self.curve), self.drive is not None)) != 1:
             message = "a device has either a service time, a curve or a drive"
             raise ValueError(message)
         if self.drive is not None and self.parallelism > 1:
-            message = "a drive works on one request; give each drive a device of its own"
+            message = "a drive works on one request; give each drive a separate device"
             raise ValueError(message)
         loads = [rate * latency for rate, latency in self.curve]
         if any(later <= earlier for earlier, later in pairwise(loads)):
@@ -195,6 +226,37 @@ class StoragePath(Scenario):
         """The streams of all VMs, and the copies as streams of the VMs they read from and write to."""
         owned = [(vm.name, stream) for vm in self.vms for stream in vm.streams]
         return named_streams(owned + [(disk.partition("/")[0], own) for disk, own in self.copied()])
+
+    def ignored(self) -> Iterator[Ignored]:
+        """What schedulers do not honour, and what a disk, a device or a host without a use for it does not."""
+        for vm in self.vms:
+            host = self.hosts[index_of(self.hosts, vm.host)]
+            for place, disk in (
+                (f"vms.{vm.name}", vm),
+                *((f"vms.{vm.name}.disks.{r}", d) for r, d in vm.disks.items()),
+            ):
+                yield from unhonoured(HONOURED, host.scheduler, place, f"scheduler, of host {host.name}")
+                if disk.iops_limit is None:
+                    yield Ignored(f"{place}.iops_burst", *UNLIMITED)
+            yield from self._idle_disks(vm)
+        if all(host.scheduler != WINDOWED for host in self.hosts):
+            because = f"no host's scheduler is {WINDOWED}, the only one that looks at it"
+            yield Ignored("devices.*.congestion_threshold", because, f"a host with scheduler {WINDOWED}")
+        for device in self.devices:
+            yield from device.ignored(f"devices.{device.name}")
+
+    def _idle_disks(self, vm: Vm) -> Iterator[Ignored]:
+        """Disks of a VM that no stream, trace or copy uses."""
+        copied = {end for own in self.copies for end in own.ends}
+        roles = [stream.role if stream.role in vm.disks else None for stream in vm.streams]
+        for role in vm.disks:
+            if role not in roles and not any(f"{name}/{role}" in copied for name in vm.names()):
+                because = f"no stream of VM {vm.name} has the role {role}"
+                yield Ignored(f"vms.{vm.name}.disks.{role}", because, f"a stream with role: {role}, or a copy")
+        if None not in roles and vm.trace is None and not copied & set(vm.names()):
+            because = f"all streams of VM {vm.name} go to disks of their roles"
+            for key in Disk.model_fields:
+                yield Ignored(f"vms.{vm.name}.{key}", because, f"the key at the disk of a role: vms.{vm.name}.disks")
 
     def copied(self) -> list[tuple[str, Stream]]:
         """Both steps of every copy: the disk, and what is done to it."""

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from leadline._core import TraceRequests
-from leadline.core.draws import NS_PER_S, Plain, ns_of
-from leadline.core.errors import InputError
-from leadline.core.scenario_io import sources_of
-from leadline.core.workload import Stream
+from leadline.core.model.draws import NS_PER_S, Plain, ns_of
+from leadline.core.model.errors import InputError
+from leadline.core.model.workload import Stream
 from leadline.formats.traces import find_traces, read_requests
+from leadline.scenarios._io import sources_of
 from leadline.scenarios._storage_path.parts import TRACE, Device, Disk, Drive, StoragePath, Trace, index_of
 
 Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
@@ -96,7 +96,7 @@ def _requests(trace: Trace) -> TraceRequests:
             f"trace: {', '.join(trace.files)}",
             found=f"{len(found)} traces",
             expected="the files of one",
-            advice="Give each VM a trace of its own.",
+            advice="Give each VM a separate trace.",
         )
     return read_requests(found[0], trace.disk)
 

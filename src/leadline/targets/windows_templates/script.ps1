@@ -1,4 +1,4 @@
-# Optimisation of a Windows guest, written by Leadline.
+# Written by Leadline: optimisation of a Windows guest.
 #
 # NOT TESTED ON WINDOWS BY LEADLINE: only its syntax was checked. Read it, try it on a copy of the guest first.
 #

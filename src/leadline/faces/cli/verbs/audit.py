@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from leadline.faces.cli.options import FailOn, Json, Paths, ProfileFile, Quiet, fails, profile_of, read_paths
+from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leadline.core.finding import Diagnosis, Finding
+    from leadline.core.model.finding import Diagnosis, Finding
 
 EPILOG = """\
 Examples:
@@ -27,6 +28,7 @@ SHOWN_PER_RULE = 8
 
 
 def command(
+    ctx: typer.Context,
     paths: Paths,
     *,
     json: Json = False,
@@ -36,23 +38,25 @@ def command(
     fail_on: Annotated[FailOn, typer.Option(help="Exit 1 when a finding is at least this severe.")] = FailOn.NEVER,
     all_findings: Annotated[bool, typer.Option("--all", help="Every entity and every skipped rule.")] = False,
     profile: ProfileFile = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Check how hosts, VMs, guests and databases are configured; no recording needed.
 
     Reads inventories, .vmx files and facts; captures give their facts too. Only rules that need settings run.
     """
-    from leadline.app.auditing import audit
-    from leadline.app.diagnosing import rule_modules
+    from leadline.app.diagnose.auditing import audit
+    from leadline.app.diagnose.diagnosing import rule_modules
     from leadline.faces.cli.output import console, print_json
 
+    file = output_file(ctx, "sarif", sarif, force=force, reads=paths)
     imported = read_paths(paths, metrics=frozenset(), quiet=quiet)
     diagnosis = audit(imported.capture, profile_of(profile))
-    if sarif is not None:
+    if file is not None:
         from leadline.faces.cli.output import write_json
         from leadline.faces.sarif import sarif_document
 
-        write_json(sarif, sarif_document(diagnosis.findings, rule_modules()))
+        write_json(file, sarif_document(diagnosis.findings, rule_modules()))
     if json:
         from leadline.faces.documents import audit_document
 
@@ -66,7 +70,7 @@ def command(
 def _show(out: Console, diagnosis: Diagnosis, entity_count: int, *, everything: bool) -> None:
     from rich.text import Text
 
-    from leadline.app.auditing import by_rule
+    from leadline.app.diagnose.auditing import by_rule
 
     count = len(diagnosis.findings)
     ran = len(diagnosis.rules_run)

@@ -24,6 +24,7 @@ from leadline.faces.cli.options import (
     read_paths,
     said_report,
 )
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -42,6 +43,7 @@ FINDINGS_EXIT = 1
 
 
 def command(
+    ctx: typer.Context,
     paths: Paths,
     *,
     json: Json = False,
@@ -54,11 +56,12 @@ def command(
         typer.Option(help="Recordings of another time: say what changed since. Repeatable.", show_default=False),
     ] = None,
     html: Html = None,
-    anonymize: Annotated[bool, typer.Option("--anonymize", help="Replace names and addresses in the report.")] = False,
+    anonymize: Annotated[bool, typer.Option("--anonymize", help="Replace names and addresses in all it says.")] = False,
     profile: ProfileFile = None,
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Why is it slow, is it the disk? A verdict per layer, with evidence.
@@ -66,22 +69,33 @@ def command(
     Reads the recordings of the tools you have (esxtop, perfmon, iostat, vmstat, sar, fio, pgbench, ...), puts them on
     one time line, runs the rules and says which layer is convicted, suspected, cleared or was not examined.
     """
-    from leadline.app.diagnosing import diagnose, metrics_of_rules
+    from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
 
-    _check_report(html, anonymize=anonymize)
+    report = output_file(ctx, "html", html, force=force, reads=[*paths, *(baseline or [])])
     site = profile_of(profile)
     # The report lets every series be looked at; without it only what rules read is worth the reading.
     metrics = metrics_of_rules() if html is None else None
     offsets = {**site.clock_offsets, **offsets_of(clock_offset)}
     reading = partial(read_paths, metrics=metrics, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
-    imported = reading(paths)
+    imported = reading(paths, notes=not anonymize)
     diagnosis = diagnose(imported.capture, site)
     comparison = None
     if baseline:
-        from leadline.app.comparing import compare
+        from leadline.app.diagnose.comparing import compare
 
-        before = reading(baseline).capture
+        before = reading(baseline, notes=not anonymize).capture
         comparison = compare(imported.capture, before, diagnosis, diagnose(before, site))
+    if report is not None:  # first: whoever reads stdout may leave early
+        from leadline.faces.report import write_report
+
+        size_bytes = write_report(report, diagnosis, imported, site, comparison=comparison, anonymize=anonymize)
+        said_report(report.path, size_bytes, quiet=quiet)
+    if anonymize:
+        from leadline.faces.cli.output import say_sources
+        from leadline.faces.report.anonymize import anonymized
+
+        diagnosis, imported, comparison = anonymized(diagnosis, imported, comparison)
+        say_sources(imported, quiet=quiet)
     if json:
         from leadline.faces.cli.output import print_json
         from leadline.faces.documents import diagnosis_document
@@ -96,27 +110,5 @@ def command(
         show_diagnosis(out, diagnosis, imported.capture, everything=all_findings)
         if comparison is not None:
             show_comparison(out, comparison, everything=all_findings)
-    if html is not None:
-        from leadline.faces.report import write_report
-
-        size_bytes = write_report(html, diagnosis, imported, site, comparison=comparison, anonymize=anonymize)
-        said_report(html, size_bytes, quiet=quiet)
     if fails(diagnosis, fail_on):
         raise typer.Exit(FINDINGS_EXIT)
-
-
-def _check_report(html: Path | None, *, anonymize: bool) -> None:
-    """Refuse what cannot be written before anything is read.
-
-    Raises:
-        UsageError: nothing is to be anonymised, or the report cannot be written where it should be.
-    """
-    from leadline.core.errors import UsageError
-    from leadline.faces.report import check_writable
-
-    if html is not None:
-        check_writable(html)
-    elif anonymize:
-        raise UsageError(
-            "--anonymize", found="no report is written", expected="--html FILE", advice="Add --html report.html."
-        )

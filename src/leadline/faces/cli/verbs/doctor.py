@@ -21,7 +21,7 @@ def command(*, json: Json = False) -> None:
     import platform
 
     from leadline import __version__
-    from leadline.core.tools import TOOLS, examine
+    from leadline.core.system.tools import TOOLS, examine
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table
 

@@ -30,7 +30,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Explain a rule, importer, fault or metric: what it finds, why, what to do, sources."""
-    from leadline.app.explaining import PLURALS, explain, list_units
+    from leadline.app.diagnose.explaining import PLURALS, explain, list_units
     from leadline.faces.cli.output import console, print_json
 
     if name in PLURALS:
@@ -52,7 +52,7 @@ def _print_page(out: Console, page: dict[str, Any]) -> None:
     from rich.padding import Padding
     from rich.text import Text
 
-    from leadline.core.docstrings import paragraphs
+    from leadline.core.contracts.docstrings import paragraphs
 
     out.print(Text(f"{page['name']} ({page['kind']})", style="bold"))
     out.print(Text(page["title"]))

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -19,11 +20,13 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     *,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Write it to a file. [default: stdout]", show_default=False)
     ] = None,
     root: Annotated[Path, typer.Option(help="Read the files under this folder instead.")] = Path("/"),
+    force: Force = False,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
@@ -34,23 +37,16 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from leadline.app.facts import record_facts
-    from leadline.core.errors import UsageError
+    from leadline.app.facts.facts import record_facts
     from leadline.faces.cli.output import print_json, write_json
 
+    file = output_file(ctx, "output", output, force=force)
     facts = record_facts(root, datetime.now(UTC))
-    if json or output is None:
+    if file is not None:
+        write_json(file, facts)
+    if json or file is None:
         print_json("leadline.facts/1", **facts)
-    if output is not None:
-        try:
-            write_json(output, facts)
-        except OSError as error:
-            raise UsageError(
-                f"--output {output}",
-                found=str(error.strerror),
-                expected="a file that can be written",
-                advice="Name another file.",
-            ) from error
+    if file is not None:
         typer.echo(f"{output}: facts of {facts['guests'][0]['name']}", err=json)
     hidden = facts["unreadable"]
     if hidden and not quiet:

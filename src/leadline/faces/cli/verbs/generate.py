@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Quiet
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -21,6 +22,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     output: Annotated[Path, typer.Argument(help="The CSV to write; OUTPUT.truth.yaml says what is in it.")],
     *,
     vms: Annotated[int, typer.Option(help="VMs.")] = 8,
@@ -38,17 +40,19 @@ def command(
         typer.Option(help="NAME[:TARGET[:START-END]]. Repeatable; `leadline explain faults` lists them."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Same seed, same capture.")] = 1,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write an esxtop capture of known content, healthy or with faults.
 
     Use it to try Leadline, to test your own thresholds, or to see what a fault looks like.
     """
-    from leadline.app.generating import FaultRequest, generate
+    from leadline.app.generating import FaultRequest, generate, outputs_of
     from leadline.faces.cli.output import work_progress
     from leadline.generators.esxtop import shape_for_width
     from leadline.generators.host_model import Shape
 
+    file = output_file(ctx, "output", output, force=force, beside=[own.path for own in outputs_of(output)[1:]])
     count = samples if samples is not None else max(round(minutes * 60 / interval), 1)
     if columns is None:
         shape = Shape(vms, vcpus, disks, luns, count, interval, seed)
@@ -56,7 +60,7 @@ def command(
         shape = shape_for_width(columns, count, seed)
     requests = [FaultRequest.parse(text) for text in fault or []]
     with work_progress("writing", quiet=quiet) as progress:
-        injected = generate(shape, requests, output, columns=columns, progress=progress)
+        injected = generate(shape, requests, file, columns=columns, progress=progress)
     typer.echo(f"{output}: {shape.vm_count} VMs, {count} samples, seed {seed}")
     for one in injected:
         span = one.window.to_dict()

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Date, Json, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -21,6 +22,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     paths: Paths,
     *,
     output: Annotated[
@@ -31,6 +33,7 @@ def command(
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Read recordings, say what is in them, save them as one capture.
@@ -41,12 +44,13 @@ def command(
     from leadline.faces.documents import not_read_document, result_document, source_document
 
     offsets = offsets_of(clock_offset)
+    file = output_file(ctx, "output", output, force=force, reads=paths)
     imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
     capture = imported.capture
-    if output is not None:
-        from leadline.core.parquet import save
+    if file is not None:
+        from leadline.core.io.parquet import save
 
-        save(capture, output)
+        save(capture, file)
     if json:
         print_json(
             "leadline.import/1",

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Html, Json, Quiet, read_paths, said_report
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -24,6 +25,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     what: Annotated[str | None, typer.Argument(help="The planner; without one, all are listed.")] = None,
     paths: Annotated[
         list[Path] | None,
@@ -40,6 +42,7 @@ def command(
     example: Annotated[bool, typer.Option("--example", help="Print a file of inputs with every key.")] = False,
     html: Html = None,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Size, place and configure: answers with their arithmetic, sources, bent rules and the settings to apply.
@@ -48,28 +51,35 @@ def command(
     nearest answer are named.
     """
     from leadline.app.planning import make_plan, planner_of, planners
-    from leadline.core.planner import example_text, parse_setting
+    from leadline.core.contracts.planner import example_text, parse_setting
     from leadline.faces.cli.output import print_json
     from leadline.faces.plans import document, list_planners, show_plan
-    from leadline.faces.report import check_writable
 
     if what is None:
-        list_planners(planners())
+        if json:
+            known = [{"name": name, "about": own.META.about} for name, own in planners().items()]
+            print_json("leadline.planners/1", planners=known)
+        else:
+            list_planners(planners())
+        return
+    if example and json:
+        own = planner_of(what)
+        inputs_of = own.MODEL.model_validate(own.META.example).model_dump(mode="json")
+        print_json("leadline.plan-inputs/1", planner=what, inputs=inputs_of)
         return
     if example:
         sys.stdout.write(example_text(what, planner_of(what)))
         return
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force, reads=paths or [])
     capture = read_paths(paths, quiet=quiet).capture if paths else None
     planned = make_plan(what, inputs, dict(parse_setting(text) for text in settings or []), capture)
+    if page is not None:
+        from leadline.faces.report.plan import write_plan
+
+        said_report(page.path, write_plan(page, planned), quiet=quiet or json)
     if json:
         print_json("leadline.plan/1", **document(planned))
     else:
         show_plan(planned)
-    if html is not None:
-        from leadline.faces.report.plan import write_plan
-
-        said_report(html, write_plan(html, planned), quiet=quiet or json)
     if planned.plan.infeasible is not None:
         raise typer.Exit(1)

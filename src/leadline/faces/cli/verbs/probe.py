@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leadline.faces.cli.consent import Destroy, Yes, agree, ask
 from leadline.faces.cli.options import Html, Json, Quiet, said_report
+from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
-    from leadline.app.probing import Probed, ProbePlan
+    from leadline.app.probe.probing import Probed, ProbePlan
 
 EPILOG = """\
 Examples:
@@ -20,11 +22,14 @@ Examples:
 
   leadline probe --observe-only --on scratch --seconds 2 -o watched
 
+  leadline probe --from probed
+
   leadline probe --from iostat.txt --from iostat.txt
 """
 
 
 def command(
+    ctx: typer.Context,
     *,
     on: Annotated[str, typer.Option("--on", help="Folder, file or device of the disk in question.")] = ".",
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the recordings.")] = Path("leadline-probe"),
@@ -35,20 +40,18 @@ def command(
     ] = None,
     outstanding: Annotated[int, typer.Option("--oio", help="Outstanding requests of the pulses.")] = 32,
     size: Annotated[str, typer.Option("--set-size", help="Size of the file the pulses use.")] = "1g",
-    destroy: Annotated[
-        str | None,
-        typer.Option("--destroy-data", help="The very same target again: its data may go.", show_default=False),
-    ] = None,
+    destroy: Destroy = None,
     observe_only: Annotated[bool, typer.Option("--observe-only", help="Round 1 alone; never writes to it.")] = False,
     origin: Annotated[
         list[Path] | None,
-        typer.Option("--from", help="Offline: a recording of the workload, then one of pulses.", show_default=False),
+        typer.Option(
+            "--from", help="A probe's folder; or a recording of the workload, then one of pulses.", show_default=False
+        ),
     ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", "-y", help="Do not ask; the workload is off when round 2 begins.")
-    ] = False,
+    yes: Yes = False,
     html: Html = None,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Is it the disk? Watch the workload, then pulse the disk with known load.
@@ -57,15 +60,18 @@ def command(
     the provisioned limit when it is named. Below a limit a disk shows its true latency; above it, latency is what
     Little's law makes of the queue.
     """
-    from leadline.app.probing import plan, probe
-    from leadline.core.benchmark import Target
-    from leadline.core.errors import UsageError
+    from leadline.app.probe.probing import plan, probe
+    from leadline.app.probe.recordings import judge_recordings
+    from leadline.core.contracts.benchmark import Target
     from leadline.faces.cli.running import talking
     from leadline.faces.probe_page import write_probe_page
 
-    _check_report(html, origin)
+    page = output_file(ctx, "html", html, force=force, reads=origin or [])
     if origin:
-        _offline(origin, limit, json=json)
+        recorded, known, imported = judge_recordings(origin, limit)
+        _show(recorded, known, json=json)
+        if page is not None:
+            said_report(page.path, write_probe_page(page, recorded, known, imported), quiet=quiet)
         return
     made = plan(
         Target(on, destroy),
@@ -75,52 +81,34 @@ def command(
         size=size,
         outstanding=outstanding,
     )
-    if not quiet:
-        _show_plan(made)
-    if made.load is not None and not yes and not sys.stdin.isatty():
-        raise UsageError("probe", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it.")
-
-    def ready() -> None:
-        if not yes:
-            typer.confirm("Round 1 is over. Is the workload off?", abort=True, err=True)
-
+    agree("probe", _plan_lines(made), yes=yes or made.load is None, quiet=quiet)
     with talking(quiet=quiet) as talk:
-        done = probe(made, talk, ready)
+        done = probe(made, talk, lambda: ask("Round 1 is over. Is the workload off?", yes=yes))
+    if page is not None:
+        said_report(page.path, write_probe_page(page, done, made), quiet=quiet)
     _show(done, made, json=json)
-    if html is not None:
-        said_report(html, write_probe_page(html, done, made), quiet=quiet)
 
 
-def _check_report(html: Path | None, origin: list[Path] | None) -> None:
-    from leadline.core.errors import UsageError
-    from leadline.faces.report import check_writable
-
-    if html is None:
-        return
-    if origin:
-        raise UsageError(
-            "--html",
-            found="recordings that were made before",
-            expected="a probe that is made now",
-            advice="`leadline diagnose RECORDINGS --html report.html` draws both on one time line.",
-        )
-    check_writable(html)
+def _ms(value: float) -> str:
+    return f"{value:.3g}" if value == value else "–"  # noqa: PLR0124 - NaN is not measured
 
 
-def _show_plan(made: ProbePlan) -> None:
-    typer.echo(f"Plan: watch for {made.observe_s:.0f} s, recordings to {made.folder}", err=True)
+def _at(latency_ms: float) -> str:
+    return f" at {latency_ms:.3g} ms" if latency_ms == latency_ms else ""  # noqa: PLR0124 - NaN is not measured
+
+
+def _plan_lines(made: ProbePlan) -> Iterator[str]:
+    yield f"Plan: watch for {made.observe_s:.0f} s, recordings to {made.folder}"
     if made.load is not None:
         place = made.load.places["probe"]
         what = "make, fill and remove" if place.made else "OVERWRITE"
-        typer.echo(
-            f"  then {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB), pulses of {made.pulse_s:.0f} s", err=True
-        )
+        yield f"  then {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB), pulses of {made.pulse_s:.0f} s"
 
 
 def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
     from dataclasses import asdict
 
-    from leadline.core.vocabulary import Severity
+    from leadline.core.model.vocabulary import Severity
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table
     from leadline.faces.terminal import wrapped
@@ -140,7 +128,7 @@ def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
         wrapped(out, done.verdict.sentence, "Is it the disk? ", style="bold")
     elif done.observed is not None:
         own = done.observed
-        wrapped(out, f"{own.disk}: {own.iops_p95:,.0f} IOPS (p95) at {own.await_ms:.3g} ms; nothing was pulsed.")
+        wrapped(out, f"{own.disk}: {own.iops_p95:,.0f} IOPS (p95){_at(own.await_ms)}; nothing was pulsed.")
     if done.pulses:
         table = plain_table("pulse", "IOPS", "mean ms", "p99 ms", right=("IOPS", "mean ms", "p99 ms"))
         for pulse in done.pulses:
@@ -149,7 +137,7 @@ def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
                 if pulse.offered_per_s is None
                 else f"{pulse.offered_per_s:,.0f} per s"
             )
-            table.add_row(name, f"{pulse.per_s:,.0f}", f"{pulse.mean_ms:.3g}", f"{pulse.p99_ms:.3g}")
+            table.add_row(name, f"{pulse.per_s:,.0f}", _ms(pulse.mean_ms), _ms(pulse.p99_ms))
         out.print(table)
     for reason in done.verdict.reasons if done.verdict is not None else ():
         wrapped(out, reason, "  ")
@@ -157,25 +145,3 @@ def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
     for finding in found[:5]:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ")
     wrapped(out, f"The recordings of both rounds: {made.folder}", style="dim")
-
-
-def _offline(origin: list[Path], limit: float | None, *, json: bool) -> None:
-    from dataclasses import asdict
-
-    from leadline.app.probing import judge_recordings
-    from leadline.core.errors import UsageError
-    from leadline.faces.cli.output import console, print_json
-    from leadline.faces.terminal import wrapped
-
-    if len(origin) != 2:
-        raise UsageError(
-            "--from",
-            found=f"{len(origin)} recording(s)",
-            expected="two: of the workload, then of the pulses",
-            advice="leadline probe --from iostat-1.json --from iostat-2.json",
-        )
-    used, most, sentence = judge_recordings(origin[0], origin[1], limit)
-    if json:
-        print_json("leadline.probe/1", observed=asdict(used), pulsed=asdict(most), sentence=sentence)
-    else:
-        wrapped(console(), sentence)

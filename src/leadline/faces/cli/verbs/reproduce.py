@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Html, Json, Quiet, said_report
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -20,6 +21,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     ids: Annotated[
         list[str] | None,
         typer.Argument(metavar="ID", help="Figures; all when none is named.", show_default=False),
@@ -27,6 +29,7 @@ def command(
     *,
     html: Html = None,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Put published figures beside what Leadline gets for them, with the error.
@@ -35,19 +38,17 @@ def command(
     Nothing is loaded, changed or kept. Exit status 0 when all ran, whatever came out; 2 for a figure there is not.
     `leadline explain experiments` lists them.
     """
-    from leadline.app.reproducing import reproduce
+    from leadline.app.simulate.reproducing import reproduce
     from leadline.faces.cli.output import print_json, share_progress
-    from leadline.faces.report import check_writable
     from leadline.faces.report.reproduction import write_reproductions
     from leadline.faces.reproductions import document, show_reproductions
 
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force)
     with share_progress("reproducing", quiet=quiet, parts="figures") as told:
         found = reproduce(ids or [], told)
+    if page is not None:
+        said_report(page.path, write_reproductions(page, found), quiet=quiet or json)
     if json:
         print_json("leadline.reproduction/1", **document(found))
     else:
         show_reproductions(found)
-    if html is not None:
-        said_report(html, write_reproductions(html, found), quiet=quiet or json)

@@ -26,10 +26,10 @@ def command(
     profile: ProfileFile = None,
 ) -> None:
     """List the rules with code, severity, limits and what they need; the profile's limits applied."""
-    from leadline.app.diagnosing import rule_modules
-    from leadline.core.docstrings import title
-    from leadline.core.rule import Rule
-    from leadline.core.vocabulary import Layer
+    from leadline.app.diagnose.diagnosing import rule_modules
+    from leadline.core.contracts.docstrings import title
+    from leadline.core.contracts.rule import Rule
+    from leadline.core.model.vocabulary import Layer
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table
 
@@ -69,8 +69,8 @@ def command(
 
 
 def _layer(text: str) -> object:
-    from leadline.core.errors import UsageError
-    from leadline.core.vocabulary import Layer
+    from leadline.core.model.errors import UsageError
+    from leadline.core.model.vocabulary import Layer
 
     try:
         return Layer(text)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Date, Json, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -21,6 +22,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     paths: Paths,
     *,
     metric: Annotated[list[str] | None, typer.Option("--metric", "-m", help="Metric or pattern. Repeatable.")] = None,
@@ -33,27 +35,36 @@ def command(
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Show series by entity and metric: statistics, a picture over time, export.
 
-    Quantiles are of the samples the tool printed, which are averages of an interval, not of single operations.
+    Quantiles are of the samples the tool printed, which are averages of an interval, not of single operations. An
+    average since boot is left out of them; the column since_boot marks it in an exported .csv.
     """
-    from leadline.app.showing import choose, export, only
-    from leadline.core.statistics import describe
+    from leadline.app.showing import check_ending, choose, export, only
     from leadline.faces.cli.output import console, print_json
+    from leadline.faces.describing import describe
 
+    if output is not None:
+        check_ending(output)
+    file = output_file(ctx, "output", output, force=force, reads=paths)
     offsets = offsets_of(clock_offset)
     imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
     capture = imported.capture
     chosen = choose(capture, metric or [], entity or [])
-    if output is not None:
-        export(only(capture, chosen), output)
+    if file is not None:
+        export(only(capture, chosen), file)
     marks = [(group, row, describe(group.measured().values[row])) for group, row in chosen]
     marks.sort(key=lambda item: -item[2]["p95"] if item[2]["count"] else float("inf"))
     if json:
         series = [
-            {"entity": str(g.entities[r]), "metric": g.metric, "unit": g.unit, "interval_s": g.interval_s, **m}
+            {
+                **{"entity": str(g.entities[r]), "metric": g.metric, "unit": g.unit, "interval_s": g.interval_s},
+                **m,
+                "since_boot_left_out": int(g.since_boot),
+            }
             for g, r, m in marks
         ]
         print_json("leadline.series/1", series=series)
@@ -62,5 +73,8 @@ def command(
 
     out = console()
     out.print(series_table([(group, row) for group, row, _ in marks[:top]]))
+    booted = sum(group.since_boot for group, _, _ in marks[:top])
+    if booted:
+        out.print(f"Left out: the first sample of {booted:,} series, an average since boot.", style="dim")
     if len(marks) > top:
         out.print(f"{len(marks) - top:,} more: narrow with --metric and --entity, or raise --top.", style="dim")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Html, Json, Quiet, said_report
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -25,6 +26,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     scenario: Annotated[Path, typer.Argument(help="A scenario file.", show_default=False)],
     *,
     vary: Annotated[
@@ -55,6 +57,7 @@ def command(
     ] = None,
     html: Html = None,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Simulate a system: what a limit, a queue, a scheduler or a load would do.
@@ -67,22 +70,20 @@ def command(
     With --check-real limits, streams and copies are done on this machine's user-space block layer, files in a scratch
     folder that is removed; a scenario that names adapters boots guests of a lab. No device is touched.
     """
-    from leadline.app.simulating import plan_simulation, simulate
-    from leadline.core.scenario import parse_axis
+    from leadline.app.simulate.simulating import plan_simulation, simulate
+    from leadline.core.contracts.scenario import parse_axis
     from leadline.faces.checks import check_document, show_check, show_check_plan
     from leadline.faces.cli.output import print_json, share_progress
-    from leadline.faces.report import check_writable
     from leadline.faces.report.simulation import write_simulation
     from leadline.faces.simulations import document, show_simulation
     from leadline.stores.runs import RunStore
 
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force)
     policies = [] if compare is None else [name.strip() for name in compare.split(",")]
     planned = plan_simulation(scenario, [parse_axis(text) for text in vary or []], policies, seed)
     made = None
     if check_real:
-        from leadline.app.checking_real import plan_check
+        from leadline.app.simulate.checking_real import plan_check
 
         made = plan_check(planned, check_seconds)
         if not quiet:
@@ -91,11 +92,14 @@ def command(
         found = simulate(planned, RunStore(), told, resume=resume, cluster=dask)
     checked = None
     if made is not None:
-        from leadline.app.checking_real import check
+        from leadline.app.simulate.checking_real import check
 
         say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
         with share_progress("measuring", quiet=quiet) as told:
             checked = check(made, found, RunStore(), say=say, told=told)
+    if page is not None:
+        size = write_simulation(page, planned, found, compared=bool(policies), checked=checked)
+        said_report(page.path, size, quiet=quiet or json)
     if json:
         more = {} if checked is None else {"check": check_document(checked)}
         print_json("leadline.simulation/1", **document(planned, found), **more)
@@ -103,6 +107,3 @@ def command(
         show_simulation(planned, found, compared=bool(policies))
         if checked is not None:
             show_check(checked)
-    if html is not None:
-        size = write_simulation(html, planned, found, compared=bool(policies), checked=checked)
-        said_report(html, size, quiet=quiet or json)

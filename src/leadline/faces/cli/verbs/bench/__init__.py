@@ -5,5 +5,5 @@ Examples:
 
   leadline bench workloads
 
-  LEADLINE_HOME=runs leadline bench run postgresql --on /srv/scratch --set-size 4g
+  LEADLINE_HOME=runs leadline bench run postgresql-io --on /srv/scratch --set-size 4g
 """

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from leadline.app.hosts import Host
-    from leadline.core.theoretical import Theoretical
-    from leadline.core.workload import Workload
+    from leadline.app.hosts.hosts import Host
+    from leadline.core.model.workload import Workload
+    from leadline.faces.theoretical import Theoretical
 
 FAILED = 4
 HOSTS_HELP = "File: a line HOST[,PORT] [FOLDER] or ssh://[USER@]HOST[:PORT] [FOLDER] each."
@@ -42,9 +41,12 @@ def load_many(workload: Workload, asked: Asked) -> None:
     Raises:
         UsageError: the workload is none for hosts, a target holds data nobody named, or there is nobody to ask.
     """
-    from leadline.app.hosts import HostsOptions, read_hosts, require_destroyable, require_fio
-    from leadline.app.hosts_runs import run_hosts
-    from leadline.core.errors import UsageError
+    from leadline.app.hosts.hosts import HostsOptions, read_hosts, require_destroyable, require_fio
+    from leadline.app.hosts.runs import run_hosts
+    from leadline.core.model.errors import UsageError
+    from leadline.core.system.secret import Secret
+    from leadline.faces.cli.consent import agree
+    from leadline.faces.cli.passwords import password_of
     from leadline.faces.cli.running import talking
     from leadline.stores.runs import RunStore
 
@@ -58,10 +60,9 @@ def load_many(workload: Workload, asked: Asked) -> None:
     hosts = read_hosts(asked.hosts, asked.folder)
     require_fio()
     require_destroyable(workload, hosts, asked.destroy)
-    if not asked.quiet:
-        _show_plan(workload, hosts)
-    _confirm(asked)
-    options = HostsOptions(password=_password() if asked.ask_password else None, destroy=asked.destroy)
+    agree(asked.verb, _plan_lines(workload, hosts), yes=asked.yes, quiet=asked.quiet)
+    password = password_of("the SSH users") if asked.ask_password else Secret()
+    options = HostsOptions(password=password, destroy=asked.destroy)
     store = RunStore()
     with talking(quiet=asked.quiet) as talk:
         own, done = run_hosts(
@@ -74,7 +75,7 @@ def load_many(workload: Workload, asked: Asked) -> None:
         files = str(store.files_of(own.id))
         print_json("leadline.bench-hosts/1", run=own.id, files=files, **hosts_document(done, asked.most))
     else:
-        from leadline.app.benching import diagnosis_of
+        from leadline.app.measure.benching import diagnosis_of
         from leadline.faces.runs import show_run
 
         show_run(own, diagnosis_of(own.id, store), hosts=done, most=asked.most)
@@ -82,53 +83,24 @@ def load_many(workload: Workload, asked: Asked) -> None:
         raise typer.Exit(FAILED)
 
 
-def _show_plan(workload: Workload, hosts: list[Host]) -> None:
-    from leadline.app.benching import expected_s
-    from leadline.app.workloads import notes_in_short
+def _plan_lines(workload: Workload, hosts: list[Host]) -> Iterator[str]:
+    from leadline.app.measure.benching import expected_s
+    from leadline.app.measure.workloads import notes_in_short
 
     total = sum(workload.working_set_bytes(stream) for stream in workload.io) / 2**30
-    typer.echo(f"Plan: {workload.name} on {len(hosts)} hosts, at once, {total:.2f} GiB on each", err=True)
+    yield f"Plan: {workload.name} on {len(hosts)} hosts, at once, {total:.2f} GiB on each"
     for host in hosts:
         what = "make, fill and remove files in"
         if "://" in host.path or host.path.startswith("/dev/"):
             reads = all(stream.read_pct == 100.0 for stream in workload.io) and not host.is_ssh
             what = "read" if reads else "OVERWRITE"
-        typer.echo(f"  {host.address}: {what} {host.path}", err=True)
+        yield f"  {host.address}: {what} {host.path}"
     if any(host.is_ssh for host in hosts):
-        typer.echo("  ssh://: a fio server behind the connection, counters copied; both end with it", err=True)
+        yield "  ssh://: a fio server behind the connection, counters copied; both end with it"
     for note in notes_in_short(workload):
-        typer.echo(f"  note: {note}", err=True)
+        yield f"  note: {note}"
     timing = workload.timing
-    typer.echo(
+    yield (
         f"  time: filling, then {expected_s(workload):.0f} s "
-        f"(warm-up {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)",
-        err=True,
+        f"(warm-up {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)"
     )
-
-
-def _confirm(asked: Asked) -> None:
-    from leadline.core.errors import UsageError
-
-    if asked.yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(asked.verb, found="nobody to ask", expected="--yes", advice="Look at the plan, then add it.")
-    typer.confirm("Go?", abort=True, err=True)
-
-
-def _password() -> str:
-    """From the environment, else asked for; never an option, which other users of the machine would see."""
-    from leadline.core.errors import UsageError
-
-    known = os.environ.get("LEADLINE_PASSWORD")
-    if known:
-        return known
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "LEADLINE_PASSWORD",
-            found="not set, and nobody to ask",
-            expected="a password",
-            advice="Set it and run again, or use keys.",
-        )
-    answer: str = typer.prompt("Password for SSH", hide_input=True, err=True)
-    return answer

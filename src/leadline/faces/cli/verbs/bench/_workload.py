@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leadline.core.workload import Workload
+    from leadline.core.model.workload import Workload
 
 
 def changed(
@@ -18,8 +18,8 @@ def changed(
     """
     from pydantic import ValidationError
 
-    from leadline.core.errors import UsageError
-    from leadline.core.workload import adjusted
+    from leadline.core.model.errors import UsageError
+    from leadline.core.model.workload import adjusted
 
     try:
         return adjusted(workload, size, seconds, rounds, warm_up)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leadline.faces.cli.consent import Destroy, Yes, agree
 from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
-    from leadline.app.density import DensityPlan
-    from leadline.app.density_results import Density
+    from leadline.app.density.density import DensityPlan
+    from leadline.app.density.results import Density
+    from leadline.core.io.outputs import Output
     from leadline.stores.runs import RunStore
 
 EPILOG = """\
@@ -34,6 +37,7 @@ FAILED = 4
 
 
 def command(
+    ctx: typer.Context,
     workload: Annotated[str | None, typer.Argument(help="A shipped workload, or a file.", show_default=False)] = None,
     *,
     level: Annotated[
@@ -48,10 +52,7 @@ def command(
     on: Annotated[
         str, typer.Option("--on", help="Folder, file, device, nbd://..., or a guest as lab:FILE; {n} is the number.")
     ] = ".",
-    destroy: Annotated[
-        str | None,
-        typer.Option("--destroy-data", help="The very same target again: its data may go.", show_default=False),
-    ] = None,
+    destroy: Destroy = None,
     rate: Annotated[
         float | None, typer.Option(help="Operations per second an instance asks for.", show_default=False)
     ] = None,
@@ -88,8 +89,9 @@ def command(
         int | None, typer.Option(help="Exit status 1 when fewer surely fit.", show_default=False)
     ] = None,
     html: Annotated[Path | None, typer.Option(help="Write the curve as a page too.", show_default=False)] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """How many such VMs fit? Add instances until the service level of one breaks.
@@ -98,23 +100,21 @@ def command(
     each with data of its own, limited by control groups when asked; or guests of a lab; or machines. Every count is
     kept as a run.
     """
-    from leadline.app.density import Request, make_plan, resume_plan
-    from leadline.app.density_requests import bytes_of, changed
-    from leadline.app.hosts import read_hosts
-    from leadline.app.workloads import workload_of
-    from leadline.core.benchmark import Target
-    from leadline.core.cgroups import Limits
-    from leadline.core.density import parse_service_level
-    from leadline.core.density_steps import StepRule
-    from leadline.faces.report import check_writable
+    from leadline.app.density.density import Request, make_plan, resume_plan
+    from leadline.app.density.model import parse_service_level
+    from leadline.app.density.requests import bytes_of, changed
+    from leadline.app.density.steps import StepRule
+    from leadline.app.hosts.hosts import read_hosts
+    from leadline.app.measure.workloads import workload_of
+    from leadline.core.contracts.benchmark import Target
+    from leadline.core.system.cgroups import Limits
     from leadline.stores.runs import RunStore
 
     _require_one(workload, level, resume, compare)
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force)
     store = RunStore()
     if compare is not None:
-        _compare(store, compare, html, json=json)
+        _compare(store, compare, page, json=json)
         return
     if resume is not None:
         made, before = resume_plan(store, resume, destroy)
@@ -136,12 +136,12 @@ def command(
             () if hosts is None else tuple(read_hosts(hosts, folder)),
         )
         made, before = make_plan(request), None
-    _ask(made, before, yes=yes, quiet=quiet)
-    _run(made, before, store, html, (seed, require), json=json, quiet=quiet)
+    agree(_NAME, _plan_lines(made, before), yes=yes, quiet=quiet)
+    _run(made, before, store, page, (seed, require), json=json, quiet=quiet)
 
 
 def _require_one(workload: str | None, level: str | None, resume: str | None, compare: tuple[str, str] | None) -> None:
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     chosen = [name for name, given in (("WORKLOAD", workload), ("--resume", resume), ("--compare", compare)) if given]
     if len(chosen) != 1:
@@ -160,45 +160,37 @@ def _require_one(workload: str | None, level: str | None, resume: str | None, co
         )
 
 
-def _ask(made: DensityPlan, before: Density | None, *, yes: bool, quiet: bool) -> None:
-    from leadline.core.errors import UsageError
+def _plan_lines(made: DensityPlan, before: Density | None) -> Iterator[str]:
+    from leadline.app.density.steps import count_most
+    from leadline.core.model.units import duration
 
-    if not (quiet and yes):
-        _show_plan(made, before)
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(_NAME, found="nobody to ask", expected="--yes", advice="Look at the plan, then add it.")
-    typer.confirm("Go?", abort=True, err=True)
-
-
-def _show_plan(made: DensityPlan, before: Density | None) -> None:
-    """On stderr, so that it is there with ``--json`` too."""
-    from leadline.core.density_steps import count_most
-    from leadline.core.units import duration
-    from leadline.faces.cli.output import console
-    from leadline.faces.terminal import wrapped
-
-    out, request, site = console(stderr=True), made.request, made.site
-    wrapped(out, f"{request.workload.name}, {', '.join(map(str, made.clauses))} for every instance", "Plan: ")
+    request, site = made.request, made.site
+    yield from _wrapped(f"{request.workload.name}, {', '.join(map(str, made.clauses))} for every instance", "Plan: ")
     for line in _places(made):
-        wrapped(out, line, "  ")
+        yield from _wrapped(line)
     if site is not None and made.groups is not None and request.limits.controllers:
-        wrapped(out, f"each limited to {request.limits.words()} (control groups v{made.groups.version})", "  ")
+        yield from _wrapped(f"each limited to {request.limits.words()} (control groups v{made.groups.version})")
     timing, rule = request.workload.timing, made.rule
     at_each, counts = timing.rounds * made.round_s, count_most(rule)
-    wrapped(
-        out,
+    yield from _wrapped(
         f"up to {rule.most} instances in about {counts} counts of {duration(at_each)} ({timing.rounds} x "
         f"{timing.measure_s:.0f} s, each after {timing.warm_up_s:.0f} s): {duration(at_each * counts)}, and the time "
-        f"of {'booting' if site is not None and site.kind == 'guests' else 'filling'}",
-        "  ",
+        f"of {'booting' if site is not None and site.kind == 'guests' else 'filling'}"
     )
     if before is not None:
         kept = ", ".join(str(own.count) for own in before.by_count) or "none"
-        wrapped(out, f"goes on with {before.id}; counts kept: {kept}", "  ")
+        yield from _wrapped(f"goes on with {before.id}; counts kept: {kept}")
     for note in made.notes:
-        wrapped(out, f"note: {note}", "  ")
+        yield from _wrapped(f"note: {note}")
+
+
+def _wrapped(text: str, lead: str = "  ") -> Iterator[str]:
+    from textwrap import wrap
+
+    from leadline.faces.cli.output import WIDTH_MAX
+
+    indent = " " * len(lead)
+    yield from wrap(text, WIDTH_MAX, initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _places(made: DensityPlan) -> list[str]:
@@ -222,15 +214,15 @@ def _run(
     made: DensityPlan,
     before: Density | None,
     store: RunStore,
-    html: Path | None,
+    page: Output | None,
     wanted: tuple[int | None, int | None],
     *,
     json: bool,
     quiet: bool,
 ) -> None:
-    from leadline.app.density import run_density
-    from leadline.core.density import State
-    from leadline.faces.cli.main import INTERRUPTED
+    from leadline.app.density.density import run_density
+    from leadline.app.density.model import State
+    from leadline.core.system.interrupts import Interrupted
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.cli.running import talking
     from leadline.faces.density import show_density
@@ -240,23 +232,23 @@ def _run(
     seed, require = wanted
     with talking(quiet=quiet) as talk:
         done = run_density(made, store, seed=seed, talk=talk, before=before)
-    if html is not None:
-        write_page(html, density_page([done]))
+    if page is not None:
+        write_page(page, density_page([done]))
     if json:
         print_json("leadline.density/1", density=done.to_dict())
     else:
         show_density(console(), done)
     if not done.is_done:
-        raise typer.Exit(INTERRUPTED)
+        raise Interrupted(f"what was measured is kept; go on with: leadline bench density --resume {done.id}")
     if all(own.state is State.FAILED for own in done.levels):
         raise typer.Exit(FAILED)
     if require is not None and done.answer.held < require:
         raise typer.Exit(1)
 
 
-def _compare(store: RunStore, names: tuple[str, str], html: Path | None, *, json: bool) -> None:
-    from leadline.app.comparing_density import compare_density
-    from leadline.app.density_results import stored
+def _compare(store: RunStore, names: tuple[str, str], page: Output | None, *, json: bool) -> None:
+    from leadline.app.density.comparing import compare_density
+    from leadline.app.density.results import stored
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.density import show_density_comparison
     from leadline.faces.report import write_page
@@ -264,8 +256,8 @@ def _compare(store: RunStore, names: tuple[str, str], html: Path | None, *, json
 
     runs = [stored(store, name) for name in names]
     found = compare_density(*runs)
-    if html is not None:
-        write_page(html, density_page(runs, found))
+    if page is not None:
+        write_page(page, density_page(runs, found))
     if json:
         print_json("leadline.density-comparison/1", **found.to_dict())
     else:

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leadline.faces.cli.consent import DryRun, Yes, agree, show_plan
 from leadline.faces.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from leadline.app.fleet import FleetDone, Load, Talk
-    from leadline.core.collector import Access
-    from leadline.core.fleet import FleetPlan
+    from leadline.app.fleet.fleet import FleetDone, Load, Talk
+    from leadline.app.fleet.model import FleetPlan
+    from leadline.core.contracts.collector import Access
 
 EPILOG = """\
 Examples:
@@ -44,9 +42,9 @@ def command(
             show_default=False,
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look, print the plan, make nothing.")] = False,
+    dry_run: DryRun = False,
     clean: Annotated[bool, typer.Option("--clean", help="Only remove what killed runs left.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -57,9 +55,9 @@ def command(
     kill -9 by --clean. Only VMs that carry the fleet's mark are ever removed. Percentiles are of the pooled requests
     of all workers. One that fails is told and the rest kept; the exit status is then 4.
     """
-    from leadline.app.fleet_order import prepare
-    from leadline.core.errors import UsageError
-    from leadline.core.fleet_file import GUIDE, read_fleet
+    from leadline.app.fleet.file import GUIDE, read_fleet
+    from leadline.app.fleet.order import prepare
+    from leadline.core.model.errors import UsageError
     from leadline.faces.cli.passwords import password_of
 
     if clean:
@@ -81,42 +79,17 @@ def command(
 
 
 def _run(plan: FleetPlan, access: Access, load: Load, *, yes: bool, json: bool, quiet: bool) -> None:
-    from leadline.app.fleet import run_fleet
-    from leadline.core.errors import UsageError
+    from leadline.app.fleet.fleet import run_fleet
 
-    if not quiet:
-        for line in _plan_lines(plan, load):
-            typer.echo(line, err=True)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "bench fleet", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
-            )
-        typer.confirm("Go?", abort=True, err=True)
-    with _ended_as_by_ctrl_c():
-        done = run_fleet(plan, access, load, _talk(quiet=quiet))
+    agree("bench fleet", _plan_lines(plan, load), yes=yes, quiet=quiet)
+    done = run_fleet(plan, access, load, _talk(quiet=quiet))
     _show(done, json=json)
     if not done.is_whole:
         raise typer.Exit(FAILED)
 
 
-@contextmanager
-def _ended_as_by_ctrl_c() -> Iterator[None]:
-    """A lost terminal or a polite kill removes the workers as Ctrl-C does."""
-
-    def end(_: int, __: Any) -> None:  # noqa: ANN401 - a frame
-        raise KeyboardInterrupt
-
-    before = {number: signal.signal(number, end) for number in (signal.SIGTERM, signal.SIGHUP)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
 def _talk(*, quiet: bool) -> Talk:
-    from leadline.app.fleet import Talk
+    from leadline.app.fleet.fleet import Talk
 
     if quiet:
         return Talk(lambda _: None, lambda _, __: None)
@@ -142,8 +115,7 @@ def _show_dry_run(plan: FleetPlan, load: Load, *, json: bool) -> None:
     from leadline.faces.cli.output import print_json
 
     if not json:
-        for line in _plan_lines(plan, load):
-            typer.echo(line)
+        show_plan(_plan_lines(plan, load), err=False)
         typer.echo("Nothing was made.")
         return
     print_json(
@@ -184,7 +156,7 @@ def _plan_lines(plan: FleetPlan, load: Load) -> Iterator[str]:
 
 
 def _show(done: FleetDone, *, json: bool) -> None:
-    from leadline.app.hosts import HostsResult
+    from leadline.app.hosts.hosts import HostsResult
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table
     from leadline.faces.terminal import wrapped
@@ -235,8 +207,8 @@ def _show(done: FleetDone, *, json: bool) -> None:
 
 
 def _clean(fleet: str | None, password_file: Path | None, *, json: bool, quiet: bool) -> None:
-    from leadline.app.fleet import clean
-    from leadline.core.collector import Access
+    from leadline.app.fleet.fleet import clean
+    from leadline.core.contracts.collector import Access
     from leadline.faces.cli.output import print_json
     from leadline.faces.cli.passwords import password_of
     from leadline.stores.fleets import FleetStore

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from leadline.faces.cli.consent import DestroyEach, Yes
 from leadline.faces.cli.options import Json, Most, Quiet, most_of
 from leadline.faces.cli.verbs.bench._many import HOSTS_HELP, PASSWORD_HELP, Asked, load_many
 from leadline.faces.cli.verbs.bench._workload import changed
@@ -25,10 +26,7 @@ def command(
     *,
     hosts: Annotated[Path, typer.Option("--hosts", help=HOSTS_HELP)],
     folder: Annotated[str, typer.Option("--in", help="Folder on each host to make files in.")] = "/tmp",
-    destroy: Annotated[
-        list[str] | None,
-        typer.Option("--destroy-data", help="A target of the file again: its data may go. Repeatable."),
-    ] = None,
+    destroy: DestroyEach = None,
     size: Annotated[str | None, typer.Option("--set-size", help="Working set, as 4g.", show_default=False)] = None,
     seconds: Annotated[float | None, typer.Option(help="Length of a round.", show_default=False)] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds to measure.", show_default=False)] = None,
@@ -38,7 +36,7 @@ def command(
     theoretical: Most = None,
     ask_password: Annotated[bool, typer.Option("--ask-password", help=PASSWORD_HELP)] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -47,7 +45,7 @@ def command(
     Percentiles are of the pooled requests of all hosts; hosts far from the others are marked. One that fails is told
     and the rest kept; the exit status is then 4. The run is kept: see `leadline runs`.
     """
-    from leadline.app.workloads import workload_of
+    from leadline.app.measure.workloads import workload_of
 
     most = most_of(theoretical)
     wanted = changed(workload_of(workload), "bench hosts", size, seconds, rounds, warm_up)

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leadline.faces.cli.consent import DestroyEach, Yes, agree
 from leadline.faces.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from leadline.app.protecting import Plan, Progress, Request
+    from leadline.app.protect.protecting import Plan, Progress, Request
 
 EPILOG = """\
 Examples:
@@ -49,14 +50,11 @@ def command(
     repeats: Annotated[int, typer.Option(help="Rounds that count; one more warms up.")] = 5,
     fail: Annotated[int, typer.Option(help="Nodes that fail together; 0: none.")] = 2,
     seed: Annotated[int, typer.Option(help="Same seed, same data.")] = 1,
-    destroy_data: Annotated[
-        list[str] | None,
-        typer.Option(help="The nbd:// node whose data may be lost. Repeatable.", show_default=False),
-    ] = None,
+    destroy: DestroyEach = None,
     clean: Annotated[
         Path | None, typer.Option(help="Only remove what killed runs left in a folder.", show_default=False)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -65,9 +63,9 @@ def command(
     Measured are the throughput against the number of VMs, of each node, and what a byte of data costs in bytes stored,
     bytes sent and CPU. Then nodes fail, in every combination: all data is read back and compared with its source.
     """
-    from leadline.app.protecting import Request, make_plan, run_protection, size_of
-    from leadline.app.protecting_shards import Scheme
-    from leadline.faces.cli.main import INTERRUPTED
+    from leadline.app.protect.protecting import Request, make_plan, run_protection, size_of
+    from leadline.app.protect.shards import Scheme
+    from leadline.core.system.interrupts import Interrupted
     from leadline.faces.cli.output import console, print_json
 
     if clean is not None:
@@ -86,12 +84,10 @@ def command(
         repeats,
         fail,
         seed,
-        frozenset(destroy_data or []),
+        frozenset(destroy or []),
     )
     plan = make_plan(request)
-    _show_plan(plan, quiet=quiet and yes)
-    if not yes:
-        _ask()
+    agree("bench protect", _plan_lines(plan), yes=yes, quiet=quiet)
     with _progress(quiet=quiet) as progress:
         outcome = run_protection(plan, progress)
     if json:
@@ -101,14 +97,13 @@ def command(
 
         show_outcome(console(), outcome)
     if not outcome.is_complete:
-        typer.echo("interrupted; what was measured is above, what was made is removed", err=True)
-        raise typer.Exit(INTERRUPTED)
+        raise Interrupted("what was made is removed, and nothing is kept but what is printed")
     if outcome.lost:
         raise typer.Exit(1)
 
 
 def _targets(on: Path | None, node: list[str]) -> tuple[str, ...]:
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     if (on is None) == (not node):
         raise UsageError(
@@ -121,7 +116,7 @@ def _targets(on: Path | None, node: list[str]) -> tuple[str, ...]:
 
 
 def _node_count(nodes: int | None) -> int:
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     if nodes is not None and nodes < 1:
         raise UsageError("--nodes", found=str(nodes), expected="1 or more", advice="Leave it out for the fewest.")
@@ -129,7 +124,7 @@ def _node_count(nodes: int | None) -> int:
 
 
 def _counts(text: str) -> tuple[int, ...]:
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     try:
         return tuple(dict.fromkeys(int(part) for part in text.split(",")))
@@ -137,26 +132,22 @@ def _counts(text: str) -> tuple[int, ...]:
         raise UsageError("--vms", found=text, expected="numbers, by commas", advice="For example 1,2,4,8.") from error
 
 
-def _show_plan(plan: Plan, *, quiet: bool) -> None:
-    """On stderr, so that it is there with ``--json`` too."""
-    from leadline.core.units import duration
+def _plan_lines(plan: Plan) -> Iterator[str]:
+    from leadline.core.model.units import duration
 
-    if quiet:
-        return
     request = plan.request
     schemes = " and ".join(map(str, request.schemes))
-    say = sys.stderr.write
-    say(f"Plan: {schemes}, {','.join(map(str, request.vm_counts))} VMs, {request.repeat_count} rounds and a warm-up\n")
+    yield f"Plan: {schemes}, {','.join(map(str, request.vm_counts))} VMs, {request.repeat_count} rounds and a warm-up"
     for place in _places(request):
-        say(f"  writes to {place}\n")
+        yield f"  writes to {place}"
     free = f", {plan.free_bytes / 1e9:.1f} GB are free" if plan.parents else ""
-    say(f"  holds at most {plan.held_bytes / 1e9:.2f} GB at a time{free}\n")
-    say(f"  writes about {plan.written_bytes / 1e9:.1f} GB, about {duration(plan.seconds)} at 300 MB/s")
-    say(f", fails {request.fail_count} nodes at a time\n" if request.fail_count else "\n")
+    yield f"  holds at most {plan.held_bytes / 1e9:.2f} GB at a time{free}"
+    fails = f", fails {request.fail_count} nodes at a time" if request.fail_count else ""
+    yield f"  writes about {plan.written_bytes / 1e9:.1f} GB, about {duration(plan.seconds)} at 300 MB/s{fails}"
     if plan.is_shared:
-        say("  nodes share a file system: each has a part of its throughput\n")
+        yield "  nodes share a file system: each has a part of its throughput"
     for path in plan.left_behind:
-        say(f"  left by a killed run: {path}; leadline bench protect --clean {path.parent}\n")
+        yield f"  left by a killed run: {path}; leadline bench protect --clean {path.parent}"
 
 
 def _places(request: Request) -> Iterator[str]:
@@ -168,16 +159,6 @@ def _places(request: Request) -> Iterator[str]:
             yield f"{target}, which must be blank{'; DATA THERE IS LOST' if target in request.destroy else ''}"
         else:
             yield f"a folder of its own in {target}, removed at the end"
-
-
-def _ask() -> None:
-    from leadline.core.errors import UsageError
-
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "bench protect", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
-        )
-    typer.confirm("Run it?", abort=True, err=True)
 
 
 @contextmanager
@@ -196,7 +177,7 @@ def _progress(*, quiet: bool) -> Iterator[Progress | None]:
 
 
 def _clean(folder: Path, *, json: bool) -> None:
-    from leadline.app.protecting import clean
+    from leadline.app.protect.protecting import clean
     from leadline.faces.cli.output import print_json
 
     removed = clean(folder)

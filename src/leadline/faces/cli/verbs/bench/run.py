@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leadline.faces.cli.consent import Destroy, Yes, agree
 from leadline.faces.cli.options import Html, Json, Most, Quiet, most_of, said_report
+from leadline.faces.cli.outputs import Force, output_file
 from leadline.faces.cli.verbs.bench._many import HOSTS_HELP, PASSWORD_HELP, Asked, load_many
 from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
-    from leadline.app.baselines import Judgement
-    from leadline.core.benchmark import Plan
-    from leadline.core.run import Run
-    from leadline.core.theoretical import Theoretical
+    from leadline.app.diagnose.baselines import Judgement
+    from leadline.core.contracts.benchmark import Plan
+    from leadline.core.model.run import Run
+    from leadline.faces.theoretical import Theoretical
     from leadline.stores.runs import RunStore
 
 EPILOG = """\
@@ -38,6 +40,7 @@ WORSE = 1
 
 
 def command(
+    ctx: typer.Context,
     workload: Annotated[str, typer.Argument(help="A shipped workload, a file, or a fio or vdbench job file.")],
     *,
     on: Annotated[
@@ -61,10 +64,7 @@ def command(
             show_default=False,
         ),
     ] = None,
-    destroy: Annotated[
-        str | None,
-        typer.Option("--destroy-data", help="The very same target again: its data may go.", show_default=False),
-    ] = None,
+    destroy: Destroy = None,
     size: Annotated[str | None, typer.Option("--set-size", help="Working set, as 4g.", show_default=False)] = None,
     seconds: Annotated[float | None, typer.Option(help="Length of a round.", show_default=False)] = None,
     rounds: Annotated[int | None, typer.Option(help="Rounds to measure.", show_default=False)] = None,
@@ -81,9 +81,10 @@ def command(
     theoretical: Most = None,
     ask_password: Annotated[bool, typer.Option("--ask-password", help=PASSWORD_HELP)] = False,
     seed: Annotated[int | None, typer.Option(help="Seed of the load.", show_default=False)] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     html: Html = None,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Fill, warm up until steady, measure rounds, and keep the run.
@@ -92,25 +93,22 @@ def command(
     see `leadline runs`. It is judged against every baseline of the same load, target and host (`leadline runs
     baseline keep`).
     """
-    from leadline.app.baselines import check_name, judge, keep
-    from leadline.app.benching import plan, run_repeated
-    from leadline.app.workloads import workload_of
-    from leadline.core.benchmark import Target
-    from leadline.core.errors import UsageError
+    from leadline.app.diagnose.baselines import check_name, judge, keep
+    from leadline.app.measure.benching import plan, run_repeated
+    from leadline.app.measure.workloads import workload_of
+    from leadline.core.contracts.benchmark import Target
+    from leadline.core.model.errors import UsageError
     from leadline.faces.cli.running import talking
-    from leadline.faces.report import check_writable
     from leadline.faces.run_page import write_run_page
     from leadline.stores.runs import RunStore
 
     most = most_of(theoretical)
     wanted = changed(workload_of(workload), "bench run", size, seconds, rounds, warm_up)
     if hosts is not None:
-        if wal is not None:
-            raise UsageError(
-                "--wal", found="--hosts", expected="one of them", advice="A host of the file has one target."
-            )
+        _refuse_with_hosts(wal=wal, html=html, keep=keep_as, repeat=repeat > 1, fail_on_worse=fail_on_worse)
         named = () if destroy is None else (destroy,)
-        load_many(wanted, Asked(hosts, on or "/tmp", named, seed, ask_password, most, yes, json, quiet, "bench run"))
+        folder = "/tmp" if on is None else on
+        load_many(wanted, Asked(hosts, folder, named, seed, ask_password, most, yes, json, quiet, "bench run"))
         return
     if on is None:
         raise UsageError(
@@ -118,34 +116,45 @@ def command(
         )
     if keep_as is not None:
         check_name(keep_as)
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force)
     made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
-    if not quiet:
-        _show_plan(made, repeat)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "bench run", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
-            )
-        typer.confirm("Go?", abort=True, err=True)
+    agree("bench run", _plan_lines(made, repeat), yes=yes, quiet=quiet)
     store = RunStore()
     with talking(quiet=quiet) as talk:
         done = run_repeated(made, store, repeat, seed=seed, talk=talk)
     judgements = judge(store, done)
     if keep_as is not None:
         keep(store, keep_as, done)
+    if page is not None:
+        said_report(page.path, write_run_page(page, done[-1], store, judgements, done[:-1]), quiet=quiet)
     _show(done, judgements, store, most, json=json)
-    if html is not None:
-        said_report(html, write_run_page(html, done[-1], store, judgements, done[:-1]), quiet=quiet)
     if fail_on_worse and any(own.comparison.worse for own in judgements):
         raise typer.Exit(WORSE)
+
+
+_ALONE = {
+    "wal": "A host of the file has one target.",
+    "html": "The run is kept: leadline runs show ID --html FILE.",
+    "keep": "The run is kept: leadline runs baseline keep NAME ID.",
+    "repeat": "Set --rounds.",
+    "fail_on_worse": "The run is kept: leadline runs compare.",
+}
+
+
+def _refuse_with_hosts(**given: object) -> None:
+    """Refuse what is for one target, rather than leave it out silently."""
+    from leadline.core.model.errors import UsageError
+
+    for name, value in given.items():
+        if value:
+            option = f"--{name.replace('_', '-')}"
+            raise UsageError(option, found="with --hosts", expected="one of them", advice=_ALONE[name])
 
 
 def _show(
     done: list[Run], judgements: list[Judgement], store: RunStore, most: Theoretical | None, *, json: bool
 ) -> None:
-    from leadline.app.benching import diagnosis_of
+    from leadline.app.measure.benching import diagnosis_of
     from leadline.faces.cli.output import print_json
     from leadline.faces.hosts import share_of
     from leadline.faces.runs import show_judgements, show_run
@@ -167,25 +176,24 @@ def _show(
     show_judgements(judgements)
 
 
-def _show_plan(made: Plan, repeat: int) -> None:
-    from leadline.app.benching import expected_s
-    from leadline.app.workloads import notes_in_short
+def _plan_lines(made: Plan, repeat: int) -> Iterator[str]:
+    from leadline.app.measure.benching import expected_s
+    from leadline.app.measure.workloads import notes_in_short
 
-    typer.echo(f"Plan: {made.workload.name} on {made.target.name}", err=True)
+    yield f"Plan: {made.workload.name} on {made.target.name}"
     for name, place in made.places.items():
         if made.workload.kind == "network":
             server = "start and end a server" if place.made else "the server"
-            typer.echo(f"  {name}: {server} at {place.path}", err=True)
+            yield f"  {name}: {server} at {place.path}"
             continue
         what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
-        typer.echo(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)", err=True)
+        yield f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)"
     for note in (*made.notes, *notes_in_short(made.workload)):
-        typer.echo(f"  note: {note}", err=True)
+        yield f"  note: {note}"
     timing = made.workload.timing
     filling = f"filling {made.written_bytes / 2**30:.2f} GiB, then " if made.workload.kind != "network" else ""
-    typer.echo(
+    yield (
         f"  time: {filling}at most {expected_s(made.workload):.0f} s "
         f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)"
-        f"{f', and all but the filling {repeat} times' if repeat > 1 else ''}",
-        err=True,
+        f"{f', and all but the filling {repeat} times' if repeat > 1 else ''}"
     )

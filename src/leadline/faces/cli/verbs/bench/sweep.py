@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.consent import Destroy, DryRun, Yes, agree, show_plan
+from leadline.faces.cli.options import Json, Quiet, said_report
+from leadline.faces.cli.outputs import Force, output_file
 from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
-    from leadline.app.sweeping import Outcome, Planned
-    from leadline.core.easy import Easy
-    from leadline.core.workload import Workload
+    from leadline.app.sweep.easy import Easy
+    from leadline.app.sweep.sweeping import Outcome, Planned
+    from leadline.core.io.outputs import Output
+    from leadline.core.model.workload import Workload
     from leadline.stores.runs import RunStore
 
 Number = TypeVar("Number", int, float)
@@ -38,6 +40,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     workload: Annotated[str | None, typer.Argument(help="A shipped workload, or a file.", show_default=False)] = None,
     *,
     on: Annotated[
@@ -62,10 +65,7 @@ def command(
     wal: Annotated[
         str | None, typer.Option("--wal", help="Where streams of role wal go instead.", show_default=False)
     ] = None,
-    destroy: Annotated[
-        str | None,
-        typer.Option("--destroy-data", help="The very same target again: its data may go.", show_default=False),
-    ] = None,
+    destroy: Destroy = None,
     size: Annotated[str | None, typer.Option("--set-size", help="Working set, as 4g.", show_default=False)] = None,
     seconds: Annotated[
         float | None, typer.Option(min=1, help="Length of a round. [default: 15]", show_default=False)
@@ -88,13 +88,14 @@ def command(
     hosts: Annotated[
         Path | None, typer.Option(help="With --inventory: machines there are, as of bench hosts.", show_default=False)
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the plan alone.")] = False,
+    dry_run: DryRun = False,
     resume: Annotated[str | None, typer.Option(help="Go on with a sweep: its id, or last.", show_default=False)] = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page with its figures.", show_default=False)
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Load a target at more and more outstanding I/O (or clients) until operations stop growing.
@@ -103,13 +104,11 @@ def command(
     law. Every point is a run, kept as soon as it is measured; --resume measures what is left. --easy chooses size and
     load; without --on it only says what it would do.
     """
-    from leadline.app.sweeping import Wish, plan_rest, plan_sweep, point_timing, run_sweep
-    from leadline.core.benchmark import Target
-    from leadline.faces.report import check_writable
+    from leadline.app.sweep.sweeping import Wish, plan_rest, plan_sweep, point_timing, run_sweep
+    from leadline.core.contracts.benchmark import Target
     from leadline.stores.runs import RunStore
 
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force)
     target_ms = _target_ms(latency_target)
     store = RunStore()
     _require_easy(easy=easy, resume=resume, inventory=inventory, storage=storage, hosts=hosts)
@@ -135,17 +134,14 @@ def command(
     if dry_run:
         _show_dry(planned, chosen, json=json)
         return
-    if not quiet:
-        for line in plan_lines(planned):
-            typer.echo(line, err=True)
-    _ask(yes=yes or planned.point_count_max <= 0)
-    _run_and_show(planned, store, run_sweep, html=html, json=json, quiet=quiet)
+    agree("bench sweep", plan_lines(planned), yes=yes or planned.point_count_max <= 0, quiet=quiet)
+    _run_and_show(planned, store, run_sweep, page=page, json=json, quiet=quiet)
 
 
 def _require_easy(
     *, easy: bool, resume: str | None, inventory: Path | None, storage: str | None, hosts: Path | None
 ) -> None:
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     found = expected = ""
     if not easy and inventory is not None:
@@ -160,7 +156,7 @@ def _require_easy(
 
 def _choose(on: str | None, workload: str | None, *, quiet: bool, is_plan: bool, json: bool) -> Easy:
     """What to do on this machine; shown as the plan when there is no folder to do it in, else as talk."""
-    from leadline.app.easy_plans import easy_here
+    from leadline.app.sweep.easy_plans import easy_here
     from leadline.faces.cli.output import print_json
     from leadline.faces.easy import command_here, easy_document, show_choices
 
@@ -178,8 +174,8 @@ def _plan_others(
     inventory: Path, storage: str | None, hosts: Path | None, workload: str | None, *, has_target: bool, json: bool
 ) -> None:
     """The plan for other machines: shown, not done, since they are not this one."""
-    from leadline.app.easy_plans import easy_for
-    from leadline.app.hosts import read_hosts
+    from leadline.app.hosts.hosts import read_hosts
+    from leadline.app.sweep.easy_plans import easy_for
     from leadline.faces.cli.output import print_json
     from leadline.faces.easy import commands_there, easy_document, show_choices
 
@@ -202,8 +198,7 @@ def _show_dry(planned: Planned, chosen: Easy | None, *, json: bool) -> None:
     from leadline.faces.easy import easy_document
 
     if not json:
-        for line in plan_lines(planned):
-            typer.echo(line)
+        show_plan(plan_lines(planned), err=False)
         return
     own = None if chosen is None else easy_document(chosen)
     plain = {**asdict(planned.sweep), "points_max": planned.point_count_max, "seconds_max": planned.seconds_max}
@@ -212,7 +207,7 @@ def _show_dry(planned: Planned, chosen: Easy | None, *, json: bool) -> None:
 
 def plan_lines(planned: Planned) -> list[str]:
     """What a sweep will do, for people."""
-    from leadline.core.units import duration
+    from leadline.core.model.units import duration
 
     sweep, made = planned.sweep, planned.made
     loads = f"{sweep.loads[0]} to {sweep.loads[-1]}, until operations stop growing"
@@ -241,7 +236,7 @@ def plan_lines(planned: Planned) -> list[str]:
 
 
 def _require(workload: str | None, on: str | None, resume: str | None) -> None:
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     if resume is not None and workload is not None:
         raise UsageError(
@@ -260,64 +255,56 @@ def _require(workload: str | None, on: str | None, resume: str | None) -> None:
 
 
 def _run_and_show(
-    planned: Planned, store: RunStore, run_sweep: Callable[..., Outcome], *, html: Path | None, json: bool, quiet: bool
+    planned: Planned,
+    store: RunStore,
+    run_sweep: Callable[..., Outcome],
+    *,
+    page: Output | None,
+    json: bool,
+    quiet: bool,
 ) -> None:
     """Measure, and show what was measured, whatever ended it."""
-    from leadline.app.sweeping import outcome
-    from leadline.core.errors import LeadlineError
-    from leadline.faces.cli.main import INTERRUPTED
+    from leadline.app.sweep.sweeping import outcome
+    from leadline.core.model.errors import LeadlineError
+    from leadline.core.system.interrupts import Interrupted
     from leadline.faces.cli.running import talking
 
+    kept = f"what was measured is kept; go on with: leadline bench sweep --resume {planned.sweep.id}"
     try:
         with talking(quiet=quiet) as talk:
             done = run_sweep(planned, store, talk=talk)
     except KeyboardInterrupt:
-        _show(outcome(planned.sweep, store), html=html, json=json, quiet=quiet)
-        raise typer.Exit(INTERRUPTED) from None
+        _show(outcome(planned.sweep, store), page=page, json=json, quiet=quiet)
+        raise Interrupted(kept) from None
     except LeadlineError:
         if not quiet:
-            text = f"what was measured is kept; go on with: leadline bench sweep --resume {planned.sweep.id}"
-            typer.echo(text, err=True)
+            typer.echo(kept, err=True)
         raise
-    _show(done, html=html, json=json, quiet=quiet)
+    _show(done, page=page, json=json, quiet=quiet)
 
 
-def _show(done: Outcome, *, html: Path | None, json: bool, quiet: bool) -> None:
+def _show(done: Outcome, *, page: Output | None, json: bool, quiet: bool) -> None:
     from leadline.faces.cli.output import print_json
     from leadline.faces.sweeps import show_sweep
 
-    if html is not None:
+    if page is not None:
         from leadline.faces.report.sweep import write_sweep
 
-        write_sweep(html, done)
-        if not quiet:
-            typer.echo(f"written: {html}", err=True)
+        said_report(page.path, write_sweep(page, done), quiet=quiet)
     if json:
         print_json("leadline.sweep/1", **done.to_dict())
     else:
         show_sweep(done)
 
 
-def _ask(*, yes: bool) -> None:
-    from leadline.core.errors import UsageError
-
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        raise UsageError(
-            "bench sweep", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
-        )
-    typer.confirm("Go?", abort=True, err=True)
-
-
 def _sized(name: str, size: str | None) -> Workload:
-    from leadline.app.workloads import workload_of
+    from leadline.app.measure.workloads import workload_of
 
     return changed(workload_of(name), "bench sweep", size, None, None, None)
 
 
 def _loads(workload: Workload, oio: str | None, clients: str | None) -> str | None:
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     wrong = clients if workload.kind == "io" else oio
     if wrong is not None:
@@ -332,7 +319,7 @@ def _loads(workload: Workload, oio: str | None, clients: str | None) -> str | No
 
 
 def _sizes(text: str | None, option: str = "--block") -> tuple[int, ...]:
-    from leadline.core.workload import size_of
+    from leadline.core.model.workload import size_of
 
     return _list(text, option, size_of, "sizes such as 4k,64k")
 
@@ -356,7 +343,7 @@ def _numbers(text: str | None, option: str, most: float) -> tuple[float, ...]:
 
 
 def _target_ms(text: str | None) -> float | None:
-    from leadline.core.workload import seconds_of
+    from leadline.core.model.workload import seconds_of
 
     found = _list(text, "--latency-target", seconds_of, "a time such as 5ms or 800us")
     return found[0] * 1000.0 if found else None
@@ -364,7 +351,7 @@ def _target_ms(text: str | None) -> float | None:
 
 def _list(text: str | None, option: str, of: Callable[[str], Number], expected: str) -> tuple[Number, ...]:
     """A list by commas, each once, in the order given."""
-    from leadline.core.errors import UsageError
+    from leadline.core.model.errors import UsageError
 
     try:
         found = tuple(dict.fromkeys(of(part) for part in text.split(","))) if text is not None else ()

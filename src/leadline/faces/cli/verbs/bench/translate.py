@@ -37,8 +37,8 @@ def command(
     What is left out or approximated stands as comments: line, option, what holds instead. Nothing is run. Every verb
     that takes a workload takes such files themselves.
     """
-    from leadline.app.workloads import fio_job_text, translation_of, translation_text
-    from leadline.core.errors import UsageError
+    from leadline.app.measure.workloads import fio_job_text, translation_of, translation_text
+    from leadline.core.model.errors import UsageError
     from leadline.faces.cli.output import print_json
 
     if on and to != "fio":

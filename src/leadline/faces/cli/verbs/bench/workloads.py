@@ -12,8 +12,8 @@ Examples:
 
 
 def command(*, json: Json = False) -> None:
-    """List the shipped workloads; any can be copied into a file of your own and changed."""
-    from leadline.core.workload import find_workload, profiles
+    """List the shipped workloads; copy one into a file to change it."""
+    from leadline.core.model.workload import find_workload, profiles
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.terminal import wrapped
 
@@ -23,4 +23,4 @@ def command(*, json: Json = False) -> None:
         return
     out = console()
     for workload in found:
-        wrapped(out, f"{workload.about} Source: {workload.source}.", f"{workload.name:<18}")
+        wrapped(out, f"{workload.about} Source: {workload.source}.", f"{workload.name:<20}")

@@ -9,7 +9,7 @@ import typer
 
 def sample(source: str, target: str, output: Path, every: float, seconds: float, *, json: bool, quiet: bool) -> None:
     """Record and say what came of it."""
-    from leadline.app.recording import record
+    from leadline.app.measure.recording import record
     from leadline.faces.cli.output import print_json, work_progress
 
     with work_progress("recording", quiet=quiet) as progress:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Json, Quiet
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -19,6 +20,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     host: Annotated[str, typer.Argument(help="Its name or address.")],
     *,
     user: Annotated[str, typer.Option("--user", "-u", help="A user that may only read.")],
@@ -26,6 +28,7 @@ def command(
     port: Annotated[int, typer.Option(help="Port.")] = 443,
     insecure: Annotated[bool, typer.Option("--insecure", help="Do not check the certificate.")] = False,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Read the inventory of a vCenter or ESXi host, without changing anything, into a file every verb reads.
@@ -34,15 +37,17 @@ def command(
     LEADLINE_PASSWORD or asked for; it is stored nowhere.
     """
     from leadline.app.collecting import collect
-    from leadline.core.collector import Access
-    from leadline.core.parquet import save
+    from leadline.core.contracts.collector import Access
+    from leadline.core.io.parquet import save
+    from leadline.core.system.addresses import host_name
     from leadline.faces.cli.output import print_json, say_warnings, work_progress
     from leadline.faces.cli.passwords import password_of
 
-    access = Access(host, user, password_of(user), port, not insecure)
+    file = output_file(ctx, "output", output, force=force)
+    access = Access(host_name(host), user, password_of(user), port, not insecure)
     with work_progress("reading", quiet=quiet) as progress:
         capture = collect("vcenter", access, progress)
-    save(capture, output)
+    save(capture, file)
     if not quiet:
         say_warnings(capture)
     kinds: dict[str, int] = {}

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leadline.core.errors import UsageError
+from leadline.core.model.errors import UsageError
 
 Template = Annotated[str, typer.Option("--template", "-t", help="postgresql or server.")]
 Root = Annotated[Path, typer.Option(help="Root folder: / or the tree of an image.")]

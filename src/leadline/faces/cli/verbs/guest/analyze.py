@@ -11,7 +11,7 @@ from leadline.faces.cli.verbs.guest._options import Root, Template, Values, valu
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leadline.core.target import ItemStatus
+    from leadline.core.contracts.target import ItemStatus
 
 EPILOG = """\
 Examples:
@@ -39,7 +39,7 @@ def command(
 
 
 def _show(out: Console, status: ItemStatus) -> None:
-    from leadline.core.target import ItemState
+    from leadline.core.contracts.target import ItemState
     from leadline.faces.terminal import wrapped
 
     style = {ItemState.APPLIED: "green", ItemState.DIFFERS: "yellow", ItemState.WRITTEN: "cyan"}.get(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from leadline.faces.cli.consent import Yes, agree
 from leadline.faces.cli.options import Json
 from leadline.faces.cli.verbs.guest._options import All, Leave, Root, Take, Template, Values, values_of
 
 if TYPE_CHECKING:
-    from leadline.core.target import FileChange, Item
+    from leadline.core.contracts.target import FileChange, Item
 
 EPILOG = """\
 Examples:
@@ -33,7 +34,7 @@ def command(
     every: All = False,
     values: Values = None,
     root: Root = Path("/"),
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: Json = False,
 ) -> None:
     """Print what would be written, ask, and write it.
@@ -42,19 +43,11 @@ def command(
     that make the files effective are printed.
     """
     from leadline.app.optimising import apply, items_of, plan
-    from leadline.core.errors import UsageError
     from leadline.faces.cli.output import print_json
 
     items = items_of(template, take or [], leave or [], every=every, values=values_of(values))
     changes = plan(items, root)
-    if not json:
-        _show_plan(changes, items, root)
-    if changes and not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "guest apply", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
-            )
-        typer.confirm("Write these files?", abort=True)
+    agree("guest apply", _plan_lines(changes, items, root), yes=yes or not changes, quiet=json)
     entry = apply(template, items, root)
     activate = list(dict.fromkeys(i.activate for i in items if {c.path for c in i.files} & {c.path for c in changes}))
     if json:
@@ -66,16 +59,15 @@ def command(
             typer.echo(f"  {line}")
 
 
-def _show_plan(changes: list[FileChange], items: list[Item], root: Path) -> None:
+def _plan_lines(changes: list[FileChange], items: list[Item], root: Path) -> Iterator[str]:
     if not changes:
-        typer.echo("Nothing to write: every item is there or not applicable.")
+        yield "Nothing to write: every item is there or not applicable."
         return
-    typer.echo(f"Plan for {root}:")
+    yield f"Plan for {root}:"
     titles = {change.path: item for item in items for change in item.files}
     for change in changes:
         item = titles[change.path]
-        typer.echo(f"\n{change.path}   # {item.title}")
+        yield f"\n{change.path}   # {item.title}"
         body = f"-> {change.link}" if change.link is not None else (change.content or "").rstrip()
-        for line in body.splitlines():
-            typer.echo(f"  {line}")
-        typer.echo(f"  why: {item.reason}\n  risk: {item.risk}")
+        yield from (f"  {line}" for line in body.splitlines())
+        yield f"  why: {item.reason}\n  risk: {item.risk}"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Quiet
+from leadline.faces.cli.outputs import Force, output_file
 from leadline.faces.cli.verbs.guest._options import All, Leave, Take
 
 EPILOG = """\
@@ -22,6 +23,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     *,
     template: Annotated[str, typer.Option("--template", "-t", help="windows-database.")] = "windows-database",
     origin: Annotated[
@@ -33,6 +35,7 @@ def command(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File to write. [default: stdout]", show_default=False)
     ] = None,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Write a PowerShell script that does on Windows what a template intends.
@@ -41,22 +44,13 @@ def command(
     change; with -Apply it keeps a journal and changes it, with -Revert it goes back.
     """
     from leadline.app.optimising import export
-    from leadline.core.errors import UsageError
-    from leadline.faces.cli.output import write_bytes
 
+    file = output_file(ctx, "output", output, force=force)
     made = export(template, origin, take or [], leave or [], every=every)
-    if output is None:
+    if file is None:
         typer.echo(made.text, nl=False)
     else:
-        try:
-            write_bytes(output, made.encoded)
-        except OSError as error:
-            raise UsageError(
-                f"--output {output}",
-                found=str(error.strerror),
-                expected="a file that can be written",
-                advice="Name another file.",
-            ) from error
+        file.write(made.encoded)
     if not quiet:
         typer.echo(f"{len(made.items)} item(s) written; not tested on Windows: read it first", err=True)
         for untaken in made.left:

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
+from leadline.faces.cli.consent import Yes, agree
 from leadline.faces.cli.options import Json
 from leadline.faces.cli.verbs.guest._options import Root
 
 EPILOG = """\
 Examples:
 
-  leadline guest revert --root image
+  leadline guest revert --root image --yes
 """
 
 
@@ -23,14 +24,21 @@ def command(
     ] = None,
     *,
     root: Root = Path("/"),
+    yes: Yes = False,
     force: Annotated[bool, typer.Option("--force", help="Revert files that were changed since, too.")] = False,
     json: Json = False,
 ) -> None:
-    """Restore every file of an application exactly; what somebody changed since is left and told."""
-    from leadline.app.optimising import revert
+    """Print what would be put back, ask, and restore every file of an application exactly.
+
+    Files that somebody changed since are left and named; --force puts them back too.
+    """
+    from leadline.app.optimising import plan_revert, revert
     from leadline.faces.cli.output import print_json
 
-    reverted, left = revert(root, entry, force=force)
+    planned, fates = plan_revert(root, entry, force=force)
+    lines = [f"Plan for {root}: take back {planned.id}", *(f"  {fate} {path}" for path, fate in fates.items())]
+    agree("guest revert", lines, yes=yes, quiet=json)
+    reverted, left = revert(root, planned.id, force=force)
     if json:
         print_json("leadline.guest/1", reverted=reverted.id, left=left)
     else:

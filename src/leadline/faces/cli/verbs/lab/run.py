@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leadline.faces.cli.consent import show_plan
 from leadline.faces.cli.options import Html, Json, Quiet, said_report
+from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from leadline.app.lab import LabPlan
+    from leadline.app.lab.lab import LabPlan
     from leadline.lab.specification import Guest
 
 EPILOG = """\
@@ -29,6 +31,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     file: Annotated[Path, typer.Argument(help="A lab file.")],
     *,
     plan_only: Annotated[bool, typer.Option("--plan", help="Show what would be done, and stop.")] = False,
@@ -36,6 +39,7 @@ def command(
     wait: Annotated[bool, typer.Option("--wait", help="Keep the guests until Ctrl-C, for lab console.")] = False,
     html: Html = None,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Boot guests with the devices the file names, load them, compare.
@@ -44,35 +48,33 @@ def command(
     software emulation otherwise; every result says which. Nothing outside the lab's own folder is written; Ctrl-C ends
     and removes the guests. Loads are runs: see leadline runs.
     """
-    from leadline.app.lab import plan_lab, run_lab
+    from leadline.app.lab.lab import plan_lab, run_lab
     from leadline.faces.cli.output import print_json
     from leadline.faces.labs import lab_document, show_lab
-    from leadline.faces.report import check_writable
     from leadline.lab.specification import read_lab
     from leadline.stores.runs import RunStore
 
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force)
     lab = read_lab(file)
     if repeats is not None:
         lab = lab.model_copy(update={"repeats": repeats})
     made = plan_lab(lab)
     if plan_only or not quiet:
-        _show_plan(made, err=not plan_only)
+        show_plan(_plan_lines(made), err=not plan_only)
     if plan_only:
         return
-    from leadline.app.lab_results import outcome
+    from leadline.app.lab.results import outcome
 
     store = RunStore()
     with _progress(quiet=quiet) as (say, done):
         then = {"wait": lambda: _until_ctrl_c(made)} if wait or not made.loaded else {}
         found = run_lab(made, store, say=say, done=done, **then)
     result = outcome(found, store)
-    if html is not None:
+    if page is not None:
         from leadline.faces.report import write_page
         from leadline.faces.report.lab import lab_page
 
-        said_report(html, write_page(html, lab_page(result)), quiet=quiet)
+        said_report(page.path, write_page(page, lab_page(result)), quiet=quiet)
     if json:
         print_json("leadline.lab/1", **lab_document(result))
     else:
@@ -81,18 +83,15 @@ def command(
         raise typer.Exit(4)
 
 
-def _show_plan(made: LabPlan, *, err: bool) -> None:
-    def line(text: str) -> None:
-        typer.echo(text, err=err)
-
-    line(f"Plan: {made.lab.name}: {made.lab.question}" if made.lab.question else f"Plan: {made.lab.name}")
+def _plan_lines(made: LabPlan) -> Iterator[str]:
+    yield f"Plan: {made.lab.name}: {made.lab.question}" if made.lab.question else f"Plan: {made.lab.name}"
     for guest in made.machines:
         disks = ", ".join(f"{disk.name} on {_adapter(guest, disk.adapter)}" for disk in guest.disks)
-        line(f"  {guest.name}: {guest.vcpus} vCPUs, {guest.memory / 2**20:.0f} MiB; {disks or 'no disks'}")
+        yield f"  {guest.name}: {guest.vcpus} vCPUs, {guest.memory / 2**20:.0f} MiB; {disks or 'no disks'}"
     for left_out in made.left_out:
-        line(f"  {left_out}")
-    line(f"  by {made.accelerator.name}: {made.accelerator.reason}")
-    line(f"  {made.disk_bytes / 2**30:.2f} GiB of disks, removed at the end; at most {made.expected_s / 60.0:.1f} min")
+        yield f"  {left_out}"
+    yield f"  by {made.accelerator.name}: {made.accelerator.reason}"
+    yield f"  {made.disk_bytes / 2**30:.2f} GiB of disks, removed at the end; at most {made.expected_s / 60.0:.1f} min"
 
 
 def _adapter(guest: Guest, name: str) -> str:

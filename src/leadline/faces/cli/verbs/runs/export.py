@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from leadline.faces.cli.outputs import Force, output_file
+
 EPILOG = """\
 Examples:
 
@@ -15,23 +17,17 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     run: Annotated[str, typer.Argument(help="The run.")],
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="JSON file to write.")],
+    force: Force = False,
 ) -> None:
     """Write a run with all its histograms and seconds to a JSON file."""
-    from leadline.core.errors import UsageError
     from leadline.faces.cli.output import write_json
     from leadline.stores.runs import RunStore, document
 
+    file = output_file(ctx, "output", output, force=force)
     found = RunStore().get(run)
-    try:
-        write_json(output, {"schema": "leadline.run/1", "run": document(found)})
-    except OSError as error:
-        raise UsageError(
-            f"--output {output}",
-            found=str(error.strerror),
-            expected="a file that can be written",
-            advice="Another one.",
-        ) from error
+    write_json(file, {"schema": "leadline.run/1", "run": document(found)})
     typer.echo(f"{output}: {found.id}")

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Html, Json, Most, most_of, said_report
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -20,32 +21,35 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     run: Annotated[str, typer.Argument(help="Its id, enough of it, a baseline's name, or last.")],
     *,
     html: Html = None,
     theoretical: Most = None,
+    force: Force = False,
     json: Json = False,
 ) -> None:
     """Show what a run measured, how sure that is, and what to beware of.
 
     The report adds percentiles and histograms, the run second by second, and the run beside its baselines.
     """
-    from leadline.app.baselines import judge
-    from leadline.app.benching import diagnosis_of
-    from leadline.app.hosts_runs import hosts_of
+    from leadline.app.diagnose.baselines import judge
+    from leadline.app.hosts.runs import hosts_of
+    from leadline.app.measure.benching import diagnosis_of
     from leadline.faces.cli.output import print_json
     from leadline.faces.hosts import hosts_document, share_of
-    from leadline.faces.report import check_writable
     from leadline.faces.run_page import write_run_page
     from leadline.faces.runs import show_run
     from leadline.stores.runs import RunStore, document
 
     most = most_of(theoretical)
-    if html is not None:
-        check_writable(html)
+    page = output_file(ctx, "html", html, force=force)
     store = RunStore()
     found = store.get(run)
     hosts = hosts_of(found)
+    if page is not None:
+        judgements = judge(store, [found]) if found.rounds else ()
+        said_report(page.path, write_run_page(page, found, store, judgements), quiet=json)
     if json:
         more: dict[str, object] = {} if most is None else {"theoretical_share": share_of(found, most)}
         if hosts is not None:
@@ -53,5 +57,3 @@ def command(
         print_json("leadline.run/1", run=document(found), files=str(store.files_of(found.id)), **more)
     else:
         show_run(found, diagnosis_of(found.id, store), hosts=hosts, most=most)
-    if html is not None:
-        said_report(html, write_run_page(html, found, store, judge(store, [found]) if found.rounds else ()), quiet=json)

@@ -32,14 +32,14 @@ def command(
     Reads vscsiStats command traces (.vscsi and CSV), blktrace, blkparse text, fio iologs and MSR-style CSV, gzipped or
     not. The files blktrace writes per CPU are read as one trace.
     """
-    from leadline.app.tracing import characterise
+    from leadline.app.traces.tracing import characterise
     from leadline.faces.cli.output import print_json, reading_progress
     from leadline.faces.traces import show_traces
 
     with reading_progress(quiet=quiet) as step:
         reports, passed = characterise(paths, step)
     if json:
-        print_json("leadline.trace/1", traces=[report.to_dict() for report in reports], unrecognised=passed)
+        print_json("leadline.trace/2", traces=[report.to_dict() for report in reports], unrecognised=passed)
         return
     if not quiet:
         for report in reports:

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from leadline.faces.cli.options import Json, Paths, Quiet
+from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
 Examples:
@@ -20,6 +21,7 @@ Examples:
 
 
 def command(
+    ctx: typer.Context,
     paths: Paths,
     *,
     disk: Annotated[str | None, typer.Option(help="Which disk of the trace.", show_default=False)] = None,
@@ -29,6 +31,7 @@ def command(
         Path | None, typer.Option("--output", "-o", help="Write the workload file here.", show_default=False)
     ] = None,
     json: Json = False,
+    force: Force = False,
     quiet: Quiet = False,
 ) -> None:
     """Fit a workload file to a trace, for `leadline bench run` and the simulator.
@@ -36,23 +39,16 @@ def command(
     Workloads of one, two and three streams are tried; the smallest that is near enough is printed as a workload file,
     its distance from the trace per characteristic in its comments.
     """
-    from leadline.app.modelling import fit
-    from leadline.core.errors import UsageError
-    from leadline.faces.cli.output import print_json, reading_progress, write_bytes
+    from leadline.app.traces.modelling import fit
+    from leadline.core.io.outputs import mark
+    from leadline.faces.cli.output import print_json, reading_progress
     from leadline.faces.traces import show_model
 
+    file = output_file(ctx, "output", output, force=force, reads=paths)
     with reading_progress(quiet=quiet) as step:
         model = fit(paths, disk=disk, within=within, seed=seed, step=step)
-    if output is not None:
-        try:
-            write_bytes(output, model.text().encode())
-        except OSError as error:
-            raise UsageError(
-                str(output),
-                found=f"cannot be written ({error.strerror})",
-                expected="a folder that takes a new file",
-                advice="Name another with -o.",
-            ) from error
+    if file is not None:
+        file.write((mark("leadline trace model") + model.text()).encode())
     if json:
         print_json("leadline.model/1", **model.to_dict())
         return

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from leadline.faces.cli.consent import Destroy, Yes, agree
 from leadline.faces.cli.options import Json, Paths, Quiet
 
 if TYPE_CHECKING:
-    from leadline.app.replaying import ReplayPlan
+    from leadline.app.bench.replaying import ReplayPlan
 
 EPILOG = """\
 Examples:
@@ -25,10 +26,7 @@ def command(
     paths: Paths,
     *,
     on: Annotated[str, typer.Option("--on", help="Folder, file or device to replay on.")],
-    destroy: Annotated[
-        str | None,
-        typer.Option("--destroy-data", help="The very same target again: its data may go.", show_default=False),
-    ] = None,
+    destroy: Destroy = None,
     disk: Annotated[str | None, typer.Option(help="Which disk of the trace.", show_default=False)] = None,
     speed: Annotated[int, typer.Option(help="Percentage of the trace's speed.")] = 100,
     flat_out: Annotated[bool, typer.Option("--flat-out", help="As fast as it goes, in the same order.")] = False,
@@ -39,7 +37,7 @@ def command(
         str | None, typer.Option("--set-size", help="Use so much of the target, as 4g.", show_default=False)
     ] = None,
     lanes: Annotated[int, typer.Option(help="Most requests at a time.")] = 64,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Yes = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -48,9 +46,9 @@ def command(
     The plan is printed first. A folder gets a file that is filled and removed again; a file or device that holds data
     must be named twice, with --destroy-data, unless the trace only reads. Mounted devices are refused.
     """
-    from leadline.app.replaying import ReplayAsk, plan_replay, replay
-    from leadline.core.errors import UsageError
-    from leadline.core.workload import size_of
+    from leadline.app.bench.replaying import ReplayAsk, plan_replay, replay
+    from leadline.core.model.errors import UsageError
+    from leadline.core.model.workload import size_of
     from leadline.faces.cli.output import print_json, reading_progress
     from leadline.faces.traces import show_replay
 
@@ -61,26 +59,19 @@ def command(
     ask = ReplayAsk(on, destroy, disk, speed, flat_out, seconds, size_bytes, lanes)
     with reading_progress(quiet=quiet) as step:
         made = plan_replay(paths, ask, step)
-    if not quiet:
-        _show_plan(made)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise UsageError(
-                "trace replay", found="nobody to ask", expected="--yes", advice="Look at the plan, then add it."
-            )
-        typer.confirm("Go?", abort=True, err=True)
+    agree("trace replay", _plan_lines(made), yes=yes, quiet=quiet)
     say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
     with reading_progress(quiet=quiet) as step:
         done = replay(made, say, step)
     if json:
-        print_json("leadline.replay/1", **done.to_dict())
+        print_json("leadline.replay/2", **done.to_dict())
     else:
         show_replay(done)
 
 
-def _show_plan(made: ReplayPlan) -> None:
+def _plan_lines(made: ReplayPlan) -> Iterator[str]:
     what = "make, fill and remove" if made.made else "read" if made.read_only else "OVERWRITE"
-    typer.echo(f"Plan: {made.disk.request_count:,} requests of {made.disk.name}", err=True)
-    typer.echo(f"  {what} {made.path} ({made.size_bytes / 2**20:,.0f} MiB)", err=True)
+    yield f"Plan: {made.disk.request_count:,} requests of {made.disk.name}"
+    yield f"  {what} {made.path} ({made.size_bytes / 2**20:,.0f} MiB)"
     if made.expected_s == made.expected_s:
-        typer.echo(f"  time: about {made.expected_s:,.0f} s, {made.ask.lanes} lanes", err=True)
+        yield f"  time: about {made.expected_s:,.0f} s, {made.ask.lanes} lanes"

@@ -1,0 +1,479 @@
+"""Use case: how many instances of a workload fit before one of them loses its service level.
+
+Every count is a separate run in the run store; their names begin with the name of the density run, whose summary is a
+file beside them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from leadline.app.density.guests import GUESTS, Guests, guest_site
+from leadline.app.density.hosts import measure_hosts
+from leadline.app.density.instances import (
+    Instances,
+    Measured,
+    Site,
+    bytes_per_s,
+    instances_of,
+    left_behind,
+    offered_per_s,
+    site_of,
+)
+from leadline.app.density.model import Clause, Instance, Level, State, judge, parse_service_level, total_seconds
+from leadline.app.density.results import Density, keep, stored
+from leadline.app.density.steps import StepRule, counted, next_count
+from leadline.app.hosts.hosts import Host
+from leadline.app.measure import lab_targets
+from leadline.app.measure.benching import SILENT, Talk, host_facts
+from leadline.benchmarks import fio
+from leadline.core.contracts.benchmark import Step, Target, Tick
+from leadline.core.model.errors import LeadlineError, ToolError, UsageError
+from leadline.core.model.run import BEHIND_MIN, PERCENTILES, Round, Run
+from leadline.core.model.workload import Workload
+from leadline.core.statistics.resampling import SAMPLE_COUNT_MIN
+from leadline.core.statistics.steady import steady_state
+from leadline.core.system.cgroups import Groups, Hierarchies, Limits, disk_under, find, remove_leftovers
+from leadline.core.system.tools import TOOLS, examine, require_program
+from leadline.stores.runs import RunStore
+
+HOST_ROUNDS_MIN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was asked for; ``hosts`` are machines in the order they are added, empty for local instances."""
+
+    workload: Workload
+    target: Target
+    clauses: tuple[Clause, ...]
+    rule: StepRule = field(default_factory=StepRule)
+    limits: Limits = field(default_factory=Limits)
+    hosts: tuple[Host, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DensityPlan:
+    """What a density run will do, before anything is touched."""
+
+    request: Request
+    site: Site | None
+    rule: StepRule
+    clauses: tuple[Clause, ...]
+    offered_per_s: float
+    notes: tuple[str, ...]
+    groups: Hierarchies | None = None
+    device: str | None = None
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Conditions: of this machine, and of the guests where instances are such."""
+        return {**host_facts(), **({} if self.site is None else self.site.plan.facts)}
+
+    @property
+    def round_s(self) -> float:
+        """Length of a round with its warm-up."""
+        timing = self.request.workload.timing
+        return timing.warm_up_s + timing.measure_s + 1.0
+
+
+def make_plan(request: Request) -> DensityPlan:
+    """What will be done; nothing is touched.
+
+    Raises:
+        UsageError: the target may not be used, or the service level cannot be judged on this workload.
+        ToolError: fio is missing, or there is no space.
+    """
+    workload, rule = request.workload, request.rule
+    rule.check()
+    request.limits.check()
+    if workload.kind != "io":
+        raise UsageError(
+            f"workload {workload.name}",
+            found=f"kind {workload.kind}",
+            expected="io",
+            advice="Instances are processes of fio; databases are not added step by step yet.",
+        )
+    if len(workload.io) > 1 and fio.lead_s(workload) and not request.hosts:
+        raise UsageError(
+            f"workload {workload.name}",
+            found="bursts beside other streams",
+            expected="one stream with bursts, or streams without",
+            advice="fio stops all streams of an instance in the pause of one; measure it with bench run.",
+        )
+    require_program("fio", "fio, which makes the load")
+    notes: list[str] = []
+    if request.hosts:
+        if request.limits.controllers:
+            raise UsageError(
+                "--hosts", found="limits", expected="machines as they are", advice="Limit the machines themselves."
+            )
+        site, offered = None, _rate(workload)
+        rule = _capped(rule, len(request.hosts), "machines in the file", notes)
+    else:
+        site = _site(request)
+        offered = offered_per_s(workload)
+        if site.capacity is not None:
+            rule = _capped(rule, site.capacity, _fitting(site, request.target.name), notes)
+    clauses = _usable(request.clauses, offered, notes)
+    _require_samples(workload, clauses, offered, hosts=bool(request.hosts))
+    groups, device = _groups(request, notes)
+    return DensityPlan(request, site, rule, clauses, offered, tuple(notes), groups, device)
+
+
+def _site(request: Request) -> Site:
+    if not lab_targets.is_lab(request.target.name):
+        return site_of(request.workload, request.target)
+    if request.limits.controllers:
+        raise UsageError(
+            "--on lab:",
+            found="limits",
+            expected="guests as the lab file has them",
+            advice="Limit them in the lab file.",
+        )
+    return guest_site(request.workload, request.target)
+
+
+def _rate(workload: Workload) -> float:
+    rates = [s.rate_iops for s in workload.io if s.burst is None]
+    if len(rates) < len(workload.io) or None in rates:
+        return float("nan")
+    return float(sum(rate.read + rate.write for rate in rates if rate is not None))
+
+
+def _fitting(site: Site, name: str) -> str:
+    if site.kind == GUESTS:
+        return f"guests there is memory and space for of {name}"
+    what = "there is room for in" if site.kind == "folder" else f"stretches of {site.each_bytes / 2**20:.0f} MiB of"
+    return f"{what} {name}"
+
+
+def _capped(rule: StepRule, capacity: int, what: str, notes: list[str]) -> StepRule:
+    if rule.most <= capacity:
+        return rule
+    if capacity < rule.start:
+        raise ToolError(
+            "bench density",
+            found=f"{capacity} {what}",
+            expected=f"at least {rule.start}, the first count",
+            advice="A smaller --set-size, another target, or a smaller --start.",
+        )
+    notes.append(f"the search ends at {capacity}: that many {what}")
+    return replace(rule, most=capacity)
+
+
+def _usable(clauses: Sequence[Clause], offered: float, notes: list[str]) -> tuple[Clause, ...]:
+    """The clauses that can be judged: a closed loop takes what it gets, so it has no service level by throughput."""
+    has_rate = offered == offered  # noqa: PLR0124 - NaN is no rate
+    kept = tuple(clause for clause in clauses if has_rate or not clause.is_rate)
+    if not kept:
+        raise UsageError(
+            "--service-level",
+            found="throughput of a workload without a steady rate",
+            expected="a latency, or a workload with rate_iops in every stream and no bursts",
+            advice="A closed loop takes what it gets, so its throughput breaks nothing; see docs/guides/density.md.",
+        )
+    if len(kept) < len(clauses):
+        notes.append("the workload has no steady rate: a closed loop takes what it gets, so only latency is judged")
+    if has_rate and not any(clause.is_rate for clause in kept):
+        notes.append(
+            "latency counts from when a request is issued: an instance that falls behind shows it in its rate, not "
+            "there; consider adding per_s>=0.95 of offered"
+        )
+    return kept
+
+
+def _require_samples(workload: Workload, clauses: Sequence[Clause], offered: float, *, hosts: bool) -> None:
+    """Refuse to measure too short to judge anything."""
+    timing = workload.timing
+    seconds = timing.measure_s * timing.rounds
+    if hosts and timing.rounds < HOST_ROUNDS_MIN:
+        raise UsageError(
+            "--rounds",
+            found=str(timing.rounds),
+            expected=f"at least {HOST_ROUNDS_MIN} with --hosts: only whole rounds of a machine are known",
+            advice=f"--rounds {HOST_ROUNDS_MIN}",
+        )
+    if not hosts and seconds < SAMPLE_COUNT_MIN:
+        raise UsageError(
+            "--seconds and --rounds",
+            found=f"{seconds:g} s at each count",
+            expected=f"at least {SAMPLE_COUNT_MIN} s in all, to know the spread",
+            advice="For example --seconds 10 --rounds 2.",
+        )
+    for clause in clauses:
+        above = offered * seconds * (1.0 - PERCENTILES.get(clause.metric, 0.0))
+        if not clause.is_rate and above < BEHIND_MIN:
+            needed = BEHIND_MIN / (1.0 - PERCENTILES[clause.metric]) / offered
+            raise UsageError(
+                "--service-level",
+                found=f"{above:.0f} requests of an instance above its {clause.metric}",
+                expected=f"at least {BEHIND_MIN}",
+                advice=f"Measure at least {math.ceil(needed)} s at each count, or ask for a lower percentile.",
+            )
+
+
+def _groups(request: Request, notes: list[str]) -> tuple[Hierarchies | None, str | None]:
+    limits = request.limits
+    if not limits.controllers:
+        return None, None
+    device = None
+    if limits.iops is not None:
+        name = request.target.name
+        device = None if "://" in name or "{n}" in name else disk_under(Path(name))
+        if device is None:
+            raise UsageError(
+                "--iops",
+                found=f"no disk of this machine under {name}",
+                expected="a folder or device on a local disk",
+                advice="Give the workload a rate_iops instead.",
+            )
+    found = find(limits)
+    if isinstance(found, str):
+        notes.append(f"without limits: {found}")
+        return None, None
+    return found, device
+
+
+def resume_plan(store: RunStore, name: str, destroy: str | None) -> tuple[DensityPlan, Density]:
+    """What is left to do of a density run that was cut; the counts it measured are kept.
+
+    ``destroy`` names a target whose data may go, as it had to be named the first time.
+
+    Raises:
+        UsageError: there is no such run, it is done or still running, or its limits cannot be set any more.
+    """
+    before = stored(store, name)
+    if before.is_done or before.is_running:
+        raise UsageError(
+            f"--resume {name}",
+            found="it is done" if before.is_done else "it is still running",
+            expected="a density run that was cut",
+            advice="Leave out --resume to measure anew.",
+        )
+    made = make_plan(
+        Request(
+            Workload.model_validate(before.workload),
+            Target(before.target, destroy),
+            parse_service_level(", ".join(before.clauses)),
+            before.rule,
+            before.limits,
+            tuple(Host(*pair) for pair in before.hosts),
+        )
+    )
+    if (made.groups is not None) != before.are_limited:
+        raise UsageError(
+            f"--resume {name}",
+            found=f"its instances were {'' if before.are_limited else 'not '}limited by control groups",
+            expected="the same now: counts are compared with each other",
+            advice="Run it where it was begun, or measure anew.",
+        )
+    return made, before
+
+
+def run_density(
+    made: DensityPlan,
+    store: RunStore,
+    *,
+    seed: int | None = None,
+    talk: Talk = SILENT,
+    before: Density | None = None,
+) -> Density:
+    """Add instances step by step until the service level breaks; kept after every count and whatever ends it.
+
+    Ctrl-C stops the load, removes what was made and returns what was measured, in state ``interrupted``. ``before`` is
+    a run that was cut, and is continued.
+
+    Raises:
+        ToolError: the tool fails at the very first count.
+    """
+    own = _begun(made, seed) if before is None else _continued(made, before)
+    own = replace(own, process=os.getpid(), notes=(*own.notes, *_leftovers(made, talk)))
+    keep(own, store)
+    work = _Work(made, store, own, talk)
+    state = "failed"
+    try:
+        while (count := next_count({level.count: level.state for level in own.levels}, made.rule)) is not None:
+            own = replace(own, levels=(*own.levels, work.level(count, first=not own.levels)))
+            keep(own, store)
+            talk.note(_said(own.levels[-1]))
+        state = "done"
+    except KeyboardInterrupt:
+        state = "interrupted"
+    finally:
+        left = tuple(f"could not be removed: {path}" for path in work.close())
+        own = replace(own, state=state, process=None, notes=(*own.notes, *left))
+        keep(own, store)
+    return own
+
+
+def _begun(made: DensityPlan, seed: int | None) -> Density:
+    request, began = made.request, datetime.now(UTC)
+    return Density(
+        id=f"{began:%Y%m%d-%H%M%S}-density-{request.workload.name}-{secrets.token_hex(2)}",
+        state="running",
+        workload=request.workload.plain(),
+        target=request.target.name if made.site is None else made.site.plan.target.name,
+        hosts=tuple((host.address, host.path) for host in request.hosts),
+        started=began.isoformat(timespec="seconds"),
+        seed=secrets.randbelow(2**30) if seed is None else seed,
+        clauses=tuple(map(str, made.clauses)),
+        rule=made.rule,
+        offered_per_s=made.offered_per_s,
+        limits=request.limits,
+        are_limited=made.groups is not None,
+        notes=made.notes,
+        host=made.facts,
+    )
+
+
+def _continued(made: DensityPlan, before: Density) -> Density:
+    now = made.facts
+    unlike = [f"{key} {before.host.get(key)}, then {now[key]}" for key in now if before.host.get(key) != now[key]]
+    measured = ", ".join(str(level.count) for level in before.levels) or "nothing"
+    note = f"continued at {datetime.now(UTC).isoformat(timespec='seconds')}; measured before: {measured}"
+    return replace(before, state="running", notes=(*before.notes, note, *(f"not alike: {text}" for text in unlike)))
+
+
+def _leftovers(made: DensityPlan, talk: Talk) -> list[str]:
+    """What killed runs left: their empty control groups are removed, their files told."""
+    found = []
+    where = made.groups or find(Limits(cpus=1.0))
+    if isinstance(where, Hierarchies):
+        found += [f"removed the control group of a killed run: {path}" for path in remove_leftovers(where)]
+    if made.site is not None and made.site.kind == "folder":
+        for path in left_behind(Path(made.request.target.name)):
+            found.append(f"left by a killed run, remove it: {path}")
+    for note in found:
+        talk.note(note)
+    return found
+
+
+def _said(level: Level) -> str:
+    reasons = f": {level.reasons[0]}" if level.reasons else ""
+    return f"{level.count}: {level.state.value}{reasons}"
+
+
+class _Work:
+    """What lasts over the counts: the instances, and where they are measured."""
+
+    def __init__(self, made: DensityPlan, store: RunStore, whole: Density, talk: Talk) -> None:
+        self._made, self._store, self._whole, self._seed, self._talk = made, store, whole, whole.seed, talk
+        request = made.request
+        groups = None if made.groups is None else Groups(made.groups, request.limits, made.device)
+        self._instances: Instances | Guests | None = None
+        if made.site is not None and made.site.kind == GUESTS:
+            self._instances = Guests(made.site)
+        elif made.site is not None:
+            self._instances = Instances(request.workload, request.target, made.site, groups)
+
+    def level(self, count: int, *, first: bool) -> Level:
+        """Measure one count, as a separate run; its rounds are kept whatever ends it."""
+        workload = self._made.request.workload
+        self._run = Run(
+            id=f"{self._whole.id}-n{count:04}",
+            name=workload.name,
+            state="running",
+            tool="fio",
+            target=f"{count} x {self._whole.hosts[0][1] if self._whole.hosts else self._whole.target}",
+            started=datetime.now(UTC).isoformat(timespec="seconds"),
+            seed=self._seed,
+            workload=workload.plain(),
+            host=self._made.facts,
+            notes=(f"{counted(count)} of the density run {self._whole.id}",),
+        )
+        folder = self._store.files_of(self._run.id)
+        self._store.save(self._run, running=True)
+        level, state = None, "failed"
+        try:
+            level = self._on_hosts(count, folder) if self._instances is None else self._here(count, folder, first)
+            state = "done" if level.state is not State.FAILED else "failed"
+        except KeyboardInterrupt:
+            state = "interrupted"
+            raise
+        finally:
+            said = () if level is None else (f"service level {level.state.value}", *level.reasons)
+            self._store.save(replace(self._run, state=state, notes=(*self._run.notes, *said)))
+        return replace(level, run=self._run.id)
+
+    def _on_hosts(self, count: int, folder: Path) -> Level:
+        request = self._made.request
+        found = measure_hosts(request.workload, request.hosts[:count], folder, self._seed, self._talk)
+        self._run = replace(self._run, rounds=found.rounds)
+        return self._judged(found.instances)
+
+    def _here(self, count: int, folder: Path, first: bool) -> Level:
+        instances = cast("Instances | Guests", self._instances)
+        self._talk.phase(f"preparing {counted(count)}", 0.0)
+        try:
+            instances.grow(count, folder, self._talk.note)
+        except LeadlineError as error:
+            if first:
+                raise
+            return _failed(count, str(error))
+        rounds = self._rounds(instances, count, folder)
+        level = self._judged(instances_of(instances.places[:count], rounds))
+        return replace(level, notes=(*level.notes, *self._unsteady(self._run.rounds)))
+
+    def _rounds(self, instances: Instances | Guests, count: int, folder: Path) -> list[Measured]:
+        timing = self._made.request.workload.timing
+        rounds: list[Measured] = []
+        version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
+        with instances.recording(count, folder) as notes:
+            for number in range(1, timing.rounds + 1):
+                name = f"{counted(count)}, round {number} of {timing.rounds}"
+                self._talk.phase(name, self._made.round_s)
+                step = Step(f"round-{number}", timing.measure_s, self._seed + number * 10_000)
+                rounds.append(instances.measure(count, step, timing.warm_up_s, folder))
+                part = _round(step.label, rounds[-1])
+                commands = self._run.commands or rounds[-1].commands
+                own = replace(self._run, rounds=(*self._run.rounds, part), commands=commands, tool_version=version)
+                self._run = own
+                if rounds[-1].errors:
+                    break
+        for path in folder.glob("i*-round-*.json"):
+            path.unlink()  # what it says is in the run; a hundred instances would leave a gigabyte
+        self._run = replace(self._run, notes=(*self._run.notes, *notes))
+        return rounds
+
+    def _judged(self, instances: Sequence[Instance]) -> Level:
+        return judge(instances, self._made.clauses, offered_per_s=self._made.offered_per_s, seed=self._seed)
+
+    def _unsteady(self, rounds: Sequence[Round]) -> list[str]:
+        found = []
+        for part in rounds:
+            times, rates = [tick.elapsed_s for tick in part.ticks], [tick.per_s for tick in part.ticks]
+            state = steady_state(times, rates, self._made.request.workload.steady)
+            if state.window_count and not state.steady:
+                found.append(f"{part.label} {state.sentence()}")
+        return found
+
+    def close(self) -> list[Path]:
+        """Remove what was made; returns what could not be removed."""
+        return [] if self._instances is None else self._instances.close()
+
+
+def _failed(count: int, why: str) -> Level:
+    level = judge([Instance(number, (), why if number == count else None) for number in range(1, count + 1)], ())
+    return replace(level, failures=(f"instance {count}: {why}",))
+
+
+def _round(label: str, measured: Measured) -> Round:
+    results = tuple(result for own in measured.results for result in own)
+    instances = [Instance(index + 1, (seconds,)) for index, seconds in enumerate(measured.seconds)]
+    totals = total_seconds(instances)
+    throughput = bytes_per_s(results)
+    mean = sum(totals[0]) / len(totals[0]) if totals and totals[0] else float("nan")
+    each = throughput / mean if mean else float("nan")  # bytes of an operation, on average
+    return Round(
+        label,
+        results,
+        tuple(Tick(float(i + 1), rate, rate * each) for i, rate in enumerate(totals[0] if totals else [])),
+    )

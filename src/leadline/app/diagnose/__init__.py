@@ -1,0 +1,1 @@
+"""Recordings and configuration to findings and a verdict."""

@@ -1,0 +1,175 @@
+"""Use case: rules look at a capture; findings are joined into causes and symptoms, then into a verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import cache
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from leadline.app.diagnose.judging import judge
+from leadline.core.contracts.discovery import load_unit, load_units
+from leadline.core.contracts.rule import Rule, RuleContext, rule_metas
+from leadline.core.model.entities import Entity, machines
+from leadline.core.model.finding import Diagnosis, Evidence, Finding, Skipped
+from leadline.core.model.profile import Profile
+from leadline.core.model.vocabulary import EntityKind, Severity
+
+if TYPE_CHECKING:
+    from leadline.core.model.capture import Capture
+
+
+@cache
+def rule_modules() -> dict[str, ModuleType]:
+    """Every rule by name."""
+    return load_units("rule")
+
+
+def metrics_of_rules() -> frozenset[str]:
+    """Every metric any rule reads: what ``diagnose`` asks importers for."""
+    return frozenset().union(*(meta.metrics() for meta in rule_metas().values()))
+
+
+def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[str] | None = None) -> Diagnosis:
+    """Findings and verdict of a capture.
+
+    Args:
+        capture: as read by `leadline.app.read.importing.import_paths`.
+        profile: a site's own limits.
+        rules: names of the rules to run; all by default.
+    """
+    site = profile or Profile()
+    findings: list[Finding] = []
+    skipped: list[Skipped] = []
+    run: list[str] = []
+    present: dict[str, bool] = {}
+    for name, meta in rule_metas().items():
+        if name in site.disabled or (rules is not None and name not in rules):
+            continue
+        missing = missing_needs(capture, meta.needs, present)
+        if missing:
+            skipped.append(Skipped(name, meta.layer, missing))
+            continue
+        module = load_unit("rule", name)
+        context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name))
+        findings.extend(cast("Rule", module).check(context))
+        run.append(name)
+    ordered = order(explain(told_once(findings), capture))
+    verdict = judge(ordered, run, skipped, capture)
+    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run))
+
+
+def missing_needs(capture: Capture, needs: tuple[str, ...], present: dict[str, bool] | None = None) -> tuple[str, ...]:
+    """The needs the capture does not meet; a metric that is all "not measured" does not meet its need.
+
+    Args:
+        capture: looked at.
+        needs: as in `RuleMeta.needs`.
+        present: answers of earlier calls on the same capture; new ones are added.
+    """
+    known = {} if present is None else present
+
+    def has(name: str) -> bool:
+        if name not in known:
+            known[name] = _has(capture, name)
+        return known[name]
+
+    return tuple(need for need in needs if not any(has(name) for name in need.split("|")))
+
+
+def _has(capture: Capture, name: str) -> bool:
+    kind, dot, setting = name.partition(".")
+    if dot:
+        inventory = capture.inventory
+        return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
+    # Row by row: the first one that was measured answers, and most are.
+    parts = (part for group in capture.of(name) for part in group.slices())
+    return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)
+
+
+def told_once(findings: list[Finding]) -> list[Finding]:
+    """Findings of one rule on one entity from several recordings of the same time are one: the clearest stays.
+
+    The others are named in its evidence, since two tools that agree are better than one.
+    """
+    kept: list[Finding] = []
+    known: dict[tuple[str, Entity], list[int]] = {}
+    for finding in sorted(findings, key=lambda f: (-f.severity, -f.score)):
+        places = known.setdefault((finding.rule, finding.entity), [])
+        same = next((i for i in places if _same_time(kept[i], finding)), None)
+        if same is None:
+            places.append(len(kept))
+            kept.append(finding)
+        else:
+            agreeing = _sources(finding) - _sources(kept[same])
+            evidence = tuple(Evidence("shown there too", source=source) for source in sorted(agreeing))
+            kept[same] = replace(kept[same], evidence=(*kept[same].evidence, *evidence))
+    return kept
+
+
+def _sources(finding: Finding) -> set[str]:
+    return {evidence.source for evidence in finding.evidence if evidence.source is not None}
+
+
+def explain(findings: list[Finding], capture: Capture) -> list[Finding]:
+    """Mark findings that another one explains: a related entity, at the same time, by a rule that says so.
+
+    Of several explanations the one that nothing else explains is named: the root, not the link before.
+    """
+    explaining = _by_explained(findings)
+    lineages = {f.entity: capture.inventory.full_lineage(f.entity) for f in findings}
+    causes = [_causes(finding, explaining.get(finding.rule, []), lineages) for finding in findings]
+    roots = {id(finding) for finding, own in zip(findings, causes, strict=True) if not own}
+    marked = []
+    for finding, own in zip(findings, causes, strict=True):
+        cause = next((other for other in own if id(other) in roots), own[0] if own else None)
+        marked.append(
+            finding if cause is None else replace(finding, caused_by=cause.rule, caused_by_entity=cause.entity)
+        )
+    return marked
+
+
+def _by_explained(findings: list[Finding]) -> dict[str, list[Finding]]:
+    """Rule -> the findings that could explain one of it."""
+    metas = rule_metas()
+    explaining: dict[str, list[Finding]] = {}
+    for finding in findings:
+        for rule in metas[finding.rule].explains:
+            explaining.setdefault(rule, []).append(finding)
+    return explaining
+
+
+def _causes(finding: Finding, others: list[Finding], lineages: dict[Entity, set[Entity]]) -> list[Finding]:
+    own = lineages[finding.entity]
+    own_machines = machines(own)
+    return [
+        other
+        for other in others
+        if other.severity >= finding.severity.lowered()
+        and (
+            other.entity in own
+            or finding.entity in lineages[other.entity]
+            or not own_machines.isdisjoint(lineages[other.entity])
+        )
+        and _same_time(other, finding)
+    ]
+
+
+def _same_time(one: Finding, other: Finding) -> bool:
+    if not one.windows or not other.windows:
+        return True
+    return any(a.overlaps(b) for a in one.windows for b in other.windows)
+
+
+def order(findings: list[Finding]) -> list[Finding]:
+    """Causes before symptoms; what was measured before settings, unless it is minor; then by severity and distance."""
+
+    def rank(finding: Finding) -> tuple[object, ...]:
+        minor = finding.severity < Severity.MEDIUM
+        group = 2 if minor else 0 if finding.windows else 1
+        return (finding.is_symptom, group, -finding.severity, -finding.score, finding.rule, str(finding.entity))
+
+    return sorted(findings, key=rank)

@@ -1,0 +1,143 @@
+"""Use case: everything a unit, metric or layer says of itself; the generated reference is made of the same."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from importlib import resources
+from typing import Any, cast
+
+from leadline.core.contracts.discovery import KINDS, load_unit, load_units, unit_modules
+from leadline.core.contracts.docstrings import sections, title
+from leadline.core.contracts.importer import Importer
+from leadline.core.contracts.rule import Rule
+from leadline.core.model.errors import UsageError
+from leadline.core.model.metrics import foreign_sources, metric, metrics
+
+# The word on the command line for all units of a kind.
+PLURALS = {f"{kind}s": kind for kind in KINDS}
+
+
+def explain(name: str) -> dict[str, Any]:
+    """The page of a unit or metric as plain data: kind, name, title, sections, facts.
+
+    A tool that is read and driven has two units of its name; ``benchmark:fio`` names one of them.
+
+    Raises:
+        UsageError: nothing has that name.
+    """
+    asked, _, plain = name.replace("_", "-").rpartition(":")
+    kinds = [kind for kind in KINDS if plain in unit_modules(kind) and asked in ("", kind)]
+    if kinds:
+        page = _unit_page(kinds[0], plain)
+        if len(kinds) > 1:
+            page.setdefault("facts", {})["see also"] = [f"{kind}:{plain}" for kind in kinds[1:]]
+        return page
+    by_code = {cast("Rule", module).META.code: rule for rule, module in load_units("rule").items()}
+    if name.upper() in by_code:
+        return _unit_page("rule", by_code[name.upper()])
+    if name in metrics():
+        return _metric_page(name)
+    raise UsageError(
+        f"explain {name}",
+        found="no such rule, importer, fault or metric",
+        expected="a name that `leadline rules`, `leadline metrics` or `leadline explain importers` prints",
+        advice=f"Near: {', '.join(_near(name)) or 'nothing'}",
+    )
+
+
+def list_units(kind: str) -> list[tuple[str, str]]:
+    """Name and title of every unit of a kind."""
+    return [(name, title(module.__doc__)) for name, module in load_units(kind).items()]
+
+
+def where_reported(name: str) -> dict[str, list[str]]:
+    """Tool -> the fields that become a metric."""
+    found: dict[str, list[str]] = {}
+    for importer in load_units("importer").values():
+        meta = cast("Importer", importer).META
+        for field_name, field in meta.fields.items():
+            if field.metric == name:
+                found.setdefault(meta.tool, []).append(field_name)
+    for metric_name, tool, field_name in foreign_sources():
+        if metric_name == name:
+            found.setdefault(tool, []).append(field_name)
+    return found
+
+
+def coverage() -> dict[str, tuple[str, str]]:
+    """Catalogue id -> ("rule", rule names), ("advice", what) or ("neither", why), for every id spoken of."""
+    found: dict[str, tuple[str, str]] = {}
+    rules: dict[str, list[str]] = {}
+    for name, module in load_units("rule").items():
+        for entry in cast("Rule", module).META.catalogue:
+            rules.setdefault(entry, []).append(name)
+    for row in _rows("not_rules.csv"):
+        found[row["catalogue"]] = ("neither", row["reason"])
+    for row in _rows("advice.csv"):
+        found[row["catalogue"]] = ("advice", row["advice"])
+    found.update({entry: ("rule", ", ".join(names)) for entry, names in rules.items()})
+    return dict(sorted(found.items()))
+
+
+def advice_of(rule: str) -> list[str]:
+    """Recommendations that belong to a rule's findings."""
+    return [row["advice"] for row in _rows("advice.csv") if rule in row["rules"].split()]
+
+
+@cache
+def _rows(name: str) -> list[dict[str, str]]:
+    text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def _unit_page(kind: str, name: str) -> dict[str, Any]:
+    module = load_unit(kind, name)
+    parts = sections(module.__doc__)
+    page: dict[str, Any] = {"kind": kind, "name": name, "title": title(module.__doc__)}
+    page["sections"] = {heading: text for heading, text in parts.items() if heading}
+    if kind == "rule":
+        page["facts"] = _rule_facts(name, cast("Rule", module))
+    elif kind == "importer":
+        meta = cast("Importer", module).META
+        page["facts"] = {"tool": meta.tool, "record": meta.record, "fields": len(meta.fields)}
+    elif kind == "experiment":
+        from leadline.core.contracts.experiment import Experiment, told_of  # noqa: PLC0415 - only this needs pydantic
+
+        page["facts"] = told_of(name, cast("Experiment", module).META)
+    return page
+
+
+def _rule_facts(name: str, rule: Rule) -> dict[str, Any]:
+    meta = rule.META
+    limits = {n: f"{t.value:g} {t.unit} ({t.source})" for n, t in meta.thresholds.items()}
+    return {
+        "code": meta.code,
+        "layer": meta.layer.value,
+        "severity": meta.severity.label + (" (judgement)" if meta.judgement else ""),
+        "needs": list(meta.needs),
+        "uses": list(meta.uses),
+        "limits": limits,
+        "explains": list(meta.explains),
+        "catalogue": list(meta.catalogue),
+        "advice": advice_of(name),
+    }
+
+
+def _metric_page(name: str) -> dict[str, Any]:
+    known = metric(name)
+    facts = {
+        "unit": known.unit,
+        "layer": known.layer.value,
+        "better": known.better.value,
+        "kinds": [kind.value for kind in known.kinds],
+        "reported by": where_reported(name),
+    }
+    return {"kind": "metric", "name": name, "title": known.meaning, "sections": {}, "facts": facts}
+
+
+def _near(name: str) -> list[str]:
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed on the error path
+
+    names = [unit for kind in KINDS for unit in unit_modules(kind)] + list(metrics())
+    return get_close_matches(name, names, n=3, cutoff=0.5)

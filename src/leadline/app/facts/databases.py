@@ -1,0 +1,99 @@
+"""PostgreSQL on a machine, as far as an ordinary user sees it: configuration files, limits of its main process."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from leadline.app.facts.disks import Mount, device_of
+from leadline.app.facts.postgresql import configuration
+from leadline.app.facts.tree import Tree, whole_number
+
+_MIB_BYTES = 1024**2
+# Only these leave the machine: sizes, switches and counts. No commands, connection strings, addresses or file names.
+_SETTINGS = frozenset(
+    """
+    archive_mode autovacuum autovacuum_max_workers autovacuum_vacuum_cost_delay autovacuum_vacuum_cost_limit
+    backend_flush_after bgwriter_delay bgwriter_flush_after bgwriter_lru_maxpages bgwriter_lru_multiplier
+    checkpoint_completion_target checkpoint_flush_after checkpoint_timeout commit_delay commit_siblings
+    data_checksums default_statistics_target effective_cache_size effective_io_concurrency fsync full_page_writes
+    hash_mem_multiplier huge_page_size huge_pages io_method io_workers jit log_checkpoints log_lock_waits
+    log_min_duration_statement log_temp_files maintenance_io_concurrency maintenance_work_mem max_connections
+    max_files_per_process max_parallel_maintenance_workers max_parallel_workers max_parallel_workers_per_gather
+    max_replication_slots max_slot_wal_keep_size max_wal_senders max_wal_size max_worker_processes min_wal_size
+    random_page_cost seq_page_cost shared_buffers shared_memory_type synchronous_commit temp_buffers track_io_timing
+    track_wal_io_timing wal_buffers wal_compression wal_init_zero wal_keep_size wal_level wal_recycle wal_sync_method
+    wal_writer_delay wal_writer_flush_after work_mem
+    """.split()
+)
+_VALUE = re.compile(r"[A-Za-z0-9_.+-]{1,40}(?: ?[A-Za-z]{1,3})?")
+_VERSION = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
+_LIMIT = re.compile(r"^(Max open files|Max locked memory)\s+(\d+|unlimited)\s", re.MULTILINE)
+
+
+def databases(tree: Tree, mounted: list[Mount]) -> list[dict[str, Any]]:
+    """PostgreSQL clusters: those with configuration under /etc/postgresql (Debian), or under the usual data folders."""
+    found = []
+    for version in tree.names("/etc/postgresql"):
+        names = tree.names(f"/etc/postgresql/{version}") if _VERSION.fullmatch(version) else []
+        base = f"/etc/postgresql/{version}"
+        found += [_cluster(tree, mounted, f"{base}/{name}", f"{version}-{name}", version) for name in names]
+    versions = [name for name in tree.names("/var/lib/pgsql") if _VERSION.fullmatch(name)]
+    for folder in ("/var/lib/pgsql/data", *(f"/var/lib/pgsql/{version}/data" for version in versions)):
+        if tree.has(f"{folder}/postgresql.conf"):
+            version = (tree.text(f"{folder}/PG_VERSION") or "").strip()
+            found.append(_cluster(tree, mounted, folder, f"{version or 'data'}-main", version))
+    known = [cluster for cluster in found if cluster is not None]
+    servers = _servers(tree)
+    limits = _limits(tree, servers)
+    if not known and servers:
+        known = [{"name": "postgresql", "engine": "postgresql"}]
+    # Which process serves which cluster its command line alone would say: known where there is one of each.
+    if len(known) == 1 and len(servers) == 1:
+        known[0] |= limits
+    return known
+
+
+def _cluster(tree: Tree, mounted: list[Mount], folder: str, name: str, version: str) -> dict[str, Any] | None:
+    found = configuration(tree, folder)
+    if found is None:
+        return None
+    parameters = {key: value for key, value in found.given.items() if key in _SETTINGS and _VALUE.fullmatch(value)}
+    cluster: dict[str, Any] = {"name": name, "engine": "postgresql"}
+    if version:
+        cluster["version"] = version
+    if parameters or found.defaults:
+        cluster["parameters"] = parameters
+    if found.defaults:
+        cluster["parameter_defaults"] = found.defaults
+    wal = tree.target(f"{found.data}/pg_wal")
+    devices = {"data_device": device_of(tree, mounted, found.data), "wal_device": wal and device_of(tree, mounted, wal)}
+    return cluster | {key: device for key, device in devices.items() if device}
+
+
+def _servers(tree: Tree) -> list[str]:
+    """Process ids of PostgreSQL's main processes: those whose parent is not PostgreSQL itself."""
+    own = {pid for pid in tree.names("/proc") if pid.isdecimal() and _name(tree, pid) in {"postgres", "postmaster"}}
+    return [pid for pid in sorted(own, key=int) if _parent(tree, pid) not in own]
+
+
+def _name(tree: Tree, pid: str) -> str | None:
+    return tree.text(f"/proc/{pid}/comm")
+
+
+def _parent(tree: Tree, pid: str) -> str | None:
+    """The fourth field of stat, after the name in parentheses, which may hold anything."""
+    fields = (tree.text(f"/proc/{pid}/stat") or "").rpartition(")")[2].split()
+    return fields[1] if len(fields) > 1 else None
+
+
+def _limits(tree: Tree, servers: list[str]) -> dict[str, int | float]:
+    found: dict[str, int | float] = {}
+    text = tree.text(f"/proc/{servers[0]}/limits") or "" if servers else ""
+    for name, soft in _LIMIT.findall(text):
+        value = whole_number(soft)
+        if value is not None and name == "Max open files":
+            found["open_files_limit_count"] = value
+        elif value is not None:
+            found["memlock_limit_mib"] = value / _MIB_BYTES
+    return found

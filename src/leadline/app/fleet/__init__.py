@@ -1,0 +1,1 @@
+"""Worker machines cloned through vCenter, loaded and removed."""

@@ -1,0 +1,364 @@
+"""Use case: worker VMs made through vCenter, loaded together and removed, whatever happens in between.
+
+Before a VM is made its name and instance UUID are in a journal; only VMs with the fleet's mark are removed.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+import uuid
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from threading import Event
+from typing import TYPE_CHECKING
+
+from leadline.app.fleet import vcenter
+from leadline.app.fleet.model import FleetPlan
+from leadline.app.fleet.offer import Site, site_of
+from leadline.app.hosts.hosts import Host, HostResult, HostsResult, load_hosts
+from leadline.app.measure.benching import host_facts
+from leadline.core.contracts.collector import Access
+from leadline.core.io.outputs import process_start
+from leadline.core.model.errors import LeadlineError, ToolError
+from leadline.core.model.result import Operation, Result
+from leadline.core.model.run import Round, Run
+from leadline.core.system.interrupts import uninterrupted
+from leadline.core.system.leftovers import scratch_folder
+from leadline.stores.fleets import FleetStore, Journal, Worker
+from leadline.stores.runs import RunStore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from leadline.core.model.workload import Workload
+
+REMOVALS = 8  # at a time
+CONNECTS, RECONNECT_S = 3, 3.0  # tries to reach vCenter for the removal
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the workers do: workload, folders or devices of each, the port of their fio servers, how long to wait."""
+
+    workload: Workload
+    paths: tuple[str, ...]
+    port: int
+    seed: int
+    address_wait_s: float
+    parallel: int = 4
+    keep_going: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Talk:
+    """How a run tells what it is doing: a phase, and the state of a worker."""
+
+    say: Callable[[str], None]
+    worker: Callable[[str, str], None]
+
+
+@dataclass(slots=True)
+class FleetDone:
+    """What came of a fleet: results by worker and path, workers that were not made, VMs that could not be removed."""
+
+    id: str
+    run_id: str = ""
+    hosts: HostsResult | None = None
+    names: list[str] = field(default_factory=list)  # of the workers, in the order of the results
+    failed: dict[str, str] = field(default_factory=dict)
+    left: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every worker was made, loaded and removed."""
+        return not self.failed and not self.left and not any(own.error for own in (self.hosts or HostsResult(())).hosts)
+
+
+def run_fleet(plan: FleetPlan, access: Access, load: Load, talk: Talk, store: RunStore | None = None) -> FleetDone:
+    """Make the workers, load them together, keep the run, remove them.
+
+    Raises:
+        ToolError: a worker cannot be made, or some could not be removed.
+        KeyboardInterrupt: passed on after the removal.
+    """
+    fleets, runs = FleetStore(store.folder if store else None), store or RunStore()
+    journal = _journal(plan, access)
+    done = FleetDone(journal.id)
+    fleets.save(journal)
+    try:
+        talk.say(f"fleet {journal.id}: making {len(plan.placements)} workers, {load.parallel} at a time")
+        found = uninterrupted(lambda stop: _make(_Job(plan, access, load, talk, fleets, journal.id), done, stop))
+        _load(plan, load, found, done, talk, runs)
+    except BaseException:
+        remove(fleets.get(journal.id), access, talk, fleets, done)
+        _require_removed(done)
+        raise
+    remove(fleets.get(journal.id), access, talk, fleets, done)
+    return done
+
+
+def _journal(plan: FleetPlan, access: Access) -> Journal:
+    if plan.problems or plan.template is None or plan.folder is None:
+        message = "a plan with problems is not carried out"
+        raise ValueError(message)
+    return Journal(
+        id=f"{datetime.now(UTC):%Y%m%d-%H%M%S}-{secrets.token_hex(4)}",
+        vcenter=access.host,
+        port=access.port,
+        user=access.user,
+        verify=access.verify,
+        template=plan.template.id,
+        folder=plan.folder,
+        process=os.getpid(),
+        process_start=process_start(os.getpid()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    plan: FleetPlan
+    access: Access
+    load: Load
+    talk: Talk
+    fleets: FleetStore
+    fleet_id: str
+
+
+def _make(job: _Job, done: FleetDone, stop: Event) -> dict[str, str]:
+    """Address of each worker by name.
+
+    Raises:
+        ToolError: one could not be made or got no address, and the others are not to go on alone.
+    """
+    keep = job.load.keep_going
+    with site_of(job.access) as site:
+        work = {own.name: _worker_steps(site, job, index) for index, own in enumerate(job.plan.placements)}
+        failed = vcenter.drive(site, work, vcenter.Pace(job.load.parallel, keep, stop))
+        done.failed.update({name: f"not made: {why}" for name, why in failed.items()})
+        _require(job, done, stop, work)
+        journal = job.fleets.get(job.fleet_id)
+        made = [worker for worker in journal.workers if worker.name not in failed]
+        machines = {worker.name: vcenter.find(site, journal, worker) for worker in made}
+        machines = {name: machine for name, machine in machines.items() if machine is not None}
+        wait_s, port = job.load.address_wait_s, job.load.port
+        job.talk.say(f"waiting for addresses, and fio at port {port}")
+        told = vcenter.addresses(site, machines, vcenter.Patience(wait_s, port, stop), job.talk.worker)
+    found = {name: own.address for name, own in told.items() if own.answers}
+    for name in work:
+        if name not in found and name not in done.failed:
+            done.failed[name] = _why_unreachable(told.get(name), job.load)
+            job.talk.worker(name, done.failed[name])
+    _apart(found, done)
+    _require(job, done, stop, work)
+    return found
+
+
+def _why_unreachable(told: vcenter.Told | None, load: Load) -> str:
+    if told is None:
+        return f"no address within {load.address_wait_s:.0f} s"
+    return f"nothing answers at {told.address} port {load.port}, where fio --server should"
+
+
+def _apart(found: dict[str, str], done: FleetDone) -> None:
+    """Workers of one address are not told apart: those after the first count as failed.
+
+    A template with a fixed address makes them, and the load of all would go to one.
+    """
+    first: dict[str, str] = {}
+    for name, address in sorted(found.items()):
+        if first.setdefault(address, name) != name:
+            done.failed[name] = f"it has the address of {first[address]}, {address}"
+            del found[name]
+
+
+def _worker_steps(site: Site, job: _Job, index: int) -> Callable[[], vcenter.Steps]:
+    placement = job.plan.placements[index]
+    worker = Worker(placement.name, str(uuid.uuid4()))
+
+    def note(state: str, task: str) -> None:
+        if task:
+            job.fleets.save(job.fleets.get(job.fleet_id).with_worker(replace(worker, task=task)))
+        job.talk.worker(worker.name, state)
+
+    def steps() -> vcenter.Steps:
+        job.fleets.save(job.fleets.get(job.fleet_id).with_worker(worker))
+        yield from vcenter.making(site, vcenter.Order(job.fleet_id, job.plan, placement, worker), note)
+
+    return steps
+
+
+def _require(job: _Job, done: FleetDone, stop: Event, every: Iterable[str]) -> None:
+    """A fleet that is not whole is not loaded, unless that was asked for."""
+    if stop.is_set() or not done.failed or (job.load.keep_going and set(done.failed) < set(every)):
+        return
+    name, why = next(iter(done.failed.items()))
+    more = f", and {len(done.failed) - 1} more" if len(done.failed) > 1 else ""
+    raise ToolError(
+        f"worker {name}",
+        found=f"{why}{more}",
+        expected=f"{len(job.plan.placements)} workers",
+        advice="Look at the events of vCenter; keep_going: true loads those that came up.",
+    )
+
+
+def _load(plan: FleetPlan, load: Load, found: dict[str, str], done: FleetDone, talk: Talk, store: RunStore) -> None:
+    hosts, names = [], []
+    for name in sorted(found):
+        for path in load.paths:
+            hosts.append(Host(client_address(found[name], load.port), path, is_blank=path.startswith("/dev/")))
+            names.append(f"{name} {path}" if len(load.paths) > 1 else name)
+    target = f"{len(found)} clones of {plan.spec.template}"
+    with _kept(load, target, store) as kept, scratch_folder("fleet") as folder:
+        done.run_id = kept.run.id
+        for name in sorted(found):
+            talk.worker(name, "loading")
+        done.names, done.hosts = names, load_hosts(load.workload, hosts, folder, seed=load.seed, say=talk.say)
+        results = tuple(_result(name, own) for name, own in zip(names, done.hosts.hosts, strict=True))
+        notes = [f"{own.name} on {own.host.name}, {own.datastore.name}" for own in plan.placements if own.name in found]
+        notes += [f"{name}: {why}" for name, why in done.failed.items()]
+        notes += [f"{name}: {own.error}" for name, own in zip(names, done.hosts.hosts, strict=True) if own.error]
+        kept.run = replace(kept.run, rounds=(Round("all-rounds", results, ()),), notes=tuple(notes))
+
+
+def client_address(address: str, port: int) -> str:
+    """As fio's client takes it.
+
+    >>> client_address("192.0.2.7", 8765), client_address("2001:db8::7", 8765)
+    ('192.0.2.7,8765', 'ip6:2001:db8::7,8765')
+
+    Source: fio(1), CLIENT / SERVER.
+    """
+    return f"{'ip6:' if ':' in address else ''}{address},{port}"
+
+
+@dataclass(slots=True)
+class _Kept:
+    run: Run
+
+
+@contextmanager
+def _kept(load: Load, target: str, store: RunStore) -> Iterator[_Kept]:
+    """A run that is in the store from its beginning, and whatever ends it."""
+    began = datetime.now(UTC)
+    held = _Kept(
+        Run(
+            id=f"{began:%Y%m%d-%H%M%S}-{load.workload.name}-{secrets.token_hex(2)}",
+            name=load.workload.name,
+            state="failed",
+            tool="fio",
+            target=target,
+            started=began.isoformat(timespec="seconds"),
+            seed=load.seed,
+            workload=load.workload.plain(),
+            host=host_facts(),
+        )
+    )
+    store.save(replace(held.run, state="running"), running=True)
+    try:
+        yield held
+        held.run = replace(held.run, state="done")
+    except KeyboardInterrupt as error:
+        held.run = replace(held.run, state="interrupted")
+        error.add_note(f"what was measured is kept: leadline runs show {held.run.id}")
+        raise
+    finally:
+        store.save(held.run)
+
+
+def _result(name: str, own: HostResult) -> Result:
+    """A worker's requests of all rounds and streams as one operation."""
+    held = own.histogram
+    if held is None:
+        return Result(tool="fio", job=name, operations=(), error_count=1)
+    return Result(
+        tool="fio",
+        job=name,
+        operations=(Operation("io", own.per_s, count=float(held.total), histogram=held),),
+        error_count=int(own.error is not None),
+    )
+
+
+def remove(journal: Journal, access: Access, talk: Talk, fleets: FleetStore, done: FleetDone) -> None:
+    """Remove the workers of a fleet that are there; what is left, with why, is in ``done``. Safe to call again.
+
+    Ctrl-C does not stop it: what was made must go.
+    """
+    if not journal.workers:
+        fleets.remove(journal)
+        return
+    talk.say(f"removing {len(journal.workers)} workers")
+
+    done.left = {own.name: "not tried" for own in journal.workers}
+
+    def work(_: Event) -> None:
+        try:
+            with _reached(access) as site:
+                vcenter.settle(site, journal)
+                steps = {own.name: _removal(site, journal, own, talk) for own in journal.workers}
+                done.left = vcenter.drive(site, steps, vcenter.Pace(REMOVALS, keep_going=True, stop=Event()))
+        except LeadlineError as error:
+            done.left = {own.name: error.found for own in journal.workers}
+        if not done.left:
+            fleets.remove(journal)
+
+    try:
+        uninterrupted(work)
+    except KeyboardInterrupt:
+        _require_removed(done)
+        raise
+
+
+def _removal(site: Site, journal: Journal, worker: Worker, talk: Talk) -> Callable[[], vcenter.Steps]:
+    def steps() -> vcenter.Steps:
+        yield from vcenter.removing(site, journal, worker)
+        talk.worker(worker.name, "removed")
+
+    return steps
+
+
+@contextmanager
+def _reached(access: Access) -> Iterator[Site]:
+    """A session of its own, since the one that made the workers may have ended during the load."""
+    with ExitStack() as stack:
+        for attempt in range(1, CONNECTS + 1):
+            try:
+                site = stack.enter_context(site_of(access))
+                break
+            except ToolError:
+                if attempt == CONNECTS:
+                    raise
+                time.sleep(RECONNECT_S)
+        yield site
+
+
+def _require_removed(done: FleetDone) -> None:
+    if done.left:
+        name, why = next(iter(done.left.items()))
+        raise ToolError(
+            f"fleet {done.id}",
+            found=f"{len(done.left)} of its VMs could not be removed ({name}: {why})",
+            expected="none left",
+            advice=f"Run leadline bench fleet --clean {done.id}",
+        )
+
+
+def clean(journal: Journal, access: Access, talk: Talk, fleets: FleetStore) -> FleetDone:
+    """Remove what a killed run left of a fleet.
+
+    Raises:
+        ToolError: its run is still going on.
+    """
+    if journal.is_in_use:
+        raise ToolError(
+            f"fleet {journal.id}",
+            found=f"its run is going on (process {journal.process})",
+            expected="a run that is over",
+            advice="End it with Ctrl-C: it removes its workers itself.",
+        )
+    done = FleetDone(journal.id)
+    remove(journal, access, talk, fleets, done)
+    return done

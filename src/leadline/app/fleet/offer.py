@@ -1,0 +1,219 @@
+"""What a vCenter is asked before a fleet of workers is made: what there is, and what the account may do.
+
+Sources: vSphere Web Services API reference: SearchIndex, AuthorizationManager.HasPrivilegeOnEntities.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from http.client import HTTPException
+from typing import Any
+
+from leadline.app.fleet import model as fleet
+from leadline.app.fleet.model import FleetPlan, FleetSpec, Offer
+from leadline.core.contracts.collector import Access
+from leadline.core.model.errors import ToolError
+from leadline.estate.vcenter_session import connect, context_of, disconnect, id_of, kind, objects, of
+
+_TEMPLATE = (
+    "name",
+    "parent",
+    "config.template",
+    "config.hardware.device",
+    "config.hardware.memoryMB",
+    "runtime.powerState",
+    "guest.toolsVersionStatus2",
+    "summary.storage",
+    "network",
+)
+_HOST = ("name", "parent", "network", "runtime.connectionState", "runtime.inMaintenanceMode", "runtime.powerState")
+_COMPUTE = ("name", "resourcePool", "host")
+_DATASTORE = ("name", "host", "summary.accessible", "summary.maintenanceMode", "summary.capacity", "summary.freeSpace")
+
+
+@dataclass(slots=True)
+class Site:
+    """An open session with a vCenter."""
+
+    access: Access
+    session: Any
+    content: Any
+
+    def all(self, type_of: Any, properties: Sequence[str], only: list[Any] | None = None) -> Iterator[Any]:  # noqa: ANN401
+        """Reference and properties of every object of a type, or of those named."""
+        return objects(self.content, type_of, list(properties), only, refused=Counter())
+
+    def at(self, type_of: Any, key: str) -> Any:  # noqa: ANN401
+        """The object of an id."""
+        return type_of(key, self.session._stub)
+
+
+@contextlib.contextmanager
+def site_of(access: Access) -> Iterator[Site]:
+    """A session, closed afterwards.
+
+    Raises:
+        ToolError: no vCenter, no login, or an answer that is none.
+    """
+    from pyVmomi import vmodl  # noqa: PLC0415 - 0.5 s
+
+    session = connect(access, context_of(verify=access.verify))
+    try:
+        yield Site(access, session, session.RetrieveContent())
+    except (vmodl.MethodFault, OSError, HTTPException) as error:
+        raise ToolError(
+            access.host,
+            found=f"it refused or broke off ({said(error)})",
+            expected="an answer",
+            advice="Look at the events of vCenter and at the rights of the account.",
+        ) from error
+    finally:
+        with contextlib.suppress(vmodl.MethodFault, OSError, HTTPException):
+            disconnect(session)
+
+
+def said(error: Any) -> str:  # noqa: ANN401
+    """What vCenter says went wrong, in a line."""
+    text = of(error, "localizedMessage") or of(error, "msg") or of(error, "reason") or ""
+    name = kind(of(error, "fault") or error) or type(error).__name__
+    return f"{name}: {' '.join(str(text).split())[:120]}" if text else name
+
+
+def offer_of(site: Site, spec: FleetSpec) -> Offer:
+    """What there is; half a dozen questions, whatever their number."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    computes = {id_of(ref): (ref, own) for ref, own in site.all(vim.ComputeResource, _COMPUTE)}
+    named = [ref for ref, own in site.all(vim.VirtualMachine, ["name"]) if own.get("name") == spec.template]
+    names = frozenset(own["name"] for _, own in site.all(vim.VirtualMachine, ["name"]) if "name" in own)
+    if "/" in spec.template:
+        found = site.content.searchIndex.FindByInventoryPath(spec.template)
+        named = [found] if isinstance(found, vim.VirtualMachine) else []
+    templates = list(site.all(vim.VirtualMachine, _TEMPLATE, named)) if named else []
+    return Offer(
+        can_clone=site.content.about.apiType == "VirtualCenter",
+        templates=tuple(_template(ref, own) for ref, own in templates),
+        hosts=tuple(_host(ref, own, computes) for ref, own in site.all(vim.HostSystem, _HOST)),
+        datastores=tuple(_datastore(ref, own) for ref, own in site.all(vim.Datastore, _DATASTORE)),
+        networks=tuple(
+            fleet.NetworkFacts(id_of(ref), str(own.get("name")), kind(ref))
+            for ref, own in site.all(vim.Network, ["name"])
+        ),
+        pools=_pools(site, computes),
+        folders=_folders(site, spec, templates),
+        vm_names=names,
+    )
+
+
+def _template(ref: Any, own: dict[str, Any]) -> fleet.TemplateFacts:  # noqa: ANN401
+    from pyVmomi import vim  # noqa: PLC0415
+
+    devices = own.get("config.hardware.device") or ()
+    held = own.get("summary.storage")
+    disks = sum(int(d.capacityInKB) * 1024 for d in devices if isinstance(d, vim.vm.device.VirtualDisk))
+    stored = 0 if held is None else held.committed + held.uncommitted
+    return fleet.TemplateFacts(
+        id=id_of(ref),
+        name=str(own.get("name")),
+        is_template=bool(own.get("config.template")),
+        is_off=own.get("runtime.powerState") == "poweredOff",
+        has_tools=own.get("guest.toolsVersionStatus2") not in (None, "guestToolsNotInstalled"),
+        provisioned_bytes=max(disks, int(stored)),
+        memory_bytes=int(own.get("config.hardware.memoryMB") or 0) * 2**20,
+        nic_count=sum(isinstance(device, vim.vm.device.VirtualEthernetCard) for device in devices),
+        networks=frozenset(id_of(network) for network in own.get("network") or ()),
+        buses=frozenset(d.busNumber for d in devices if isinstance(d, vim.vm.device.VirtualSCSIController)),
+    )
+
+
+def _host(ref: Any, own: dict[str, Any], computes: dict[str, Any]) -> fleet.HostFacts:  # noqa: ANN401
+    unusable = ""
+    if own.get("runtime.connectionState") != "connected":
+        unusable = f"not connected ({own.get('runtime.connectionState') or 'not known'})"
+    elif own.get("runtime.inMaintenanceMode"):
+        unusable = "in maintenance mode"
+    elif own.get("runtime.powerState") not in ("poweredOn", None):
+        unusable = f"not powered on ({own['runtime.powerState']})"
+    parent = own.get("parent")
+    compute = computes.get(id_of(parent), (None, {}))[1] if parent is not None else {}
+    pool = compute.get("resourcePool")
+    return fleet.HostFacts(
+        id=id_of(ref),
+        name=str(own.get("name")),
+        cluster=str(compute.get("name", "")),
+        unusable=unusable or ("" if pool is not None else "its resource pool may not be seen"),
+        networks=frozenset(id_of(network) for network in own.get("network") or ()),
+        pool="" if pool is None else id_of(pool),
+    )
+
+
+def _datastore(ref: Any, own: dict[str, Any]) -> fleet.DatastoreFacts:  # noqa: ANN401
+    unusable = "" if own.get("summary.accessible") else "not accessible"
+    if own.get("summary.maintenanceMode") not in ("normal", None):
+        unusable = f"in maintenance ({own['summary.maintenanceMode']})"
+    return fleet.DatastoreFacts(
+        id=id_of(ref),
+        name=str(own.get("name")),
+        unusable=unusable,
+        capacity_bytes=int(own.get("summary.capacity") or 0),
+        free_bytes=int(own.get("summary.freeSpace") or 0),
+        hosts=frozenset(
+            id_of(mount.key)
+            for mount in own.get("host") or ()
+            if of(mount, "mountInfo.accessible") is not False and of(mount, "mountInfo.accessMode") != "readOnly"
+        ),
+    )
+
+
+def _pools(site: Site, computes: dict[str, Any]) -> tuple[fleet.PoolFacts, ...]:
+    from pyVmomi import vim  # noqa: PLC0415
+
+    hosts = {key: frozenset(id_of(host) for host in own.get("host") or ()) for key, (_, own) in computes.items()}
+    return tuple(
+        fleet.PoolFacts(id_of(ref), str(own.get("name")), hosts.get(id_of(own["owner"]), frozenset()))
+        for ref, own in site.all(vim.ResourcePool, ["name", "owner"])
+        if "owner" in own
+    )
+
+
+def _folders(site: Site, spec: FleetSpec, templates: list[Any]) -> tuple[str, ...]:
+    """Ids of the folders asked for; else that of the template."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    if spec.folder is None:
+        return tuple({id_of(own["parent"]) for _, own in templates if isinstance(own.get("parent"), vim.Folder)})
+    if "/" in spec.folder:
+        found = site.content.searchIndex.FindByInventoryPath(spec.folder)
+        return (id_of(found),) if isinstance(found, vim.Folder) else ()
+    every = site.all(vim.Folder, ["name", "childType"])
+    return tuple(
+        id_of(ref)
+        for ref, own in every
+        if own.get("name") == spec.folder and "VirtualMachine" in (own.get("childType") or ())
+    )
+
+
+def refused_privileges(site: Site, plan: FleetPlan) -> list[tuple[str, str]]:
+    """Privileges the account lacks, with the name of what it lacks them on."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    types = {
+        "template": vim.VirtualMachine,
+        "vm": vim.VirtualMachine,
+        "folder": vim.Folder,
+        "pool": vim.ResourcePool,
+        "datastore": vim.Datastore,
+        "network": vim.Network,
+    }
+    manager, session = site.content.authorizationManager, site.content.sessionManager.currentSession
+    refused = []
+    for key, ids in plan.entities().items():
+        entities = [site.at(types[key], own) for own in sorted(ids)]
+        answer = manager.HasPrivilegeOnEntities(entities, session.key, list(fleet.PRIVILEGES[key]))
+        for own in answer:
+            missing = [one.privId for one in own.privAvailability if not one.isGranted]
+            refused += [(privilege, f"{key} {own.entity.name}") for privilege in missing]
+    return refused

@@ -1,0 +1,371 @@
+"""What a vCenter is told to make and to remove of a fleet: clones, disks, power, addresses, removal.
+
+Nothing is removed but VMs that carry the fleet's own mark.
+
+Sources: vSphere Web Services API reference: VirtualMachine (CloneVM_Task, ReconfigVM_Task, Destroy_Task), Task,
+TaskManager, SearchIndex, GuestInfo; PropertyCollector.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import socket
+import time
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Event
+from typing import Any
+
+from leadline.app.fleet.model import MARK, FleetPlan, Placement
+from leadline.app.fleet.offer import Site, said
+from leadline.estate.vcenter_session import id_of
+from leadline.stores.fleets import Journal, Worker
+
+POLL_S = 0.2
+SETTLE_S = 3.0  # Judgement: without a running clone of the template for so long, none of ours is still to come
+TRIES, PAUSE_S = 3, 1.0  # of a removal that fails, as when another task is at the VM
+KNOCK_S, KNOCKERS = 1.0, 16  # waiting for a port to answer, at so many workers at a time
+CONTROLLERS_UNIT = 7  # of a SCSI bus: the controller's own
+RUNNING = ("queued", "running")
+_TASK = ("info.state", "info.error", "info.result")
+
+Steps = Generator[Any, Any, None]  # yields tasks of vCenter and is sent the result of each
+
+
+class TaskError(Exception):
+    """A task of vCenter that failed; raised where its steps wait for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """One worker to be made."""
+
+    fleet_id: str
+    plan: FleetPlan
+    placement: Placement
+    worker: Worker
+
+
+def making(site: Site, order: Order, note: Callable[[str, str], None]) -> Steps:
+    """Clone, disks and power of one worker; ``note`` is told of each state, and of the clone's task as it begins."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    plan = order.plan
+    template = site.at(vim.VirtualMachine, plan.template.id if plan.template else "")
+    task = template.CloneVM_Task(site.at(vim.Folder, plan.folder or ""), order.placement.name, _clone(site, order))
+    note("cloning", id_of(task))
+    machine = yield task
+    change = _network(site, order, machine) + _disks(site, order)
+    if change:
+        note("adding disks", "")
+        yield machine.ReconfigVM_Task(vim.vm.ConfigSpec(deviceChange=change))
+    note("powering on", "")
+    yield machine.PowerOnVM_Task()
+    note("powered on", "")
+
+
+def _clone(site: Site, order: Order) -> Any:  # noqa: ANN401
+    from pyVmomi import vim  # noqa: PLC0415
+
+    where = order.placement
+    location = vim.vm.RelocateSpec(
+        host=site.at(vim.HostSystem, where.host.id),
+        datastore=site.at(vim.Datastore, where.datastore.id),
+        pool=site.at(vim.ResourcePool, where.pool),
+        profile=_profile(order),
+    )
+    config = vim.vm.ConfigSpec(
+        instanceUuid=order.worker.uuid,
+        annotation=f"Worker of `leadline bench fleet` {order.fleet_id}, which removes it at its end.",
+        extraConfig=[vim.option.OptionValue(key=MARK, value=order.fleet_id)],
+    )
+    return vim.vm.CloneSpec(location=location, powerOn=False, template=False, config=config)
+
+
+def _profile(order: Order) -> list[Any]:
+    from pyVmomi import vim  # noqa: PLC0415
+
+    policy = order.plan.spec.policy
+    return [] if policy is None else [vim.vm.DefinedProfileSpec(profileId=policy)]
+
+
+def _disks(site: Site, order: Order) -> list[Any]:
+    """Controllers on the buses the template leaves free, and the disks on them; temporary keys are negative."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    device, add = vim.vm.device, vim.vm.device.VirtualDeviceSpec.Operation.add
+    plan, store = order.plan, order.placement.datastore
+    taken = plan.template.buses if plan.template else frozenset()
+    free = [bus for bus in range(4) if bus not in taken]
+    change, key = [], -1000
+    for bus, count in zip(free, plan.controllers, strict=False):
+        controller = device.ParaVirtualSCSIController(
+            key=-100 - bus, busNumber=bus, sharedBus=device.VirtualSCSIController.Sharing.noSharing
+        )
+        change.append(device.VirtualDeviceSpec(operation=add, device=controller))
+        units = [unit for unit in range(count + 1) if unit != CONTROLLERS_UNIT][:count]
+        for unit in units:
+            key -= 1
+            backing = device.VirtualDisk.FlatVer2BackingInfo(
+                fileName=f"[{store.name}]",
+                datastore=site.at(vim.Datastore, store.id),
+                diskMode="persistent",
+                thinProvisioned=True,
+            )
+            size = plan.spec.disk_bytes
+            disk: Any = device.VirtualDisk(key=key, controllerKey=controller.key, unitNumber=unit, backing=backing)
+            disk.capacityInBytes, disk.capacityInKB = size, size // 1024
+            create = device.VirtualDeviceSpec.FileOperation.create
+            spec = device.VirtualDeviceSpec(operation=add, fileOperation=create, device=disk, profile=_profile(order))
+            change.append(spec)
+    return change
+
+
+def _network(site: Site, order: Order, machine: Any) -> list[Any]:  # noqa: ANN401
+    """The first network adapter put on the network asked for; nothing without one."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    device, chosen = vim.vm.device, order.plan.network
+    if chosen is None:
+        return []
+    card = next(own for own in machine.config.hardware.device if isinstance(own, device.VirtualEthernetCard))
+    if chosen.kind == "DistributedVirtualPortgroup":
+        group = site.at(vim.dvs.DistributedVirtualPortgroup, chosen.id)
+        port = vim.dvs.PortConnection(portgroupKey=group.key, switchUuid=group.config.distributedVirtualSwitch.uuid)
+        card.backing = device.VirtualEthernetCard.DistributedVirtualPortBackingInfo(port=port)
+    else:
+        network = site.at(vim.Network, chosen.id)
+        card.backing = device.VirtualEthernetCard.NetworkBackingInfo(deviceName=chosen.name, network=network)
+    edit = device.VirtualDeviceSpec.Operation.edit
+    return [device.VirtualDeviceSpec(operation=edit, device=card)]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How steps run: how many at a time, whether the others go on when one fails, and what stops them all."""
+
+    limit: int
+    keep_going: bool
+    stop: Event
+
+
+def drive(site: Site, work: dict[str, Callable[[], Steps]], pace: Pace) -> dict[str, str]:
+    """Let steps run; why those failed that did, by name.
+
+    When they are stopped nothing new begins, and the tasks that run are cancelled and waited for.
+    """
+    own, waiting, cancelled = _Driven(pace), list(work), False
+    while own.live or (waiting and not own.is_over):
+        while waiting and len(own.live) < pace.limit and not own.is_over:
+            name = waiting.pop(0)
+            steps = work[name]()
+            own.step(name, steps, lambda steps=steps: next(steps))  # type: ignore[misc]
+        if own.is_over and not cancelled:
+            cancelled = True
+            for _, task in own.live.values():
+                cancel(task)
+        if own.live:
+            time.sleep(POLL_S)
+        for name, ended in _states(site, {name: task for name, (_, task) in own.live.items()}).items():
+            own.go_on(name, *ended)
+    return own.failed
+
+
+class _Driven:
+    """Steps that wait for a task each, and why those failed that did."""
+
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
+        self.live: dict[str, tuple[Steps, Any]] = {}
+        self.failed: dict[str, str] = {}
+
+    @property
+    def is_over(self) -> bool:
+        return self.pace.stop.is_set() or (bool(self.failed) and not self.pace.keep_going)
+
+    def step(self, name: str, steps: Steps, act: Callable[[], Any]) -> None:
+        from pyVmomi import vmodl  # noqa: PLC0415
+
+        self.live.pop(name, None)
+        try:
+            self.live[name] = steps, act()
+        except StopIteration:
+            pass
+        except (TaskError, vmodl.MethodFault, OSError) as error:
+            self.failed[name] = str(error) if isinstance(error, TaskError) else said(error)
+
+    def go_on(self, name: str, state: str, error: Any, result: Any) -> None:  # noqa: ANN401
+        steps = self.live[name][0]
+        if state in RUNNING:
+            return
+        if self.is_over:
+            self.live.pop(name)
+            steps.close()
+        elif state == "success":
+            self.step(name, steps, lambda: steps.send(result))
+        else:
+            self.step(name, steps, lambda: steps.throw(TaskError(said(error))))
+
+
+def cancel(task: Any) -> None:  # noqa: ANN401
+    """Ask a task to end early; not every task can."""
+    from pyVmomi import vmodl  # noqa: PLC0415
+
+    with contextlib.suppress(vmodl.MethodFault, OSError):
+        task.CancelTask()
+
+
+def _states(site: Site, tasks: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
+    """State, error and result of tasks; one vCenter does not know any more counts as failed."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    if not tasks:
+        return {}
+    found = {id_of(ref): own for ref, own in site.all(vim.Task, _TASK, list(tasks.values()))}
+    lost = {"info.state": "error"}
+    every = {name: found.get(id_of(task), lost) for name, task in tasks.items()}
+    return {
+        name: (str(own.get("info.state")), own.get("info.error"), own.get("info.result")) for name, own in every.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long workers are waited for, at which port something has to answer, and what ends the waiting."""
+
+    wait_s: float
+    port: int
+    stop: Event
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The address VMware Tools told of a worker, and whether the port answers there."""
+
+    address: str
+    answers: bool
+
+
+def addresses(
+    site: Site, machines: dict[str, Any], patience: Patience, tell: Callable[[str, str], None]
+) -> dict[str, Told]:
+    """Address of each VM by name, as soon as VMware Tools tell it; those without are left out."""
+    found: dict[str, Told] = {}
+    left = set(machines)
+    deadline = time.monotonic() + patience.wait_s
+    while left and time.monotonic() < deadline and not patience.stop.is_set():
+        told = _told_addresses(site, {name: machines[name] for name in left})
+        with ThreadPoolExecutor(KNOCKERS) as pool:
+            answers = list(pool.map(lambda address: answers_at(address, patience.port), told.values()))
+        for (name, address), is_there in zip(told.items(), answers, strict=True):
+            found[name] = Told(address, is_there)
+            if is_there:
+                left.discard(name)
+                tell(name, f"address {address}")
+        if left:
+            patience.stop.wait(POLL_S)
+    return found
+
+
+def _told_addresses(site: Site, machines: dict[str, Any]) -> dict[str, str]:
+    from pyVmomi import vim  # noqa: PLC0415
+
+    names = {id_of(machine): name for name, machine in machines.items()}
+    told = {}
+    for ref, own in site.all(vim.VirtualMachine, ["guest.ipAddress"], list(machines.values())):
+        address = own.get("guest.ipAddress")
+        if address and not ipaddress.ip_address(address).is_link_local:
+            told[names[id_of(ref)]] = str(address)
+    return told
+
+
+def answers_at(address: str, port: int) -> bool:
+    """Whether something listens there."""
+    try:
+        with socket.create_connection((address, port), KNOCK_S):
+            return True
+    except OSError:
+        return False
+
+
+def settle(site: Site, journal: Journal) -> None:
+    """Wait until no clone of the fleet is being made any more; those whose tasks are known are cancelled.
+
+    A run killed while it asked for a clone does not know the task: then every clone of the template is waited for,
+    cancelled is none of them.
+    """
+    from pyVmomi import vim  # noqa: PLC0415
+
+    own = {worker.name: site.at(vim.Task, worker.task) for worker in journal.workers if worker.task}
+    own = {name: own[name] for name, (state, _, _) in _states(site, own).items() if state in RUNNING}
+    for task in own.values():
+        cancel(task)
+    while any(state in RUNNING for state, _, _ in _states(site, own).values()):
+        time.sleep(POLL_S)
+    quiet_since = time.monotonic()
+    unknown = [worker for worker in journal.workers if not worker.task]
+    while any(find(site, journal, worker) is None for worker in unknown):
+        if _clones_run(site, journal.template):
+            quiet_since = time.monotonic()
+        elif time.monotonic() - quiet_since > SETTLE_S:
+            return
+        time.sleep(POLL_S)
+
+
+def _clones_run(site: Site, template: str) -> bool:
+    from pyVmomi import vim  # noqa: PLC0415
+
+    recent = list(site.content.taskManager.recentTask or ())
+    asked = ("info.state", "info.entity", "info.descriptionId")
+    for _, own in site.all(vim.Task, asked, recent) if recent else ():
+        entity = own.get("info.entity")
+        is_clone = str(own.get("info.descriptionId")).startswith("VirtualMachine.clone")
+        if is_clone and entity is not None and id_of(entity) == template and own.get("info.state") in RUNNING:
+            return True
+    return False
+
+
+def find(site: Site, journal: Journal, worker: Worker) -> Any:  # noqa: ANN401
+    """The worker's VM, by its instance UUID or its name in the fleet's folder; None unless it has the fleet's mark."""
+    from pyVmomi import vim, vmodl  # noqa: PLC0415
+
+    index = site.content.searchIndex
+    found = [index.FindByUuid(None, worker.uuid, True, True)]
+    with contextlib.suppress(vmodl.fault.ManagedObjectNotFound):
+        found.append(index.FindChild(site.at(vim.Folder, journal.folder), worker.name))
+    for machine in found:
+        if isinstance(machine, vim.VirtualMachine) and is_ours(site, machine, journal.id):
+            return machine
+    return None
+
+
+def is_ours(site: Site, machine: Any, fleet_id: str) -> bool:  # noqa: ANN401
+    """Whether a VM carries the mark of a fleet."""
+    from pyVmomi import vim  # noqa: PLC0415
+
+    for _, own in site.all(vim.VirtualMachine, ["config.extraConfig", "config.template"], [machine]):
+        marks = {option.key: option.value for option in own.get("config.extraConfig") or ()}
+        return marks.get(MARK) == fleet_id and not own.get("config.template")
+    return False
+
+
+def removing(site: Site, journal: Journal, worker: Worker) -> Steps:
+    """Power off and destruction of one worker; nothing when it is not there."""
+    from pyVmomi import vmodl  # noqa: PLC0415
+
+    for attempt in range(1, TRIES + 1):
+        machine = find(site, journal, worker)
+        if machine is None:
+            return
+        try:
+            if machine.runtime.powerState != "poweredOff":
+                yield machine.PowerOffVM_Task()
+            yield machine.Destroy_Task()
+        except vmodl.fault.ManagedObjectNotFound:
+            return
+        except (TaskError, vmodl.MethodFault) as error:
+            if attempt == TRIES:
+                raise TaskError(str(error) if isinstance(error, TaskError) else said(error)) from error
+            time.sleep(PAUSE_S)

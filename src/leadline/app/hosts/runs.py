@@ -1,0 +1,106 @@
+"""Use case: a run on many hosts, kept like any other."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from leadline.app.hosts.hosts import Host, HostsOptions, HostsResult, host_result, load_hosts, require_fio
+from leadline.core.model.run import Run
+from leadline.core.model.workload import Workload
+from leadline.stores.runs import RunStore
+
+_TARGET, _FAILED = " target", " failed"
+
+
+def run_hosts(
+    workload: Workload,
+    hosts: Sequence[Host],
+    store: RunStore,
+    *,
+    say: Callable[[str], None],
+    seed: int | None = None,
+    options: HostsOptions | None = None,
+) -> tuple[Run, HostsResult]:
+    """Load many hosts; the run is kept after every round and whatever ends it.
+
+    Raises:
+        ToolError: fio is missing here.
+        KeyboardInterrupt: passed on after every load was stopped; what was measured is kept.
+    """
+    require_fio()
+    began = datetime.now(UTC)
+    own = Run(
+        id=f"{began:%Y%m%d-%H%M%S}-{workload.name}-{secrets.token_hex(2)}",
+        name=workload.name,
+        state="running",
+        tool="fio",
+        target=hosts[0].address if len(hosts) == 1 else f"{len(hosts)} hosts",
+        started=began.isoformat(timespec="seconds"),
+        seed=secrets.randbelow(2**31) if seed is None else seed,
+        workload=workload.plain(),
+        host={f"{host.address}{_TARGET}": host.path for host in hosts},
+    )
+    store.save(own, running=True)
+    state = "failed"
+
+    def keep(done: HostsResult) -> None:
+        nonlocal own
+        own = _with(own, done)
+        store.save(own, running=True)
+
+    try:
+        done = load_hosts(
+            workload,
+            hosts,
+            store.files_of(own.id),
+            seed=own.seed,
+            say=say,
+            options=replace(options or HostsOptions(), keep=keep),
+        )
+        # Some hosts that failed leave a run of the others; a run of none has failed.
+        state = "failed" if all(host.error is not None for host in done.hosts) else "done"
+    except KeyboardInterrupt as error:
+        state = "interrupted"
+        error.add_note(f"what was measured is kept: leadline runs show {own.id}")
+        raise
+    finally:
+        own = replace(own, state=state)
+        store.save(own)
+    return own, done
+
+
+def _with(own: Run, done: HostsResult) -> Run:
+    """The run with what there is by now."""
+    facts = {f"{host.host.address}{_TARGET}": host.host.path for host in done.hosts}
+    notes = [] if done.start_sentence() is None else [str(done.start_sentence())]
+    if done.warm_up is not None and not done.warm_up.steady:
+        notes.append(f"after the warm-up {done.warm_up.sentence()}")
+    for host in done.hosts:
+        facts |= {f"{host.host.address} {name}": value for name, value in host.facts.items()}
+        if host.error is not None:
+            facts[f"{host.host.address}{_FAILED}"] = host.error
+            notes.append(f"{host.host.address} failed: {host.error}")
+        notes += [f"{host.host.address}: {note}" for note in host.notes]
+    versions = {result.tool_version for part in done.rounds for result in part.results if result.tool_version}
+    return replace(
+        own,
+        commands=done.commands,
+        tool_version=", ".join(sorted(versions)) or None,
+        warm_up=done.warm_up,
+        rounds=done.rounds,
+        host=facts,
+        notes=tuple(notes),
+    )
+
+
+def hosts_of(run: Run) -> HostsResult | None:
+    """What each host did in a run that was kept; None when it was not a run on hosts."""
+    addresses = [key.removesuffix(_TARGET) for key in run.host if key.endswith(_TARGET)]
+    if not addresses:
+        return None
+    hosts = (Host(address, run.host[f"{address}{_TARGET}"]) for address in addresses)
+    each = (host_result(host, run.rounds, run.host.get(f"{host.address}{_FAILED}")) for host in hosts)
+    return HostsResult(tuple(each), run.rounds, run.warm_up)

@@ -1,0 +1,1 @@
+"""Guests on this machine, booted for a measurement."""

@@ -1,0 +1,217 @@
+"""One load of one guest of a lab: a workload driven by Leadline in the guest, or a command the hypervisor watches."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import yaml
+
+from leadline.app.lab.counters import counted, counters, ticks
+from leadline.app.lab.steps import STOPPED, places, within
+from leadline.app.measure.workloads import workload_of
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.run import Run
+from leadline.core.model.workload import Workload
+from leadline.core.system.leftovers import scratch_folder
+from leadline.lab.accelerator import Accelerator
+from leadline.lab.channel import Answer
+from leadline.lab.machine import Machine
+from leadline.lab.specification import Guest, Lab, Load, varied
+from leadline.stores.runs import RunStore
+
+HOME = "/tmp/leadline"
+_WORKLOAD, _RECORDING = "/tmp/workload.yaml", "/tmp/recording"
+SLOWEST_PER_S = 4 * 2**20  # Judgement: bytes per second of the slowest emulated disk, for patience while filling
+PATIENCE_S = 240.0  # Judgement: an answer takes seconds, minutes where a busy machine emulates several guests
+DATABASE_S = 240.0  # Judgement: a server and its tables take a minute under emulation on an idle machine
+
+
+def _nobody() -> None:
+    """Tell nobody."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadOrder:
+    """What a load belongs to: the lab, how its guests run, what varies, and which repeat it is."""
+
+    lab: Lab
+    accelerator: Accelerator
+    variant: dict[str, Any]
+    repeat: int
+    begun: Callable[[], None] = _nobody  # called when a command has begun
+
+    @property
+    def seed(self) -> int:
+        """Of this repeat, whichever guest."""
+        return self.lab.seed * 1000 + self.repeat
+
+
+def workload_in(guest: Guest, variant: dict[str, Any]) -> Workload:
+    """The workload of a guest with what varies set.
+
+    Raises:
+        UsageError: there is none, or it has no such key.
+        InputError: its file is damaged.
+    """
+    given = None if guest.load is None else guest.load.workload
+    if given is None:
+        raise UsageError(f"guest {guest.name}", found="no workload", expected="a workload", advice="Give it one.")
+    found = workload_of(given) if isinstance(given, str) else Workload.model_validate({"name": guest.name, **given})
+    try:
+        return varied(found, variant)
+    except ValueError as error:
+        raise UsageError(
+            f"guest {guest.name}",
+            found=str(error).splitlines()[0],
+            expected="keys of its workload",
+            advice="See docs/guides/lab.md.",
+        ) from error
+
+
+def duration_s(guest: Guest) -> float:
+    """How long a guest's load takes at most, filling left out."""
+    if guest.load is None or guest.load.command is not None:
+        return 0.0 if guest.load is None else guest.load.seconds
+    timing = workload_in(guest, {}).timing
+    return timing.warm_up_s + timing.rounds * timing.measure_s
+
+
+def load_guest(order: LoadOrder, machine: Machine, store: RunStore) -> Run:
+    """One load; its run and files are kept here.
+
+    Raises:
+        ToolError: it fails in the guest, or the guest is gone.
+    """
+    load = machine.guest.load
+    if load is None:
+        raise UsageError(machine.guest.name, found="no load", expected="a load", advice="Give it one.")
+    run = _command(order, machine, load, store) if load.command is not None else _workload(order, machine, load, store)
+    adapters = {adapter.name: adapter.type for adapter in machine.guest.adapters}
+    own = {
+        "lab": order.lab.name,
+        "accelerator": order.accelerator.name,
+        "adapter": next(adapters[disk.adapter] for disk in machine.guest.disks if disk.name == load.disk),
+        "variant": order.variant,
+        "hypervisor": " ".join((os.uname().nodename, os.uname().release)),
+    }
+    run = replace(run, host={**run.host, **own}, notes=(*run.notes, *beware(order.accelerator)))
+    store.save(run)
+    return run
+
+
+def _workload(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -> Run:
+    """A run by Leadline in the guest, brought here with its files."""
+    channel = machine.channel
+    variant = {key: value for key, value in order.variant.items() if key in order.lab.vary}
+    workload = workload_in(machine.guest, variant)
+    channel.put(_WORKLOAD, yaml.safe_dump(workload.plain()).encode())
+    words = [
+        "bench",
+        "run",
+        _WORKLOAD,
+        "--yes",
+        "--quiet",
+        "--json",
+        "--seed",
+        str(order.seed),
+        *_targets(machine, load),
+    ]
+    fill_s = sum(workload.working_set_bytes(stream) for stream in workload.io) / SLOWEST_PER_S
+    fill_s += DATABASE_S if workload.database is not None else 0.0
+    patience_s = PATIENCE_S + 5.0 * duration_s(machine.guest) + fill_s
+    _must(machine, channel.leadline(words, env={"LEADLINE_HOME": HOME}, timeout_s=patience_s))
+    with scratch_folder("fetched") as scratch:
+        copied = RunStore(channel.fetch(HOME, scratch))
+        channel.run(["rm", "-rf", HOME])
+        run = copied.get("last")
+        shutil.copytree(copied.files_of(run.id), store.files_of(run.id), dirs_exist_ok=True)
+    return run
+
+
+def _targets(machine: Machine, load: Load) -> list[str]:
+    """Options that name the disks of a load: a device to be overwritten, or where its file system is mounted."""
+    words: list[str] = []
+    for option, name in (("--on", load.disk), ("--wal", load.wal)):
+        disk = next((disk for disk in machine.guest.disks if disk.name == name), None)
+        if disk is None:
+            continue
+        place = machine.place_of(disk)
+        words += [option, place]
+        if option == "--on" and disk.filesystem is None:
+            words += ["--destroy-data", place]
+    return words
+
+
+def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -> Run:
+    """A command again and again, the guest's counters recorded; its disks' work as the hypervisor counts it."""
+    began = datetime.now(UTC)
+    own = Run(
+        id=f"{began:%Y%m%d-%H%M%S}-{order.lab.name}-{secrets.token_hex(2)}",
+        name=order.lab.name,
+        state="running",
+        tool="command",
+        target=load.disk,
+        started=began.isoformat(timespec="seconds"),
+        seed=order.seed,
+        workload={"command": load.command, "seconds": load.seconds},
+        commands=(("sh", "-c", load.command or ""),),
+        host={"host": machine.guest.name},
+    )
+    folder = store.files_of(own.id)
+    script = f"{places(machine)}; end=$(($(date +%s) + {load.seconds:.0f})); "
+    script += f"while [ $(date +%s) -lt $end ]; do {load.command or 'true'}; done"
+    recorder = ["collect", "linux", "-o", _RECORDING, "--seconds", f"{load.seconds:.0f}", "--every", "1", "--quiet"]
+    recorded: list[Answer] = []
+    recording = threading.Thread(
+        target=lambda: recorded.append(machine.channel.leadline(recorder, timeout_s=PATIENCE_S + 5 * load.seconds))
+    )
+    recording.start()
+    ended: list[Answer] = []
+    words = within(load.seconds + 2.0, script)
+    work = threading.Thread(
+        target=lambda: ended.append(machine.channel.run(words, timeout_s=load.seconds + PATIENCE_S))
+    )
+    work.start()
+    machine.count_latencies()
+    order.begun()
+    first = counters(machine)
+    samples = [(first.moment_s, first.blocks)]
+    while work.is_alive():
+        work.join(1.0)
+        samples.append((time.monotonic(), machine.blocks()))
+    whole = counted(machine, "command", first, counters(machine), ticks(samples))
+    recording.join()
+    for answer in (*recorded, *(answer for answer in ended if answer.status not in STOPPED)):
+        _must(machine, answer)
+    machine.channel.fetch(f"{_RECORDING}/linux.txt", folder)
+    machine.channel.run(["rm", "-rf", _RECORDING])
+    return replace(own, state="done", rounds=(whole,))
+
+
+def _must(machine: Machine, answer: Answer) -> None:
+    if answer.status:
+        said = answer.err.decode(errors="replace").strip().splitlines()
+        raise ToolError(
+            f"guest {machine.guest.name}",
+            found=said[-1].removeprefix("error: ") if said else f"exit status {answer.status}",
+            expected="a run",
+            advice="Run it again with --wait and look with lab console.",
+        )
+
+
+def beware(accelerator: Accelerator) -> tuple[str, ...]:
+    """What a result must say of how its guest ran."""
+    if accelerator.name == "kvm":
+        return ()
+    return (
+        "software emulation: a guest's CPU is some ten times slower than real, so CPU-bound rates mean nothing; "
+        f"limits, queues and their ratios hold ({accelerator.reason})",
+    )

@@ -1,0 +1,366 @@
+"""A guest of a lab file as the target of a load: ``lab:FILE:GUEST/DISK``.
+
+The guest is booted when the target is prepared and gone when it is cleaned; fio runs in it, and is told what to do and
+watched from here, so that warm-up, rounds and points are those of any other target.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from leadline.app.hosts.scripts import SAMPLE, SAMPLED
+from leadline.app.lab.lab import CLOCK_S, LabPlan, Said, booted, plan_lab
+from leadline.app.lab.loads import HOME, beware
+from leadline.app.measure.recording import recording
+from leadline.benchmarks import fio
+from leadline.core.contracts.benchmark import Measured, Place, Plan, Step, Target, Watch
+from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.workload import Workload
+from leadline.lab.channel import Channel
+from leadline.lab.machine import Machine
+from leadline.lab.programs import running_in
+from leadline.lab.specification import Disk, Guest, Lab, read_lab
+
+PREFIX = "lab:"
+FORM = "lab:FILE:GUEST/DISK"
+IN_GUEST = f"{HOME}-bench"  # where job files are in the guest
+FILL_S_MAX = 3600.0  # Judgement: longer than filling any disk of a lab takes
+_ENTER = 'cd "$0" && exec "$@"'
+# Words: the folder fio works in; of each target its plain name, its path, and the length of a file that is made (0: it
+# is there). A file is only made where nothing is, and the plain name must lead to the very same one.
+LINK = r"""
+set -C
+mkdir -p -m 700 "$0" && cd "$0" || exit 1
+while [ "$#" -gt 2 ]; do
+    # What an earlier load of this guest made by that name goes first.
+    [ "$3" -gt 0 ] && [ "$(readlink "$1" 2>/dev/null)" = "$2" ] && rm -f "$2"
+    rm -f "$1"
+    if [ "$3" -gt 0 ]; then
+        [ ! -e "$2" ] && [ ! -L "$2" ] && : >"$2" || exit 1
+        dd if=/dev/null of="$2" bs=1 seek="$3" count=0 2>/dev/null || exit 1
+    fi
+    ln -s "$2" "$1" || exit 1
+    [ "$(stat -L -c %d:%i "$1")" = "$(stat -c %d:%i "$2")" ] || exit 1
+    shift 3
+done
+"""
+_DROP = "sync; echo 3 > /proc/sys/vm/drop_caches"
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What a target names: a guest of a lab and the disks a load works on, by the role of the stream."""
+
+    name: str
+    file: Path
+    lab: Lab
+    guest: Guest
+    disk: Disk
+    roles: dict[str, Disk]
+
+    def disk_of(self, role: str | None) -> Disk:
+        """Where streams of a role go."""
+        return self.roles.get(role or "", self.disk)
+
+
+def is_lab(target: str) -> bool:
+    """Whether a target is a guest of a lab."""
+    return target.startswith(PREFIX)
+
+
+def named(target: Target) -> Named:
+    """The guest and disks a target names; left out, they are the only ones there are, or those of the guest's load.
+
+    Raises:
+        UsageError: the file is not there, or has no such guest or disk.
+        InputError: it is no lab file.
+    """
+    text = target.name.removeprefix(PREFIX)
+    path, _, rest = (text, "", "") if Path(text).is_file() else text.rpartition(":")
+    if not Path(path).is_file():
+        raise UsageError(
+            target.name, found=f"no file {path or rest}", expected=FORM, advice="examples/lab/ holds lab files."
+        )
+    lab = read_lab(Path(path))
+    guest_name, _, disk_name = rest.partition("/")
+    guests = [guest for guest in lab.guests if guest.disks and guest_name in ("", guest.name)]
+    if len(guests) != 1:
+        raise _not_one(target.name, f"{len(guests) or 'no'} guests {guest_name}".strip(), lab)
+    guest = guests[0]
+    own = {disk.name: disk for disk in guest.disks}
+    if not disk_name:
+        disk_name = guest.load.disk if guest.load is not None else guest.disks[0].name if len(own) == 1 else ""
+    wanted = {"": disk_name, **target.roles}
+    unknown = [name for name in wanted.values() if name not in own]
+    if unknown:
+        raise _not_one(target.name, f"no disk {unknown[0]}".strip(), lab)
+    roles = {role: own[name] for role, name in target.roles.items()}
+    return Named(f"{PREFIX}{path}:{guest.name}/{disk_name}", Path(path), lab, guest, own[disk_name], roles)
+
+
+def _not_one(where: str, found: str, lab: Lab) -> UsageError:
+    known = [f"{guest.name}/{disk.name}" for guest in lab.guests for disk in guest.disks]
+    return UsageError(
+        where, found=found, expected=f"{FORM} with one of {', '.join(known) or 'no disks'}", advice="Name one of them."
+    )
+
+
+def plan(workload: Workload, target: Target) -> Plan:
+    """What a load of a guest will do; nothing is started.
+
+    Raises:
+        UsageError: the target names no guest and disk of a lab file, or the workload is not fio's.
+        ToolError: QEMU or the guests' kernel is missing, or memory or space does not suffice.
+    """
+    own = named(target)
+    if workload.kind != "io" or workload.tool not in (None, fio.META.program):
+        raise UsageError(
+            f"workload {workload.name}",
+            found=f"kind {workload.kind}, tool {workload.tool or 'its own'}",
+            expected="I/O by fio, which a guest of a lab is loaded with here",
+            advice="`leadline lab run` loads guests with databases too: name the workload in the lab file.",
+        )
+    alone = own.guest.model_copy(update={"count": 1, "load": None})
+    made = plan_lab(own.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1}))
+    driver = GuestDriver(own, made, lambda say: booted_one(made, say))
+    return Plan(
+        workload,
+        Target(own.name, roles=target.roles),
+        {stream.name: _place(workload, own, stream.name) for stream in workload.io},
+        notes=(*_notes(own, made, workload), *beware(made.accelerator)),
+        engine=workload.io_settings.engine_elsewhere(buffered="io_uring"),
+        read_only=not any(_is_filled(own.disk_of(stream.role), workload) for stream in workload.io),
+        facts=facts_of(own, made),
+        driver=driver,
+    )
+
+
+def _place(workload: Workload, own: Named, stream_name: str) -> Place:
+    """Where a stream works, by the disk's name: the guest's name of it is known once it runs."""
+    stream = next(one for one in workload.io if one.name == stream_name)
+    disk = own.disk_of(stream.role)
+    size = -(-workload.working_set_bytes(stream) // fio.ALIGN) * fio.ALIGN
+    there = (disk.size - disk.partition_offset) // fio.ALIGN * fio.ALIGN
+    if disk.filesystem is not None and size >= there:
+        raise UsageError(
+            f"{own.guest.name}/{disk.name}",
+            found=f"a working set of {size / 2**20:.0f} MiB on a file system of {there / 2**20:.0f} MiB",
+            expected="one that fits",
+            advice="A smaller --set-size, or a larger disk in the lab file.",
+        )
+    return Place(f"{own.guest.name}/{disk.name}", min(size, there), made=True, is_device=disk.filesystem is None)
+
+
+def _is_filled(disk: Disk, workload: Workload) -> bool:
+    """Whether a disk is filled by the load before it begins: what its file says is filled already is not."""
+    if disk.filesystem is not None:
+        return True
+    return disk.provisioning != "filled" and any(stream.read_pct < 100.0 for stream in workload.io)
+
+
+def _notes(own: Named, made: LabPlan, workload: Workload) -> Iterator[str]:
+    adapters = {adapter.name: adapter.type for adapter in own.guest.adapters}
+    what = (
+        f"{own.guest.vcpus} vCPU, {own.guest.memory / 2**20:.0f} MiB, {own.disk.name} on {adapters[own.disk.adapter]}"
+    )
+    yield f"guest {own.guest.name} of lab {own.lab.name} ({what}): booted by {made.accelerator.name}, then removed"
+    for disk in {own.disk_of(stream.role).name: own.disk_of(stream.role) for stream in workload.io}.values():
+        if disk.provisioning != "filled" and not _is_filled(disk, workload):
+            yield f"disk {disk.name} is {disk.provisioning}: it was never written, so reads may be answered without it"
+
+
+def facts_of(own: Named, made: LabPlan) -> dict[str, str]:
+    """Conditions of a run in a guest: which guest, by which hypervisor, on what machine."""
+    adapters = {adapter.name: adapter.type for adapter in own.guest.adapters}
+    return {
+        "host": own.guest.name,
+        "kernel": made.kernel.release,
+        "cpu_count": str(own.guest.vcpus),
+        "lab": own.lab.name,
+        "guest": own.guest.name,
+        "disk": own.disk.name,
+        "adapter": adapters[own.disk.adapter],
+        "accelerator": made.accelerator.name,
+        "hypervisor": " ".join((os.uname().nodename, os.uname().release)),
+        # So that runs before and after the guest was changed are not taken for alike.
+        "guest_settings": hashlib.sha256(own.guest.model_dump_json(exclude={"load"}).encode()).hexdigest()[:12],
+    }
+
+
+@contextmanager
+def booted_one(made: LabPlan, say: Said) -> Iterator[Machine]:
+    """The only guest of a lab, from when it answers.
+
+    Raises:
+        ToolError: it does not start.
+    """
+    with booted(made, say) as machines:
+        yield machines[0]
+
+
+@dataclass(slots=True)
+class GuestDriver:
+    """fio in a guest: the driver of plans whose target is one; ``boot`` gives the guest while the target is there."""
+
+    own: Named
+    made: LabPlan
+    boot: Callable[[Said], AbstractContextManager[Machine]]
+    _running: ExitStack = field(default_factory=ExitStack)
+    _machine: Machine | None = None
+    _notes: tuple[str, ...] = ()
+
+    META = fio.META
+
+    def plan(self, workload: Workload, target: Target) -> Plan:
+        """See `plan`."""
+        return plan(workload, target)
+
+    def prepare(self, plan: Plan, folder: Path, say: Said) -> None:
+        """Boot the guest, and fill what its file does not say is filled.
+
+        Raises:
+            ToolError: it does not start, or cannot be filled.
+        """
+        machine = self._machine = self._running.enter_context(self.boot(say))
+        self._notes = notes_of(machine)
+        fill(in_guest(plan, self.own, machine), self.own, machine, folder, say)
+
+    def measure(self, plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+        """One run of fio in the guest.
+
+        Raises:
+            ToolError: fio fails, or the guest is gone.
+        """
+        machine = self._there()
+        report, talk = (folder / f"{step.label}.{end}" for end in ("json", "txt"))
+        report.unlink(missing_ok=True)
+        placed = in_guest(plan, self.own, machine)
+        text = fio.logged_job_file(placed, step, f"{IN_GUEST}/")
+        (folder / f"{step.label}.fio").write_text(text, encoding="utf-8")
+        words = job_words(machine.channel, f"{step.label}.fio", text, fio.command(plan.workload))
+        with running_in(machine.channel, words, output=report, talk=talk) as program:
+            ticks, ended_early = fio.followed(program, (report, talk), step, watch, late_s=fio.late_s(plan.workload))
+        version = version_in(machine.channel)
+        for name in fio.log_names(placed, step):
+            answer = machine.channel.run(["cat", f"{IN_GUEST}/{name}"])
+            (folder / name).write_bytes(answer.out)
+        done = Measured((report,), tuple(ticks), (tuple(words),), version, ended_early)
+        return fio.with_loads(placed, done, folder, step)
+
+    def recording(self, plan: Plan, folder: Path) -> AbstractContextManager[list[str]]:
+        """What is recorded while it is loaded: the guest by its own counters, the hypervisor beside it."""
+        del plan
+        return both_sides([self._there()], folder, self._notes)
+
+    def drop_caches(self, plan: Plan) -> tuple[str, ...]:
+        """Empty the guest's page cache where it would answer; it is root there, so there is nothing to note."""
+        if plan.workload.io_settings.buffered:
+            self._there().channel.run(["sh", "-c", _DROP], timeout_s=120.0)
+        return ()
+
+    def clean(self, plan: Plan) -> None:
+        """End the guest and remove its files."""
+        del plan
+        self._machine = None
+        self._running.close()
+
+    def _there(self) -> Machine:
+        if self._machine is None:
+            raise ToolError(self.own.name, found="not booted", expected="a guest", advice="Prepare it first.")
+        return self._machine
+
+
+def notes_of(machine: Machine) -> tuple[str, ...]:
+    """What a run in a guest that was booted must say."""
+    offset = machine.channel.clock_offset_s()
+    off = f"the guest's clock is {offset:+.1f} s off; its time line is shifted"
+    return (*machine.notes, *([off] if abs(offset) > CLOCK_S else []))
+
+
+def in_guest(plan: Plan, own: Named, machine: Machine) -> Plan:
+    """A plan with the disks as the guest calls them."""
+    found: dict[str, str] = {}
+    places: dict[str, Place] = {}
+    for stream in plan.workload.io:
+        disk, place = own.disk_of(stream.role), plan.places[stream.name]
+        path = found.setdefault(disk.name, machine.place_of(disk))
+        if disk.filesystem is not None:
+            path = f"{path}/leadline-bench-{fio.plain_name(stream.name)}.dat"
+        places[stream.name] = replace(place, path=path)
+    return replace(plan, places=fio.named_plainly(places))
+
+
+def fill(plan: Plan, own: Named, machine: Machine, folder: Path, say: Said) -> None:
+    """Fill what the lab file does not say is filled.
+
+    Raises:
+        ToolError: fio fails in the guest.
+    """
+    needed = {
+        plan.places[stream.name].path: plan.places[stream.name]
+        for stream in plan.workload.io
+        if _is_filled(own.disk_of(stream.role), plan.workload)
+    }
+    link(plan, own, machine)
+    for place in needed.values():
+        say(f"filling {place.path} of {machine.guest.name} with {place.size_bytes / 2**30:.2f} GiB of random data")
+        answer = machine.channel.run(fio.fill_words(plan, place), timeout_s=FILL_S_MAX, cwd=IN_GUEST)
+        if answer.status:
+            talk = folder / "fill.txt"
+            talk.write_bytes(answer.out + answer.err)
+            raise fio.failed(talk, f"{machine.guest.name}: {place.path}")
+
+
+def link(plan: Plan, own: Named, machine: Machine) -> None:
+    """Make the files of file systems, which nobody has yet, and the plain names fio knows all places by.
+
+    Raises:
+        ToolError: one is there already, or cannot be made.
+    """
+    words: list[str] = []
+    for stream in plan.workload.io:
+        place = plan.places[stream.name]
+        is_file = own.disk_of(stream.role).filesystem is not None
+        if place.link not in words[::3]:
+            words += [place.link, place.path, str(place.size_bytes if is_file else 0)]
+    answer = machine.channel.run(["sh", "-c", LINK, IN_GUEST, *words])
+    if answer.status:
+        raise ToolError(
+            f"guest {machine.guest.name}",
+            found=f"its targets cannot be made ({answer.err.decode(errors='replace').strip()[-160:]})",
+            expected="disks that nothing else uses",
+            advice="Run it again; look with `leadline lab console` if it stays.",
+        )
+
+
+def job_words(channel: Channel, name: str, text: str, command: Sequence[str]) -> list[str]:
+    """Put a job file into a guest; returns the command whose standard output is fio's report."""
+    channel.put(f"{IN_GUEST}/{name}", text.encode())
+    return ["sh", "-c", _ENTER, IN_GUEST, *command, name]
+
+
+def version_in(channel: Channel) -> str | None:
+    """Of the guest's fio."""
+    return channel.run(["fio", "--version"]).text.strip().removeprefix("fio-") or None
+
+
+@contextmanager
+def both_sides(machines: list[Machine], folder: Path, first: tuple[str, ...] = ()) -> Iterator[list[str]]:
+    """Record guests by their own counters and their hypervisor's while something runs; yields the notes.
+
+    One guest's recording is ``linux.txt``, those of several ``linux-GUEST.txt``; the hypervisor's is ``qemu.jsonl``.
+    """
+    sockets = ",".join(str(machine.files.counters) for machine in machines)
+    with recording({"qemu": sockets}, folder) as notes, ExitStack() as stack:
+        notes.extend(first)
+        for machine in machines:
+            name = "linux.txt" if len(machines) == 1 else f"linux-{machine.guest.name}.txt"
+            words = ["sh", "-c", SAMPLE, "sample", "1", *SAMPLED]
+            talk = folder / "linux.said"
+            stack.enter_context(running_in(machine.channel, words, output=folder / name, talk=talk))
+        yield notes

@@ -1,0 +1,1 @@
+"""Backup streams, copies and erasure codes."""

@@ -1,0 +1,1 @@
+"""Recordings in: opening, recognising, importing, names."""

@@ -1,0 +1,183 @@
+"""Use case: files, folders and archives become one capture on one time line."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import cast
+
+import numpy as np
+
+from leadline.app.read.opening import open_sources, unreadable
+from leadline.app.read.resolve import resolve
+from leadline.core.contracts.discovery import load_unit, unit_modules
+from leadline.core.contracts.importer import Importer, Request
+from leadline.core.contracts.unit_index import unit_index
+from leadline.core.io.source import Source, shown_name
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError, LeadlineError
+
+SURE_ENOUGH = 20  # below this an importer's guess is not worth an error message about the file's contents
+
+Progress = Callable[[int, int, str], None]  # done, total, name of the file at hand
+
+
+@dataclass(slots=True)
+class Imported:
+    """A capture, and what is not in it: files of folders or archives that nobody recognised or that are damaged.
+
+    A file the user named himself is never left out: it is read, or its error ends the import.
+    """
+
+    capture: Capture
+    unrecognised: list[str] = field(default_factory=list)
+    left_out: list[LeadlineError] = field(default_factory=list)
+
+
+def importers_for(source: Source) -> dict[str, ModuleType]:
+    """The importers that may be able to read a file: one of their marks is in it, or they have none."""
+    head = source.head_text.lower()
+    chosen = [name for name, marks in _marks().items() if not marks or any(mark in head for mark in marks)]
+    return {name: load_unit("importer", name) for name in chosen}
+
+
+@cache
+def _marks() -> dict[str, list[str]]:
+    return unit_index("importer", lambda module: list(cast("Importer", module).META.marks))
+
+
+def recognise(source: Source, importers: dict[str, ModuleType]) -> tuple[str, Importer] | None:
+    """The importer that is surest about a file, or None when none is sure enough."""
+    scores = {name: cast("Importer", module).sniff(source) for name, module in importers.items()}
+    best = max(scores, key=lambda name: scores[name], default=None)
+    if best is None or scores[best] < SURE_ENOUGH:
+        return None
+    return best, cast("Importer", importers[best])
+
+
+def is_recording(path: Path) -> bool:
+    """Whether a file would be read as a recording when its folder is named."""
+    source = Source(str(path), path, named=False)
+    return recognise(source, importers_for(source)) is not None
+
+
+def import_paths(
+    paths: Sequence[Path],
+    request: Request | None = None,
+    *,
+    clock_offsets: dict[str, float] | None = None,
+    progress: Progress | None = None,
+) -> Imported:
+    """Read recordings.
+
+    Args:
+        paths: files, folders, archives; also captures saved by Leadline.
+        request: what is wanted; everything by default.
+        clock_offsets: seconds to add to the times of a source, by its name or file name.
+        progress: called before each file and once at the end.
+
+    Raises:
+        InputError: a path is missing or damaged, a named file is no recording, or nothing was recognised at all.
+        LimitError: an archive unpacks to more than the documented limits.
+    """
+    offsets = {shown_name(name): seconds for name, seconds in (clock_offsets or {}).items()}
+    captures: list[Capture] = []
+    unrecognised: list[str] = []
+    with open_sources(paths) as opened, _no_gc():
+        left_out = opened.left_out
+        sources = opened.sources
+        for done, source in enumerate(sources):
+            if progress is not None:
+                progress(done, len(sources), source.name)
+            try:
+                capture = _read(source, request or Request())
+            except LeadlineError as error:
+                if source.named:
+                    raise
+                left_out.append(error)
+                continue
+            if capture is None:
+                unrecognised.append(source.name)
+                continue
+            captures.append(capture.shifted(_offset(source.name, offsets)) if offsets else capture)
+        if progress is not None:
+            progress(len(sources), len(sources), "")
+    if not captures and left_out:
+        raise left_out[0]
+    if not captures:
+        raise InputError(
+            ", ".join(str(path) for path in paths),
+            found="no file that is a known recording",
+            expected="recordings of the tools `leadline explain importers` lists",
+            advice="Name the files themselves to see why each is not recognised.",
+        )
+    return Imported(resolve(Capture.merged(captures)), unrecognised, left_out)
+
+
+def _read(source: Source, request: Request) -> Capture | None:
+    """The capture of a file; None when it is of a folder or archive and no importer knows it.
+
+    Raises:
+        LeadlineError: it is damaged, was named and is not known, or does not fit into memory.
+    """
+    try:
+        known = recognise(source, importers_for(source))
+        if known is not None:
+            return capture_of(known[1], source, request)
+    except (OSError, MemoryError, RecursionError) as error:
+        raise unreadable(source.name, error) from error
+    except LeadlineError:
+        raise
+    except Exception as error:
+        if source.named:
+            raise
+        raise InputError(
+            source.name,
+            found=f"a fault in Leadline's own reader ({type(error).__name__})",
+            expected="a capture or a clear error",
+            advice="Name the file itself to get a report for the developers.",
+        ) from error
+    if source.named:
+        raise not_recognised(source, unit_modules("importer"))
+    return None
+
+
+def capture_of(importer: Importer, source: Source, request: Request) -> Capture:
+    """What an importer reads of a file. Sums of numbers that no tool prints, as in a damaged file, may be infinite.
+
+    Raises:
+        LeadlineError: the file is damaged.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        return importer.read(source, request)
+
+
+def not_recognised(source: Source, importers: Collection[str]) -> InputError:
+    """The error for a file nobody can read, saying what it looks like."""
+    return InputError(
+        source.name,
+        found=source.beginning(),
+        expected=f"a recording of one of {len(importers)} kinds",
+        advice="`leadline explain importers` lists them and the commands that record them.",
+    )
+
+
+def _offset(name: str, offsets: dict[str, float]) -> float:
+    return offsets.get(name, offsets.get(Path(name).name, 0.0))
+
+
+@contextmanager
+def _no_gc() -> Iterator[None]:
+    """Importers build many long-lived objects; collecting while they do costs time and frees nothing."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()

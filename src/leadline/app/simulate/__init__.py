@@ -1,0 +1,1 @@
+"""Scenarios to results, calibration and checks against the real thing."""

@@ -1,0 +1,1 @@
+"""One workload at more and more load."""

@@ -1,0 +1,1 @@
+"""Throw-away database servers and what loads of databases share."""

@@ -1,0 +1,1 @@
+"""Paths and servers of the network benchmark."""

@@ -1,0 +1,173 @@
+"""The contract of load drivers: a file in ``benchmarks/`` with ``META``, ``plan``, ``prepare``, ``measure``, ``clean``.
+
+A driver's docstring carries the headings *Measures, Does not, Warm-up and stopping, Misleads when, Sources*. It turns a
+workload into runs of one real tool and does nothing of its own to the target:
+
+``plan(workload, target) -> Plan``
+    What will be written where, how large it is. Refuses what the tool cannot do with a UsageError; touches nothing.
+``prepare(plan, folder, progress)``
+    Makes what the plan names: files filled with random data, a database with its tables.
+``measure(plan, step, folder, watch) -> Measured``
+    One step, a warm-up or a round. ``watch`` is called about once a second with what came out of that second; when it
+    returns False the tool is ended gracefully and what it measured is kept. What the tool counted of the load itself
+    goes into ``loads``: `honoured.compare` sets it beside the workload, and a key that is not honoured fails the run.
+``clean(plan)``
+    Removes what prepare made, and nothing else; safe to call twice.
+``sources(plan) -> dict[str, Address]`` (optional)
+    What to record while it is loaded besides the machine: collectors with their targets, as a server's DSN.
+``recording(plan, folder)`` and ``drop_caches(plan)`` (optional)
+    Instead of the machine's own where the load runs on another: a context that records into the folder and yields the
+    notes; what empties a page cache there, and returns notes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from leadline.core.contracts.honoured import Load
+from leadline.core.model.workload import Workload
+from leadline.core.system.addresses import split_target
+from leadline.core.system.opened import Identity, Targets
+from leadline.core.system.secret import Secret
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkMeta:
+    """What is known about a driver: its program, and the kind of workload it takes (`workload.KINDS`)."""
+
+    program: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is loaded.
+
+    Attributes:
+        name: as the user named it, without a password: a folder, file, device, ``nbd://…``, DSN or host.
+        destroy: the target the user named to be overwritten, without a password, or None.
+        roles: where streams of a role go instead, by role.
+        secret: the password that stood in the name of a database; neither shown nor stored.
+
+    Raises:
+        UsageError: a password cannot be told from the rest of a name, or stands where none is used.
+    """
+
+    name: str
+    destroy: str | None = None
+    roles: dict[str, str] = field(default_factory=dict)
+    secret: Secret = field(default_factory=Secret, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        """Take the password out of every name."""
+        name, secret = split_target(self.name)
+        destroy = None if self.destroy is None else split_target(self.destroy)[0]
+        roles = {role: split_target(own)[0] for role, own in self.roles.items()}
+        own = {"name": name, "destroy": destroy, "roles": roles, "secret": self.secret or secret}
+        for field_name, value in own.items():
+            object.__setattr__(self, field_name, value)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One file, device or export a stream works on.
+
+    Attributes:
+        path: where it is, for people: no load tool is given a path that a user named.
+        made: made by prepare and removed by clean; False: it was there and is named to be overwritten.
+        link: the plain name a load tool knows it by, in the folder it works in; empty for exports.
+        identity: which file or device it is; of the folder it will be in when it is made. None on other machines.
+    """
+
+    path: str
+    size_bytes: int
+    made: bool
+    is_device: bool = False
+    link: str = ""
+    identity: Identity | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run will do, before anything is touched; ``places`` by the name of the stream that works there.
+
+    ``facts`` are conditions of the target, kept with the run: runs whose facts differ are not alike.
+    ``secret`` is the password of the target: it is nowhere else, and is neither shown nor stored.
+    ``driver`` carries the plan out where the workload alone does not say who does: in a guest of a lab.
+    ``targets`` are the places of this machine, open and locked from prepare to clean.
+    """
+
+    workload: Workload
+    target: Target
+    places: dict[str, Place]
+    notes: tuple[str, ...] = ()
+    engine: str = ""
+    read_only: bool = False
+    facts: dict[str, str] = field(default_factory=dict)
+    secret: Secret = field(default_factory=Secret, repr=False, compare=False)
+    driver: Benchmark | None = field(default=None, repr=False, compare=False)
+    targets: Targets = field(default_factory=Targets, repr=False, compare=False)
+
+    @property
+    def written_bytes(self) -> int:
+        """What preparing writes."""
+        return 0 if self.read_only else sum({p.path: p.size_bytes for p in self.places.values()}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One execution of the tool: a warm-up or a measured round."""
+
+    label: str
+    duration_s: float
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What came out of about one second: operations and bytes per second, p99 latency in ms (NaN: not known)."""
+
+    elapsed_s: float
+    per_s: float
+    bytes_per_s: float = float("nan")
+    p99_ms: float = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one step measured: files an importer reads, seconds, commands, whether it was ended before its time.
+
+    ``loads`` is the load that was there, as the tool counted it; empty where a tool says nothing of it.
+    """
+
+    files: tuple[Path, ...]
+    ticks: tuple[Tick, ...]
+    commands: tuple[tuple[str, ...], ...]
+    tool_version: str | None
+    ended_early: bool = False
+    loads: tuple[Load, ...] = ()
+
+
+Watch = Callable[[Tick], bool]
+Said = Callable[[str], None]
+
+
+class Benchmark(Protocol):
+    """The type of a driver module."""
+
+    META: BenchmarkMeta
+
+    def plan(self, workload: Workload, target: Target) -> Plan:
+        """What a run will do."""
+
+    def prepare(self, plan: Plan, folder: Path, say: Said) -> None:
+        """Make what the plan names."""
+
+    def measure(self, plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+        """One step."""
+
+    def clean(self, plan: Plan) -> None:
+        """Remove what prepare made."""

@@ -1,0 +1,473 @@
+"""Whether the load that was there is the load a workload asked for: key by key, from counts, never from options.
+
+A tool may drop an option without a word, round it, or read another unit. So drivers deliver what their tool counted
+(`StreamLoad`, `DatabaseLoad`), whatever the tool, and `compare` sets it beside the workload. A run has failed when one
+key was not honoured. A device or server that is too slow for an offered rate is no such key: every request that may be
+in flight is in flight then, and the run says so in a note.
+
+Source: Little, A Proof for the Queuing Formula L = λW (1961), for requests in flight; fio HOWTO, iodepth distributions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from leadline.core.contracts.honoured_bursts import OverTime, Phases, phases
+from leadline.core.model.errors import ToolError
+from leadline.core.model.workload import Burst, Database, Rates, Stream, Workload
+
+SIGMAS = 4.0  # one deviation in 16,000 by chance: independent requests of known shares and rates
+RATE_PCT = 5.0  # Judgement: begin and end of a round, and fio's whole microseconds between two requests
+SIZE_PCT = 5.0  # of the mean size: fio takes shares in whole percents, and drivers refuse what that moves further
+SHARE_POINTS = 1.0  # fio takes whole percents: half a point, and one where a share would vanish
+SYNC_PCT = 5.0  # Judgement: requests under way at both ends of a round
+DEPTH_MIN = 0.5  # of what was asked, from fio's depths by powers of two: a fast device completes several at once
+LITTLE_MS = 1.0  # Judgement: below, fio's own work between two requests counts
+LITTLE_LOW, LITTLE_HIGH = 0.8, 1.1  # of what was asked, by Little's law
+FULL_SHARE = 0.7  # Judgement: so many of the requests that may be in flight: the device keeps the load waiting
+CPU_FULL_PCT = 80.0  # Judgement: the tool, or the machine, is at the end of its CPU
+THINK_LOW, THINK_HIGH, THINK_SLACK_S = 0.8, 2.0, 0.001  # Judgement: a timer wakes late, never early
+TIME_PCT, TIME_SLACK_S = 5.0, 2.0  # Judgement: a tool counts whole seconds and ends what is under way
+BURST_PCT = 25.0  # Judgement: of a burst's and a pause's length
+BURST_RATE_PCT = 25.0  # Judgement: of the rate inside bursts, whose ends are known to one sample
+SPARSE_PER_S = 20.0  # Judgement: below so many operations per second a gap between two is no pause
+STOP_SHARE, LATE_FACTOR = 0.2, 20.0  # Judgement: of the round, and of a request's time; a device stalls for less
+LATE_SHARE = 0.25  # Judgement: requests that take longer than this share of a phase blur its end
+
+
+class State(StrEnum):
+    """What became of a key."""
+
+    HONOURED = "honoured"
+    BROKEN = "not honoured"
+    NOT_REACHED = "not reached"
+    NOT_SEEN = "not seen"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamLoad:
+    """What one stream really did; NaN is not known.
+
+    Attributes:
+        jobs: how many jobs ran at the same time.
+        reads, writes, syncs: operations; syncs are flushes.
+        busy_s: the latencies of all of them added up: divided by the duration, requests in flight.
+        depth: the least and the most that the mean depth of a job may have been.
+        cpu_pct: CPU time of a job, of one CPU.
+        random_pct: share of requests that did not begin where the one before ended.
+        over_time: operations over time, of each job.
+    """
+
+    name: str
+    duration_s: float
+    reads: float = 0.0
+    writes: float = 0.0
+    syncs: float = 0.0
+    read_bytes: float = 0.0
+    write_bytes: float = 0.0
+    jobs: float = math.nan
+    busy_s: float = math.nan
+    depth: tuple[float, float] = (math.nan, math.nan)
+    cpu_pct: float = math.nan
+    random_pct: float = math.nan
+    over_time: tuple[OverTime, ...] = ()
+
+    @property
+    def in_flight(self) -> float:
+        """Requests in flight on average, by Little's law."""
+        return self.busy_s / self.duration_s if self.duration_s > 0 else math.nan
+
+    @property
+    def mean_s(self) -> float:
+        """Mean latency of a request, seconds."""
+        count = self.reads + self.writes + self.syncs
+        return self.busy_s / count if count > 0 else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseLoad:
+    """What a database tool really did; NaN is not known. ``least`` and ``most``: transactions of one client."""
+
+    duration_s: float
+    transactions: float
+    clients: float = math.nan
+    busy_s: float = math.nan
+    least: float = math.nan
+    most: float = math.nan
+
+
+Load = StreamLoad | DatabaseLoad
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One key of a workload: what was asked, what was measured, and what that means."""
+
+    stream: str
+    key: str
+    asked: str
+    measured: str
+    state: State
+
+    @property
+    def sentence(self) -> str:
+        """The check in words."""
+        name = f"{self.stream}: {self.key}" if self.stream else self.key
+        return f"{name}: asked {self.asked}, measured {self.measured}"
+
+
+def compare(
+    workload: Workload, loads: Sequence[Load], duration_s: float, cpu_busy_pct: float = math.nan
+) -> tuple[Check, ...]:
+    """Every key of a workload that can be seen in what a round counted.
+
+    Args:
+        workload: what was asked.
+        loads: what was counted, by stream; a stream that is missing was not there.
+        duration_s: how long the round was to be; NaN is not compared.
+        cpu_busy_pct: how busy all CPUs of the loading machine were together; NaN is not known.
+    """
+    found: list[Check] = []
+    if workload.database is not None:
+        for load in loads:
+            if isinstance(load, DatabaseLoad):
+                found += _database(workload.database, load, duration_s)
+        return tuple(found)
+    there = {load.name: load for load in loads if isinstance(load, StreamLoad)}
+    for stream in workload.io if there else ():
+        own = there.get(stream.name)
+        if own is None or own.reads + own.writes <= 0:
+            found.append(_Of(stream).check("stream", "requests", "none", False))
+            continue
+        found += _stream(workload, stream, own, (duration_s, cpu_busy_pct))
+    return tuple(found)
+
+
+def notes_of(checks: Sequence[Check]) -> tuple[str, ...]:
+    """What a run must say of its load: keys that were not honoured, not reached, or could not be seen."""
+    words = {State.BROKEN: "was not honoured", State.NOT_REACHED: "was not reached", State.NOT_SEEN: "was not seen"}
+    return tuple(f"load {words[own.state]}: {own.sentence}" for own in checks if own.state in words)
+
+
+def require_honoured(workload: Workload, checks: Sequence[Check]) -> None:
+    """Fail a run whose load is not the one that was asked for.
+
+    Raises:
+        ToolError: a key was not honoured; it names all of them.
+    """
+    broken = [own for own in checks if own.state is State.BROKEN]
+    if not broken:
+        return
+    first, *others = broken
+    where = f"workload {workload.name}: {first.stream}: {first.key}" if first.stream else f"workload {workload.name}"
+    if not first.stream:
+        where += f": {first.key}"
+    also = f" Also not honoured: {', '.join(f'{o.stream} {o.key}'.strip() for o in others)}." if others else ""
+    raise ToolError(
+        where,
+        found=f"measured {first.measured}",
+        expected=f"{first.asked}, as the workload asks",
+        advice=f"Do not use its figures: another load ran. Look at the tool's version and its job file.{also}",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Of:
+    stream: Stream
+
+    def check(self, key: str, asked: str, measured: str, state: bool | State) -> Check:
+        if isinstance(state, bool):
+            state = State.HONOURED if state else State.BROKEN
+        return Check(self.stream.name, key, asked, measured, state)
+
+
+def _stream(workload: Workload, stream: Stream, load: StreamLoad, around: tuple[float, float]) -> list[Check]:
+    found = [] if math.isnan(around[0]) else [_duration(stream, load, around[0])]
+    found += _sizes(stream, load)
+    verifies = workload.io_settings.verify  # what was written is read again: fio counts those reads as reads
+    if stream.rate_iops is not None:
+        found += _rates(stream, stream.rate_iops, load, around[1])
+    elif not (verifies and stream.read_pct < 100.0):
+        found.append(_read_share(stream, load))
+    found += _in_flight(stream, load if not verifies else replace(load, jobs=math.nan))  # reading takes time of its own
+    found += _think(stream, load)
+    found += _syncs(stream, load, verifies=verifies)
+    found += _burst(stream, load)
+    if not math.isnan(load.random_pct):
+        slack = SHARE_POINTS + _points(stream.random_pct, load.reads + load.writes)
+        fits = abs(load.random_pct - stream.random_pct) <= slack + 1.0  # a random request may follow by chance
+        found.append(_Of(stream).check("random_pct", f"{stream.random_pct:g} %", f"{load.random_pct:.1f} %", fits))
+    return found
+
+
+def _duration(stream: Stream, load: StreamLoad, asked_s: float) -> Check:
+    pause_s = 0.0 if stream.burst is None else stream.burst.off_s  # a job ends its last pause before it ends itself
+    least = asked_s - _slack(asked_s, TIME_PCT, TIME_SLACK_S)
+    most = asked_s + _slack(asked_s, TIME_PCT, TIME_SLACK_S) + pause_s + 2.0 * _known(load.mean_s)
+    return _Of(stream).check(
+        "measure_s", f"{asked_s:.3g} s", f"{load.duration_s:.3g} s", least <= load.duration_s <= most
+    )
+
+
+def _slack(value: float, percent: float, least: float = 0.0) -> float:
+    return max(value * percent / 100.0, least)
+
+
+def _known(value: float) -> float:
+    return 0.0 if math.isnan(value) else value
+
+
+def _points(share_pct: float, count: float) -> float:
+    """Percentage points a share may be off by chance."""
+    share = min(max(share_pct / 100.0, 0.0), 1.0)
+    return 100.0 * SIGMAS * math.sqrt(share * (1.0 - share) / count) if count > 0 else 100.0
+
+
+def _sizes(stream: Stream, load: StreamLoad) -> list[Check]:
+    """Mean bytes of an operation in each direction; the parts of a mix are told apart by nothing a tool reports."""
+    mean = stream.mean_block_bytes
+    spread = math.sqrt(sum(part / 100.0 * (size - mean) ** 2 for size, part in stream.block.items()))
+    found = []
+    for way, count, size in (("reads", load.reads, load.read_bytes), ("writes", load.writes, load.write_bytes)):
+        if count <= 0:
+            continue
+        # fio counts the bytes of a request that was under way when it began to count, and not the request.
+        slack = _slack(mean, SIZE_PCT if len(stream.block) > 1 else 0.1) + SIGMAS * spread / math.sqrt(count)
+        slack += stream.jobs * stream.oio * max(stream.block) / count
+        asked = f"{mean:,.0f} bytes on average"
+        fits = abs(size / count - mean) <= slack
+        found.append(_Of(stream).check("block", asked, f"{size / count:,.0f} bytes ({way})", fits))
+    return found
+
+
+def _read_share(stream: Stream, load: StreamLoad) -> Check:
+    count = load.reads + load.writes
+    share = 100.0 * load.reads / count
+    pure = stream.read_pct in (0.0, 100.0)
+    slack = 0.0 if pure else SHARE_POINTS + _points(stream.read_pct, count)
+    fits = abs(share - stream.read_pct) <= slack
+    return _Of(stream).check("read_pct", f"{stream.read_pct:g} %", f"{share:.1f} %", fits)
+
+
+def _rates(stream: Stream, asked: Rates, load: StreamLoad, cpu_busy_pct: float) -> list[Check]:
+    """What was offered in each direction, over the time in which there was load."""
+    least_s, most_s = _loaded_s(stream, load)
+    percent = RATE_PCT if stream.burst is None else BURST_RATE_PCT
+    found = []
+    for way, rate, count in (("read", asked.read, load.reads), ("write", asked.write, load.writes)):
+        if rate <= 0 and count <= 0:
+            continue
+        low, high = (rate * seconds for seconds in (least_s, most_s))
+        low -= _slack(low, percent, 2.0) + SIGMAS * math.sqrt(low)
+        high += _slack(high, percent, 2.0) + SIGMAS * math.sqrt(high)
+        state: bool | State = low <= count <= high
+        text = f"{2.0 * count / (least_s + most_s):,.4g}/s" if most_s > 0 else "no load"
+        if not state and count < low:
+            why = _too_slow(stream, load, least_s, cpu_busy_pct)
+            if why is not None:
+                state, text = State.NOT_REACHED, f"{text}, because {why}"
+        found.append(_Of(stream).check(f"rate_iops.{way}", f"{rate:,.4g}/s", text, state))
+    return found
+
+
+def _too_slow(stream: Stream, load: StreamLoad, on_s: float, cpu_busy_pct: float) -> str | None:
+    """Why an offered rate cannot be reached; None when nothing but the tool explains it."""
+    slots = stream.jobs * stream.oio
+    thinking = stream.think_time_s * (load.reads + load.writes)
+    if on_s > 0 and load.busy_s + thinking >= FULL_SHARE * slots * on_s:
+        took = f"{1000.0 * load.mean_s:.3g} ms"
+        return f"all {slots} requests that may be in flight wait: one takes {took}"
+    if load.cpu_pct >= CPU_FULL_PCT:
+        return f"the load tool needs the CPU ({load.cpu_pct:.0f} % of one for each job)"
+    if cpu_busy_pct >= CPU_FULL_PCT:
+        return f"the CPUs of the loading machine are {cpu_busy_pct:.0f} % busy"
+    return None
+
+
+def _in_flight(stream: Stream, load: StreamLoad) -> list[Check]:
+    """Jobs and outstanding requests; where engines have one request at a time, jobs stand for them."""
+    slots, of, found = stream.jobs * stream.oio, _Of(stream), []
+    each = stream.oio
+    offered = stream.rate_iops is not None
+    if not math.isnan(load.jobs):
+        jobs = round(load.jobs)
+        if jobs == slots and jobs != stream.jobs:
+            each = 1
+        fits = jobs in (stream.jobs, slots) or (offered and jobs < slots)  # a rate below 1 each has no job
+        found.append(of.check("jobs", f"{stream.jobs}", f"{load.jobs:.3g}", fits))
+    least, most = load.depth
+    measured = f"{least:.3g} to {most:.3g} in flight" if math.isfinite(most) else f"at least {least:.3g} in flight"
+    reached = offered or most >= DEPTH_MIN * each
+    if not math.isnan(least):
+        found.append(of.check("oio", f"{stream.oio} of each job", measured, reached and least <= each * 1.01))
+    if not _keeps_all(stream, load):
+        return found
+    fits = LITTLE_LOW * slots <= load.in_flight <= LITTLE_HIGH * slots
+    found.append(of.check("oio", f"{slots} of all jobs", f"{load.in_flight:.3g} in flight (rate x latency)", fits))
+    return found
+
+
+def _keeps_all(stream: Stream, load: StreamLoad) -> bool:
+    """Whether nothing but the device keeps a request from being in flight, and that for long enough to be counted."""
+    pauses = (
+        stream.burst is not None or stream.think_time_s > 0 or stream.rate_iops is not None or stream.sync_every > 0
+    )
+    return not pauses and not stream.sync_every and 1000.0 * load.mean_s >= LITTLE_MS
+
+
+def _think(stream: Stream, load: StreamLoad) -> list[Check]:
+    """The pause each request is followed by: what is left of a job's time after its requests."""
+    count = load.reads + load.writes
+    if not stream.think_time_s or stream.rate_iops is not None or math.isnan(load.busy_s) or count <= 0:
+        return []
+    slots = stream.jobs * stream.oio
+    paused = (slots * load.duration_s - load.busy_s) / count
+    edge = 2.0 * slots / count * stream.think_time_s  # the last pause of each ends after the round
+    least = THINK_LOW * stream.think_time_s - THINK_SLACK_S
+    most = THINK_HIGH * stream.think_time_s + THINK_SLACK_S + edge
+    asked = f"{1000.0 * stream.think_time_s:.4g} ms"
+    if not load.reads + load.writes > slots:
+        return [_Of(stream).check("think_time_s", asked, "too few requests", State.NOT_SEEN)]
+    return [_Of(stream).check("think_time_s", asked, f"{1000.0 * paused:.4g} ms", least <= paused <= most)]
+
+
+def _syncs(stream: Stream, load: StreamLoad, *, verifies: bool) -> list[Check]:
+    if verifies or (not stream.sync_every and not load.syncs):
+        return []
+    if not stream.sync_every or load.writes <= 0:
+        asked, fits = "no flush", load.syncs == 0
+    else:
+        expected = load.writes / stream.sync_every
+        asked = f"a flush after every {stream.sync_every}" if stream.sync_every > 1 else "a flush after every write"
+        slack = _slack(expected, SYNC_PCT, 2.0 * max(_known(load.jobs), stream.jobs))
+        fits = abs(load.syncs - expected) <= slack
+    return [_Of(stream).check("sync_every", asked, f"{load.syncs:,.0f} flushes of {load.writes:,.0f} writes", fits)]
+
+
+def _loaded_s(stream: Stream, load: StreamLoad) -> tuple[float, float]:
+    """The least and the most seconds with load: with bursts as asked, wherever the first begins, and as seen."""
+    own = stream.burst
+    if own is None:
+        return load.duration_s, load.duration_s
+    whole, rest = divmod(load.duration_s, own.on_s + own.off_s)
+    least, most = whole * own.on_s + max(rest - own.off_s, 0.0), whole * own.on_s + min(rest, own.on_s)
+    seen = [load.duration_s * _phases(stream, job, load).on_share for job in load.over_time]
+    return min([least, *seen]), max([most, *seen])
+
+
+def _phases(stream: Stream, own: OverTime, load: StreamLoad) -> Phases:
+    off_s = 0.0 if stream.burst is None else stream.burst.off_s
+    return phases(own, off_s, load.duration_s)
+
+
+def _burst(stream: Stream, load: StreamLoad) -> list[Check]:
+    """Bursts and pauses in the operations over time of every job."""
+    own, of = stream.burst, _Of(stream)
+    if own is None:
+        return _steady(stream, load)
+    asked = f"{own.on_s:g} s on, {own.off_s:g} s off"
+    blind = _blind(stream, load)
+    if blind is not None:
+        return [of.check("burst", asked, blind, State.NOT_SEEN)]
+    each = [_phases(stream, job, load) for job in load.over_time]
+    step_s = max(job.interval_s for job in load.over_time)
+    slack_s = 2.0 * step_s + 2.0 * _known(load.mean_s)
+    for job in each:
+        if not job.pauses and not job.edges:
+            return [of.check("burst", asked, "no pause", False)]
+        if not _fits(own, job, load.duration_s, slack_s):
+            return [of.check("burst", asked, job.sentence(), False)]
+    return [of.check("burst", asked, each[0].sentence(), True)]
+
+
+def _steady(stream: Stream, load: StreamLoad) -> list[Check]:
+    """Whether a stream beside others that pause went on: a tool may stop all of them."""
+    count = load.reads + load.writes + load.syncs
+    if not load.over_time or count < SPARSE_PER_S * len(load.over_time) * load.duration_s:
+        return []
+    long_s = max(STOP_SHARE * load.duration_s, LATE_FACTOR * _known(load.mean_s) + stream.think_time_s)
+    stops = [phases(own, 2.0 * long_s, load.duration_s) for own in load.over_time]
+    longest = max((max((*job.pauses, *job.edges), default=0.0) for job in stops), default=0.0)
+    measured = "load all the time" if longest <= long_s else f"{longest:.3g} s without any"
+    return [_Of(stream).check("burst", "no pause", measured, longest <= long_s)]
+
+
+def _fits(own: Burst, job: Phases, duration_s: float, slack_s: float) -> bool:
+    """Whether a job paused as asked.
+
+    A device that stalls makes a burst look shorter and adds a gap or lengthens one. It never makes a burst longer or a
+    pause shorter, so that those are looked at: the longest burst, and how many gaps are as long as a pause.
+    """
+    enough = own.off_s * (1.0 - BURST_PCT / 100.0) - slack_s
+    cycles = int(duration_s / (own.on_s + own.off_s))
+    pauses = sum(part >= enough for part in (*job.pauses, *job.edges))
+    longest = max((*job.bursts, *job.cut), default=0.0)
+    fits = longest <= own.on_s * (1.0 + BURST_PCT / 100.0) + slack_s and pauses >= max(cycles - 1, 1)
+    if job.pauses:
+        fits = fits and enough <= max(job.pauses) and job.pause_s <= own.off_s + own.on_s
+    if job.bursts:
+        fits = fits and longest >= own.on_s * (1.0 - BURST_PCT / 100.0) - slack_s
+    return fits
+
+
+def _blind(stream: Stream, load: StreamLoad) -> str | None:
+    """Why bursts cannot be seen; None when they can."""
+    own = stream.burst
+    if own is None or not load.over_time:
+        return "no rate over time"
+    shortest, step_s = min(own.on_s, own.off_s), max(job.interval_s for job in load.over_time)
+    if load.duration_s < own.on_s + own.off_s:
+        return f"{load.duration_s:.3g} s of load, less than one cycle"
+    if shortest < 3.0 * step_s:
+        return f"samples of {step_s:g} s, too long for them"
+    if load.mean_s > LATE_SHARE * shortest:
+        return f"requests of {load.mean_s:.3g} s, too slow for them"
+    least = min(sum(job.counts) for job in load.over_time)
+    on_s = load.duration_s * own.on_s / (own.on_s + own.off_s)
+    if least / on_s * 0.5 * own.off_s < 5.0:  # Judgement: so few requests leave pauses of their own
+        return "too few requests to tell pauses from chance"
+    return None
+
+
+def _database(own: Database, load: DatabaseLoad, duration_s: float) -> list[Check]:
+    found = []
+    slack = _slack(duration_s, TIME_PCT, TIME_SLACK_S)
+    fits = abs(load.duration_s - duration_s) <= slack + 2.0 * _known(_each_s(load))
+    found.append(Check("", "measure_s", f"{duration_s:.3g} s", f"{load.duration_s:.3g} s", _state(fits)))
+    if not math.isnan(load.clients):
+        # A client that waits for the others' locks may end a short round without a transaction.
+        quiet = load.transactions < 10.0 * own.clients
+        fits = load.clients == own.clients or (quiet and load.clients < own.clients)
+        found.append(Check("", "clients", f"{own.clients}", f"{load.clients:.0f}", _state(fits)))
+    if own.rate_per_s is not None and load.duration_s > 0:
+        found.append(_transactions(own, own.rate_per_s, load))
+    elif not math.isnan(load.busy_s) and load.duration_s > 0:
+        # Judgement: half of them; the client's own work between two transactions is not in their latency.
+        at_once = load.busy_s / load.duration_s
+        fits = 0.5 * min(own.clients, load.transactions) <= at_once <= LITTLE_HIGH * own.clients
+        text = f"{at_once:.3g} transactions at once"
+        found.append(Check("", "clients", f"{own.clients} at once", text, _state(fits)))
+    return found
+
+
+def _transactions(own: Database, rate: float, load: DatabaseLoad) -> Check:
+    expected = rate * load.duration_s
+    slack = _slack(expected, RATE_PCT, 2.0) + SIGMAS * math.sqrt(expected)
+    state = _state(abs(load.transactions - expected) <= slack)
+    text = f"{load.transactions / load.duration_s:,.4g}/s"
+    at_once = load.busy_s / load.duration_s
+    if state is State.BROKEN and load.transactions < expected and at_once >= FULL_SHARE * own.clients:
+        state = State.NOT_REACHED
+        text += f", because all {own.clients} clients wait: a transaction takes {1000.0 * _each_s(load):.3g} ms"
+    return Check("", "rate_per_s", f"{rate:,.4g}/s", text, state)
+
+
+def _each_s(load: DatabaseLoad) -> float:
+    return load.busy_s / load.transactions if load.transactions > 0 else math.nan
+
+
+def _state(fits: bool) -> State:
+    return State.HONOURED if fits else State.BROKEN

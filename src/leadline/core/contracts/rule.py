@@ -1,0 +1,189 @@
+"""The contract of rules: a file in ``rules/<layer>/`` with ``META`` and ``check``.
+
+A rule's module docstring opens with one sentence and carries the headings *Finds, Why, Do, When it is wrong, Sources*;
+it is its documentation page, its ``leadline explain`` text, and *Do* is the remedy of its findings.
+
+``check(context: RuleContext) -> Iterable[Finding]`` looks at the capture and inventory through the context. It is only
+called when everything in ``META.needs`` is there; otherwise the rule is reported as skipped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cache, cached_property
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import numpy as np
+
+from leadline.core.contracts.docstrings import flowed, sections
+from leadline.core.contracts.unit_index import unit_index
+from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.entities import Entity, Inventory
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A limit a rule compares with: value, unit, and where the number comes from.
+
+    ``source`` is a title or section, or starts with ``Judgement:`` and says why.
+    """
+
+    value: float
+    unit: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RuleMeta:
+    """What is known about a rule before it looks.
+
+    Attributes:
+        code: stable short code, never reused: three letters of the layer and a number.
+        layer: the layer a finding accuses.
+        severity: severity at the critical threshold (one lower between warning and critical).
+        catalogue: ids of the researched catalogue entries it implements.
+        needs: what must be there: a metric, several joined by ``|`` of which one is enough, or ``kind.setting`` of
+            the inventory (``vm.snapshot_count``).
+        uses: metrics it also reads where they are there.
+        thresholds: limits by name; a profile may override each.
+        explains: rules whose findings are symptoms where this one fires on a related entity at the same time.
+        clears: this rule running without a finding counts as having examined its layer.
+        judgement: its numbers are ours, not a source's; then severity is at most medium.
+    """
+
+    code: str
+    layer: Layer
+    severity: Severity
+    catalogue: tuple[str, ...]
+    needs: tuple[str, ...]
+    uses: tuple[str, ...] = ()
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
+    explains: tuple[str, ...] = ()
+    clears: bool = True
+    judgement: bool = False
+
+    def to_plain(self) -> dict[str, Any]:
+        """All of it as JSON can hold it."""
+        limits = {name: [limit.value, limit.unit, limit.source] for name, limit in self.thresholds.items()}
+        plain = {each.name: getattr(self, each.name) for each in fields(self)}
+        return plain | {"layer": self.layer.value, "severity": int(self.severity), "thresholds": limits}
+
+    @classmethod
+    def from_plain(cls, plain: Mapping[str, Any]) -> RuleMeta:
+        """What `to_plain` was made of."""
+        held: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items()}
+        held["layer"], held["severity"] = Layer(plain["layer"]), Severity(plain["severity"])
+        held["thresholds"] = {name: Threshold(*limit) for name, limit in plain["thresholds"].items()}
+        return cls(**held)
+
+    def metrics(self) -> set[str]:
+        """Every metric the rule may read."""
+        return {name for need in (*self.needs, *self.uses) for name in need.split("|") if "." not in name}
+
+
+class Rule(Protocol):
+    """The type of a rule module."""
+
+    META: RuleMeta
+
+    def check(self, context: RuleContext) -> Iterable[Finding]:
+        """The findings."""
+
+
+@cache
+def rule_metas() -> dict[str, RuleMeta]:
+    """META of every rule by name, without importing the rules."""
+    known = unit_index("rule", lambda module: cast("Rule", module).META.to_plain())
+    return {name: RuleMeta.from_plain(plain) for name, plain in known.items()}
+
+
+class RuleContext:
+    """What a rule sees: capture, inventory, its own limits; and how it makes findings."""
+
+    def __init__(
+        self,
+        name: str,
+        meta: RuleMeta,
+        doc: str,
+        capture: Capture,
+        overrides: Mapping[str, float] | None = None,
+    ) -> None:
+        self.name = name
+        self.meta = meta
+        self.capture = capture
+        self._doc = doc
+        self._overrides = dict(overrides or {})
+
+    @property
+    def inventory(self) -> Inventory:
+        """What is known about settings."""
+        return self.capture.inventory
+
+    @cached_property
+    def remedy(self) -> str:
+        """The *Do* section of the rule's docstring as one paragraph."""
+        return flowed(sections(self._doc).get("Do", ""))
+
+    def limit(self, name: str) -> float:
+        """The threshold of that name, as overridden by the profile; in the unit META gives."""
+        return self._overrides.get(name, self.meta.thresholds[name].value)
+
+    def has_limit(self, name: str) -> bool:
+        """Whether META names such a threshold."""
+        return name in self.meta.thresholds
+
+    def of(self, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
+        """Groups of a metric (since-boot samples left out), of some entity kinds or of all."""
+        return self.capture.of(metric, *kinds)
+
+    def aligned(self, group: SeriesGroup, metric: str) -> NDArray[np.floating[Any]] | None:
+        """Another metric of the same entities at the same times: [k, n] like ``group.values``.
+
+        Rows are NaN where that entity has no such series with these times. None when no entity has one.
+        """
+        return self.capture.aligned(group, metric)
+
+    def source_name(self, group: SeriesGroup) -> str:
+        """The file a group was read from."""
+        return self.capture.sources[group.source].name
+
+    def role(self, entity: Entity) -> tuple[Role, bool] | None:
+        """What a disk is for, and whether that is a guess; None when nothing hints at it."""
+        fact = self.inventory.fact(entity, "role")
+        return None if fact is None else (Role(fact.value), fact.guessed)
+
+    def finding(  # noqa: PLR0913 - what a finding is made of
+        self,
+        entity: Entity,
+        summary: str,
+        evidence: Sequence[Evidence],
+        *,
+        severity: Severity | None = None,
+        windows: Sequence[Window] = (),
+        score: float = 1.0,
+        guessed: Sequence[str] = (),
+    ) -> Finding:
+        """A finding of this rule; severity is META's unless given, and never above medium for a judgement."""
+        own = self.meta.severity if severity is None else severity
+        if self.meta.judgement:
+            own = min(own, Severity.MEDIUM)
+        return Finding(
+            rule=self.name,
+            code=self.meta.code,
+            layer=self.meta.layer,
+            entity=entity,
+            severity=own,
+            summary=summary,
+            evidence=tuple(evidence),
+            remedy=self.remedy,
+            windows=tuple(windows),
+            score=score,
+            guessed=tuple(guessed),
+        )

@@ -1,0 +1,1 @@
+"""Files in and out: sources, pipes, archives, YAML, Parquet, clocks."""

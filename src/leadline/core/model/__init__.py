@@ -1,0 +1,1 @@
+"""The vocabulary as types: what every importer, rule and face shares."""

@@ -1,0 +1,327 @@
+"""The capture: series of metrics of entities over time, as columns.
+
+Series sampled together share one time vector and one matrix (`SeriesGroup`), so a recording of 60,000 columns is a
+few arrays, not 60,000 objects. NaN is "not measured". On disk a capture is Parquet with one row per series.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leadline.core.io.packed import PackedValues
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.vocabulary import EntityKind
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.model.result import Result
+
+NS_PER_S = 1_000_000_000
+NAN = float("nan")
+SLICE_BYTES_MAX = 8 * 1024**2  # Judgement: a rule holds ten arrays of this size at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Something an importer repaired or left out: what, how often, and what that means for the numbers."""
+
+    code: str
+    message: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """Where series come from.
+
+    ``start_ns``/``end_ns`` are UTC; ``clock_known`` is False when the file has no date or time zone and one was
+    assumed (then a warning says which).
+    """
+
+    name: str
+    importer: str
+    tool: str
+    host: str | None = None
+    tool_version: str | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    clock_known: bool = True
+    offset_s: float = 0.0
+    series_count: int = 0
+    warnings: tuple[Warn, ...] = ()
+
+
+class _Values:
+    """The field of a series group that may hold its values packed, and unpacks them when they are looked at."""
+
+    def __get__(self, group: SeriesGroup | None, owner: type[SeriesGroup]) -> NDArray[np.floating[Any]]:
+        if group is None:
+            raise AttributeError  # there is no default
+        held = group.held
+        return held.unpacked() if isinstance(held, PackedValues) else held
+
+    def __set__(self, group: SeriesGroup, values: NDArray[np.floating[Any]] | PackedValues) -> None:
+        group.__dict__["held"] = values
+
+
+@dataclass(frozen=True, eq=False)
+class SeriesGroup:
+    """Series of one metric that were sampled at the same moments.
+
+    Attributes:
+        metric: canonical name, or ``raw.`` plus the tool's own.
+        entities: k entities, one per series.
+        times_ns: int64 [n], ascending, UTC nanoseconds; a sample stands for the interval that ends there.
+        values: float64 or float32 [k, n] in the metric's unit; NaN is "not measured". Packed values are unpacked
+            each time they are looked at.
+        interval_s: the usual distance of samples; NaN when there is one sample and the tool does not say.
+        source: index into ``Capture.sources``.
+        since_boot: the first sample is an average since boot, not of an interval; rules leave it out.
+    """
+
+    metric: str
+    entities: Sequence[Entity]
+    times_ns: NDArray[np.int64]
+    values: _Values = _Values()
+    interval_s: float = NAN
+    source: int = 0
+    since_boot: bool = False
+
+    def __post_init__(self) -> None:
+        expected = (len(self.entities), len(self.times_ns))
+        if self.held.shape != expected:
+            message = f"{self.metric}: values have shape {self.held.shape}, expected {expected}"
+            raise ValueError(message)
+
+    @property
+    def held(self) -> NDArray[np.floating[Any]] | PackedValues:
+        """The values as they are kept, packed or not."""
+        held: NDArray[np.floating[Any]] | PackedValues = self.__dict__["held"]
+        return held
+
+    def relabelled(self, **labels: Any) -> SeriesGroup:  # noqa: ANN401 - fields of this class
+        """The same values under another metric, other entities, times or source."""
+        return replace(self, values=self.held, **labels)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the values."""
+        return metric_of(self.metric).unit
+
+    def row(self, entity: Entity) -> NDArray[np.floating[Any]] | None:
+        """The values [n] of one entity, or None."""
+        return next((self.values[i] for i, e in enumerate(self.entities) if e == entity), None)
+
+    def take(self, rows: Sequence[int]) -> SeriesGroup:
+        """The group with only some of its series."""
+        held = self.held
+        values = held.take(rows) if isinstance(held, PackedValues) else held[list(rows)]
+        return replace(self, entities=[self.entities[i] for i in rows], values=values)
+
+    def slices(self) -> Iterator[SeriesGroup]:
+        """The group in pieces of some of its series, small enough to compute with; itself where it is small."""
+        count, samples = self.held.shape
+        step = max(SLICE_BYTES_MAX // max(samples * 8, 1), 1)
+        if count <= step:
+            yield self
+            return
+        for first in range(0, count, step):
+            yield self.take(range(first, min(first + step, count)))
+
+    def boot_marks(self) -> NDArray[np.bool_]:
+        """Whether each sample [n] is an average since boot, not of an interval."""
+        return np.arange(len(self.times_ns)) < int(self.since_boot)
+
+    def measured(self) -> SeriesGroup:
+        """The group without its since-boot sample."""
+        if not self.since_boot:
+            return self
+        return replace(self, times_ns=self.times_ns[1:], values=self.values[:, 1:], since_boot=False)
+
+
+@dataclass(slots=True)
+class Capture:
+    """Everything one or several recordings hold: series, results of load tools, inventory facts, sources."""
+
+    groups: list[SeriesGroup] = field(default_factory=list)
+    sources: list[SourceInfo] = field(default_factory=list)
+    inventory: Inventory = field(default_factory=Inventory)
+    results: list[Result] = field(default_factory=list)
+
+    def metrics(self) -> list[str]:
+        """Names of the metrics present, in order of appearance."""
+        return list(dict.fromkeys(group.metric for group in self.groups))
+
+    def of(self, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
+        """Groups of a metric without since-boot samples, restricted to entity kinds if any are named."""
+        found = []
+        for group in self.groups:
+            if group.metric != metric or not group.entities:
+                continue
+            rows = [i for i, e in enumerate(group.entities) if e.kind in kinds] if kinds else None
+            if rows is not None and not rows:
+                continue
+            kept = group if rows is None or len(rows) == len(group.entities) else group.take(rows)
+            kept = kept.measured()
+            if kept.held.shape[1]:
+                found.append(kept)
+        return found
+
+    def aligned(self, group: SeriesGroup, metric: str) -> NDArray[np.floating[Any]] | None:
+        """Another metric of the same entities at the same times: [k, n] like ``group.values``.
+
+        Rows are NaN where that entity has no such series with these times. None when no entity has one.
+        """
+        whole: NDArray[np.floating[Any]] | None = None
+        for other in self.of(metric):
+            if not _sampled_together(other, group):
+                continue
+            if other.entities is group.entities or list(other.entities) == list(group.entities):
+                return other.values
+            position = {entity: i for i, entity in enumerate(other.entities)}
+            rows = [row for row, entity in enumerate(group.entities) if entity in position]
+            if not rows:
+                continue
+            own = other.take([position[group.entities[row]] for row in rows]).values
+            whole = np.full(group.held.shape, np.nan, dtype=own.dtype) if whole is None else whole
+            whole[rows] = own
+        return whole if whole is not None and not np.isnan(whole).all() else None
+
+    def is_aligned(self, group: SeriesGroup, metric: str) -> bool:
+        """Whether any entity of a group has another metric at the same times, be it measured or not."""
+        entities = set(group.entities)
+        return any(
+            _sampled_together(other, group) and not entities.isdisjoint(other.entities) for other in self.of(metric)
+        )
+
+    def series(self) -> Iterator[tuple[SeriesGroup, int]]:
+        """Every series as (group, row)."""
+        for group in self.groups:
+            for row in range(len(group.entities)):
+                yield group, row
+
+    @property
+    def series_count(self) -> int:
+        """How many series there are."""
+        return sum(len(group.entities) for group in self.groups)
+
+    def span_ns(self) -> tuple[int, int] | None:
+        """First and last sample of all series, UTC nanoseconds, or None when nothing has a time."""
+        starts = [int(g.times_ns[0]) for g in self.groups if len(g.times_ns)]
+        ends = [int(g.times_ns[-1]) for g in self.groups if len(g.times_ns)]
+        return (min(starts), max(ends)) if starts else None
+
+    def shifted(self, offset_s: float) -> Capture:
+        """The same capture with its clock put right by adding ``offset_s`` to every time."""
+        delta = round(offset_s * NS_PER_S)
+        groups = [g.relabelled(times_ns=g.times_ns + delta) for g in self.groups]
+        sources = [
+            replace(
+                s,
+                offset_s=s.offset_s + offset_s,
+                start_ns=None if s.start_ns is None else s.start_ns + delta,
+                end_ns=None if s.end_ns is None else s.end_ns + delta,
+            )
+            for s in self.sources
+        ]
+        return Capture(groups, sources, self.inventory, list(self.results))
+
+    @classmethod
+    def merged(cls, captures: Iterable[Capture]) -> Capture:
+        """Several captures on one time line; each keeps its own samples and its own clock offset."""
+        whole = cls()
+        for capture in captures:
+            base = len(whole.sources)
+            whole.groups.extend(g.relabelled(source=g.source + base) for g in capture.groups)
+            whole.sources.extend(capture.sources)
+            whole.inventory.merge(capture.inventory)
+            whole.results.extend(capture.results)
+        return whole
+
+
+def _sampled_together(one: SeriesGroup, other: SeriesGroup) -> bool:
+    if one.source != other.source or one.times_ns.shape != other.times_ns.shape:
+        return False
+    return one.times_ns is other.times_ns or np.array_equal(one.times_ns, other.times_ns)
+
+
+class CaptureBuilder:
+    """Collects what an importer reads into a capture of one source.
+
+    Series are added as whole groups (`add`) or one by one (`add_series`); one-by-one series that share times are
+    stacked at the end.
+    """
+
+    def __init__(self, name: str, importer: str, tool: str) -> None:
+        self.info = SourceInfo(name=name, importer=importer, tool=tool)
+        self.inventory = Inventory()
+        self.results: list[Result] = []
+        self._groups: list[SeriesGroup] = []
+        self._loose: dict[
+            tuple[str, bytes, bool], tuple[list[Entity], list[NDArray[Any]], NDArray[np.int64], float]
+        ] = {}
+        self._warnings: list[Warn] = []
+
+    def warn(self, code: str, message: str, count: int = 1) -> None:
+        """Note something repaired or left out; the same code is counted up."""
+        for i, held in enumerate(self._warnings):
+            if held.code == code and held.message == message:
+                self._warnings[i] = replace(held, count=held.count + count)
+                return
+        self._warnings.append(Warn(code, message, count))
+
+    def add(self, group: SeriesGroup) -> None:
+        """Add a group whose metric, entities and times are already columns."""
+        if len(group.entities):
+            self._groups.append(group)
+
+    def add_series(
+        self,
+        metric: str,
+        entity: Entity,
+        times_ns: NDArray[np.int64],
+        values: NDArray[Any],
+        *,
+        interval_s: float | None = None,
+        since_boot: bool = False,
+    ) -> None:
+        """Add one series: times int64 [n] UTC nanoseconds, values [n] in the metric's unit, NaN not measured."""
+        key = (metric, times_ns.tobytes(), since_boot)
+        step = usual_interval_s(times_ns) if interval_s is None else interval_s
+        entities, rows, _, _ = self._loose.setdefault(key, ([], [], times_ns, step))
+        entities.append(entity)
+        rows.append(np.asarray(values, dtype=np.float64))
+
+    def build(self, **info: Any) -> Capture:  # noqa: ANN401 - the fields of SourceInfo
+        """The capture; keyword arguments set fields of its `SourceInfo`."""
+        for (metric, _, since_boot), (entities, rows, times, step) in self._loose.items():
+            self._groups.append(SeriesGroup(metric, entities, times, np.vstack(rows), step, since_boot=since_boot))
+        for group in self._groups:
+            for entity in group.entities:
+                if entity not in self.inventory.facts:
+                    for part in reversed(list(entity.lineage())):
+                        self.inventory.add(part, self.info.name)
+        capture = Capture(self._groups, [], self.inventory, self.results)
+        span = capture.span_ns() or (None, None)
+        source = replace(
+            self.info,
+            start_ns=span[0],
+            end_ns=span[1],
+            series_count=capture.series_count,
+            warnings=tuple(self._warnings),
+        )
+        capture.sources.append(replace(source, **info))
+        return capture
+
+
+def usual_interval_s(times_ns: NDArray[np.int64]) -> float:
+    """The median distance of samples in seconds; NaN for fewer than two samples."""
+    if len(times_ns) < 2:
+        return float("nan")
+    return float(np.median(np.diff(times_ns))) / NS_PER_S

@@ -1,0 +1,251 @@
+"""Entities and the inventory tree: what there is, how it hangs together, and what is known about its settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from leadline.core.model.vocabulary import EntityKind
+
+_LINE_ENDS = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Entity:
+    """Something that has metrics or settings: its kind, its name and what it is part of.
+
+    Two entities are the same when kind, name and all ancestors are. A name is one line.
+
+    >>> esx = Entity(EntityKind.HOST, "esx01")
+    >>> str(Entity(EntityKind.VCPU, "0", Entity(EntityKind.VM, "db01", esx)))
+    'host:esx01/vm:db01/vcpu:0'
+    """
+
+    kind: EntityKind
+    name: str
+    parent: Entity | None = None
+    _hash: int = field(init=False, repr=False)  # an entity is looked up far more often than it is made
+
+    def __post_init__(self) -> None:
+        if not self.name.isprintable():
+            object.__setattr__(self, "name", _LINE_ENDS.sub("\N{SYMBOL FOR NEWLINE}", self.name))
+        object.__setattr__(self, "_hash", hash((self.kind, self.name, self.parent)))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Entity) or self._hash != other._hash:
+            return False
+        return self.kind is other.kind and self.name == other.name and self.parent == other.parent
+
+    def __reduce__(self) -> tuple[type[Entity], tuple[EntityKind, str, Entity | None]]:
+        # Another process hashes names otherwise: made anew there.
+        return Entity, (self.kind, self.name, self.parent)
+
+    def __str__(self) -> str:
+        own = f"{self.kind.value}:{self.name}"
+        return f"{self.parent}/{own}" if self.parent is not None else own
+
+    def lineage(self) -> Iterator[Entity]:
+        """The entity itself, then its ancestors, nearest first."""
+        entity: Entity | None = self
+        while entity is not None:
+            yield entity
+            entity = entity.parent
+
+    def ancestor(self, kind: EntityKind) -> Entity | None:
+        """The nearest of itself and its ancestors that is of ``kind``."""
+        return next((entity for entity in self.lineage() if entity.kind is kind), None)
+
+    @classmethod
+    def parse(cls, text: str) -> Entity:
+        """The entity whose ``str()`` is ``text``; names may hold any character but the sequence ``/kind:``."""
+        entity: Entity | None = None
+        pending = ""
+        for part in text.split("/"):
+            kind, colon, name = part.partition(":")
+            if colon and kind in _KINDS:
+                if pending:
+                    entity = _finish(pending, entity)
+                pending = part
+            else:
+                pending = f"{pending}/{part}"
+        del name
+        return _finish(pending, entity)
+
+    def label(self) -> str:
+        """A short name for people: the nearest VM, guest or host, then the thing itself."""
+        owner = next(
+            (e for e in self.lineage() if e.kind in (EntityKind.VM, EntityKind.GUEST, EntityKind.HOST)),
+            None,
+        )
+        if owner is None or owner is self:
+            return self.name
+        noun = {EntityKind.VCPU: "vCPU ", EntityKind.PCPU: "PCPU ", EntityKind.CPU: "CPU "}.get(self.kind, "")
+        return f"{owner.name} {noun}{self.name}"
+
+
+_KINDS = {kind.value for kind in EntityKind}
+
+
+def _finish(part: str, parent: Entity | None) -> Entity:
+    kind, _, name = part.partition(":")
+    return Entity(EntityKind(kind), name, parent)
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A setting of an entity, where it was read, and whether it is a guess."""
+
+    value: Any
+    source: str
+    guessed: bool = False
+
+
+@dataclass(slots=True)
+class Inventory:
+    """Entities with their settings.
+
+    A setting given by the user or read from a configuration wins over one found in a capture, and both win over a
+    guess; the rank decides, not the order of merging.
+    """
+
+    facts: dict[Entity, dict[str, Fact]] = field(default_factory=dict)
+    links: dict[Entity, Entity] = field(default_factory=dict)  # guest -> its VM
+    _children: dict[Entity, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _vms: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _members: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _counted: int = field(default=-1, init=False, repr=False, compare=False)
+
+    def add(self, entity: Entity, source: str, /, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
+        """Record that an entity exists, with settings; None values are "not known" and are not kept."""
+        own = self.facts.setdefault(entity, {})
+        for name, value in settings.items():
+            if value is not None:
+                _keep(own, name, Fact(value, source, guessed))
+        if "cluster" in settings:
+            self._counted = -1  # the index holds the hosts of each cluster
+        return entity
+
+    def merge(self, other: Inventory) -> None:
+        """Take in what another inventory knows; this one's facts win where both are of the same rank."""
+        for entity, facts in other.facts.items():
+            own = self.facts.setdefault(entity, {})
+            for name, fact in facts.items():
+                _keep(own, name, fact)
+        self._counted = -1
+        for guest, vm in other.links.items():
+            self.links.setdefault(guest, vm)
+
+    def get(self, entity: Entity, name: str) -> Any:  # noqa: ANN401
+        """The value of a setting, or None when it is not known."""
+        fact = self.facts.get(entity, {}).get(name)
+        return None if fact is None else fact.value
+
+    def fact(self, entity: Entity, name: str) -> Fact | None:
+        """The setting with its source, or None."""
+        return self.facts.get(entity, {}).get(name)
+
+    def settings(self, entity: Entity) -> Mapping[str, Fact]:
+        """Every known setting of an entity."""
+        return self.facts.get(entity, {})
+
+    def of_kind(self, kind: EntityKind) -> list[Entity]:
+        """Entities of a kind, in the order they were found."""
+        return [entity for entity in self.facts if entity.kind is kind]
+
+    def children(self, parent: Entity, kind: EntityKind | None = None) -> list[Entity]:
+        """Direct children of an entity, of one kind or of all."""
+        self._index()
+        return [e for e in self._children.get(parent, []) if kind is None or e.kind is kind]
+
+    def vm_of(self, guest: Entity) -> Entity | None:
+        """The VM a guest runs in: as linked, else the only VM with the guest's name (case and domain ignored)."""
+        if guest in self.links:
+            return self.links[guest]
+        self._index()
+        same = self._vms.get(_short(guest.name), [])
+        return same[0] if len(same) == 1 else None
+
+    def _index(self) -> None:
+        """Make the index of children, VMs by short name and hosts by cluster anew when entities were added."""
+        if self._counted == len(self.facts):
+            return
+        self._children, self._vms, self._members = {}, {}, {}
+        for entity, facts in self.facts.items():
+            if entity.parent is not None:
+                self._children.setdefault(entity.parent, []).append(entity)
+            if entity.kind is EntityKind.VM:
+                self._vms.setdefault(_short(entity.name), []).append(entity)
+            if entity.kind is EntityKind.HOST and "cluster" in facts:
+                self._members.setdefault(str(facts["cluster"].value), []).append(entity)
+        self._counted = len(self.facts)
+
+    def related(self, one: Entity, other: Entity) -> bool:
+        """Whether one is the other, part of the other, or they are a guest (part) and its VM (part) or VM's host."""
+        ones, others = self.full_lineage(one), self.full_lineage(other)
+        return one in others or other in ones or bool(machines(ones) & machines(others))
+
+    def full_lineage(self, entity: Entity) -> set[Entity]:
+        """An entity, its ancestors, its guest's VM and that one's ancestors, and the devices its disks lie on."""
+        lineage = list(entity.lineage())
+        guest = entity.ancestor(EntityKind.GUEST)
+        vm = self.vm_of(guest) if guest is not None else None
+        if vm is not None:
+            lineage.extend(vm.lineage())
+        vm = vm or entity.ancestor(EntityKind.VM)
+        host = (vm or entity).ancestor(EntityKind.HOST)
+        cluster = None if host is None else self.get(host, "cluster")
+        if cluster is not None:
+            lineage.append(Entity(EntityKind.CLUSTER, str(cluster)))
+        stores = self._stores_of(entity, vm)
+        return set(lineage) | stores | self._disk_groups_of(vm or entity, cluster, stores)
+
+    def _disk_groups_of(self, entity: Entity, cluster: object, stores: set[Entity]) -> set[Entity]:
+        """Disk groups a VM or host uses: any of its cluster, unless its datastores are known to be no vSAN."""
+        if cluster is None or entity.kind not in (EntityKind.VM, EntityKind.HOST):
+            return set()
+        types = {self.get(store, "type") for store in stores if store.kind is EntityKind.DATASTORE}
+        if types and not types & {None, "vsan"}:
+            return set()
+        self._index()
+        members = self._members.get(str(cluster), ())
+        return {group for host in members for group in self.children(host, EntityKind.DISK_GROUP)}
+
+    def _stores_of(self, entity: Entity, vm: Entity | None) -> set[Entity]:
+        """Devices and datastores a disk (or any disk of a machine) lies on; where none is named, any of the host's."""
+        host = None if vm is None else vm.ancestor(EntityKind.HOST)
+        if vm is None or host is None:
+            return set()
+        disk = entity.ancestor(EntityKind.VIRTUAL_DISK)
+        block = entity.ancestor(EntityKind.BLOCK_DEVICE)
+        name = None if block is None else self.get(block, "virtual_disk")
+        if name is not None:
+            disk = Entity(EntityKind.VIRTUAL_DISK, str(name), vm)
+        kinds = ((EntityKind.DEVICE, "device"), (EntityKind.DATASTORE, "datastore"))
+        disks = [disk] if disk is not None else self.children(vm, EntityKind.VIRTUAL_DISK)
+        named = {(k, str(self.get(d, s))) for d in disks for k, s in kinds if self.get(d, s) is not None}
+        # A datastore that several hosts share stands alone in inventories, under a host in its recordings.
+        alone = {Entity(k, name) for k, name in named} & self.facts.keys()
+        stores = alone | {Entity(k, name, host) for k, name in named if Entity(k, name) not in alone}
+        return stores or {e for k, _ in kinds for e in self.children(host, k)}
+
+
+def _short(name: str) -> str:
+    return name.split(".", maxsplit=1)[0].casefold()
+
+
+def machines(lineage: set[Entity]) -> set[Entity]:
+    """The VMs and guests of a lineage."""
+    return {entity for entity in lineage if entity.kind in (EntityKind.VM, EntityKind.GUEST)}
+
+
+def _keep(own: dict[str, Fact], name: str, fact: Fact) -> None:
+    held = own.get(name)
+    if held is None or (held.guessed and not fact.guessed):
+        own[name] = fact

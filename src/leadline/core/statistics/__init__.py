@@ -1,0 +1,1 @@
+"""Intervals, steadiness and scaling of measured values."""

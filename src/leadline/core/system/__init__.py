@@ -1,0 +1,1 @@
+"""Processes, sockets, targets, secrets, what a kill leaves."""

@@ -1,0 +1,308 @@
+"""What a killed Leadline left behind: temporary folders and files, which the next start finds and removes.
+
+A temporary folder holds a file that its process keeps locked. What is made elsewhere (data files of a load, files
+written aside) is noted in a journal before it is made; the process keeps the journal locked, too. The kernel drops both
+locks when the process ends, however it ends. A lock that can be taken therefore belongs to a process that is gone, also
+when that process ran in another container. A noted file is removed only if it still is the inode that was made and has
+``leadline`` in its name.
+
+Source: flock(2), "the lock is released ... when all such file descriptors have been closed"; unlink(2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import shutil
+import stat
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+OWNER = ".leadline-owner"
+_PREFIX = "leadline-"
+_JOURNALS = "leftovers"
+_JOURNAL_SUFFIX = ".jsonl"
+_UNLOCKED = ".unlocked"  # ends the name of a journal or folder until its process holds the lock
+_TRIES = 100  # another start removes what is not locked yet; that it does so this often in a row is an error
+_journal: _Journal | None = None
+_journal_lock = threading.Lock()
+
+
+def user_folder() -> Path:
+    """Return the folder of what Leadline keeps for this user: ``LEADLINE_HOME``, else one in the user's data folder."""
+    home = os.environ.get("LEADLINE_HOME")
+    if home:
+        return Path(home)
+    data = os.environ.get("XDG_DATA_HOME")
+    return (Path(data) if data else Path.home() / ".local" / "share") / "leadline"
+
+
+def temporary_folder() -> Path:
+    """Return the folder of temporary files: ``TMPDIR``, ``TEMP`` or ``TMP`` where it may be written, else the system's.
+
+    `tempfile` tries a folder by writing a file, which a kill at that moment leaves there. This looks at rights only.
+
+    Raises:
+        FileNotFoundError: none can be written.
+    """
+    if tempfile.tempdir is None:
+        named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
+        places = (os.path.abspath(place) for place in (*named, "/tmp", "/var/tmp", "/usr/tmp") if place)  # noqa: PTH100
+        tempfile.tempdir = next((place for place in places if os.access(place, os.W_OK | os.X_OK)), None)
+    return Path(tempfile.gettempdir())
+
+
+@contextmanager
+def scratch_folder(kind: str, parent: Path | None = None) -> Iterator[Path]:
+    """Make a temporary folder that only this user may enter; it is removed at the end, or by the next start."""
+    path, descriptor = _locked_folder(kind, parent or temporary_folder())
+    try:
+        with contextlib.nullcontext() if parent is None else removed_later(path):
+            if parent is not None:
+                identify(path)
+            try:
+                yield path
+            finally:
+                if parent is None:  # a kill from here on leaves what the next start knows to be ours
+                    with suppress(OSError):
+                        path = path.rename(path.with_name(path.name + _UNLOCKED))
+                shutil.rmtree(path, ignore_errors=True)
+    finally:
+        os.close(descriptor)
+
+
+def scratch_name(kind: str) -> str:
+    """Return what the name of a temporary folder begins with; eight random characters follow."""
+    return f"{_PREFIX}{kind}-"
+
+
+def _locked_folder(kind: str, parent: Path) -> tuple[Path, int]:
+    """Make a temporary folder that holds a locked file; the descriptor of that file keeps the lock."""
+    for _ in range(_TRIES):
+        path = Path(tempfile.mkdtemp(prefix=scratch_name(kind), suffix=_UNLOCKED, dir=parent))
+        with suppress(FileNotFoundError):
+            return _locked(path, path / OWNER)
+    raise FileNotFoundError(errno.ENOENT, "it is removed as soon as it is made", str(parent))
+
+
+def _locked(path: Path, inside: Path) -> tuple[Path, int]:
+    """Make a file, lock it and give ``path``, which is it or its folder, the name without `_UNLOCKED`.
+
+    Raises:
+        FileNotFoundError: another start took it for left by a killed process, before it was locked.
+    """
+    descriptor = os.open(inside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        return path.rename(path.with_name(path.name.removesuffix(_UNLOCKED))), descriptor
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+@contextmanager
+def removed_later(path: Path) -> Iterator[None]:
+    """Note a file or folder while it exists. The caller makes, identifies and removes it; else the next start does."""
+    note(path)
+    try:
+        yield
+    finally:
+        forget(path)
+
+
+def note(path: Path) -> None:
+    """Note a file or folder that is about to be made. Until `identify` is called, only an empty one is removed.
+
+    Raises:
+        ValueError: its name does not say that it is Leadline's.
+    """
+    if "leadline" not in path.name:
+        message = f"{path.name} does not say whose it is"
+        raise ValueError(message)
+    _write(path, "planned")
+
+
+def identify(path: Path, found: os.stat_result | None = None) -> None:
+    """Note that this process has made a noted file or folder, before anything is written to it.
+
+    From then on nothing of another inode is removed. ``found`` is the state of its descriptor where there is one.
+
+    Raises:
+        OSError: it does not exist.
+    """
+    found = found or path.lstat()
+    _write(path, "made", device=found.st_dev, inode=found.st_ino)
+
+
+def forget(path: Path) -> None:
+    """Note that a file or folder is gone, or is to stay."""
+    _write(path, "gone")
+
+
+def _write(path: Path, state: str, **identity: int) -> None:
+    """Add a line to this process's journal; a user folder that cannot be written has no journal."""
+    global _journal  # noqa: PLW0603 - one journal per process, opened by the first who has something to note
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - resolve() would follow the last link
+    with _journal_lock:
+        if _journal is None or _journal.process != os.getpid():
+            _journal = _Journal.opened()
+        _journal.write(path, state, identity)
+
+
+class _Journal:
+    """The journal of this process: a locked file with a JSON line per event."""
+
+    def __init__(self, path: Path | None, descriptor: int) -> None:
+        self.process = os.getpid()
+        self._path = path
+        self._descriptor = descriptor
+        self._open_paths: set[Path] = set()
+
+    @classmethod
+    def opened(cls) -> _Journal:
+        """Make the journal; one that writes nothing where the user folder cannot be written."""
+        folder = user_folder() / _JOURNALS
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            for _ in range(_TRIES):
+                path = folder / f"{_PREFIX}{os.getpid()}-{os.urandom(4).hex()}{_JOURNAL_SUFFIX}{_UNLOCKED}"
+                with suppress(FileNotFoundError):
+                    return cls(*_locked(path, path))
+        except OSError:
+            pass
+        return cls(None, -1)
+
+    def write(self, path: Path, state: str, identity: dict[str, int]) -> None:
+        """Add an event; the journal is removed when nothing that was noted is left."""
+        global _journal  # noqa: PLW0603 - see _write
+        if self._path is None:
+            return
+        entry = {"path": os.fsencode(path).hex(), "state": state, **identity}
+        if state == "gone":
+            self._open_paths.discard(path)
+        else:
+            self._open_paths.add(path)
+        with suppress(OSError):  # a full disk must not end the work that is noted
+            os.write(self._descriptor, (json.dumps(entry) + "\n").encode())
+        if not self._open_paths:
+            with suppress(OSError):
+                self._path.unlink()
+            os.close(self._descriptor)
+            _journal = None
+
+
+def remove_leftovers() -> list[str]:
+    """Remove what processes that are gone left behind; what was removed, as paths. Never raises."""
+    removed: list[str] = []
+    journals = user_folder() / _JOURNALS
+    with suppress(OSError):
+        for path in sorted(journals.glob(f"{_PREFIX}*{_JOURNAL_SUFFIX}")):
+            removed += _undo(path)
+        for path in journals.glob(f"{_PREFIX}*{_UNLOCKED}"):
+            with suppress(OSError), _lock_of(path):
+                path.unlink(missing_ok=True)
+    with suppress(OSError), os.scandir(temporary_folder()) as entries:
+        for entry in entries:
+            with suppress(OSError):
+                if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False) and _remove_abandoned(entry):
+                    removed.append(entry.path)
+    return removed
+
+
+def _remove_abandoned(entry: os.DirEntry[str]) -> bool:
+    """Remove a temporary folder that Leadline made and whose process is gone; whether it did.
+
+    Raises:
+        OSError: its process lives, or it cannot be removed.
+    """
+    folder = Path(entry.path)
+    if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+        return False
+    names = [path.name for path in folder.iterdir()]
+    if OWNER in names:
+        with _lock_of(folder / OWNER):
+            shutil.rmtree(folder)
+    elif not folder.name.endswith(_UNLOCKED):
+        return False
+    elif names:  # ended while it was removed
+        shutil.rmtree(folder)
+    else:
+        folder.rmdir()  # and not more: its process may be about to lock it
+    return True
+
+
+@contextmanager
+def _lock_of(path: Path) -> Iterator[None]:
+    """Hold the lock of a file.
+
+    Raises:
+        BlockingIOError: its process lives.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _undo(journal: Path) -> list[str]:
+    """Remove what a journal of a process that is gone lists, the newest first."""
+    try:
+        descriptor = os.open(journal, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return []
+    with open(descriptor, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123 - a descriptor
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return []
+        made: dict[str, tuple[int, int] | None] = {}
+        for line in stream:
+            with suppress(ValueError, KeyError, TypeError, AttributeError):  # the last line may be torn
+                entry = json.loads(line)
+                made.pop(entry["path"], None)
+                if entry["state"] != "gone":
+                    made[entry["path"]] = (entry["device"], entry["inode"]) if "inode" in entry else None
+        removed = [name for name, identity in reversed(made.items()) if _remove(name, identity)]
+        # What children of the killed process still write to cannot be removed yet: the next start tries again.
+        if not any(_is_there(name, identity) for name, identity in made.items()):
+            journal.unlink(missing_ok=True)
+    return [os.fsdecode(bytes.fromhex(name)) for name in removed]
+
+
+def _is_there(name: str, identity: tuple[int, int] | None) -> bool:
+    """Whether something of ours that was noted with its inode still exists."""
+    try:
+        path = Path(os.fsdecode(bytes.fromhex(name)))
+        found = path.lstat()
+    except (OSError, ValueError):
+        return False
+    return "leadline" in path.name and identity == (found.st_dev, found.st_ino)
+
+
+def _remove(name: str, identity: tuple[int, int] | None) -> bool:
+    """Remove a noted file or folder when it still is the one that was made, or holds nothing yet."""
+    try:
+        path = Path(os.fsdecode(bytes.fromhex(name)))
+        found = path.lstat()
+        if "leadline" not in path.name or identity not in (None, (found.st_dev, found.st_ino)):
+            return False
+        if stat.S_ISDIR(found.st_mode):
+            if identity is None:
+                path.rmdir()
+            else:
+                shutil.rmtree(path)
+        elif identity is not None or (stat.S_ISREG(found.st_mode) and found.st_size == 0):
+            path.unlink()
+        else:
+            return False
+    except (OSError, ValueError):
+        return False
+    return True

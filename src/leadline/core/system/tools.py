@@ -1,0 +1,105 @@
+"""External programs Leadline reads recordings of or drives: how to find each, what is lost without it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+
+from leadline.core.model.errors import ToolError
+
+VERSION_TIMEOUT_S = 5.0
+# Debian keeps server programs of PostgreSQL outside PATH.
+_EXTRA_FOLDERS = "/usr/lib/postgresql/17/bin:/usr/lib/postgresql/16/bin:/usr/lib/postgresql/15/bin:/usr/sbin:/sbin"
+_VERSION = re.compile(r"\d+(?:\.\d+)+|\d{2,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A program: its name, how to ask its version, the Debian package, what is disabled without it."""
+
+    name: str
+    ask: tuple[str, ...]
+    package: str
+    disables: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolState:
+    """A tool as found: path and version are None when it is missing or does not answer."""
+
+    tool: Tool
+    path: str | None
+    version: str | None
+
+    @property
+    def is_present(self) -> bool:
+        """Whether it can be run."""
+        return self.path is not None
+
+    @property
+    def install(self) -> str:
+        """The command that installs it on Debian and Ubuntu."""
+        return f"apt-get install {self.tool.package}"
+
+
+TOOLS: tuple[Tool, ...] = (
+    Tool("sadf", ("-V",), "sysstat", "reading binary sar files (sa*)"),
+    Tool("iostat", ("-V",), "sysstat", "recording the example incidents"),
+    Tool("vmstat", ("-V",), "procps", "recording the example incidents"),
+    Tool("fio", ("--version",), "fio", "loading disks (leadline bench, leadline probe)"),
+    Tool("ioping", ("-v",), "ioping", "measuring the latency of single requests (bench run ioping)"),
+    Tool("pgbench", ("--version",), "postgresql-contrib", "loading PostgreSQL; recording the example incidents"),
+    Tool("postgres", ("--version",), "postgresql", "bench run --on new; recording the example incidents"),
+    Tool("pg_test_fsync", ("--version",), "postgresql", "measuring what flushing costs (bench run pg-test-fsync)"),
+    Tool("sysbench", ("--version",), "sysbench", "loading PostgreSQL or MySQL with sysbench"),
+    Tool("mariadbd", ("--version",), "mariadb-server-core", "bench run --on new with engine mysql"),
+    Tool("mariadb", ("--version",), "mariadb-client-core", "loading MySQL with sysbench"),
+    Tool("iperf3", ("--version",), "iperf3", "loading a network (leadline bench)"),
+    Tool("sockperf", ("--version",), "sockperf", "latency of a network, idle and under load (leadline bench)"),
+    Tool("ping", ("-V",), "iputils-ping", "the largest packet that passes a network (leadline bench)"),
+    Tool("ip", ("-V",), "iproute2", "the device a network is reached by (leadline bench)"),
+    Tool("ib_send_lat", ("--version",), "perftest", "RDMA latency and throughput (leadline bench)"),
+    Tool("qemu-storage-daemon", ("--version",), "qemu-system-common", "bench protect --nbd; an incident"),
+    Tool("qemu-system-x86_64", ("--version",), "qemu-system-x86", "booting guests (leadline lab)"),
+    Tool("qemu-img", ("--version",), "qemu-utils", "disks of guests with snapshots or qcow2 (leadline lab)"),
+    Tool("busybox", ("--help",), "busybox-static", "booting guests (leadline lab)"),
+    Tool("nbdfuse", ("--version",), "libnbd-bin", "recording the throttled-disk incident"),
+    Tool("debootstrap", ("--version",), "debootstrap", "testing guest optimisation on a real tree"),
+    Tool("stress-ng", ("--version",), "stress-ng", "recording the starved-CPU incident"),
+)
+
+
+def find_program(name: str) -> str | None:
+    """Where a program is, or None."""
+    return shutil.which(name) or shutil.which(name, path=_EXTRA_FOLDERS)
+
+
+def require_program(name: str, purpose: str, package: str | None = None) -> str:
+    """Where a program is; ``purpose`` and the Debian ``package`` (by itself that of `TOOLS`) are for the error.
+
+    Raises:
+        ToolError: it is not installed.
+    """
+    path = find_program(name)
+    if path is None:
+        package = package or next((tool.package for tool in TOOLS if tool.name == name), None)
+        advice = f"apt-get install {package}" if package else "`leadline doctor` says how to install it."
+        raise ToolError(name, found="not installed", expected=purpose, advice=advice)
+    return path
+
+
+def examine(tool: Tool) -> ToolState:
+    """Look for a tool and ask its version; never raises, never takes longer than a few seconds."""
+    path = find_program(tool.name)
+    if path is None:
+        return ToolState(tool, None, None)
+    try:
+        answer = subprocess.run(
+            [path, *tool.ask], capture_output=True, text=True, timeout=VERSION_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ToolState(tool, path, None)
+    match = _VERSION.search(answer.stdout + answer.stderr)
+    return ToolState(tool, path, match[0] if match else None)

@@ -1,0 +1,73 @@
+"""Latency of the disks under a database, told as a finding of the database."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from leadline.core.model.vocabulary import Role, Severity
+from leadline.estate.database_settings import disks_of, of_engine
+from leadline.estate.disks import Busy, Use, block_awaits, role_said, uses
+from leadline.estate.templates import Over, joined, over_groups
+
+if TYPE_CHECKING:
+    from leadline.core.contracts.rule import RuleContext
+    from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.finding import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class DiskClass:
+    """Disks judged by the same limits.
+
+    Attributes:
+        limits: prefix of the names of the rule's limits: ``flash`` for ``flash_warn`` and ``flash_crit``.
+        noun: how the summary calls the latency.
+        holds: whether a disk of a medium (None: not known) is of the class.
+        most: the highest severity its findings may have.
+    """
+
+    limits: str
+    noun: str
+    holds: Callable[[str | None], bool]
+    most: Severity = Severity.CRITICAL
+
+
+def slow_disks(
+    context: RuleContext, engine: str, role: Role, value: Busy, classes: Sequence[DiskClass]
+) -> Iterator[Finding]:
+    """One finding per database of an engine, of its disks of a role whose await is beyond the limits of their class.
+
+    The rule's META gives the limits of each class, ``load_min`` and ``duration``, as `Busy` and `Over` use them.
+    """
+    databases = list(of_engine(context.inventory, engine))
+    if not databases:
+        return
+    known = uses(context)
+    groups = block_awaits(context)
+    for database in databases:
+        disks = disks_of(context.inventory, known, database, role)
+        slow = [finding for of_class in classes for finding in _of_class(context, groups, disks, value, of_class)]
+        if slow:
+            yield replace(joined(list(role_said(slow, known)), context.limit("duration")), entity=database)
+
+
+def _of_class(
+    context: RuleContext, groups: list[SeriesGroup], disks: dict[Entity, Use], value: Busy, of_class: DiskClass
+) -> Iterator[Finding]:
+    members = {disk for disk, use in disks.items() if of_class.holds(use.medium)}
+    spec = Over(
+        "guest_disk_await_ms",
+        of_class.noun,
+        value=value,
+        keep=lambda _, entity: entity in members,
+        mostly=True,
+        warn=f"{of_class.limits}_warn",
+        crit=f"{of_class.limits}_crit",
+    )
+    for finding in over_groups(context, groups, spec):
+        unknown = disks[finding.entity].medium is None
+        guess = (f"medium of {finding.entity.label()} is not known: taken for {of_class.limits}",) if unknown else ()
+        yield replace(finding, severity=min(finding.severity, of_class.most), guessed=(*finding.guessed, *guess))

@@ -1,0 +1,82 @@
+"""What a guest's own numbers are compared with: its CPUs, and how quick its disks were at the time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leadline.core.model.finding import Evidence
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.disks import Busy, block_awaits, means_over
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.contracts.rule import RuleContext
+    from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.finding import Finding, Window
+
+# Metrics `quick_disks` reads; rules that call it declare them.
+DISK_METRICS = (
+    "guest_disk_await_ms",
+    "guest_disk_await_ms_read",
+    "guest_disk_await_ms_write",
+    "disk_iops",
+    "disk_reads_per_s",
+    "disk_writes_per_s",
+)
+
+
+def cpu_count(context: RuleContext, guest: Entity) -> float:
+    """How many CPUs a guest has: as it says itself, else as its VM is configured; NaN when not known."""
+    own = context.inventory.get(guest, "cpu_count")
+    if own is None:
+        vm = context.inventory.vm_of(guest)
+        own = None if vm is None else context.inventory.get(vm, "vcpu_count")
+    return float("nan") if own is None else float(own)
+
+
+def per_cpu(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any]]:
+    """A value function for `Over`: values of guests [k, n] divided by their CPUs; NaN where those are not known."""
+    counts = np.array([cpu_count(context, entity) for entity in group.entities])
+    quotient: NDArray[np.floating[Any]] = group.values / counts[:, np.newaxis]
+    return quotient
+
+
+def tasks_per_cpu(context: RuleContext, metric: str, guest: Entity, windows: Iterable[Window]) -> float:
+    """Mean of a count of tasks of a guest over windows, divided by its CPUs; NaN when either is not known."""
+    tasks = means_over(context.of(metric, EntityKind.GUEST), windows, guest).get(guest, float("nan"))
+    return tasks / cpu_count(context, guest)
+
+
+def quick_disks(context: RuleContext, finding: Finding) -> Evidence | None:
+    """Evidence that a guest's loaded disks were quick while it showed a symptom of slow ones; None when not so.
+
+    Needs the limits ``quick`` in ms and ``load_min`` in operations per second, as `Busy` does; disks without load and
+    guests whose disks were not recorded prove nothing.
+    """
+    busy = Busy()
+    groups = []
+    for group in block_awaits(context):
+        rows = [row for row, entity in enumerate(group.entities) if entity.parent == finding.entity]
+        if rows:
+            part = group.take(rows)
+            groups.append(replace(part, values=busy(context, part)))
+    means = means_over(groups, finding.windows)
+    if not means or max(means.values()) > context.limit("quick"):
+        return None
+    slowest = max(means, key=lambda disk: means[disk])
+    return Evidence(
+        f"but the slowest loaded disk, {slowest.label()}, answered in {show(means[slowest], 'ms')} on average",
+        metric="guest_disk_await_ms",
+        entity=slowest,
+        statistic="mean",
+        value=means[slowest],
+        threshold=context.limit("quick"),
+        unit="ms",
+    )

@@ -1,0 +1,130 @@
+"""Is it a limit? What tells a limiter's plateau from a device at the end of its own ability."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leadline.core.model.finding import Evidence
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.disks import behind, io_rate, means_over, virtual_disk_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.contracts.rule import RuleContext
+    from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.entities import Entity, Inventory
+    from leadline.estate.plateaus import Plateau
+
+LIMIT_UNIT_MIB = 32 / 1024  # vSAN and mClock count an operation as one per 32 KiB begun
+MIX_SPREAD_PCT = 5.0  # reads or writes must vary so much for their steady sum to say something
+REGULAR_DISPERSION_MAX = 0.3  # of a stream of arrivals by chance, whose dispersion is 1
+FLUSH_SHARE_MIN = 0.05  # of the rate; fewer flushes do not change what the ceiling is
+REGULAR_QUEUE_MIN = 2.0  # one writer after the other is regular on any disk
+
+
+def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: Plateau) -> list[Evidence]:
+    """What speaks for a limit in the series of one disk: a round, regular rate that its mix of operations leaves alone.
+
+    Args:
+        context: of the rule.
+        group: latency of disks at the times of the plateau.
+        row: the disk's row.
+        plateau: of that disk.
+    """
+    signs = []
+    bare = rate_without_flushes(context, group, row, plateau)
+    near = round_ceiling(plateau.ceiling_per_s) or (None if bare is None else round_ceiling(bare))
+    if near is not None:
+        signs.append(Evidence(f"{near:,.0f} is a round number, as people set limits", value=near, unit="per_s"))
+    if plateau.dispersion <= REGULAR_DISPERSION_MAX and plateau.queue >= REGULAR_QUEUE_MIN:
+        statement = f"the rate is steadier than chance lets it be: dispersion {plateau.dispersion:.2g}, by chance 1"
+        signs.append(Evidence(statement, statistic="dispersion", value=plateau.dispersion, unit="ratio"))
+    spreads = []
+    for metric in ("disk_reads_per_s", "disk_writes_per_s"):
+        whole = context.aligned(group, metric)
+        part = np.full(1, np.nan) if whole is None else whole[row][plateau.held]
+        spreads.append(100.0 * float(np.std(part)) / plateau.ceiling_per_s)
+    if np.min(spreads) > max(MIX_SPREAD_PCT, 2.0 * plateau.spread_pct):
+        shown = " and ".join(show(spread, "pct") for spread in spreads)
+        statement = f"reads and writes vary by {shown} of it, their sum by {show(plateau.spread_pct, 'pct')}"
+        signs.append(Evidence(statement, statistic="spread", value=float(np.min(spreads)), unit="pct"))
+    return signs
+
+
+def rate_without_flushes(context: RuleContext, group: SeriesGroup, row: int, plateau: Plateau) -> float | None:
+    """The rate at the ceiling less flushes, per second; None where flushes were not measured or are few.
+
+    Linux counts a flush that carries no data as a write, and a limiter may let flushes pass: a log disk capped at 30
+    writes per second shows 60. It is right for one writer that waits for each flush: flushes of several are merged, so
+    that more were empty, and a flush may carry data, so that none was (decision 0008).
+    """
+    flushes = context.aligned(group, "guest_disk_flushes_per_s")
+    if flushes is None:
+        return None
+    known = flushes[row][plateau.held]
+    share = float(np.nanmedian(known)) / plateau.ceiling_per_s if np.isfinite(known).any() else 0.0
+    return plateau.ceiling_per_s * (1.0 - share) if FLUSH_SHARE_MIN <= share < 1.0 else None
+
+
+def latency_below(context: RuleContext, disk: Entity, plateau: Plateau, share: float) -> Evidence | None:
+    """Mean device latency below a disk while it was at the ceiling, ms; None when it was not recorded.
+
+    Of the device the inventory names, else of the slowest on the VM's host that did at least ``share`` of the ceiling's
+    rate and so could be it.
+    """
+    inventory = context.inventory
+    guest = disk.ancestor(EntityKind.GUEST)
+    owner = disk if guest is None else inventory.vm_of(guest)
+    host = None if owner is None else owner.ancestor(EntityKind.HOST)
+    latencies = means_over(context.of("disk_device_latency_ms", EntityKind.DEVICE), plateau.windows)
+    own = [device for device in behind(inventory, disk) if device in latencies]
+    if not own:
+        rates = means_over(context.of("disk_iops", EntityKind.DEVICE), plateau.windows)
+        least = share * plateau.ceiling_per_s
+        own = [d for d in latencies if d.parent == host and host is not None and rates.get(d, 0.0) >= least]
+    if not own:
+        return None
+    slowest = max(own, key=lambda device: latencies[device])
+    return Evidence(
+        f"device {slowest.name} below answered in {show(latencies[slowest], 'ms')} on average meanwhile",
+        metric="disk_device_latency_ms",
+        entity=slowest,
+        statistic="mean",
+        value=latencies[slowest],
+        threshold=share * plateau.latency_ms,
+        unit="ms",
+    )
+
+
+def units_of_32_kib(
+    context: RuleContext, group: SeriesGroup, rate: NDArray[np.floating[Any]]
+) -> NDArray[np.floating[Any]]:
+    """The rate [k, n] per second as limits count it that charge an operation once per 32 KiB, from the mean size."""
+    total = io_rate(context, group, (("disk_read_mib_per_s", "disk_write_mib_per_s"),))
+    return rate if total is None else np.fmax(rate, total / LIMIT_UNIT_MIB)
+
+
+def limit_of(inventory: Inventory, disk: Entity) -> float | None:
+    """The limit in operations per second the inventory gives for a virtual disk, or for the one a block device is."""
+    virtual = virtual_disk_of(inventory, disk) if disk.kind is EntityKind.BLOCK_DEVICE else disk
+    limit = None if virtual is None else inventory.get(virtual, "iops_limit")
+    return None if limit is None else float(limit)
+
+
+def round_ceiling(ceiling_per_s: float) -> float | None:
+    """The round number a ceiling is close to, as people set limits; None when it is close to none.
+
+    Steps are 10 below 100, 50 below 1000, 100 below 10,000, 1000 above; close is 1 %, and a tenth of the step.
+
+    >>> [round_ceiling(rate) for rate in (199.6, 212.0, 30.1, 2995.0)]
+    [200.0, None, 30.0, 3000.0]
+    """
+    steps = ((100.0, 10.0), (1000.0, 50.0), (10_000.0, 100.0), (float("inf"), 1000.0))
+    step = next(step for below, step in steps if ceiling_per_s < below)
+    nearest = step * round(ceiling_per_s / step)
+    close = nearest > 0 and abs(ceiling_per_s - nearest) <= min(0.01 * ceiling_per_s, 0.1 * step)
+    return nearest if close else None

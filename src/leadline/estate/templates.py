@@ -1,0 +1,448 @@
+"""Rule templates: most rules are data, only the odd ones need code.
+
+`over_threshold` covers "a metric stays above a limit for a while", with a metric taken off first, a least load, or a
+value computed from several metrics; findings of parts (vCPUs) are rolled up to the whole (VM). `over_any` joins what
+several such conditions find on one entity, as reads and writes of the same trouble.
+`by_setting` covers "a setting has a bad value".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leadline.core.model.entities import Entity, Fact
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Severity
+from leadline.estate.episodes import Episode, find_episodes, joined_windows, sample_bounds
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.contracts.rule import RuleContext
+    from leadline.core.model.capture import SeriesGroup
+
+SCORE_MAX = 100.0
+EVIDENCE_COUNT_MAX = 4  # parts named in the evidence of a rolled-up finding; the rest are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Over:
+    """A metric above (or below) a limit for a duration.
+
+    The rule's META gives thresholds ``warn`` and, optionally, ``crit``, both in the metric's unit, ``duration`` in
+    seconds and, with ``load``, ``load_min``.
+
+    Attributes:
+        metric: the metric looked at.
+        noun: how the summary calls it: "ready time", "device latency".
+        kinds: entity kinds looked at; all when empty.
+        below: bad is below the limit, not above.
+        inclusive: a value at the limit is beyond it too.
+        value: computes what is compared from the group, [k, n]; the metric's values when None.
+        load: metrics whose sum must reach ``load_min`` for a sample to count (an average of two I/Os proves nothing).
+        roll_up: findings of parts become one finding of the nearest ancestor of this kind.
+        keep: leaves entities out (True keeps).
+        mostly: a sample counts only when most samples within half the duration around it are beyond the limit too;
+            for values sampled so often that single ones jump.
+        warn: name of the warning limit, where a rule has several.
+        crit: name of the critical limit.
+        unit: of what ``value`` computes or a rule computed itself, where it is not the metric's.
+    """
+
+    metric: str
+    noun: str
+    kinds: tuple[EntityKind, ...] = ()
+    below: bool = False
+    inclusive: bool = False
+    value: Callable[[RuleContext, SeriesGroup], NDArray[np.floating[Any]]] | None = None
+    load: tuple[str, ...] = ()
+    roll_up: EntityKind | None = None
+    keep: Callable[[RuleContext, Entity], bool] | None = None
+    mostly: bool = False
+    warn: str = "warn"
+    crit: str = "crit"
+    unit: str = ""
+
+
+def over_threshold(context: RuleContext, spec: Over) -> Iterator[Finding]:
+    """Findings of a metric that stays beyond its warning limit for the rule's duration.
+
+    Severity is META's when the critical limit is exceeded for the duration too (or there is none), one lower
+    otherwise. The limits are exclusive unless ``spec.inclusive``: a value at the limit is not beyond it.
+    """
+    yield from over_groups(context, context.of(spec.metric, *spec.kinds), spec)
+
+
+def over_groups(context: RuleContext, groups: Iterable[SeriesGroup], spec: Over) -> Iterator[Finding]:
+    """`over_threshold` of groups a rule chose or computed itself; ``spec.kinds`` is not looked at."""
+    owners: dict[Entity, list[Episode]] = {}
+    for group in groups:
+        kept = _kept(context, group, spec)
+        if kept is None:
+            continue
+        for part in kept.slices():
+            for episode in _episodes(context, part, kept, spec):
+                whole = episode.entity.ancestor(spec.roll_up) if spec.roll_up is not None else None
+                owners.setdefault(whole or episode.entity, []).append(episode)
+    for owner, episodes in owners.items():
+        yield finding_of_episodes(context, owner, episodes, spec)
+
+
+def _episodes(context: RuleContext, part: SeriesGroup, whole: SeriesGroup, spec: Over) -> Iterator[Episode]:
+    values = part.values if spec.value is None else spec.value(context, part)
+    met = _beyond(values, context.limit(spec.warn), spec) & _loaded(context, part, whole, spec)
+    if spec.mostly:
+        met = met & majority(part, met, values, context.limit("duration"))
+    for episode in find_episodes(part, met, values, context.limit("duration")):
+        # A series of its own, so that an episode does not keep the values of all the others.
+        yield replace(episode, values=episode.values.copy()) if part is not whole else episode
+
+
+def over_any(context: RuleContext, specs: Iterable[Over]) -> Iterator[Finding]:
+    """Findings of several conditions of one rule, joined to one finding per entity: the worst leads."""
+    by_entity: dict[Entity, list[Finding]] = {}
+    for spec in specs:
+        for finding in over_threshold(context, spec):
+            by_entity.setdefault(finding.entity, []).append(finding)
+    for findings in by_entity.values():
+        yield joined(findings, context.limit("duration"))
+
+
+def joined(findings: list[Finding], gap_s: float) -> Finding:
+    """Findings of one entity as one: summary and severity of the worst, evidence and windows of all."""
+    worst = sorted(findings, key=lambda f: (f.severity, f.score), reverse=True)
+    if len(worst) == 1:
+        return worst[0]
+    evidence = tuple(item for finding in worst for item in finding.evidence)
+    windows = joined_windows([window for finding in worst for window in finding.windows], gap_s)
+    guessed = tuple(dict.fromkeys(guess for finding in worst for guess in finding.guessed))
+    return replace(worst[0], evidence=evidence, windows=windows, guessed=guessed)
+
+
+def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Episode], spec: Over) -> Finding:
+    """One finding of an entity from the episodes of it and its parts; the worst parts are the evidence."""
+    warn = context.limit(spec.warn)
+    unit = spec.unit or episodes[0].group.unit
+    # What the whole itself shows is the mean of its parts: it adds nothing where parts were recorded.
+    episodes = [e for e in episodes if e.entity != owner] or episodes
+    worst = sorted(episodes, key=lambda e: _distance(context, e, spec), reverse=True)
+    critical = any(_critical(context, episode, spec) for episode in worst)
+    side = "below" if spec.below else "above"
+    evidence = [
+        Evidence(
+            f"{spec.noun} of {e.entity.label()}: median {show(e.median, unit)}, "
+            f"{'lowest' if spec.below else 'peak'} {show(_extreme(e, spec), unit)} "
+            f"while {side} {show(warn, unit)}, {e.held_s:.0f} s",
+            metric=spec.metric,
+            entity=e.entity,
+            statistic="median",
+            value=e.median,
+            threshold=warn,
+            unit=unit,
+            source=context.source_name(e.group),
+        )
+        for e in worst[:EVIDENCE_COUNT_MAX]
+    ]
+    if len(worst) > EVIDENCE_COUNT_MAX:
+        evidence.append(Evidence(f"and {len(worst) - EVIDENCE_COUNT_MAX} more like these"))
+    lead = worst[0]
+    parts = len({e.entity for e in episodes})
+    where = owner.label() if lead.entity == owner else f"{parts} {_plural(lead.entity.kind, parts)} of {owner.label()}"
+    summary = f"{spec.noun[0].upper()}{spec.noun[1:]} {show(lead.median, unit)} on {where} (limit {show(warn, unit)})"
+
+    return context.finding(
+        owner,
+        summary,
+        evidence,
+        severity=context.meta.severity if critical else context.meta.severity.lowered(),
+        windows=joined_windows([e.window for e in episodes], context.limit("duration")),
+        score=_distance(context, lead, spec),
+    )
+
+
+def by_setting(
+    context: RuleContext,
+    kind: EntityKind,
+    setting: str,
+    judge: Callable[[Entity, Fact], tuple[str, Severity] | None],
+    beside: tuple[str, ...] = (),
+) -> Iterator[Finding]:
+    """Findings of entities whose setting is judged bad: ``judge`` returns summary and severity, or None.
+
+    Other settings of the entity that the judgement rests on, named in ``beside``, are evidence too.
+    """
+    for entity in context.inventory.of_kind(kind):
+        fact = context.inventory.fact(entity, setting)
+        verdict = None if fact is None else judge(entity, fact)
+        if fact is None or verdict is None:
+            continue
+        summary, severity = verdict
+        evidence = setting_evidence(context, entity, setting, *beside)
+        guessed = (f"{setting} of {entity.label()}",) if fact.guessed else ()
+        yield context.finding(entity, summary, evidence, severity=severity, guessed=guessed)
+
+
+def setting_evidence(context: RuleContext, entity: Entity, *settings: str) -> list[Evidence]:
+    """Evidence of the settings of an entity that are known, in the order asked for."""
+    facts = [(name, context.inventory.fact(entity, name)) for name in settings]
+    return [
+        Evidence(f"{name} of {entity.label()} is {worded(fact.value)}", entity=entity, source=fact.source)
+        for name, fact in facts
+        if fact is not None
+    ]
+
+
+def worded(value: object) -> str:
+    """The value of a setting for people, as an inventory file writes it.
+
+    >>> worded(4096.0), worded(False), worded({"vmk1": 1.0, "vmk2": 2.0}), worded([])
+    ('4096', 'false', 'vmk1: 1, vmk2: 2', 'empty')
+    """
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name}: {worded(item)}" for name, item in value.items()) or "empty"
+    if isinstance(value, list | tuple):
+        return ", ".join(worded(item) for item in value) or "empty"
+    return str(value)
+
+
+def flag_is(
+    context: RuleContext,
+    setting: tuple[EntityKind, str],
+    bad: bool,
+    says: str,
+    keep: Callable[[Entity], bool] | None = None,
+) -> Iterator[Finding]:
+    """Findings of entities whose flag has the bad value, at META's severity.
+
+    Args:
+        context: of the rule.
+        setting: kind of entity and name of the flag.
+        bad: the value that is found fault with.
+        says: the summary; ``{name}`` stands for the entity.
+        keep: leaves entities out (True keeps).
+    """
+
+    def judge(entity: Entity, fact: Fact) -> tuple[str, Severity] | None:
+        if bool(fact.value) is not bad or (keep is not None and not keep(entity)):
+            return None
+        return says.format(name=entity.label()), context.meta.severity
+
+    yield from by_setting(context, setting[0], setting[1], judge)
+
+
+@dataclass(frozen=True, slots=True)
+class SettingLimit:
+    """A setting, or a number made from settings, beyond a limit.
+
+    The rule's META gives thresholds ``warn`` and, optionally, ``crit``, both in the unit of what is compared.
+
+    Attributes:
+        kind: kind of entity.
+        setting: the setting looked at; entities without it are left out.
+        noun: how the summary calls it: "free space".
+        below: bad is below the limit, not above.
+        value: computes what is compared; None leaves the entity out. The setting's own value when not given.
+        keep: leaves entities out (True keeps).
+        warn: name of the warning limit, where a rule has several.
+        crit: name of the critical limit.
+    """
+
+    kind: EntityKind
+    setting: str
+    noun: str
+    below: bool = False
+    value: Callable[[RuleContext, Entity], float | None] | None = None
+    keep: Callable[[RuleContext, Entity], bool] | None = None
+    warn: str = "warn"
+    crit: str = "crit"
+
+
+def setting_over(context: RuleContext, spec: SettingLimit) -> Iterator[Finding]:
+    """Findings of entities whose setting is beyond its warning limit; a value at the limit is not.
+
+    Severity is META's beyond the critical limit (or when there is none), one lower otherwise.
+    """
+    warn, unit = context.limit(spec.warn), context.meta.thresholds[spec.warn].unit
+    crit = context.limit(spec.crit) if context.has_limit(spec.crit) else warn
+    for entity in context.inventory.of_kind(spec.kind):
+        fact = context.inventory.fact(entity, spec.setting)
+        if fact is None or (spec.keep is not None and not spec.keep(context, entity)):
+            continue
+        value = float(fact.value) if spec.value is None else spec.value(context, entity)
+        if value is None or not (value < warn if spec.below else value > warn):
+            continue
+        critical = value < crit if spec.below else value > crit
+        ratio = (warn / value if value else SCORE_MAX) if spec.below else (value / warn if warn else SCORE_MAX)
+        side = "below" if spec.below else "above"
+        statement = f"{spec.noun} of {entity.label()} is {show(value, unit)}, {side} {show(warn, unit)}"
+        yield context.finding(
+            entity,
+            f"{spec.noun[0].upper()}{spec.noun[1:]} of {entity.label()} is {show(value, unit)} "
+            f"(limit {show(warn, unit)})",
+            [Evidence(statement, entity=entity, value=value, threshold=warn, unit=unit, source=fact.source)],
+            severity=context.meta.severity if critical else context.meta.severity.lowered(),
+            score=min(max(ratio, 0.0), SCORE_MAX),
+            guessed=(f"{spec.setting} of {entity.label()}",) if fact.guessed else (),
+        )
+
+
+def of_facts(
+    context: RuleContext,
+    entity: Entity,
+    summary: str,
+    facts: Iterable[tuple[Entity | None, str]],
+    *,
+    severity: Severity | None = None,
+) -> Finding:
+    """A finding whose evidence is settings of one or several entities, and which says which of them are guesses.
+
+    Args:
+        context: of the rule.
+        entity: what is accused.
+        summary: what was found.
+        facts: entity and setting of each; those that are not known are left out.
+        severity: META's unless given.
+    """
+    evidence, guessed = [], []
+    for owner, setting in facts:
+        fact = None if owner is None else context.inventory.fact(owner, setting)
+        if owner is None or fact is None:
+            continue
+        whole = isinstance(fact.value, float) and fact.value.is_integer()
+        shown = int(fact.value) if whole else fact.value
+        evidence.append(Evidence(f"{setting} of {owner.label()} is {shown}", entity=owner, source=fact.source))
+        if fact.guessed:
+            guessed.append(f"{setting} of {owner.label()}")
+    return context.finding(entity, summary, evidence, severity=severity, guessed=guessed)
+
+
+@dataclass(frozen=True, slots=True)
+class Minus:
+    """A value function for `Over`: the metric less other metrics of the same entity, never below zero.
+
+    A metric to take off that was not measured takes off nothing.
+    """
+
+    metrics: tuple[str, ...] = field(default=())
+
+    def __call__(self, context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any]]:
+        """[k, n] like the group's values."""
+        whole = group.values
+        left = whole
+        for metric in self.metrics:
+            other = context.aligned(group, metric)
+            if other is not None:
+                known = np.nan_to_num(other, nan=0.0)
+                del other
+                left = np.subtract(left, known, out=known)  # one array at a time: a metric may fill much of the memory
+        return left if left is whole else np.maximum(left, 0.0, out=left)
+
+
+def majority(
+    group: SeriesGroup, met: NDArray[np.bool_], values: NDArray[np.floating[Any]], window_s: float
+) -> NDArray[np.bool_]:
+    """Whether most of the measured samples within ``window_s`` around each sample meet a condition.
+
+    Args:
+        group: gives the sampling interval; one longer than half the window leaves the condition as it is.
+        met: bool [..., n].
+        values: [..., n]; NaN samples are not counted.
+        window_s: width of the window in seconds, centred on the sample.
+
+    Returns:
+        bool [..., n].
+    """
+    reach = 0 if np.isnan(group.interval_s) or group.interval_s <= 0 else int(window_s / group.interval_s) // 2
+    if reach == 0:
+        return met
+    return 2 * _around(met, reach) > _around(np.isfinite(values), reach)
+
+
+def _around(flags: NDArray[np.bool_], reach: int) -> NDArray[np.int64]:
+    """How many of the samples up to ``reach`` before and after each one are set, [..., n]."""
+    count = flags.shape[-1]
+    totals = np.concatenate((np.zeros((*flags.shape[:-1], 1), dtype=np.int64), np.cumsum(flags, axis=-1)), axis=-1)
+    at = np.arange(count)
+    found: NDArray[np.int64] = totals[..., np.minimum(at + reach + 1, count)] - totals[..., np.maximum(at - reach, 0)]
+    return found
+
+
+def _kept(context: RuleContext, group: SeriesGroup, spec: Over) -> SeriesGroup | None:
+    if spec.keep is None:
+        return group
+    rows = [i for i, entity in enumerate(group.entities) if spec.keep(context, entity)]
+    if len(rows) == len(group.entities):
+        return group
+    return group.take(rows) if rows else None
+
+
+def _loaded(context: RuleContext, group: SeriesGroup, whole: SeriesGroup, spec: Over) -> NDArray[np.bool_]:
+    if not spec.load:
+        return np.ones(1, dtype=bool)
+    parts = [context.aligned(group, metric) for metric in spec.load]
+    known = [part for part in parts if part is not None]
+    if not known:
+        # Series without a load are idle where others of the same recording have one.
+        elsewhere = group is not whole and any(context.capture.is_aligned(whole, metric) for metric in spec.load)
+        return np.full(1, not elsewhere)
+    total = np.sum([np.nan_to_num(part, nan=0.0) for part in known], axis=0)
+    loaded: NDArray[np.bool_] = total >= context.limit("load_min")
+    return loaded
+
+
+def _beyond(values: NDArray[np.floating[Any]], limit: float, spec: Over) -> NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        met: NDArray[np.bool_] = values < limit if spec.below else values > limit
+        return met | (values == limit) if spec.inclusive else met
+
+
+def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
+    if not context.has_limit(spec.crit):
+        return True
+    met = episode.held & _beyond(episode.values, context.limit(spec.crit), spec)
+    if spec.mostly:
+        met = met & majority(episode.group, met, episode.values, context.limit("duration"))
+    starts, ends = sample_bounds(episode.group)
+    if float((ends[met] - starts[met]).sum()) / 1e9 < context.limit("duration"):
+        return False  # far cheaper than looking for episodes, and true of most
+    again = find_episodes(
+        episode.group.take([episode.row]),
+        met[np.newaxis, :],
+        episode.values[np.newaxis, :],
+        context.limit("duration"),
+    )
+    return next(again, None) is not None
+
+
+def _plural(kind: EntityKind, count: int) -> str:
+    noun = {EntityKind.VCPU: "vCPU", EntityKind.PCPU: "PCPU", EntityKind.CPU: "CPU"}.get(kind, kind.value)
+    return noun if count == 1 else f"{noun}s"
+
+
+def _extreme(episode: Episode, spec: Over) -> float:
+    return float(np.min(episode.values[episode.held])) if spec.below else episode.peak
+
+
+def _distance(context: RuleContext, episode: Episode, spec: Over) -> float:
+    """How far the median is beyond the warning limit: 1 at the limit, 2 at twice (or half of) it.
+
+    A limit of zero has no multiple; there the critical limit is the measure, or the logarithm where there is none.
+    """
+    warn, median = context.limit(spec.warn), episode.median
+    if spec.below:
+        ratio = warn / median if median else SCORE_MAX
+    elif warn:
+        ratio = median / warn
+    else:
+        crit = context.limit(spec.crit) if context.has_limit(spec.crit) else 0.0
+        ratio = 1.0 + (median / crit if crit else float(np.log1p(max(median, 0.0))))
+    return min(max(ratio, 0.0), SCORE_MAX)

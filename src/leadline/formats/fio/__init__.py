@@ -1,0 +1,1 @@
+"""fio's results, logs, job files and options."""

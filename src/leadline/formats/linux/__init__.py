@@ -1,0 +1,1 @@
+"""What Linux tells under /proc and by its tools."""

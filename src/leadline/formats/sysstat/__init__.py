@@ -1,0 +1,1 @@
+"""sysstat's texts, columns and exports."""

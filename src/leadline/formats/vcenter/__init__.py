@@ -1,0 +1,1 @@
+"""vCenter's counters and labels, RVTools' columns."""

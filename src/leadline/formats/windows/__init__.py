@@ -1,0 +1,1 @@
+"""Performance Monitor, esxtop and settings of Windows."""

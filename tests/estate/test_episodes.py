@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leadline.core.model.capture import SeriesGroup
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Window
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.episodes import Episode, find_episodes, joined_windows, sample_bounds
+
+S = 1_000_000_000
+
+
+def episodes(met: list[bool], *, step_s: float = 5.0, duration_s: float = 15.0) -> list[Episode]:
+    times = np.arange(1, len(met) + 1, dtype=np.int64) * round(step_s * S)
+    mask = np.array([met])
+    group = SeriesGroup("cpu_ready_pct", [Entity(EntityKind.VM, "a")], times, mask.astype(float), step_s)
+    return list(find_episodes(group, mask, group.values, duration_s))
+
+
+def test_a_run_of_exactly_the_duration_counts() -> None:
+    (found,) = episodes([False, True, True, True, False])
+    assert (found.window.start_ns / S, found.window.end_ns / S, found.held_s) == (5.0, 20.0, 15.0)
+
+
+def test_a_shorter_run_does_not() -> None:
+    assert episodes([False, True, True, False]) == []
+
+
+def test_one_long_sample_is_enough() -> None:
+    (found,) = episodes([False, True, False], step_s=300.0)
+    assert found.held_s == 300.0
+
+
+def test_flicker_is_one_episode() -> None:
+    (found,) = episodes([True, True, False, True, True, True])
+    assert (found.window.end_ns - found.window.start_ns) / S == 30.0
+    assert found.held_s == 25.0
+
+
+def test_a_long_gap_divides() -> None:
+    found = episodes([True] * 4 + [False] * 5 + [True] * 4)
+    assert len(found) == 2
+
+
+def test_a_pause_in_the_recording_does_not_stretch_a_sample() -> None:
+    times = np.array([5, 10, 1000], dtype=np.int64) * S
+    group = SeriesGroup("cpu_ready_pct", [Entity(EntityKind.VM, "a")], times, np.ones((1, 3)), 5.0)
+    starts, ends = sample_bounds(group)
+    assert ((ends - starts) / S).tolist() == [5.0, 5.0, 5.0]
+
+
+@given(st.lists(st.booleans(), max_size=60), st.floats(1.0, 100.0))
+def test_episodes_hold_what_was_met_and_do_not_overlap(met: list[bool], duration_s: float) -> None:
+    found = episodes(met, duration_s=duration_s)
+    for one, other in pairwise(found):
+        assert one.window.end_ns < other.window.start_ns
+    for one in found:
+        assert one.held_s + 1e-6 >= duration_s
+        assert one.held_s <= one.window.duration_s + 1e-6
+        assert not (one.held & ~np.array(met)).any()
+
+
+def test_windows_that_touch_are_joined() -> None:
+    joined = joined_windows([Window(20, 30), Window(0, 10), Window(10, 15)])
+    assert joined == (Window(0, 15), Window(20, 30))
+
+
+def test_a_spike_long_before_is_not_part_of_it() -> None:
+    (found,) = episodes([True] + [False] * 3 + [True] * 6 + [False], duration_s=20.0)
+    assert found.window.start_ns / S == 20.0
