@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benches.throttled import missing, throttled_disk
-from leadline.app.hosts.hosts import Host, HostsOptions, HostsResult, load_hosts
+from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, load_hosts
 from leadline.core.model.run import PERCENTILES
 from leadline.core.model.workload import parse_workload
 from tests.fio_servers import end, free_ports, start, wait_for

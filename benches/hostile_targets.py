@@ -23,11 +23,11 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.app.bench import replaying
 from leadline.app.density import instances as density_instances
 from leadline.app.measure import benching
 from leadline.app.probe import probing
 from leadline.app.sweep.sweeping import Wish, plan_sweep, run_sweep
+from leadline.app.traces import replaying
 from leadline.core.contracts.benchmark import Step, Target
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.workload import Workload

@@ -10,8 +10,8 @@ import pytest
 from pydantic import ValidationError
 from typer.testing import CliRunner
 
+from leadline.app.measure.simulated import outcome_of
 from leadline.app.simulate.simulating import Simulated, plan_simulation, simulate
-from leadline.app.simulate.simulating_one import outcome_of
 from leadline.core.contracts.scenario import Axis, Outcome
 from leadline.core.model.errors import InputError
 from leadline.faces.cli.main import build_app

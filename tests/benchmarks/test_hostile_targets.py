@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from benches.hostile_targets import WAYS, Field, Row, beside, ground, names, tried, workload
-from leadline.app.bench import replaying
 from leadline.app.density import instances as density_instances
 from leadline.app.measure import benching
 from leadline.app.measure.workloads import fio_job_text
 from leadline.app.probe import probing
 from leadline.app.sweep.sweeping import Wish, plan_sweep
+from leadline.app.traces import replaying
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import Plan, Step, Target
 from leadline.core.model.errors import UsageError

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from leadline.app.simulate.simulating_one import outcome_of
+from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.discovery import load_unit
 from leadline.core.contracts.experiment import Check, Experiment, Findings, Verdict, verdict
 from leadline.core.contracts.scenario import Outcome

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leadline.app.simulate.simulating_one import outcome_of
+from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.experiment import Findings, Verdict, verdict
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import _far_memory, remote_memory, remote_memory_quicksort, remote_memory_spark

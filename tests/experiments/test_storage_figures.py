@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from leadline.app.measure.simulated import outcome_of
 from leadline.app.simulate.reproducing import Reproduction
-from leadline.app.simulate.simulating_one import outcome_of
 from leadline.core.contracts.experiment import Comparison, Verdict
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import (

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.lab.lab import LabPlan, booted, plan_lab
+from leadline.app.measure.guests import LabPlan, booted, plan_lab
 from leadline.core.io.yaml_files import parse_model
 from leadline.core.model.errors import LeadlineError
 from leadline.lab.machine import Machine

@@ -8,15 +8,16 @@ from pathlib import Path
 import pytest
 import yaml
 
-from leadline.app.lab.counters import Moved
-from leadline.app.lab.lab import LabResult, Loaded, plan_lab, run_lab
+from leadline.app.lab.lab import run_lab
 from leadline.app.lab.results import outcome
+from leadline.app.measure.guests import LabResult, Loaded, plan_lab
 from leadline.core.model.errors import InputError, ToolError
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import Round, Run
 from leadline.faces.labs import accelerators, lab_document
 from leadline.faces.report.lab import lab_page
 from leadline.lab.accelerator import Accelerator
+from leadline.lab.counters import Moved
 from leadline.lab.hardware import chain, layer_image
 from leadline.lab.machine import Machine
 from leadline.lab.snapshots import Snapshots

@@ -18,7 +18,7 @@ from leadline.app.density.density import Request, make_plan, run_density
 from leadline.app.density.model import State, parse_service_level
 from leadline.app.density.steps import StepRule
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.lab.results import pooled, rate_of
+from leadline.app.lab.results import pooled
 from leadline.app.measure.benching import capture_of, plan, run, run_repeated
 from leadline.app.measure.comparing_runs import compare_runs
 from leadline.app.measure.lab_targets import GuestDriver, named
@@ -171,8 +171,8 @@ def test_runs_in_a_guest_are_like_any_other(guest: Machine, file: Path, store: R
         assert told == {"host": "db", "lab": "tests", "guest": "db", "disk": "capped", "adapter": "pvscsi"}
         assert own.host["accelerator"] in ("kvm", "tcg")
         assert own.host["kernel"] == guest.channel.run(["uname", "-r"]).text.strip()
-        assert BUSY * 100.0 < rate_of(own) < 115.0
-        assert pooled([own]).mean_ms == pytest.approx(8.0 / rate_of(own) * 1000.0, rel=0.2)  # Little's law
+        assert BUSY * 100.0 < own.counted_per_s() < 115.0
+        assert pooled([own]).mean_ms == pytest.approx(8.0 / own.counted_per_s() * 1000.0, rel=0.2)  # Little's law
         capture = capture_of(own.id, store)
         assert {"linux.txt", "qemu.jsonl"} <= {path.name for path in store.files_of(own.id).iterdir()}
         assert [entity.name for entity in capture.inventory.of_kind(EntityKind.GUEST)] == ["db"]
@@ -190,7 +190,7 @@ def test_runs_in_a_guest_are_like_any_other(guest: Machine, file: Path, store: R
 def test_a_queue_deeper_than_the_adapter_is_told(guest: Machine, facts: Path, file: Path, store: RunStore) -> None:
     made = borrowed(plan(workload(19.0, oio=96), Target(f"lab:{file}:db/capped")), guest)
     own = run(made, store, seed=1)
-    assert BUSY * 100.0 < rate_of(own) < 115.0
+    assert BUSY * 100.0 < own.counted_per_s() < 115.0
     found = diagnose(import_paths([store.files_of(own.id) / "linux.txt", facts]).capture)
     assert "guest-pvscsi-queue-depth-default" in {finding.rule for finding in found.findings}
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from leadline.app.measure.simulated import outcome_of
 from leadline.app.planning import make_plan
-from leadline.app.simulate.simulating_one import outcome_of
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, Inventory

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from leadline.app.measure.simulated import outcome_of
 from leadline.app.planning import make_plan
-from leadline.app.simulate.simulating_one import outcome_of
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.planners._gpu import simulated as by_simulator
 from leadline.planners._gpu.schedule import Group, by_hour

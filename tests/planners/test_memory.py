@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from leadline.app.measure.simulated import outcome_of
 from leadline.app.planning import make_plan
-from leadline.app.simulate.simulating_one import outcome_of
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.entities import Entity

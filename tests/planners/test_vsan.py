@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from leadline.app.measure.simulated import outcome_of
 from leadline.app.planning import make_plan
-from leadline.app.simulate.simulating_one import outcome_of
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from leadline.app.measure.simulated import outcome_of, system_of
 from leadline.app.simulate.simulating import plan_simulation, simulate
-from leadline.app.simulate.simulating_one import outcome_of, system_of
 from leadline.core.contracts.ignored_keys import given_keys, without_effect
 from leadline.core.contracts.scenario import parse_axis, set_key
 from leadline.core.model.errors import InputError, UsageError

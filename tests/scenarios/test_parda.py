@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from leadline import _core
-from leadline.app.simulate.simulating_one import outcome_of
+from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.errors import InputError
 from leadline.scenarios import parda

@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from leadline.app.simulate.simulating_one import outcome_of
+from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.scenario import Outcome, System, read_scenario
 from leadline.core.model.errors import InputError
 from leadline.scenarios import read_cache

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from leadline.app.simulate.simulating_one import outcome_of
+from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.errors import InputError
 

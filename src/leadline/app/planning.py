@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from leadline.app.simulate.simulating_one import outcome_of
+from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.discovery import load_unit, load_units
 from leadline.core.contracts.planner import Plan, PlanContext, PlanInput, Planner, read_inputs
 from leadline.core.model.capture import Capture

@@ -9,7 +9,7 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
-    from leadline.app.hosts.hosts import HostResult, HostsResult
+    from leadline.app.measure.hosts import HostResult, HostsResult
     from leadline.core.model.run import Run
     from leadline.faces.theoretical import Theoretical
 

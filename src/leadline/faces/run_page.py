@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from leadline.app.diagnose.baselines import Judgement
+    from leadline.app.measure.baselines import Judgement
     from leadline.app.measure.comparing_runs import MetricChange
     from leadline.core.io.outputs import Output
     from leadline.core.model.run import Pooled, Round, Run

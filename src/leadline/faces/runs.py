@@ -17,9 +17,9 @@ from leadline.faces.terminal import wrapped
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leadline.app.diagnose.baselines import Judgement
-    from leadline.app.hosts.hosts import HostsResult
+    from leadline.app.measure.baselines import Judgement
     from leadline.app.measure.comparing_runs import RunComparison
+    from leadline.app.measure.hosts import HostsResult
     from leadline.core.model.finding import Diagnosis
     from leadline.core.model.run import Pooled, Run
     from leadline.faces.theoretical import Theoretical

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from leadline.app.bench.replaying import Replayed
     from leadline.app.traces.modelling import Model
+    from leadline.app.traces.replaying import Replayed
     from leadline.app.traces.tracing import DiskTrace, LimitTable, TraceReport
 
 TITLES = {

@@ -38,6 +38,16 @@ class Accelerator:
             return ["-accel", "kvm", "-cpu", "host"]
         return ["-accel", "tcg,thread=multi", "-cpu", "max"]
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences that a result of such a guest must carry."""
+        if self.name == "kvm":
+            return ()
+        return (
+            "software emulation: a guest's CPU is some ten times slower than real, so CPU-bound rates mean nothing; "
+            f"limits, queues and their ratios hold ({self.reason})",
+        )
+
 
 def find_qemu() -> str:
     """The emulator.

@@ -42,6 +42,7 @@ PROGRAMS = (
 ZONES = tuple(Path("/usr/share/zoneinfo", name) for name in ("UTC", "Etc/UTC", "GMT", "posixrules"))
 SITE = "/leadline/site"
 HOME = "/leadline"
+WORK_FOLDER = "/tmp/leadline"  # of the Leadline that runs in a guest
 _LEFT_OUT = ("test", "tests", "idlelib", "tkinter", "ensurepip", "lib2to3", "turtledemo", "site-packages")
 _LEFT_OUT_FILES = ("*.a", "config-3*", "bitcode", "llvmjit*.so", "dist-packages", "*.pth")
 _LINKED = re.compile(r"(?:=> )?(/\S+) \(0x")

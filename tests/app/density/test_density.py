@@ -17,15 +17,15 @@ from leadline.app.density.model import State, parse_service_level
 from leadline.app.density.requests import bytes_of, changed
 from leadline.app.density.results import SUMMARY, stored
 from leadline.app.density.steps import StepRule
-from leadline.app.hosts.hosts import Host
 from leadline.app.measure.benching import Talk
+from leadline.app.measure.hosts import Host
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload, profiles
 from leadline.core.system.cgroups import Limits, find
 from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
-from tests.app.hosts.test_hosts import servers
+from tests.app.measure.test_hosts import servers
 from tests.fio_servers import end
 
 __all__ = ["end", "servers"]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from leadline.app.diagnose.baselines import judge, keep, side
+from leadline.app.measure.baselines import judge, keep, side
 from leadline.app.measure.comparing_runs import RunComparison, compare_runs, history_of
 from leadline.core.contracts.benchmark import Tick
 from leadline.core.model.errors import UsageError

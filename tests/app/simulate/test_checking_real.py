@@ -15,11 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.lab.lab import LabPlan
+from leadline.app.lab.lab import run_lab
+from leadline.app.measure.guests import LabPlan
 from leadline.app.simulate import checking_lab, checking_loads, checking_real
 from leadline.app.simulate.checking_block_layer import RealDisk, served
 from leadline.app.simulate.checking_lab import _order
-from leadline.app.simulate.checking_real import check, plan_check
+from leadline.app.simulate.checking_real import check_block_layer, plan_check
 from leadline.app.simulate.checking_results import Check, CheckPlan, Row
 from leadline.app.simulate.simulating import Planned, plan_simulation, simulate
 from leadline.core.contracts.scenario import Axis
@@ -58,13 +59,19 @@ def checked(store: RunStore, name: str, seconds: float, *axes: Axis) -> Check:
     planned = plan_simulation(EXAMPLES / f"{name}.yaml", [*SHORT, *axes])
     made = plan_check(planned, seconds)
     shares: list[float] = []
-    found = check(
+    found = check_block_layer(
         made, simulate(planned, store), store, say=lambda _: None, told=lambda share, *_: shares.append(share)
     )
     assert shares == sorted(shares)
     assert 0.0 <= shares[0]
     assert shares[-1] <= 1.0
     return found
+
+
+def checked_in_guests(made: CheckPlan, planned: Planned, store: RunStore) -> Check:
+    assert made.guests is not None
+    result = run_lab(made.guests, store, say=lambda _: None, done=lambda *_: None)
+    return checking_lab.check_guests(made, simulate(planned, store), result)
 
 
 def row(found: Check, measure: str, entity: str = "db01", variant: int = 0) -> Row:
@@ -183,7 +190,7 @@ def test_a_guests_rate_grows_with_its_adapters_depth(store: RunStore, capsys: py
         pytest.skip(f"no lab here: {error}")
     show_check_plan(made)
     assert "guests with the adapters" in capsys.readouterr().err
-    found = check(made, simulate(planned, store), store, say=lambda _: None, told=lambda *_: None)
+    found = checked_in_guests(made, planned, store)
     ratio = row(found, "iops_ratio")
     assert ratio.simulated == pytest.approx(4.0, rel=0.02)
     assert ratio.measured == pytest.approx(4.0, rel=0.25)
@@ -198,7 +205,7 @@ def test_a_hosts_queue_holds_back_what_the_adapter_lets_through(store: RunStore)
         made = plan_check(planned, 4.0)
     except LeadlineError as error:
         pytest.skip(f"no lab here: {error}")
-    found = check(made, simulate(planned, store), store, say=lambda _: None, told=lambda *_: None)
+    found = checked_in_guests(made, planned, store)
     alone, both = (row(found, "iops_ratio", variant=n) for n in (0, 2))
     assert alone.simulated == pytest.approx(1.0, rel=0.02)
     assert alone.measured == pytest.approx(1.0, rel=0.35)

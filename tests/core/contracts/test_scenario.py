@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from leadline.app.simulate.simulating_one import system_of
+from leadline.app.measure.simulated import system_of
 from leadline.core.contracts.scenario import Axis, parse_axis, places, read_scenario, variants
 from leadline.core.model.draws import Draw
 from leadline.core.model.errors import InputError, LeadlineError, UsageError

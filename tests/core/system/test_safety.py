@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.bench import replaying
 from leadline.app.density import instances as density_instances
 from leadline.app.measure import benching
 from leadline.app.probe import probing
 from leadline.app.sweep.sweeping import Wish, plan_sweep
+from leadline.app.traces import replaying
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import find_workload, parse_workload

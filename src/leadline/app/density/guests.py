@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leadline.app.density.instances import Measured, Place, Report, Site, collected, wait_for
-from leadline.app.lab.lab import grounds_of, guests_that_fit
 from leadline.app.measure import lab_targets
+from leadline.app.measure.guests import grounds_of, guests_that_fit
 from leadline.app.measure.lab_targets import GuestDriver, both_sides, fill, in_guest, job_words
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import Step, Target

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline.app.diagnose.discovery import discovery_limit
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.vocabulary import Better
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 Z_95 = 1.959964  # two-sided 95 % of a normal distribution
 STATISTICS = {"p50": 0.5, "p95": 0.95}
-FALSE_DISCOVERY_RATE = 0.05
 CHANGE_SHARE_MIN = 0.05  # Judgement: a change of less than 5 % is not worth a line, however sure
 SAMPLE_COUNT_MIN = 8  # Judgement: fewer independent samples say nothing of a spread
 SEASON_DAYS_MIN = 14.0  # history of two weeks has every weekday and hour twice
@@ -258,15 +258,6 @@ def _p_value(difference: float, error: float) -> float:
     if error == 0.0:
         return 1.0 if difference == 0.0 else 0.0
     return erfc(abs(difference) / error / sqrt(2.0))
-
-
-def discovery_limit(p_values: Floats) -> float:
-    """The largest p-value that keeps the false discovery rate (Benjamini and Hochberg 1995); -1 when none does."""
-    if not len(p_values):
-        return -1.0
-    ordered = np.sort(p_values)
-    passed = ordered <= FALSE_DISCOVERY_RATE * np.arange(1, len(ordered) + 1) / len(ordered)
-    return float(ordered[np.flatnonzero(passed)[-1]]) if passed.any() else -1.0
 
 
 def _settings(now: Capture, baseline: Capture) -> Iterator[SettingChange]:

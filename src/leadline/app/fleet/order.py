@@ -10,7 +10,7 @@ from leadline.app.fleet.file import FleetFile, FleetLoad
 from leadline.app.fleet.fleet import Load
 from leadline.app.fleet.model import FleetPlan, Problem, of_privileges, plan_fleet
 from leadline.app.fleet.offer import offer_of, refused_privileges, site_of
-from leadline.app.hosts.hosts import require_fio
+from leadline.app.measure.hosts import require_fio
 from leadline.app.measure.workloads import workload_of
 from leadline.core.contracts.collector import Access
 from leadline.core.model.errors import LeadlineError, ToolError

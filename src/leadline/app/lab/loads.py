@@ -14,20 +14,19 @@ from typing import Any
 
 import yaml
 
-from leadline.app.lab.counters import counted, counters, ticks
 from leadline.app.lab.steps import STOPPED, places, within
-from leadline.app.measure.workloads import workload_of
+from leadline.app.measure.guests import duration_s, workload_in
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.run import Run
-from leadline.core.model.workload import Workload
 from leadline.core.system.leftovers import scratch_folder
 from leadline.lab.accelerator import Accelerator
 from leadline.lab.channel import Answer
+from leadline.lab.counters import counted, counters, ticks
+from leadline.lab.image import WORK_FOLDER
 from leadline.lab.machine import Machine
-from leadline.lab.specification import Guest, Lab, Load, varied
+from leadline.lab.specification import Lab, Load
 from leadline.stores.runs import RunStore
 
-HOME = "/tmp/leadline"
 _WORKLOAD, _RECORDING = "/tmp/workload.yaml", "/tmp/recording"
 SLOWEST_PER_S = 4 * 2**20  # Judgement: bytes per second of the slowest emulated disk, for patience while filling
 PATIENCE_S = 240.0  # Judgement: an answer takes seconds, minutes where a busy machine emulates several guests
@@ -54,36 +53,6 @@ class LoadOrder:
         return self.lab.seed * 1000 + self.repeat
 
 
-def workload_in(guest: Guest, variant: dict[str, Any]) -> Workload:
-    """The workload of a guest with what varies set.
-
-    Raises:
-        UsageError: there is none, or it has no such key.
-        InputError: its file is damaged.
-    """
-    given = None if guest.load is None else guest.load.workload
-    if given is None:
-        raise UsageError(f"guest {guest.name}", found="no workload", expected="a workload", advice="Give it one.")
-    found = workload_of(given) if isinstance(given, str) else Workload.model_validate({"name": guest.name, **given})
-    try:
-        return varied(found, variant)
-    except ValueError as error:
-        raise UsageError(
-            f"guest {guest.name}",
-            found=str(error).splitlines()[0],
-            expected="keys of its workload",
-            advice="See docs/guides/lab.md.",
-        ) from error
-
-
-def duration_s(guest: Guest) -> float:
-    """How long a guest's load takes at most, filling left out."""
-    if guest.load is None or guest.load.command is not None:
-        return 0.0 if guest.load is None else guest.load.seconds
-    timing = workload_in(guest, {}).timing
-    return timing.warm_up_s + timing.rounds * timing.measure_s
-
-
 def load_guest(order: LoadOrder, machine: Machine, store: RunStore) -> Run:
     """One load; its run and files are kept here.
 
@@ -102,7 +71,7 @@ def load_guest(order: LoadOrder, machine: Machine, store: RunStore) -> Run:
         "variant": order.variant,
         "hypervisor": " ".join((os.uname().nodename, os.uname().release)),
     }
-    run = replace(run, host={**run.host, **own}, notes=(*run.notes, *beware(order.accelerator)))
+    run = replace(run, host={**run.host, **own}, notes=(*run.notes, *order.accelerator.warnings))
     store.save(run)
     return run
 
@@ -127,10 +96,10 @@ def _workload(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -
     fill_s = sum(workload.working_set_bytes(stream) for stream in workload.io) / SLOWEST_PER_S
     fill_s += DATABASE_S if workload.database is not None else 0.0
     patience_s = PATIENCE_S + 5.0 * duration_s(machine.guest) + fill_s
-    _must(machine, channel.leadline(words, env={"LEADLINE_HOME": HOME}, timeout_s=patience_s))
+    _must(machine, channel.leadline(words, env={"LEADLINE_HOME": WORK_FOLDER}, timeout_s=patience_s))
     with scratch_folder("fetched") as scratch:
-        copied = RunStore(channel.fetch(HOME, scratch))
-        channel.run(["rm", "-rf", HOME])
+        copied = RunStore(channel.fetch(WORK_FOLDER, scratch))
+        channel.run(["rm", "-rf", WORK_FOLDER])
         run = copied.get("last")
         shutil.copytree(copied.files_of(run.id), store.files_of(run.id), dirs_exist_ok=True)
     return run
@@ -205,13 +174,3 @@ def _must(machine: Machine, answer: Answer) -> None:
             expected="a run",
             advice="Run it again with --wait and look with lab console.",
         )
-
-
-def beware(accelerator: Accelerator) -> tuple[str, ...]:
-    """What a result must say of how its guest ran."""
-    if accelerator.name == "kvm":
-        return ()
-    return (
-        "software emulation: a guest's CPU is some ten times slower than real, so CPU-bound rates mean nothing; "
-        f"limits, queues and their ratios hold ({accelerator.reason})",
-    )

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from leadline.app.lab.counters import Moved
-from leadline.app.lab.lab import LabResult
 from leadline.app.measure.benching import diagnosis_of
+from leadline.app.measure.guests import LabResult
 from leadline.core.model.run import PERCENTILES, Pooled, Run, pool
 from leadline.core.model.vocabulary import Severity
 from leadline.core.statistics.between_runs import Shift, shift
 from leadline.core.statistics.student import quantile_two_sided
+from leadline.lab.counters import Moved
 from leadline.lab.specification import GUESTS, PHASE
 from leadline.stores.runs import RunStore
 
@@ -224,17 +224,12 @@ def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> Row | None:
     runs = result.runs(guest, variant)
     if not runs:
         return None
-    rates = [rate_of(run) for run in runs]
+    rates = [run.counted_per_s() for run in runs]
     low, high = _interval(rates)
     whole = pooled(runs)
     shown = {name: whole.percentiles_ms[name][0] for name in SHOWN if name in whole.percentiles_ms}
     ids = tuple(run.id for run in runs)
     return Row(guest, variant, ids, float(np.mean(rates)), low, high, whole.mean_ms, shown)
-
-
-def rate_of(run: Run) -> float:
-    """Operations per second of a run as its tool counted them over all its time, all jobs together."""
-    return float(sum(part.per_s for part in run.pooled()))
 
 
 def pooled(runs: Sequence[Run]) -> Pooled:
@@ -253,7 +248,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
 
 
 def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -> Ratio | None:
-    sides = [[rate_of(run) for run in result.runs(name, variant)] for name in (first, guest)]
+    sides = [[run.counted_per_s() for run in result.runs(name, variant)] for name in (first, guest)]
     if not all(sides) or not all(value > 0.0 for side in sides for value in side):
         return None
     found: Shift = shift(sides[0], sides[1])
@@ -262,7 +257,7 @@ def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -
 
 def _change(result: LabResult, guest: str, variant: dict[str, Any], pair: tuple[str, str]) -> Change | None:
     sides = [result.runs(guest, {**variant, PHASE: phase}) for phase in pair]
-    rates = [[rate_of(run) for run in side] for side in sides]
+    rates = [[run.counted_per_s() for run in side] for side in sides]
     times = [[pooled([run]).mean_ms for run in side] for side in sides]
     if not all(sides) or not all(value > 0.0 for side in (*rates, *times) for value in side):
         return None

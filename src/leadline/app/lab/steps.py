@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from leadline.app.lab.counters import Counters, Moved, counted, counters, moved
 from leadline.core.model.errors import LeadlineError, ToolError
 from leadline.core.model.run import Round
+from leadline.lab.counters import Counters, Moved, counted, counters, moved
 from leadline.lab.machine import Machine
 from leadline.lab.snapshots import Snapshots
 from leadline.lab.specification import BEFORE, Lab, Step

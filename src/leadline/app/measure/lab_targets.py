@@ -13,22 +13,22 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from leadline.app.hosts.scripts import SAMPLE, SAMPLED
-from leadline.app.lab.lab import CLOCK_S, LabPlan, Said, booted, plan_lab
-from leadline.app.lab.loads import HOME, beware
+from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_lab
 from leadline.app.measure.recording import recording
+from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Measured, Place, Plan, Step, Target, Watch
+from leadline.core.contracts.benchmark import Measured, Place, Plan, Said, Step, Target, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Workload
 from leadline.lab.channel import Channel
+from leadline.lab.image import WORK_FOLDER
 from leadline.lab.machine import Machine
 from leadline.lab.programs import running_in
 from leadline.lab.specification import Disk, Guest, Lab, read_lab
 
 PREFIX = "lab:"
 FORM = "lab:FILE:GUEST/DISK"
-IN_GUEST = f"{HOME}-bench"  # where job files are in the guest
+IN_GUEST = f"{WORK_FOLDER}-bench"  # where job files are in the guest
 FILL_S_MAX = 3600.0  # Judgement: longer than filling any disk of a lab takes
 _ENTER = 'cd "$0" && exec "$@"'
 # Words: the folder fio works in; of each target its plain name, its path, and the length of a file that is made (0: it
@@ -132,7 +132,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         workload,
         Target(own.name, roles=target.roles),
         {stream.name: _place(workload, own, stream.name) for stream in workload.io},
-        notes=(*_notes(own, made, workload), *beware(made.accelerator)),
+        notes=(*_notes(own, made, workload), *made.accelerator.warnings),
         engine=workload.io_settings.engine_elsewhere(buffered="io_uring"),
         read_only=not any(_is_filled(own.disk_of(stream.role), workload) for stream in workload.io),
         facts=facts_of(own, made),

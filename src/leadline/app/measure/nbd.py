@@ -21,7 +21,10 @@ from typing import TYPE_CHECKING
 from leadline.core.model.errors import ToolError
 
 if TYPE_CHECKING:
-    from leadline.app.protect.shards import Bytes
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Bytes = NDArray[np.uint8]
 
 _START_TIMEOUT_S = 10.0
 _ZERO_BYTES = 32 * 1024**2  # at most in one request

@@ -22,8 +22,8 @@ from leadline.app.protect.shards import Coder, aligned
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from leadline.app.measure.nbd import Bytes
     from leadline.app.protect.nodes import Lane, Node
-    from leadline.app.protect.shards import Bytes
     from leadline.app.protect.streams import Phase, Source
 
 COMBINATIONS_MAX = 64

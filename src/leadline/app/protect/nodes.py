@@ -26,7 +26,7 @@ from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.leftovers import forget, identify, note
 
 if TYPE_CHECKING:
-    from leadline.app.protect.shards import Bytes
+    from leadline.app.measure.nbd import Bytes
 
 PREFIX = "leadline-protect-"
 MARK = ".leadline-protect.json"

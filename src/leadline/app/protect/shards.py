@@ -26,9 +26,7 @@ from leadline.core.model.errors import ToolError, UsageError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from numpy.typing import NDArray
-
-    Bytes = NDArray[np.uint8]
+    from leadline.app.measure.nbd import Bytes
 
 SHARDS_MAX = 255  # elements of GF(2^8) less zero: rows of a Cauchy matrix
 _TABLE_BYTES = 32  # of a multiplication table per coefficient (erasure_code.h)

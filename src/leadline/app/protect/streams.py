@@ -24,8 +24,8 @@ from leadline.core.model.errors import ToolError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from leadline.app.measure.nbd import Bytes
     from leadline.app.protect.nodes import Lane, Node
-    from leadline.app.protect.shards import Bytes
 
 _BASE_WORDS = 4 * 1024**2  # 32 MiB of random words: more than compressors look back
 _UNITS_IN_FLIGHT = 6  # of data per stream, the same for every scheme, so that none waits for fewer writes

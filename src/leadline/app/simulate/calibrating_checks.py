@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from leadline.app.measure.simulated import simulated, system_of
 from leadline.app.simulate.calibrating_fits import LATENCY, P95, RATE, WEAK_PCT, WORDS, Compared, Fitted, scenario_of
 from leadline.app.simulate.calibrating_laws import AnyLaw, Points, Queue, most_of, tried
 from leadline.app.simulate.calibrating_loads import Array, Level, sums_of
-from leadline.app.simulate.simulating_one import simulated, system_of
 from leadline.core.contracts.scenario import Outcome, Timing
 from leadline.scenarios.storage_path import StoragePath
 

@@ -8,11 +8,10 @@ works on as many requests at once as the host's queue holds; else it takes all t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 
-from leadline.app.lab.lab import LabResult, plan_lab, run_lab
-from leadline.app.lab.results import rate_of
+from leadline.app.measure.guests import LabResult, plan_lab
 from leadline.app.simulate.checking_results import NAN, Check, CheckPlan, Row, scenario_of
 from leadline.app.simulate.simulating import Planned, Simulated
 from leadline.core.contracts.scenario import Variant
@@ -22,7 +21,6 @@ from leadline.core.system.tools import require_program
 from leadline.lab.machine import STORAGE_DEPTH
 from leadline.lab.specification import Adapter, Disk, Guest, Lab, Limits, Load
 from leadline.scenarios.storage_path import Device, StoragePath, Vm, index_of
-from leadline.stores.runs import RunStore
 
 SIZE_BYTES = 64 * 1024**2
 MEMORY_BYTES = 448 * 1024**2
@@ -33,8 +31,6 @@ _BY_MODULE = {"lsi": "cmd_per_lun={}"}
 _WITHOUT_DEPTH = (*_BY_MODULE, "nvme")  # no depth of the device in the guest's /sys
 _SERVER = "nbdkit"
 _STEP_S = 0.001  # in which its delay is given
-Said = Callable[[str], None]
-Told = Callable[[float, int, int], None]
 
 
 def plan_guests(planned: Planned, seconds: float) -> CheckPlan:
@@ -146,16 +142,14 @@ def _constant(device: Device) -> float | None:
     return draw.mean
 
 
-def check_in_guests(made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: Said, told: Told) -> Check:
-    """Boot, load, compare.
+def check_guests(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> Check:
+    """Compare the variants as simulated with the guests that were loaded for them.
 
-    Raises:
-        ToolError: a guest does not start, or its load fails.
-        KeyboardInterrupt: passed on after the guests were ended and removed.
+    Args:
+        made: the plan that `plan_guests` made.
+        found: the variants as simulated with the scenario's own devices.
+        result: the loads of the plan's guests.
     """
-    if made.guests is None:
-        return Check("lab guests", (), (), (), made.notes)
-    result = run_lab(made.guests, store, say=say, done=lambda number, whole: told(number / whole, number, whole))
     runs = tuple(load.run.id for load in result.loads if load.run is not None)
     rows = _rows(made, found, result)
     notes = [*made.notes, *result.notes, *(f"{load.guest}: {load.error}" for load in result.loads if load.error)]
@@ -166,7 +160,7 @@ def check_in_guests(made: CheckPlan, found: Sequence[Simulated], store: RunStore
 def _rows(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> list[Row]:
     """Operations per second of each variant, as a multiple of the first one's."""
     rows: list[Row] = []
-    rates = {load.guest: rate_of(load.run) for load in result.loads if load.run is not None}
+    rates = {load.guest: load.run.counted_per_s() for load in result.loads if load.run is not None}
     for index, own in enumerate(found):
         for number, vm in enumerate(scenario_of(made.planned.variants[index]).vms):
             first = found[0].outcome.measure(vm.name, "iops").value

@@ -1,7 +1,7 @@
 """Use case: a scenario done for real where that is possible, simulated beside measured.
 
 Limits, streams and copies of a storage path are done on this machine's user-space block layer; a scenario that names
-adapters goes to guests of a lab instead (`checking_lab`).
+adapters goes to guests of a lab instead: the plan names them, and `checking_lab` compares what their loads gave.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from leadline.app.simulate.checking_block_layer import BURST_S, IO_UNIT_BYTES, SCRATCH, RealDisk
-from leadline.app.simulate.checking_lab import check_in_guests, plan_guests
+from leadline.app.simulate.checking_lab import plan_guests
 from leadline.app.simulate.checking_loads import CALIBRATION_COUNTS, Calibration, Ground, calibrated, loaded
 from leadline.app.simulate.checking_results import NAN, Check, CheckPlan, Row, scenario_of
 from leadline.app.simulate.simulating import Planned, Simulated, simulate
@@ -127,7 +127,7 @@ def _notes(planned: Planned) -> list[str]:
     return found
 
 
-def check(made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: Said, told: Told) -> Check:
+def check_block_layer(made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: Said, told: Told) -> Check:
     """Measure the devices, do every variant, simulate it again with the devices as measured.
 
     Args:
@@ -141,8 +141,6 @@ def check(made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: 
         ToolError: a tool fails.
         KeyboardInterrupt: passed on after everything was ended and removed; the runs until then are kept.
     """
-    if made.guests is not None:
-        return check_in_guests(made, found, store, say=say, told=told)
     measured: list[dict[str, list[Operation]]] = []
     runs: list[str] = []
     elapsed = share = 0.0

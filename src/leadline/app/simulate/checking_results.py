@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import cast
 
-from leadline.app.lab.lab import LabPlan
+from leadline.app.measure.guests import LabPlan
 from leadline.app.simulate.checking_loads import Calibration
 from leadline.app.simulate.simulating import Planned
 from leadline.core.contracts.scenario import Variant

@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from pydantic import ValidationError
 
+from leadline.app.measure.simulated import simulated, system_of
 from leadline.app.simulate.parallel import side_by_side
-from leadline.app.simulate.simulating_one import simulated, system_of
 from leadline.core.contracts.discovery import load_unit, unit_modules
 from leadline.core.contracts.docstrings import sections, title
 from leadline.core.contracts.experiment import Experiment, ExperimentMeta, Findings, Simulated, Verdict, verdict

@@ -13,11 +13,11 @@ from typing import Any
 
 from leadline import __version__
 from leadline.app.measure.comparing_runs import SIMULATION
+from leadline.app.measure.simulated import simulated, system_of
 from leadline.app.simulate.parallel import side_by_side
 from leadline.app.simulate.simulating_dask import outcomes_on
 from leadline.app.simulate.simulating_effects import with_idle_keys
 from leadline.app.simulate.simulating_kept import FILE, kept_outcomes, key_of
-from leadline.app.simulate.simulating_one import simulated, system_of
 from leadline.core.contracts.scenario import (
     Axis,
     Outcome,

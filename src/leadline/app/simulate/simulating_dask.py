@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from leadline import __version__
-from leadline.app.simulate.simulating_one import outcome_of
+from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.errors import ToolError
 

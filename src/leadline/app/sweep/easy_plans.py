@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from leadline.app.facts.disks import device_of, mounts
-from leadline.app.facts.facts import record_facts
-from leadline.app.facts.tree import Tree
 from leadline.app.measure.workloads import workload_of
+from leadline.app.read.block_devices import device_of, mounts
 from leadline.app.read.importing import import_paths
+from leadline.app.read.machine_facts import record_facts
+from leadline.app.read.machine_files import Tree
 from leadline.app.sweep.easy import (
     Choice,
     Easy,

@@ -80,6 +80,10 @@ class Run:
         seconds = [[tick.bytes_per_s * 8.0 / 1e6 for tick in part.ticks] for part in self.rounds]
         return mean_interval(seconds, self.seed)
 
+    def counted_per_s(self) -> float:
+        """Operations per second as the tool counted them over all its time, all jobs together."""
+        return float(sum(operation.per_s for operation in self.pooled()))
+
     def pooled(self) -> list[Pooled]:
         """Every job's operations over all rounds, of all hosts together."""
         found: dict[tuple[str, str], list[Operation]] = {}

@@ -46,7 +46,7 @@ DISCOVERY = "leadline.core.contracts.discovery"
 PRELOADED = (
     COMMAND,
     "leadline.app.measure.benching",
-    "leadline.app.diagnose.baselines",
+    "leadline.app.measure.baselines",
     "leadline.faces.runs",
     "leadline.faces.hosts",
 )

@@ -37,7 +37,7 @@ def command(
     """
     from datetime import UTC, datetime
 
-    from leadline.app.facts.facts import record_facts
+    from leadline.app.read.machine_facts import record_facts
     from leadline.faces.cli.output import print_json, write_json
 
     file = output_file(ctx, "output", output, force=force)

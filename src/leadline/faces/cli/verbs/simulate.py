@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leadline.faces.cli.options import Html, Json, Quiet, said_report
 from leadline.faces.cli.outputs import Force, output_file
+
+if TYPE_CHECKING:
+    from leadline.app.simulate.checking_results import Check, CheckPlan
+    from leadline.app.simulate.simulating import Simulated
 
 EPILOG = """\
 Examples:
@@ -92,11 +97,7 @@ def command(
         found = simulate(planned, RunStore(), told, resume=resume, cluster=dask)
     checked = None
     if made is not None:
-        from leadline.app.simulate.checking_real import check
-
-        say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
-        with share_progress("measuring", quiet=quiet) as told:
-            checked = check(made, found, RunStore(), say=say, told=told)
+        checked = _check_real(made, found, quiet=quiet)
     if page is not None:
         size = write_simulation(page, planned, found, compared=bool(policies), checked=checked)
         said_report(page.path, size, quiet=quiet or json)
@@ -107,3 +108,21 @@ def command(
         show_simulation(planned, found, compared=bool(policies))
         if checked is not None:
             show_check(checked)
+
+
+def _check_real(made: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool) -> Check:
+    """Do a scenario for real: on the block layer, or in guests where it names adapters."""
+    from leadline.app.lab.lab import run_lab
+    from leadline.app.simulate.checking_lab import check_guests
+    from leadline.app.simulate.checking_real import check_block_layer
+    from leadline.faces.cli.output import share_progress
+    from leadline.stores.runs import RunStore
+
+    say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
+    with share_progress("measuring", quiet=quiet) as progress:
+        if made.guests is None:
+            return check_block_layer(made, simulated, RunStore(), say=say, told=progress)
+        result = run_lab(
+            made.guests, RunStore(), say=say, done=lambda number, count: progress(number / count, number, count)
+        )
+        return check_guests(made, simulated, result)

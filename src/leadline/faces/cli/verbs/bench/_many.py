@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from leadline.app.hosts.hosts import Host
+    from leadline.app.measure.hosts import Host
     from leadline.core.model.workload import Workload
     from leadline.faces.theoretical import Theoretical
 
@@ -41,8 +41,8 @@ def load_many(workload: Workload, asked: Asked) -> None:
     Raises:
         UsageError: the workload is none for hosts, a target holds data nobody named, or there is nobody to ask.
     """
-    from leadline.app.hosts.hosts import HostsOptions, read_hosts, require_destroyable, require_fio
-    from leadline.app.hosts.runs import run_hosts
+    from leadline.app.bench.hosts import run_hosts
+    from leadline.app.measure.hosts import HostsOptions, read_hosts, require_destroyable, require_fio
     from leadline.core.model.errors import UsageError
     from leadline.core.system.secret import Secret
     from leadline.faces.cli.consent import agree

@@ -104,7 +104,7 @@ def command(
     from leadline.app.density.model import parse_service_level
     from leadline.app.density.requests import bytes_of, changed
     from leadline.app.density.steps import StepRule
-    from leadline.app.hosts.hosts import read_hosts
+    from leadline.app.measure.hosts import read_hosts
     from leadline.app.measure.workloads import workload_of
     from leadline.core.contracts.benchmark import Target
     from leadline.core.system.cgroups import Limits

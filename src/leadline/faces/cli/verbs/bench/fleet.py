@@ -156,7 +156,7 @@ def _plan_lines(plan: FleetPlan, load: Load) -> Iterator[str]:
 
 
 def _show(done: FleetDone, *, json: bool) -> None:
-    from leadline.app.hosts.hosts import HostsResult
+    from leadline.app.measure.hosts import HostsResult
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table
     from leadline.faces.terminal import wrapped

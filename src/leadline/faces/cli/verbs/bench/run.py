@@ -15,7 +15,7 @@ from leadline.faces.cli.verbs.bench._many import HOSTS_HELP, PASSWORD_HELP, Aske
 from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
-    from leadline.app.diagnose.baselines import Judgement
+    from leadline.app.measure.baselines import Judgement
     from leadline.core.contracts.benchmark import Plan
     from leadline.core.model.run import Run
     from leadline.faces.theoretical import Theoretical
@@ -93,7 +93,7 @@ def command(
     see `leadline runs`. It is judged against every baseline of the same load, target and host (`leadline runs
     baseline keep`).
     """
-    from leadline.app.diagnose.baselines import check_name, judge, keep
+    from leadline.app.measure.baselines import check_name, judge, keep
     from leadline.app.measure.benching import plan, run_repeated
     from leadline.app.measure.workloads import workload_of
     from leadline.core.contracts.benchmark import Target

@@ -174,7 +174,7 @@ def _plan_others(
     inventory: Path, storage: str | None, hosts: Path | None, workload: str | None, *, has_target: bool, json: bool
 ) -> None:
     """The plan for other machines: shown, not done, since they are not this one."""
-    from leadline.app.hosts.hosts import read_hosts
+    from leadline.app.measure.hosts import read_hosts
     from leadline.app.sweep.easy_plans import easy_for
     from leadline.faces.cli.output import print_json
     from leadline.faces.easy import commands_there, easy_document, show_choices

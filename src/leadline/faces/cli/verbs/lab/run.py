@@ -16,7 +16,7 @@ from leadline.faces.cli.outputs import Force, output_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from leadline.app.lab.lab import LabPlan
+    from leadline.app.measure.guests import LabPlan
     from leadline.lab.specification import Guest
 
 EPILOG = """\
@@ -48,7 +48,8 @@ def command(
     software emulation otherwise; every result says which. Nothing outside the lab's own folder is written; Ctrl-C ends
     and removes the guests. Loads are runs: see leadline runs.
     """
-    from leadline.app.lab.lab import plan_lab, run_lab
+    from leadline.app.lab.lab import run_lab
+    from leadline.app.measure.guests import plan_lab
     from leadline.faces.cli.output import print_json
     from leadline.faces.labs import lab_document, show_lab
     from leadline.lab.specification import read_lab

@@ -34,7 +34,7 @@ def command(
     With several runs on a side the interval knows what changes from run to run. Exit status 1 when anything became
     worse beyond chance and by more than 2 %; two single runs without three like ones kept earlier never prove that.
     """
-    from leadline.app.diagnose.baselines import side
+    from leadline.app.measure.baselines import side
     from leadline.app.measure.comparing_runs import compare_runs, history_of
     from leadline.faces.cli.output import print_json
     from leadline.faces.runs import show_comparison

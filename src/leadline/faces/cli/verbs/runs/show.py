@@ -33,8 +33,8 @@ def command(
 
     The report adds percentiles and histograms, the run second by second, and the run beside its baselines.
     """
-    from leadline.app.diagnose.baselines import judge
-    from leadline.app.hosts.runs import hosts_of
+    from leadline.app.bench.hosts import hosts_of
+    from leadline.app.measure.baselines import judge
     from leadline.app.measure.benching import diagnosis_of
     from leadline.faces.cli.output import print_json
     from leadline.faces.hosts import hosts_document, share_of

@@ -11,7 +11,7 @@ from leadline.faces.cli.consent import Destroy, Yes, agree
 from leadline.faces.cli.options import Json, Paths, Quiet
 
 if TYPE_CHECKING:
-    from leadline.app.bench.replaying import ReplayPlan
+    from leadline.app.traces.replaying import ReplayPlan
 
 EPILOG = """\
 Examples:
@@ -46,7 +46,7 @@ def command(
     The plan is printed first. A folder gets a file that is filled and removed again; a file or device that holds data
     must be named twice, with --destroy-data, unless the trace only reads. Mounted devices are refused.
     """
-    from leadline.app.bench.replaying import ReplayAsk, plan_replay, replay
+    from leadline.app.traces.replaying import ReplayAsk, plan_replay, replay
     from leadline.core.model.errors import UsageError
     from leadline.core.model.workload import size_of
     from leadline.faces.cli.output import print_json, reading_progress

@@ -17,7 +17,7 @@ Examples:
 
 def command(name: Annotated[str, typer.Argument(help="Name of the baseline.")], *, json: Json = False) -> None:
     """Judge no run against a baseline any more; its runs are kept."""
-    from leadline.app.diagnose.baselines import forget
+    from leadline.app.measure.baselines import forget
     from leadline.faces.cli.output import print_json
     from leadline.stores.runs import RunStore
 

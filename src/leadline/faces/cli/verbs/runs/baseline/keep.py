@@ -28,7 +28,7 @@ def command(
 
     Three runs or more tell what changes from run to run, best made at different hours.
     """
-    from leadline.app.diagnose.baselines import FEW_RUNS, keep, side
+    from leadline.app.measure.baselines import FEW_RUNS, keep, side
     from leadline.core.statistics.between_runs import HISTORY_COUNT_MIN
     from leadline.faces.cli.output import print_json
     from leadline.stores.runs import RunStore

@@ -13,7 +13,7 @@ Examples:
 
 def command(*, json: Json = False) -> None:
     """List the baselines: which runs they hold, of what, and how fast that was."""
-    from leadline.app.diagnose.baselines import baselines
+    from leadline.app.measure.baselines import baselines
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table
     from leadline.stores.runs import RunStore

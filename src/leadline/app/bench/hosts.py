@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from leadline.app.hosts.hosts import Host, HostsOptions, HostsResult, host_result, load_hosts, require_fio
+from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, host_result, load_hosts, require_fio
 from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
 from leadline.stores.runs import RunStore

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.app.bench.replaying import LOAD, ReplayAsk, Replayed, job_file, plan_replay, replay
+from leadline.app.traces.replaying import LOAD, ReplayAsk, Replayed, job_file, plan_replay, replay
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.faces.traces import show_replay
 from tests.traces import write_vscsi

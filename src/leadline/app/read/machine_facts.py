@@ -14,10 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from leadline.app.facts.databases import databases
-from leadline.app.facts.disks import FreeShare, block_devices, free_share_pct, mounts
-from leadline.app.facts.nics import AskNic, ask_driver, nics
-from leadline.app.facts.tree import Tree, count_of, whole_number
+from leadline.app.read.block_devices import FreeShare, block_devices, free_share_pct, mounts
+from leadline.app.read.databases import databases
+from leadline.app.read.machine_files import Tree, count_of, whole_number
+from leadline.app.read.nics import AskNic, ask_driver, nics
 from leadline.core.model.errors import InputError
 
 FACTS_VERSION = 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.app.facts.tree import Tree
+from leadline.app.read.machine_files import Tree
 
 # Source: Linux kernel headers, linux/sockios.h and linux/ethtool.h. Both questions only read; any user may ask them.
 _SIOCETHTOOL = 0x8946

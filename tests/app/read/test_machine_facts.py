@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from leadline.app.facts.disks import free_share_pct
-from leadline.app.facts.facts import kernel_clock, record_facts
-from leadline.app.facts.nics import NicAnswers, ask_driver
-from leadline.app.facts.tree import SIZE_BYTES_MAX, Tree
+from leadline.app.read.block_devices import free_share_pct
+from leadline.app.read.machine_facts import kernel_clock, record_facts
+from leadline.app.read.machine_files import SIZE_BYTES_MAX, Tree
+from leadline.app.read.nics import NicAnswers, ask_driver
 from leadline.core.model.errors import InputError
 from leadline.formats.inventory_file import parse_inventory
 
@@ -335,7 +335,7 @@ def test_drivers_answer_an_ordinary_user() -> None:
     names = [nic["name"] for nic in record_facts(Path("/"), NOW)["guests"][0]["nics"]]
     if not names:
         pytest.skip("no interface here has a driver")
-    asking = "import sys; from leadline.app.facts.nics import ask_driver; print(ask_driver(sys.argv[1]))"
+    asking = "import sys; from leadline.app.read.nics import ask_driver; print(ask_driver(sys.argv[1]))"
     nobody: dict[str, Any] = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
     for name in names:
         command = [sys.executable, "-c", asking, name]

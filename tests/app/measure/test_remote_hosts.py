@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.hosts.hosts import Host, HostsOptions, HostsResult, load_hosts, read_hosts, require_destroyable
-from leadline.app.hosts.runs import hosts_of, run_hosts
-from leadline.app.hosts.scripts import objection, read_check
+from leadline.app.bench.hosts import hosts_of, run_hosts
 from leadline.app.measure.benching import capture_of
 from leadline.app.measure.comparing_runs import compare_runs
+from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, load_hosts, read_hosts, require_destroyable
 from leadline.app.measure.remote import parse_login
+from leadline.app.measure.remote_scripts import objection, read_check
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system.secret import Secret
@@ -223,7 +223,7 @@ def test_an_answer_that_was_cut_is_no_answer() -> None:
 
 
 def test_the_shell_scripts_are_posix() -> None:
-    from leadline.app.hosts import scripts
+    from leadline.app.measure import remote_scripts as scripts
 
     for text in (scripts.CHECK, scripts.CLOCK, scripts.SERVE, scripts.SAMPLE):
         subprocess.run(["sh", "-n"], input=text, text=True, check=True)

@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 
 from leadline.app.diagnose.auditing import audit
-from leadline.app.facts.facts import record_facts
-from leadline.app.facts.postgresql import Configuration, configuration, defaults_of
-from leadline.app.facts.tree import Tree
 from leadline.app.read.importing import import_paths
+from leadline.app.read.machine_facts import record_facts
+from leadline.app.read.machine_files import Tree
+from leadline.app.read.postgresql import Configuration, configuration, defaults_of
 
 NOW = datetime(2026, 11, 20, 22, 41, tzinfo=UTC)
 CONF, DATA = "/etc/postgresql/15/main", "/pgdata"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.app.facts.tree import Tree, whole_number
+from leadline.app.read.machine_files import Tree, whole_number
 
 _SECTOR_BYTES = 512  # the unit of /sys/block/*/size and start, whatever the device's own sectors are
 _GIB_BYTES = 1024**3

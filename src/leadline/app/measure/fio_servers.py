@@ -17,10 +17,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.app.hosts.ssh import Machine, Wish, open_machine
 from leadline.app.measure.background import Background
 from leadline.app.measure.fio_gate import Dial, Gate, Lane, dial_address
 from leadline.app.measure.remote import Login, reason
+from leadline.app.measure.remote_hosts import Machine, Wish, open_machine
 from leadline.benchmarks import fio
 from leadline.core.model.errors import LeadlineError
 from leadline.core.system.processes import POLL_S, running

@@ -12,7 +12,7 @@ import posixpath
 import re
 from dataclasses import dataclass
 
-from leadline.app.facts.tree import Tree
+from leadline.app.read.machine_files import Tree
 
 _NAME_VALUE = re.compile(r"\s*([A-Za-z_][\w.$]*)(?:\s*=\s*|\s+)('(?:[^'\\]|''|\\.)*'|[^\s#'][^\s#]*)\s*(?:#.*)?")
 _NOTHING = re.compile(r"\s*(?:#.*)?")

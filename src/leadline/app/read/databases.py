@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from leadline.app.facts.disks import Mount, device_of
-from leadline.app.facts.postgresql import configuration
-from leadline.app.facts.tree import Tree, whole_number
+from leadline.app.read.block_devices import Mount, device_of
+from leadline.app.read.machine_files import Tree, whole_number
+from leadline.app.read.postgresql import configuration
 
 _MIB_BYTES = 1024**2
 # Only these leave the machine: sizes, switches and counts. No commands, connection strings, addresses or file names.

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.app.hosts.fleet import Fleet, Step
-from leadline.app.hosts.ssh import Wish
+from leadline.app.measure.fio_servers import Fleet, Step
 from leadline.app.measure.honouring import broken_or_none
 from leadline.app.measure.remote import SCHEME, parse_login
+from leadline.app.measure.remote_hosts import Wish
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
 from leadline.core.contracts import benchmark

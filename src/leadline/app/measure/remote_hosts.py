@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.hosts.scripts import CHECK, CLOCK, SAMPLE, SAMPLED, SERVE, Checked, objection, read_check
 from leadline.app.measure.fio_gate import Reader, Writer
 from leadline.app.measure.remote import Login, answer, command_of, connect, reason
+from leadline.app.measure.remote_scripts import CHECK, CLOCK, SAMPLE, SAMPLED, SERVE, Checked, objection, read_check
 from leadline.core.model.errors import ToolError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.app.hosts.hosts import Host, HostResult, HostsResult, load_hosts, read_hosts
+from leadline.app.measure.hosts import Host, HostResult, HostsResult, load_hosts, read_hosts
 from leadline.core.model.errors import InputError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.workload import Workload, parse_workload

@@ -1,1 +1,0 @@
-"""The same load on many machines."""
