@@ -19,7 +19,7 @@ from leadline.core.contracts.rule import Rule
 from leadline.core.model.metrics import metrics
 from leadline.core.model.vocabulary import Layer
 from leadline.estate.settings import settings
-from scripts import labs
+from scripts import house, labs
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "reference"
@@ -51,6 +51,7 @@ def main() -> None:
     (TARGET / "metrics.md").write_text(metric_table(), encoding="utf-8")
     (TARGET / "settings.md").write_text(settings_table(), encoding="utf-8")
     (TARGET / "coverage.md").write_text(coverage_table(), encoding="utf-8")
+    (TARGET / "house.md").write_text(house.page(), encoding="utf-8")
     count += labs.write(TARGET)
     print(f"docs/reference: {count} pages of units, {len(metrics())} metrics")
 

@@ -1,1 +1,5 @@
-"""One file per live source: what is there now, read without changing anything."""
+"""One file per live source: what is there now, read without changing anything.
+
+Here: queries, their cost, and how the answers become files.
+Elsewhere: what a counter means (formats, core/model/metrics).
+"""

@@ -1,1 +1,5 @@
-"""Worker machines cloned through vCenter, loaded and removed."""
+"""Worker machines cloned through vCenter, loaded and removed.
+
+Here: the order of machines, their offer, their clones and what removes them.
+Elsewhere: the load on the machines (app/measure/hosts).
+"""

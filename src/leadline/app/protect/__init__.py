@@ -1,1 +1,5 @@
-"""Backup streams, copies and erasure codes."""
+"""Backup streams, copies and erasure codes.
+
+Here: shards, nodes, failures and rebuilds.
+Elsewhere: sizing of protection (planners).
+"""

@@ -1,1 +1,5 @@
-"""Files in and out: sources, pipes, archives, YAML, Parquet, clocks."""
+"""Files in and out: sources, pipes, archives, YAML, Parquet, clocks.
+
+Here: bytes, times and safe outputs.
+Elsewhere: what the bytes mean (formats, importers).
+"""

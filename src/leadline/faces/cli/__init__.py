@@ -1,1 +1,5 @@
-"""The command line: one file per verb."""
+"""The command line: options, progress, consent, endings.
+
+Here: what several verbs need to talk with a terminal.
+Elsewhere: a verb (faces/cli/verbs).
+"""

@@ -1,4 +1,8 @@
-"""The HTML report: one file that opens without a network, for a browser, for paper and for mail."""
+"""The HTML report: one file that opens without a network, for a browser, for paper and for mail.
+
+Here: figures, their packing, templates and styles.
+Elsewhere: what is worth showing (app/diagnose).
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""fio's results, logs, job files and options."""
+"""fio's results, logs, job files and options.
+
+Here: what fio writes and takes.
+Elsewhere: starting fio (benchmarks/fio).
+"""

@@ -1,1 +1,5 @@
-"""Reports of InterSystems systems."""
+"""Reports of InterSystems systems.
+
+Here: sections of pButtons and of configuration files.
+Elsewhere: rules about them (rules/database).
+"""

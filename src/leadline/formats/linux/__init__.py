@@ -1,1 +1,5 @@
-"""What Linux tells under /proc and by its tools."""
+"""What Linux tells under /proc and by its tools.
+
+Here: counters of /proc, their names and units.
+Elsewhere: sysstat's own texts (formats/sysstat).
+"""

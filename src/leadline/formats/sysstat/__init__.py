@@ -1,1 +1,5 @@
-"""sysstat's texts, columns and exports."""
+"""sysstat's texts, columns and exports.
+
+Here: iostat, sar, mpstat, pidstat: blocks, columns, times.
+Elsewhere: vmstat and top (importers).
+"""

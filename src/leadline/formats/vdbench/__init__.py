@@ -1,1 +1,5 @@
-"""vdbench's parameter files and tables."""
+"""vdbench's parameter files and tables.
+
+Here: what vdbench writes and takes.
+Elsewhere: its capture (importers/vdbench).
+"""

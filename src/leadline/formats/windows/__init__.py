@@ -1,1 +1,5 @@
-"""Performance Monitor, esxtop and settings of Windows."""
+"""Performance Monitor, esxtop and settings of Windows.
+
+Here: PDH names, localised counters, optimisation templates.
+Elsewhere: reading wide CSV fast (crates/leadline-parse).
+"""
