@@ -18,7 +18,7 @@ from pathlib import Path
 
 from benches.throttled import missing, throttled_disk
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.measure.benching import SILENT
+from leadline.app.measure.rounds import SILENT
 from leadline.app.probe.probing import Probed, plan, probe
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.benchmark import Target

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 
 from leadline.app.density import instances as density_instances
-from leadline.app.measure import benching
+from leadline.app.measure import benching, rounds
 from leadline.app.probe import probing
 from leadline.app.sweep.sweeping import Wish, plan_sweep, run_sweep
 from leadline.app.traces import replaying
@@ -189,7 +189,7 @@ def _density(own: Ground, target: Target) -> None:
 def _probe(own: Ground, target: Target) -> None:
     folder = Path(tempfile.mkdtemp(dir=own.scratch))
     made = probing.plan(target, folder, seconds=(0.0, 2.0), limit=None, size="1m", outstanding=2)
-    probing.probe(made, benching.SILENT, lambda: None)
+    probing.probe(made, rounds.SILENT, lambda: None)
 
 
 def _replay(own: Ground, target: Target) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.measure.benching import SILENT, Talk, plan, run, run_repeated
+from leadline.app.measure.benching import plan, run, run_repeated
+from leadline.app.measure.rounds import SILENT, Talk
 from leadline.app.sweep.sweeping import Wish, outcome, plan_rest, plan_sweep, run_sweep
 from leadline.core.contracts.benchmark import Target, Tick
 from leadline.core.model.errors import ToolError

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.measure.benching import Talk, driver_of, plan, run
+from leadline.app.measure.benching import driver_of, plan, run
+from leadline.app.measure.rounds import Talk
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import ioping
 from leadline.core.contracts.benchmark import Step, Target, Tick

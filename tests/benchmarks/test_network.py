@@ -21,8 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.app.measure.benching import Talk, capture_of, diagnosis_of, driver_of, plan, run
+from leadline.app.measure.benching import capture_of, diagnosis_of, driver_of, plan, run
 from leadline.app.measure.comparing_runs import compare_runs
+from leadline.app.measure.rounds import Talk
 from leadline.benchmarks import network
 from leadline.benchmarks._network.path import SMALL_BYTES, NetworkPath, Probe, largest
 from leadline.benchmarks._network.servers import Peer, peer_named, remote_script, server_words

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.measure.benching import Talk, capture_of, driver_of, plan, run
+from leadline.app.measure.benching import capture_of, driver_of, plan, run
 from leadline.app.measure.comparing_runs import compare_runs
+from leadline.app.measure.rounds import Talk
 from leadline.benchmarks import pg_test_fsync
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import ToolError, UsageError

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.measure.benching import Talk, capture_of, driver_of, plan, run
+from leadline.app.measure.benching import capture_of, driver_of, plan, run
+from leadline.app.measure.rounds import Talk
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import pgbench
 from leadline.benchmarks._database.load import LOG_PLACE, PLACE, ask, reached

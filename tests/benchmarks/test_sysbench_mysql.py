@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from leadline.app.measure.benching import Talk, plan, run
+from leadline.app.measure.benching import plan, run
+from leadline.app.measure.rounds import Talk
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import sysbench
 from leadline.benchmarks._database import throwaway_mysql

@@ -17,8 +17,8 @@ from leadline.app.density.model import State, parse_service_level
 from leadline.app.density.requests import bytes_of, changed
 from leadline.app.density.results import SUMMARY, stored
 from leadline.app.density.steps import StepRule
-from leadline.app.measure.benching import Talk
 from leadline.app.measure.hosts import Host
+from leadline.app.measure.rounds import Talk
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload, profiles

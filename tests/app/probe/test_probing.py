@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from benches.bench_limit import RULE, from_counters, pulsed
 from benches.throttled import missing, throttled_disk
-from leadline.app.measure.benching import SILENT
+from leadline.app.measure.rounds import SILENT
 from leadline.app.probe.model import Ruling
 from leadline.app.probe.probing import block_device_of, plan, probe
 from leadline.core.contracts.benchmark import Target

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benches.throttled import missing, throttled_disk
-from leadline.app.measure.benching import SILENT, Talk
+from leadline.app.measure.rounds import SILENT, Talk
 from leadline.app.sweep.sweeping import Planned, Wish, outcome, plan_rest, plan_sweep, point_timing, run_sweep
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import InputError, UsageError

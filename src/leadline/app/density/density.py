@@ -31,8 +31,9 @@ from leadline.app.density.model import Clause, Instance, Level, State, judge, pa
 from leadline.app.density.results import Density, keep, stored
 from leadline.app.density.steps import StepRule, counted, next_count
 from leadline.app.measure import lab_targets
-from leadline.app.measure.benching import SILENT, Talk, host_facts
 from leadline.app.measure.hosts import Host
+from leadline.app.measure.kept_runs import host_facts
+from leadline.app.measure.rounds import SILENT, Talk
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import Step, Target, Tick
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError

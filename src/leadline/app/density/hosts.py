@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.app.density.model import Instance, Second
-from leadline.app.measure.benching import Talk
 from leadline.app.measure.hosts import Host, HostResult, load_hosts
+from leadline.app.measure.rounds import Talk
 from leadline.core.contracts.benchmark import Tick
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import Round

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from leadline.app.fleet import vcenter
 from leadline.app.fleet.model import FleetPlan
 from leadline.app.fleet.offer import Site, site_of
-from leadline.app.measure.benching import host_facts
 from leadline.app.measure.hosts import Host, HostResult, HostsResult, load_hosts
+from leadline.app.measure.kept_runs import host_facts
 from leadline.core.contracts.collector import Access
 from leadline.core.io.outputs import process_start
 from leadline.core.model.errors import LeadlineError, ToolError

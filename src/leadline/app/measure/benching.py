@@ -2,47 +2,31 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.measure import honouring, lab_targets
+from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.recording import recording
+from leadline.app.measure.rounds import SILENT, WARM_UP, Carried, Course, Progress, Talk, measure_rounds
 from leadline.app.read.importing import import_paths
-from leadline.core.contracts.benchmark import Benchmark, Measured, Plan, Step, Target, Tick
+from leadline.core.contracts.benchmark import Benchmark, Measured, Plan, Step, Target, Watch
 from leadline.core.contracts.discovery import load_units
-from leadline.core.contracts.honoured import Check, notes_of, require_honoured
 from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.finding import Diagnosis
-from leadline.core.model.run import Round, Run
+from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
-from leadline.core.statistics.steady import SteadyState, steady_state
 from leadline.core.system import dsn
 from leadline.core.system.addresses import Address
 from leadline.stores.runs import RunStore
 
 CACHES = Path("/proc/sys/vm/drop_caches")
-
-
-@dataclass(frozen=True, slots=True)
-class Talk:
-    """How the run tells what it is doing: a phase begins (its name, its seconds), a second passed, a note."""
-
-    phase: Callable[[str, float], None]
-    tick: Callable[[Tick], None]
-    note: Callable[[str], None]
-
-
-SILENT = Talk(lambda _, __: None, lambda _: None, lambda _: None)
 
 
 def driver_of(workload: Workload) -> tuple[str, Benchmark]:
@@ -92,45 +76,17 @@ def expected_s(workload: Workload) -> float:
     return workload.timing.warm_up_s + workload.timing.rounds * workload.timing.measure_s
 
 
-@dataclass(slots=True)
-class Kept:
-    """A run while it is made: as it is now, and how it ends if nothing more happens to it."""
-
-    run: Run
-    state: str = "failed"
-
-
 def new_run(made: Plan, *, seed: int | None = None) -> Run:
     """A run of a plan, before anything was done."""
-    began = datetime.now(UTC)
-    return Run(
-        id=f"{began:%Y%m%d-%H%M%S}-{made.workload.name}-{secrets.token_hex(2)}",
-        name=made.workload.name,
-        state="running",
+    return begun_run(
+        made.workload.name,
+        made.workload.plain(),
+        seed=seed,
         tool=driver_of(made.workload)[0],
         target=made.target.name,
-        started=began.isoformat(timespec="seconds"),
-        seed=secrets.randbelow(2**31) if seed is None else seed,
-        workload=made.workload.plain(),
         host={**host_facts(), **made.facts},
         notes=made.notes,
     )
-
-
-@contextmanager
-def keeping(own: Run, store: RunStore) -> Iterator[Kept]:
-    """A run that is in the store from its beginning, and in the end with the state it ended in."""
-    kept = Kept(own)
-    store.save(own, running=True)
-    try:
-        yield kept
-    except KeyboardInterrupt as error:
-        kept.state = "interrupted"
-        error.add_note(f"what was measured is kept: leadline runs show {own.id}")
-        raise
-    finally:
-        kept.run = replace(kept.run, state=kept.state)
-        store.save(kept.run)
 
 
 @contextmanager
@@ -157,15 +113,61 @@ def load(made: Plan, kept: Kept, store: RunStore, talk: Talk) -> None:
     """
     driver = carrier_of(made)
     folder = store.files_of(kept.run.id)
-    with _recording(driver, made, folder) as notes:
-        kept.run = _warm_up(driver, made, kept.run, folder, talk)
+    warm_up_s = made.workload.timing.warm_up_s
+    unwarmed = () if warm_up_s > 0 else ("no warm-up was asked for",)
+    before = replace(kept.run, notes=(*kept.run.notes, *unwarmed))
+
+    def keep(progress: Progress) -> None:
+        kept.run = progress.onto(replace(before, notes=(*before.notes, *_unsteady(warm_up_s, progress))))
         store.save(kept.run, running=True)
-        for number in range(1, made.workload.timing.rounds + 1):
-            kept.run, checks = _round(driver, made, kept.run, folder, number, talk)
-            store.save(kept.run, running=True)
-            require_honoured(made.workload, checks)
+
+    course = Course(made.workload, kept.run.seed, warm_up_s, until_steady=True)
+    with _recording(driver, made, folder) as notes:
+        measure_rounds(course, DriverCarrier(driver, made, folder), keep=keep, talk=talk)
     kept.run = replace(kept.run, notes=(*kept.run.notes, *notes))
     kept.state = "done"
+
+
+def _unsteady(warm_up_s: float, progress: Progress) -> tuple[str, ...]:
+    state = progress.warm_up
+    if state is None or state.steady:
+        return ()
+    return (f"after {warm_up_s:.0f} s of warm-up {state.sentence()}",)
+
+
+@dataclass(frozen=True, slots=True)
+class DriverCarrier:
+    """A driver that carries out the steps of a plan; what it writes goes to a folder of the run."""
+
+    driver: Benchmark
+    plan: Plan
+    folder: Path
+
+    def carry(self, step: Step, watch: Watch) -> Carried:
+        """Have the driver measure a step; of a round, read its results and compare its load with the workload.
+
+        Raises:
+            ToolError: the tool fails, or reports nothing.
+        """
+        if step.label == WARM_UP:
+            return self._carried(self.driver.measure(self.plan, step, self.folder, watch))
+        measured, checks = honouring.measured(
+            self.plan.workload,
+            step.duration_s,
+            lambda: self.driver.measure(self.plan, step, self.folder, watch),
+        )
+        results = import_paths(list(measured.files), Request(metrics=frozenset())).capture.results
+        if not results:
+            raise ToolError(
+                str(measured.files[0]),
+                found="no result",
+                expected=f"the report of {self.driver.META.program}",
+                advice="Look at its output.",
+            )
+        return replace(self._carried(measured), results=tuple(results), checks=checks)
+
+    def _carried(self, measured: Measured) -> Carried:
+        return Carried(ticks=measured.ticks, commands=measured.commands, tool_version=measured.tool_version)
 
 
 def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
@@ -217,63 +219,6 @@ def _sources(driver: Benchmark, made: Plan) -> dict[str, Address]:
     return {} if offered is None else cast("dict[str, Address]", offered(made))
 
 
-def _warm_up(driver: Benchmark, made: Plan, own: Run, folder: Path, talk: Talk) -> Run:
-    timing, bounds = made.workload.timing, made.workload.steady
-    if timing.warm_up_s <= 0:
-        return replace(own, notes=(*own.notes, "no warm-up was asked for"))
-    talk.phase("warming up", timing.warm_up_s)
-    ticks: list[Tick] = []
-    has_bursts = any(stream.burst is not None for stream in made.workload.io)
-
-    def state() -> SteadyState:
-        return steady_state([t.elapsed_s for t in ticks], [t.per_s for t in ticks], bounds)
-
-    def watch(tick: Tick) -> bool:
-        ticks.append(tick)
-        talk.tick(tick)
-        return has_bursts or not state().steady
-
-    measured = driver.measure(made, Step("warm-up", timing.warm_up_s, own.seed), folder, watch)
-    ticks = ticks or list(measured.ticks)  # of jobs that pause, the seconds are known in the end
-    found = state()
-    notes = own.notes
-    if not found.steady:
-        notes = (*notes, f"after {timing.warm_up_s:.0f} s of warm-up {found.sentence()}")
-    return _with(own, measured, warm_up=found, notes=notes)
-
-
-def _round(
-    driver: Benchmark, made: Plan, own: Run, folder: Path, number: int, talk: Talk
-) -> tuple[Run, tuple[Check, ...]]:
-    timing = made.workload.timing
-    talk.phase(f"round {number} of {timing.rounds}", timing.measure_s)
-
-    def watch(tick: Tick) -> bool:
-        talk.tick(tick)
-        return True
-
-    step = Step(f"round-{number}", timing.measure_s, own.seed + number)
-    measured, checks = honouring.measured(
-        made.workload, step.duration_s, lambda: driver.measure(made, step, folder, watch)
-    )
-    results = import_paths(list(measured.files), Request(metrics=frozenset())).capture.results
-    if not results:
-        raise ToolError(
-            str(measured.files[0]),
-            found="no result",
-            expected=f"the report of {own.tool}",
-            advice="Look at its output.",
-        )
-    part = Round(step.label, tuple(results), measured.ticks)
-    notes = tuple(dict.fromkeys((*own.notes, *(f"{step.label}: {note}" for note in notes_of(checks)))))
-    return _with(own, measured, rounds=(*own.rounds, part), notes=notes), checks
-
-
-def _with(own: Run, measured: Measured, **changes: object) -> Run:
-    commands = tuple(dict.fromkeys((*own.commands, *measured.commands)))
-    return replace(own, commands=commands, tool_version=measured.tool_version, **changes)  # type: ignore[arg-type]
-
-
 def drop_caches(made: Plan) -> tuple[str, ...]:
     """Empty the page cache where the kernel lets us, so that nothing is answered from it; notes when it could not."""
     own = getattr(carrier_of(made), "drop_caches", None)
@@ -286,16 +231,6 @@ def drop_caches(made: Plan) -> tuple[str, ...]:
     except OSError:
         return ("the page cache could not be dropped (root may): the first reads may come from it",)
     return ()
-
-
-def host_facts() -> dict[str, str]:
-    """What the machine is: enough to tell whether two runs may be compared."""
-    return {
-        "host": platform.node(),
-        "kernel": platform.release(),
-        "machine": platform.machine(),
-        "cpu_count": str(len(os.sched_getaffinity(0))),
-    }
 
 
 def capture_of(run_id: str, store: RunStore) -> Capture:

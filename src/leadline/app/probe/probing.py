@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.measure.benching import Talk, driver_of
+from leadline.app.measure.benching import driver_of
 from leadline.app.measure.honouring import measured as measured_load
 from leadline.app.measure.recording import recording
+from leadline.app.measure.rounds import Talk
 from leadline.app.probe.model import TRUE_LOAD_SHARE, Observed, ProbeVerdict, Pulse, judge
 from leadline.app.read.importing import Imported, import_paths
 from leadline.core.contracts.benchmark import Benchmark, Plan, Step, Target, Tick

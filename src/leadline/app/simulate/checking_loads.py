@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from leadline.app.measure import honouring
-from leadline.app.measure.benching import driver_of, host_facts, keeping, new_run
+from leadline.app.measure.benching import driver_of, new_run
+from leadline.app.measure.kept_runs import host_facts, keeping
 from leadline.app.read.importing import import_paths
 from leadline.app.simulate.checking_block_layer import SIZE_BYTES, Copier, RealDisk, served
 from leadline.core.contracts.benchmark import Step, Target, Tick

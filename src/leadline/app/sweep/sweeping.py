@@ -9,7 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from leadline.app.measure import benching
-from leadline.app.measure.benching import SILENT, Talk
+from leadline.app.measure.kept_runs import keeping
+from leadline.app.measure.rounds import SILENT, Talk
 from leadline.app.sweep.curves import Curve, Point, curve_of, levelled_off, point_of
 from leadline.core.contracts.benchmark import Plan, Target
 from leadline.core.model.errors import InputError, UsageError
@@ -235,7 +236,7 @@ def _measure(planned: Planned, key: Key, store: RunStore, talk: Talk) -> Point:
     label = sweep.variants[key.variant].label()
     words = f"{sweep.axis} {key.load}{f', {label}' if label else ''}{' again' if key.again else ''}"
     named = Talk(lambda phase, seconds: talk.phase(f"{words}: {phase}", seconds), talk.tick, talk.note)
-    with benching.keeping(own, store) as kept:
+    with keeping(own, store) as kept:
         kept.run = replace(kept.run, notes=(*kept.run.notes, *benching.drop_caches(made)))
         benching.load(made, kept, store, named)
     point = point_of(key, kept.run)

@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from leadline.app.measure.benching import Talk
+    from leadline.app.measure.rounds import Talk
     from leadline.core.contracts.benchmark import Tick
 
 
 @contextmanager
 def talking(*, quiet: bool) -> Iterator[Talk]:
     """How a run talks on stderr: a live line on a terminal, plain lines of phases otherwise, nothing when quiet."""
-    from leadline.app.measure.benching import SILENT, Talk
+    from leadline.app.measure.rounds import SILENT, Talk
     from leadline.faces.cli.output import console
 
     if quiet:
