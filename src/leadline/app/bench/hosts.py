@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 
 from leadline.app.measure.hosts import Host, HostsOptions, HostsResult, host_result, load_hosts, require_fio
+from leadline.app.measure.kept_runs import begun_run, keeping
 from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
 from leadline.stores.runs import RunStore
@@ -31,45 +30,31 @@ def run_hosts(
         KeyboardInterrupt: passed on after every load was stopped; what was measured is kept.
     """
     require_fio()
-    began = datetime.now(UTC)
-    own = Run(
-        id=f"{began:%Y%m%d-%H%M%S}-{workload.name}-{secrets.token_hex(2)}",
-        name=workload.name,
-        state="running",
+    run = begun_run(
+        workload.name,
+        workload.plain(),
+        seed=seed,
         tool="fio",
         target=hosts[0].address if len(hosts) == 1 else f"{len(hosts)} hosts",
-        started=began.isoformat(timespec="seconds"),
-        seed=secrets.randbelow(2**31) if seed is None else seed,
-        workload=workload.plain(),
         host={f"{host.address}{_TARGET}": host.path for host in hosts},
     )
-    store.save(own, running=True)
-    state = "failed"
+    with keeping(run, store) as kept:
 
-    def keep(done: HostsResult) -> None:
-        nonlocal own
-        own = _with(own, done)
-        store.save(own, running=True)
+        def keep(done: HostsResult) -> None:
+            kept.run = _with(kept.run, done)
+            store.save(kept.run, running=True)
 
-    try:
         done = load_hosts(
             workload,
             hosts,
-            store.files_of(own.id),
-            seed=own.seed,
+            store.files_of(run.id),
+            seed=run.seed,
             say=say,
             options=replace(options or HostsOptions(), keep=keep),
         )
         # Some hosts that failed leave a run of the others; a run of none has failed.
-        state = "failed" if all(host.error is not None for host in done.hosts) else "done"
-    except KeyboardInterrupt as error:
-        state = "interrupted"
-        error.add_note(f"what was measured is kept: leadline runs show {own.id}")
-        raise
-    finally:
-        own = replace(own, state=state)
-        store.save(own)
-    return own, done
+        kept.state = "failed" if all(host.error is not None for host in done.hosts) else "done"
+    return kept.run, done
 
 
 def _with(own: Run, done: HostsResult) -> Run:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from leadline.app.density.guests import GUESTS, Guests, guest_site
-from leadline.app.density.hosts import measure_hosts
+from leadline.app.density.hosts import HostsCarrier
 from leadline.app.density.instances import (
     Instances,
     Measured,
@@ -32,12 +32,13 @@ from leadline.app.density.results import Density, keep, stored
 from leadline.app.density.steps import StepRule, counted, next_count
 from leadline.app.measure import lab_targets
 from leadline.app.measure.hosts import Host
-from leadline.app.measure.kept_runs import host_facts
-from leadline.app.measure.rounds import SILENT, Talk
+from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
+from leadline.app.measure.rounds import SILENT, Carried, Carrier, Course, Progress, Talk, measure_rounds
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Step, Target, Tick
+from leadline.core.contracts.benchmark import Step, Target, Tick, Watch
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
-from leadline.core.model.run import BEHIND_MIN, PERCENTILES, Round, Run
+from leadline.core.model.result import Result
+from leadline.core.model.run import BEHIND_MIN, PERCENTILES, Round
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.resampling import SAMPLE_COUNT_MIN
 from leadline.core.statistics.steady import steady_state
@@ -46,6 +47,7 @@ from leadline.core.system.tools import TOOLS, examine, require_program
 from leadline.stores.runs import RunStore
 
 HOST_ROUNDS_MIN = 3
+SEEDS_BETWEEN = 10_000  # of two rounds, so that every instance has another seed in each
 
 
 @dataclass(frozen=True, slots=True)
@@ -378,40 +380,32 @@ class _Work:
     def level(self, count: int, *, first: bool) -> Level:
         """Measure one count, as a separate run; its rounds are kept whatever ends it."""
         workload = self._made.request.workload
-        self._run = Run(
-            id=f"{self._whole.id}-n{count:04}",
-            name=workload.name,
-            state="running",
-            tool="fio",
-            target=f"{count} x {self._whole.hosts[0][1] if self._whole.hosts else self._whole.target}",
-            started=datetime.now(UTC).isoformat(timespec="seconds"),
+        target = self._whole.hosts[0][1] if self._whole.hosts else self._whole.target
+        run = begun_run(
+            workload.name,
+            workload.plain(),
             seed=self._seed,
-            workload=workload.plain(),
+            id=f"{self._whole.id}-n{count:04}",
+            tool="fio",
+            target=f"{count} x {target}",
             host=self._made.facts,
             notes=(f"{counted(count)} of the density run {self._whole.id}",),
         )
-        folder = self._store.files_of(self._run.id)
-        self._store.save(self._run, running=True)
-        level, state = None, "failed"
-        try:
-            level = self._on_hosts(count, folder) if self._instances is None else self._here(count, folder, first)
-            state = "done" if level.state is not State.FAILED else "failed"
-        except KeyboardInterrupt:
-            state = "interrupted"
-            raise
-        finally:
-            said = () if level is None else (f"service level {level.state.value}", *level.reasons)
-            self._store.save(replace(self._run, state=state, notes=(*self._run.notes, *said)))
-        return replace(level, run=self._run.id)
+        with keeping(run, self._store) as kept:
+            level = self._on_hosts(count, kept) if self._instances is None else self._here(count, kept, first)
+            kept.run = replace(kept.run, notes=(*kept.run.notes, f"service level {level.state.value}", *level.reasons))
+            kept.state = "done" if level.state is not State.FAILED else "failed"
+        return replace(level, run=run.id)
 
-    def _on_hosts(self, count: int, folder: Path) -> Level:
-        request = self._made.request
-        found = measure_hosts(request.workload, request.hosts[:count], folder, self._seed, self._talk)
-        self._run = replace(self._run, rounds=found.rounds)
-        return self._judged(found.instances)
+    def _on_hosts(self, count: int, kept: Kept) -> Level:
+        request, folder = self._made.request, self._store.files_of(kept.run.id)
+        carrier = HostsCarrier(request.workload, request.hosts[:count], folder, self._talk)
+        self._rounds(carrier, f"{count} machines", request.workload.timing.measure_s, kept)
+        return self._judged(carrier.instances())
 
-    def _here(self, count: int, folder: Path, first: bool) -> Level:
+    def _here(self, count: int, kept: Kept, first: bool) -> Level:
         instances = cast("Instances | Guests", self._instances)
+        folder = self._store.files_of(kept.run.id)
         self._talk.phase(f"preparing {counted(count)}", 0.0)
         try:
             instances.grow(count, folder, self._talk.note)
@@ -419,30 +413,26 @@ class _Work:
             if first:
                 raise
             return _failed(count, str(error))
-        rounds = self._rounds(instances, count, folder)
-        level = self._judged(instances_of(instances.places[:count], rounds))
-        return replace(level, notes=(*level.notes, *self._unsteady(self._run.rounds)))
-
-    def _rounds(self, instances: Instances | Guests, count: int, folder: Path) -> list[Measured]:
-        timing = self._made.request.workload.timing
-        rounds: list[Measured] = []
-        version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
+        carrier = _InstancesCarrier(instances, count, self._made.request.workload.timing.warm_up_s, folder)
         with instances.recording(count, folder) as notes:
-            for number in range(1, timing.rounds + 1):
-                name = f"{counted(count)}, round {number} of {timing.rounds}"
-                self._talk.phase(name, self._made.round_s)
-                step = Step(f"round-{number}", timing.measure_s, self._seed + number * 10_000)
-                rounds.append(instances.measure(count, step, timing.warm_up_s, folder))
-                part = _round(step.label, rounds[-1])
-                commands = self._run.commands or rounds[-1].commands
-                own = replace(self._run, rounds=(*self._run.rounds, part), commands=commands, tool_version=version)
-                self._run = own
-                if rounds[-1].errors:
-                    break
+            self._rounds(carrier, counted(count), self._made.round_s, kept)
         for path in folder.glob("i*-round-*.json"):
             path.unlink()  # what it says is in the run; a hundred instances would leave a gigabyte
-        self._run = replace(self._run, notes=(*self._run.notes, *notes))
-        return rounds
+        kept.run = replace(kept.run, notes=(*kept.run.notes, *notes))
+        level = self._judged(instances_of(instances.places[:count], carrier.measured))
+        return replace(level, notes=(*level.notes, *self._unsteady(kept.run.rounds)))
+
+    def _rounds(self, carrier: Carrier, who: str, shown_s: float, kept: Kept) -> None:
+        before = kept.run
+        named = Talk(
+            lambda phase, seconds: self._talk.phase(f"{who}, {phase}", seconds), self._talk.tick, self._talk.note
+        )
+        course = Course(self._made.request.workload, self._seed, 0.0, seed_stride=SEEDS_BETWEEN, shown_s=shown_s)
+
+        def keep(progress: Progress) -> None:
+            kept.run = progress.onto(before)
+
+        measure_rounds(course, carrier, keep=keep, talk=named)
 
     def _judged(self, instances: Sequence[Instance]) -> Level:
         return judge(instances, self._made.clauses, offered_per_s=self._made.offered_per_s, seed=self._seed)
@@ -466,15 +456,34 @@ def _failed(count: int, why: str) -> Level:
     return replace(level, failures=(f"instance {count}: {why}",))
 
 
-def _round(label: str, measured: Measured) -> Round:
+@dataclass(slots=True)
+class _InstancesCarrier:
+    """Instances that are loaded together; each warms up within each round, since they are judged second by second."""
+
+    instances: Instances | Guests
+    count: int
+    warm_up_s: float
+    folder: Path
+    measured: list[Measured] = field(default_factory=list)
+
+    def carry(self, step: Step, watch: Watch) -> Carried:
+        """Load all of them; no round follows one in which an instance failed."""
+        del watch  # what a second gave is known when the step is over
+        measured = self.instances.measure(self.count, step, self.warm_up_s, self.folder)
+        commands = () if self.measured else measured.commands  # of the first round: they are alike
+        self.measured.append(measured)
+        version = examine(next(tool for tool in TOOLS if tool.name == "fio")).version
+        results, ticks = _all_instances(measured)
+        return Carried(results, ticks, commands, version, is_last=bool(measured.errors))
+
+
+def _all_instances(measured: Measured) -> tuple[tuple[Result, ...], tuple[Tick, ...]]:
+    """Results of all instances, and the seconds of all together."""
     results = tuple(result for own in measured.results for result in own)
     instances = [Instance(index + 1, (seconds,)) for index, seconds in enumerate(measured.seconds)]
     totals = total_seconds(instances)
     throughput = bytes_per_s(results)
     mean = sum(totals[0]) / len(totals[0]) if totals and totals[0] else float("nan")
     each = throughput / mean if mean else float("nan")  # bytes of an operation, on average
-    return Round(
-        label,
-        results,
-        tuple(Tick(float(i + 1), rate, rate * each) for i, rate in enumerate(totals[0] if totals else [])),
-    )
+    seconds = enumerate(totals[0] if totals else [], start=1)
+    return results, tuple(Tick(float(second), rate, rate * each) for second, rate in seconds)

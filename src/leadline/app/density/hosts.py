@@ -6,43 +6,44 @@ Only whole rounds of a machine are known here, so every round is asked for by it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from leadline.app.density.model import Instance, Second
 from leadline.app.measure.hosts import Host, HostResult, load_hosts
-from leadline.app.measure.rounds import Talk
-from leadline.core.contracts.benchmark import Tick
+from leadline.app.measure.rounds import Carried, Talk
+from leadline.core.contracts.benchmark import Step, Tick, Watch
 from leadline.core.model.result import Operation, Result
-from leadline.core.model.run import Round
 from leadline.core.model.workload import Workload
 
 
-@dataclass(frozen=True, slots=True)
-class HostsMeasured:
-    """What the machines did: as instances, and as rounds of a run."""
+@dataclass(slots=True)
+class HostsCarrier:
+    """Machines that are loaded together, each round with a warm-up of its own; a machine that fails says so."""
 
-    instances: tuple[Instance, ...]
-    rounds: tuple[Round, ...]
+    workload: Workload
+    hosts: Sequence[Host]
+    folder: Path
+    talk: Talk
+    measured: list[Sequence[HostResult]] = field(default_factory=list)
 
+    def carry(self, step: Step, watch: Watch) -> Carried:
+        """Load all of them; no round follows one in which a machine failed.
 
-def measure_hosts(workload: Workload, hosts: Sequence[Host], folder: Path, seed: int, talk: Talk) -> HostsMeasured:
-    """Load the machines together, round by round; a machine that fails says so.
+        Raises:
+            KeyboardInterrupt: passed on after every client was stopped.
+        """
+        del watch  # only whole rounds are known
+        timing = self.workload.timing.model_copy(update={"rounds": 1})
+        single = self.workload.model_copy(update={"timing": timing})
+        done = load_hosts(single, self.hosts, self.folder, seed=step.seed, say=self.talk.note)
+        self.measured.append(done.hosts)
+        results, tick = _together(done.hosts, step.duration_s)
+        return Carried(results, (tick,), is_last=any(host.error is not None for host in done.hosts))
 
-    Raises:
-        KeyboardInterrupt: passed on after every client was stopped.
-    """
-    timing = workload.timing
-    single = workload.model_copy(update={"timing": timing.model_copy(update={"rounds": 1})})
-    rounds: list[Sequence[HostResult]] = []
-    for number in range(1, timing.rounds + 1):
-        talk.phase(f"{len(hosts)} machines, round {number} of {timing.rounds}", timing.measure_s)
-        done = load_hosts(single, hosts, folder, seed=seed + number * 10_000, say=talk.note)
-        rounds.append(done.hosts)
-        if any(own.error is not None for own in done.hosts):
-            break
-    instances = tuple(_instance(index, [part[index] for part in rounds]) for index in range(len(hosts)))
-    return HostsMeasured(instances, tuple(_round(n, part, timing.measure_s) for n, part in enumerate(rounds, start=1)))
+    def instances(self) -> list[Instance]:
+        """What each machine did over the rounds."""
+        return [_instance(index, [part[index] for part in self.measured]) for index in range(len(self.hosts))]
 
 
 def _instance(index: int, parts: Sequence[HostResult]) -> Instance:
@@ -51,7 +52,8 @@ def _instance(index: int, parts: Sequence[HostResult]) -> Instance:
     return Instance(index + 1, tuple((Second(part.per_s, part.histogram),) for part in good), error)
 
 
-def _round(number: int, parts: Sequence[HostResult], seconds: float) -> Round:
+def _together(parts: Sequence[HostResult], seconds: float) -> tuple[tuple[Result, ...], Tick]:
+    """Each machine as a result, and the round as one second of all."""
     results = tuple(
         Result(
             "fio",
@@ -64,4 +66,4 @@ def _round(number: int, parts: Sequence[HostResult], seconds: float) -> Round:
         if part.histogram is not None
     )
     total = sum(part.per_s for part in parts if part.error is None)
-    return Round(f"round-{number}", results, (Tick(seconds, total),))
+    return results, Tick(seconds, total)

@@ -20,7 +20,7 @@ from leadline.app.fleet import vcenter
 from leadline.app.fleet.model import FleetPlan
 from leadline.app.fleet.offer import Site, site_of
 from leadline.app.measure.hosts import Host, HostResult, HostsResult, load_hosts
-from leadline.app.measure.kept_runs import host_facts
+from leadline.app.measure.kept_runs import begun_run, keeping
 from leadline.core.contracts.collector import Access
 from leadline.core.io.outputs import process_start
 from leadline.core.model.errors import LeadlineError, ToolError
@@ -212,7 +212,7 @@ def _load(plan: FleetPlan, load: Load, found: dict[str, str], done: FleetDone, t
             hosts.append(Host(client_address(found[name], load.port), path, is_blank=path.startswith("/dev/")))
             names.append(f"{name} {path}" if len(load.paths) > 1 else name)
     target = f"{len(found)} clones of {plan.spec.template}"
-    with _kept(load, target, store) as kept, scratch_folder("fleet") as folder:
+    with keeping(_run(load, target), store) as kept, scratch_folder("fleet") as folder:
         done.run_id = kept.run.id
         for name in sorted(found):
             talk.worker(name, "loading")
@@ -222,6 +222,11 @@ def _load(plan: FleetPlan, load: Load, found: dict[str, str], done: FleetDone, t
         notes += [f"{name}: {why}" for name, why in done.failed.items()]
         notes += [f"{name}: {own.error}" for name, own in zip(names, done.hosts.hosts, strict=True) if own.error]
         kept.run = replace(kept.run, rounds=(Round("all-rounds", results, ()),), notes=tuple(notes))
+        kept.state = "done"
+
+
+def _run(load: Load, target: str) -> Run:
+    return begun_run(load.workload.name, load.workload.plain(), seed=load.seed, tool="fio", target=target)
 
 
 def client_address(address: str, port: int) -> str:
@@ -233,40 +238,6 @@ def client_address(address: str, port: int) -> str:
     Source: fio(1), CLIENT / SERVER.
     """
     return f"{'ip6:' if ':' in address else ''}{address},{port}"
-
-
-@dataclass(slots=True)
-class _Kept:
-    run: Run
-
-
-@contextmanager
-def _kept(load: Load, target: str, store: RunStore) -> Iterator[_Kept]:
-    """A run that is in the store from its beginning, and whatever ends it."""
-    began = datetime.now(UTC)
-    held = _Kept(
-        Run(
-            id=f"{began:%Y%m%d-%H%M%S}-{load.workload.name}-{secrets.token_hex(2)}",
-            name=load.workload.name,
-            state="failed",
-            tool="fio",
-            target=target,
-            started=began.isoformat(timespec="seconds"),
-            seed=load.seed,
-            workload=load.workload.plain(),
-            host=host_facts(),
-        )
-    )
-    store.save(replace(held.run, state="running"), running=True)
-    try:
-        yield held
-        held.run = replace(held.run, state="done")
-    except KeyboardInterrupt as error:
-        held.run = replace(held.run, state="interrupted")
-        error.add_note(f"what was measured is kept: leadline runs show {held.run.id}")
-        raise
-    finally:
-        store.save(held.run)
 
 
 def _result(name: str, own: HostResult) -> Result:

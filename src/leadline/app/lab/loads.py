@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from typing import Any
 
 import yaml
 
 from leadline.app.lab.steps import STOPPED, places, within
 from leadline.app.measure.guests import duration_s, workload_in
+from leadline.app.measure.kept_runs import begun_run
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.run import Run
 from leadline.core.system.leftovers import scratch_folder
@@ -121,20 +120,16 @@ def _targets(machine: Machine, load: Load) -> list[str]:
 
 def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -> Run:
     """A command again and again, the guest's counters recorded; its disks' work as the hypervisor counts it."""
-    began = datetime.now(UTC)
-    own = Run(
-        id=f"{began:%Y%m%d-%H%M%S}-{order.lab.name}-{secrets.token_hex(2)}",
-        name=order.lab.name,
-        state="running",
+    run = begun_run(
+        order.lab.name,
+        {"command": load.command, "seconds": load.seconds},
+        seed=order.seed,
         tool="command",
         target=load.disk,
-        started=began.isoformat(timespec="seconds"),
-        seed=order.seed,
-        workload={"command": load.command, "seconds": load.seconds},
         commands=(("sh", "-c", load.command or ""),),
         host={"host": machine.guest.name},
     )
-    folder = store.files_of(own.id)
+    folder = store.files_of(run.id)
     script = f"{places(machine)}; end=$(($(date +%s) + {load.seconds:.0f})); "
     script += f"while [ $(date +%s) -lt $end ]; do {load.command or 'true'}; done"
     recorder = ["collect", "linux", "-o", _RECORDING, "--seconds", f"{load.seconds:.0f}", "--every", "1", "--quiet"]
@@ -162,7 +157,7 @@ def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) ->
         _must(machine, answer)
     machine.channel.fetch(f"{_RECORDING}/linux.txt", folder)
     machine.channel.run(["rm", "-rf", _RECORDING])
-    return replace(own, state="done", rounds=(whole,))
+    return replace(run, state="done", rounds=(whole,))
 
 
 def _must(machine: Machine, answer: Answer) -> None:

@@ -19,6 +19,7 @@ from leadline.app.measure.fio_servers import Fleet, Step
 from leadline.app.measure.honouring import broken_or_none
 from leadline.app.measure.remote import SCHEME, parse_login
 from leadline.app.measure.remote_hosts import Wish
+from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, measure_rounds
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
 from leadline.core.contracts import benchmark
@@ -29,7 +30,7 @@ from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Result
 from leadline.core.model.run import Round, percentiles
 from leadline.core.model.workload import Workload
-from leadline.core.statistics.steady import SteadyState, steady_state
+from leadline.core.statistics.steady import SteadyState
 from leadline.core.system.opened import is_text, printable
 from leadline.core.system.safety import require_named, system_place
 from leadline.core.system.secret import Secret, possible, remember
@@ -42,6 +43,7 @@ GUIDE = "docs/guides/hosts.md"
 SERVERS_FOLDER = "/proc/self/cwd"  # the folder that a fio server was started in
 FILL_S = 3600.0
 CLEAN_S = 30.0
+SEEDS_BETWEEN = 1000  # of two steps, so that a machine has another seed in each
 
 
 @dataclass(frozen=True, slots=True)
@@ -296,8 +298,7 @@ class _Work:
         self._errors: dict[int, str] = {}
         self._notes: dict[int, list[str]] = defaultdict(list)
         self._touched: set[int] = set()
-        self._rounds: list[Round] = []
-        self._warm_up: SteadyState | None = None
+        self._progress = Progress()
         self._spread_s: list[float] = []
         self._together: list[float] = []
 
@@ -337,25 +338,27 @@ class _Work:
     def measure(self, seed: int) -> None:
         """The warm-up and the rounds."""
         timing = self._workload.timing
-        for number in range(timing.rounds + 1):
-            label = "warm-up" if number == 0 else f"round-{number}"
-            seconds = min(timing.warm_up_s, timing.measure_s) if number == 0 else timing.measure_s
-            if seconds <= 0 or not self._live():
-                continue
-            self._say(f"{label} on {_count(len(self._live()))}, {seconds:.0f} s")
-            jobs = {
-                i: self._job(benchmark.Step(label, seconds, seed + number * 1000 + i), self._plans[i])
-                for i in self._live()
-            }
-            done = self._step(label, jobs, seconds + fio.late_s(self._workload) - fio.LATE_S)
-            if number == 0:
-                self._warm_up = self._steadiness(done)
-            else:
-                self._add_round(label, done)
-            if self._options.keep is not None:
-                self._options.keep(self.result())
-            if done.interrupted:
-                raise KeyboardInterrupt
+        course = Course(self._workload, seed, min(timing.warm_up_s, timing.measure_s), seed_stride=SEEDS_BETWEEN)
+        measure_rounds(course, self, keep=self._keep)
+
+    def _keep(self, progress: Progress) -> None:
+        self._progress = progress
+        if self._options.keep is not None:
+            self._options.keep(self.result())
+
+    def carry(self, step: benchmark.Step, watch: benchmark.Watch) -> Carried | None:
+        """Load every machine that has not failed; None when all have."""
+        del watch  # what a second gave is known when the step is over
+        live = self._live()
+        if not live:
+            return None
+        self._say(f"{step.label} on {_count(len(live))}, {step.duration_s:.0f} s")
+        jobs = {i: self._job(replace(step, seed=step.seed + i), self._plans[i]) for i in live}
+        done = self._step(step.label, jobs, step.duration_s + fio.late_s(self._workload) - fio.LATE_S)
+        if step.label == WARM_UP:
+            return Carried(ticks=tuple(_ticks(done)), is_cut=done.interrupted)
+        ticks = () if self._options.raw_latencies else tuple(_ticks(done))
+        return Carried(tuple(self._results(step.label, done)), ticks, is_cut=done.interrupted)
 
     def _job(self, step: benchmark.Step, plan: Plan) -> str:
         own = ["write_lat_log"] if self._options.raw_latencies else ["write_iops_log", "log_avg_msec"]
@@ -388,25 +391,24 @@ class _Work:
             raise KeyboardInterrupt
         return done
 
-    def _add_round(self, label: str, done: Step) -> None:
+    def _results(self, label: str, done: Step) -> list[Result]:
+        """What the machines report of a round; how far they ran together is noted."""
         results: list[Result] = []
         ran: dict[int, float] = {}
         for index, report in done.reports.items():
-            found, error = _results(report, self._hosts[index].address)
+            reported, error = _results(report, self._hosts[index].address)
             if error is not None and not done.interrupted:
                 self._errors[index] = f"{label}: {error}"
-            results += found
+            results += reported
             if not done.interrupted:
                 self._require_load(label, index, report)
-            ran[index] = max((result.duration_s for result in found), default=float("nan"))
-        if results:
-            ticks = () if self._options.raw_latencies else tuple(_ticks(done))
-            self._rounds.append(Round(f"{label}, cut short" if done.interrupted else label, tuple(results), ticks))
+            ran[index] = max((result.duration_s for result in reported), default=float("nan"))
         starts = {index: done.started_s[index] for index in ran if index in done.started_s}
         if len(starts) > 1:
             ends = [begun + ran[index] for index, begun in starts.items()]
             self._spread_s.append(max(starts.values()) - min(starts.values()))
             self._together.append(max(min(ends) - max(starts.values()), 0.0) / max(ran.values()))
+        return results
 
     def _require_load(self, label: str, index: int, report: Path) -> None:
         """Set a machine apart whose load was not the one that was asked for."""
@@ -415,12 +417,6 @@ class _Work:
         if broken is not None:
             self._errors.setdefault(index, f"{label}: another load ran: {broken}")
 
-    def _steadiness(self, done: Step) -> SteadyState | None:
-        ticks = _ticks(done)
-        if not ticks:
-            return None
-        return steady_state([t.elapsed_s for t in ticks], [t.per_s for t in ticks], self._workload.steady)
-
     def result(self) -> HostsResult:
         """What there is by now."""
         parts = []
@@ -428,10 +424,12 @@ class _Work:
             machine = self._fleet.machines.get(index)
             facts = {} if machine is None else machine.checked.facts
             notes = (*self._fleet.notes.get(index, ()), *self._notes[index])
-            own = host_result(host, self._rounds, self._errors.get(index))
+            own = host_result(host, self._progress.rounds, self._errors.get(index))
             parts.append(replace(own, facts=facts, notes=notes))
         worst = max(self._spread_s, default=float("nan")), min(self._together, default=float("nan"))
-        return HostsResult(tuple(parts), tuple(self._rounds), self._warm_up, *worst, tuple(self._fleet.commands))
+        return HostsResult(
+            tuple(parts), self._progress.rounds, self._progress.warm_up, *worst, tuple(self._fleet.commands)
+        )
 
 
 def host_result(host: Host, rounds: Iterable[Round], error: str | None) -> HostResult:

@@ -7,20 +7,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
 
-from leadline.app.measure import honouring
-from leadline.app.measure.benching import driver_of, new_run
-from leadline.app.measure.kept_runs import host_facts, keeping
-from leadline.app.read.importing import import_paths
+from leadline.app.measure.benching import DriverCarrier, driver_of, new_run
+from leadline.app.measure.kept_runs import begun_run, host_facts, keeping
+from leadline.app.measure.rounds import SILENT, WARM_UP, Carried, Course, Progress, measure_rounds
 from leadline.app.simulate.checking_block_layer import SIZE_BYTES, Copier, RealDisk, served
-from leadline.core.contracts.benchmark import Step, Target, Tick
-from leadline.core.contracts.honoured import notes_of, require_honoured
-from leadline.core.contracts.importer import Request
-from leadline.core.model.errors import ToolError
+from leadline.core.contracts.benchmark import Step, Target, Tick, Watch
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import Round, Run, pool
@@ -43,7 +37,7 @@ class Ground:
     name: str
     seconds: float
     warm_up_s: float
-    tick: Callable[[Tick], object]
+    tick: Callable[[Tick], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +103,9 @@ class _Together:
         self.is_over.set()
         self.ready.abort()
 
-    def watch(self, tell: Callable[[Tick], object]) -> Callable[[Tick], bool]:
-        """For a driver: goes on until somebody stops."""
-
-        def watched(tick: Tick) -> bool:
-            tell(tick)
-            return not self.is_over.is_set()
-
-        return watched
+    def watch(self, watch: Watch) -> Watch:
+        """Have a load end when somebody stops."""
+        return lambda tick: watch(tick) and not self.is_over.is_set()
 
 
 def calibrated(ground: Ground, latency_ns: int | None, stream: Stream, seconds: float) -> Calibration:
@@ -187,39 +176,43 @@ class _Load:
     def work(self, together: _Together) -> None:
         """Warm up, measure with the others, keep the run."""
         ground = self.ground
-        workload = adjusted(self.workload, size=SIZE_BYTES).model_copy(update={"name": ground.name})
+        workload = adjusted(
+            self.workload, size=SIZE_BYTES, seconds=ground.seconds, rounds=1, warm_up=ground.warm_up_s
+        ).model_copy(update={"name": ground.name})
         driver = driver_of(workload)[1]
         main = self.places[""]
         roles = {role: at for role, at in self.places.items() if role}
         made = driver.plan(workload, Target(main, main, roles))
         facts = {"vm": self.vm, "variant": self.label}
-        own = replace(new_run(replace(made, facts=facts), seed=_SEED), target=f"block layer: {self.vm}")
-        watch = together.watch(ground.tick)
-        with keeping(own, ground.store) as kept:
-            folder = ground.store.files_of(own.id)
-            if ground.warm_up_s:
-                driver.measure(made, Step("warm-up", ground.warm_up_s, _SEED), folder, watch)
-            _go_on(together)
-            step = Step("round-1", ground.seconds, _SEED + 1)
-            measured, checks = honouring.measured(
-                workload, ground.seconds, lambda: driver.measure(made, step, folder, watch)
-            )
-            if together.is_over.is_set():
-                raise KeyboardInterrupt
-            results = import_paths(list(measured.files), Request(metrics=frozenset())).capture.results
-            if not results:
-                raise ToolError("fio", found="no result", expected="its report", advice="Run it again.")
-            kept.run = replace(
-                kept.run,
-                rounds=(Round("round-1", tuple(results), measured.ticks),),
-                commands=measured.commands,
-                tool_version=measured.tool_version,
-                notes=(*kept.run.notes, *notes_of(checks)),
-            )
-            require_honoured(workload, checks)
+        run = replace(new_run(replace(made, facts=facts), seed=_SEED), target=f"block layer: {self.vm}")
+        with keeping(run, ground.store) as kept:
+
+            def keep(progress: Progress) -> None:
+                kept.run = progress.onto(run)
+
+            carrier = _WithOthers(DriverCarrier(driver, made, ground.store.files_of(run.id)), together)
+            talk = replace(SILENT, tick=ground.tick)
+            measure_rounds(Course(workload, _SEED, ground.warm_up_s), carrier, keep=keep, talk=talk)
             kept.state = "done"
-        together.found += [(self.vm, result) for result in results]
-        together.runs.append(own.id)
+        together.found += [(self.vm, result) for part in kept.run.rounds for result in part.results]
+        together.runs.append(run.id)
+
+
+@dataclass(frozen=True, slots=True)
+class _WithOthers:
+    """A load that is measured when all others are warm, and that ends when one of them does."""
+
+    inner: DriverCarrier
+    together: _Together
+
+    def carry(self, step: Step, watch: Watch) -> Carried:
+        """Carry out a step; a round begins when all others can."""
+        if step.label != WARM_UP:
+            _go_on(self.together)
+        carried = self.inner.carry(step, self.together.watch(watch))
+        if self.together.is_over.is_set():
+            raise KeyboardInterrupt
+        return carried
 
 
 def _go_on(together: _Together) -> None:
@@ -267,16 +260,11 @@ class _CopyLoad:
         together.runs.append(kept.run.id)
 
     def _run(self) -> Run:
-        began = datetime.now(UTC)
-        workload: dict[str, Any] = {"name": self.ground.name, "copy": self.copy.model_dump(mode="json")}
-        return Run(
-            id=f"{began:%Y%m%d-%H%M%S}-{self.ground.name}-{secrets.token_hex(2)}",
-            name=self.ground.name,
-            state="running",
+        return begun_run(
+            self.ground.name,
+            {"name": self.ground.name, "copy": self.copy.model_dump(mode="json")},
+            seed=_SEED,
             tool="libnbd",
             target=f"block layer: {self.copy.read} to {self.copy.write}",
-            started=began.isoformat(timespec="seconds"),
-            seed=_SEED,
-            workload=workload,
             host={**host_facts(), "variant": self.label},
         )
