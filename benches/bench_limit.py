@@ -24,7 +24,7 @@ from leadline.app.read.importing import import_paths
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.finding import Finding
 from leadline.core.model.profile import Profile
-from leadline.core.system.cgroups import Groups, Limits, find
+from leadline.core.system.cgroups import Groups, InstanceLimits, find
 
 CAPS = (200, 400)
 OUTSTANDING = 116
@@ -40,7 +40,7 @@ def in_group(device: str, cap: int) -> Iterator[None]:
     Every request of the pulses is a read with probability 0.7; writes are never held, so reads set the pace.
     """
     number = Path(device).stat().st_rdev
-    limits = Limits(iops=round(cap * READ_SHARE))
+    limits = InstanceLimits(iops=round(cap * READ_SHARE))
     where = find(limits)
     if isinstance(where, str):
         raise SystemExit(f"not measured: {where}")

@@ -17,11 +17,11 @@ from pathlib import Path
 
 from leadline.benchmarks import fio
 from leadline.benchmarks._fio.kernel import io_uring_usable
-from leadline.core.contracts.benchmark import Plan, Step, Target
-from leadline.core.contracts.honoured import Check, State, StreamLoad, compare
+from leadline.core.contracts.benchmark import LoadPlan, Step, Target
+from leadline.core.contracts.honoured import LoadCheck, LoadState, StreamLoad, compare
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.workload import Workload, parse_workload
-from leadline.core.system.following import Load, started
+from leadline.core.system.following import ToolCommand, started
 
 SIZE = "16m"
 SIZE_BYTES = 16 * 1024**2
@@ -55,13 +55,13 @@ class Cell:
 
     key: str
     engine: str
-    checks: tuple[Check, ...]
+    checks: tuple[LoadCheck, ...]
     refused: str = ""
 
     @property
     def honoured(self) -> bool:
         """Whether nothing was broken."""
-        return all(check.state is not State.BROKEN for check in self.checks)
+        return all(check.state is not LoadState.BROKEN for check in self.checks)
 
 
 def usable(folder: Path) -> dict[str, str]:
@@ -122,12 +122,12 @@ def cell(key: str, engine: str, more: str, file: Path, seconds: float) -> Cell:
     return Cell(key, engine, compare(workload, loads, length))
 
 
-def _order(plan: Plan, folder: Path) -> float:
+def _order(plan: LoadPlan, folder: Path) -> float:
     """The order of two thousand requests of a plan: a log of all would need memory."""
     text = fio.job_file(plan, Step("order", 2.0, 1)).replace("[global]\n", f"[global]\n{OFFSETS}number_ios=2000\n", 1)
     job, talk = folder / "order.fio", folder / "order.txt"
     job.write_text(re.sub(r"iodepth=\d+", "iodepth=1", text).replace("time_based=1\n", ""))
-    with started(Load(["fio", f"--output={talk}", str(job)], talk, targets=plan.targets)) as (process, _):
+    with started(ToolCommand(["fio", f"--output={talk}", str(job)], talk, targets=plan.targets)) as (process, _):
         process.wait(30)
     return random_pct(plan.targets.folder)
 
@@ -154,7 +154,10 @@ def table(cells: list[Cell]) -> str:
         for engine in engines:
             own = next(c for c in cells if (c.key, c.engine) == (key, engine))
             states = {check.state for check in own.checks}
-            worst = next((s for s in (State.BROKEN, State.NOT_REACHED, State.NOT_SEEN) if s in states), State.HONOURED)
+            worst = next(
+                (s for s in (LoadState.BROKEN, LoadState.NOT_REACHED, LoadState.NOT_SEEN) if s in states),
+                LoadState.HONOURED,
+            )
             words.append("refused" if own.refused else f"{worst} ({len(own.checks)})")
         lines.append(f"| {key} | " + " | ".join(words) + " |")
     lines.append("")

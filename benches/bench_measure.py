@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from leadline.app.measure.recording import recording
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Plan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Step, Target
 from leadline.core.contracts.importer import Request
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.workload import parse_workload
@@ -60,13 +60,13 @@ def judged(ratios: list[float], seed: int = 7) -> Pairs:
     return Pairs(*(100.0 * (float(value) - 1.0) for value in (np.median(values), low, high)))
 
 
-def bare(made: Plan, job: Path, report: Path) -> None:
+def bare(made: LoadPlan, job: Path, report: Path) -> None:
     """Run fio by itself on the targets of a plan."""
     words = ["fio", "--output-format=json+", f"--output={report}", str(job)]
     subprocess.run(words, check=True, cwd=made.targets.folder, pass_fds=made.targets.descriptors)
 
 
-def alone(made: Plan, job: str, folder: Path) -> float:
+def alone(made: LoadPlan, job: str, folder: Path) -> float:
     """Operations per second of fio by itself."""
     path, report = folder / "alone.fio", folder / "alone.json"
     path.write_text(job, encoding="utf-8")
@@ -74,7 +74,7 @@ def alone(made: Plan, job: str, folder: Path) -> float:
     return rate_of(report)
 
 
-def driven(made: Plan, step: Step, folder: Path) -> tuple[float, float]:
+def driven(made: LoadPlan, step: Step, folder: Path) -> tuple[float, float]:
     """Operations per second through the driver, the machine recorded; and the CPU seconds of this process."""
     before = time.process_time()
     with recording({"linux": ""}, folder):

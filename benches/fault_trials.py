@@ -14,12 +14,12 @@ from leadline.core.contracts.importer import Request
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Diagnosis, Finding, Window
 from leadline.core.model.vocabulary import Severity
-from leadline.generators.host_model import Shape
+from leadline.generators.host_model import CaptureShape
 
 SIZES = {
-    "small": Shape(vm_count=6, lun_count=4, sample_count=120),
-    "medium": Shape(vm_count=40, vcpus_per_vm=8, lun_count=16, sample_count=240),
-    "large": Shape(vm_count=160, vcpus_per_vm=4, disks_per_vm=4, lun_count=64, sample_count=360),
+    "small": CaptureShape(vm_count=6, lun_count=4, sample_count=120),
+    "medium": CaptureShape(vm_count=40, vcpus_per_vm=8, lun_count=16, sample_count=240),
+    "large": CaptureShape(vm_count=160, vcpus_per_vm=4, disks_per_vm=4, lun_count=64, sample_count=360),
 }
 OVERLAP_MIN = 0.8  # window found against window injected: intersection over union
 
@@ -95,10 +95,10 @@ def run_trial(size: str, seed: int, fault: str | None, folder: Path, *, guest: b
     With ``guest``, the fault strikes the first VM (or the LUN of its first disk), and that VM's guest recorded too.
     """
     base = SIZES[size]
-    fields = {name: getattr(base, name) for name in Shape.__dataclass_fields__}
+    fields = {name: getattr(base, name) for name in CaptureShape.__dataclass_fields__}
     path = folder / f"{size}-{seed}-{fault or 'healthy'}.csv"
     requests = [] if fault is None else [FaultRequest(fault, 0 if guest else None)]
-    injected = generate(Shape(**{**fields, "seed": seed}), requests, path, guest=0 if guest else None)
+    injected = generate(CaptureShape(**{**fields, "seed": seed}), requests, path, guest=0 if guest else None)
     extra = [path.with_name(f"{path.name}.{end}") for end in ("iostat.txt", "inventory.yaml")] if guest else []
     capture = import_paths([path, *extra], Request(metrics=metrics_of_rules())).capture
     plain = frozenset(accusations(capture))

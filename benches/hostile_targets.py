@@ -26,7 +26,7 @@ import numpy as np
 from leadline.app.density import instances as density_instances
 from leadline.app.measure import benching, rounds
 from leadline.app.probe import probing
-from leadline.app.sweep.sweeping import Wish, plan_sweep, run_sweep
+from leadline.app.sweep.sweeping import SweepWish, plan_sweep, run_sweep
 from leadline.app.traces import replaying
 from leadline.core.contracts.benchmark import Step, Target
 from leadline.core.model.errors import LeadlineError
@@ -172,7 +172,7 @@ def _bench_run(own: Ground, target: Target) -> None:
 
 
 def _sweep(own: Ground, target: Target) -> None:
-    run_sweep(plan_sweep(workload(), target, Wish(loads="1", seed=1)), own.store)
+    run_sweep(plan_sweep(workload(), target, SweepWish(loads="1", seed=1)), own.store)
 
 
 def _density(own: Ground, target: Target) -> None:

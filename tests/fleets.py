@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
-from leadline.app.fleet.offer import Site, site_of
+from leadline.app.fleet.offer import VcenterSite, site_of
 from leadline.core.contracts.collector import Access
 from leadline.core.system.secret import Secret
 from leadline.core.system.tools import find_program
@@ -49,7 +49,7 @@ class Estate:
         return Access("127.0.0.1", "bench", Secret(SECRET), self.port, verify=False)
 
     @contextlib.contextmanager
-    def site(self) -> Iterator[Site]:
+    def site(self) -> Iterator[VcenterSite]:
         with site_of(self.access) as site:
             yield site
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Stream, Workload
 
@@ -47,7 +47,7 @@ class Disk:
 disk = Disk()
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """A file in a folder for each stream."""
     if not Path(target.name).is_dir():
         raise UsageError(target.name, found="no folder", expected="a folder", advice="Make it first.")
@@ -57,17 +57,17 @@ def plan(workload: Workload, target: Target) -> Plan:
         )
         for stream in workload.io
     }
-    return Plan(workload, target, places, engine="mock")
+    return LoadPlan(workload, target, places, engine="mock")
 
 
-def prepare(plan: Plan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """Make the files, empty."""
     for place in plan.places.values():
         say(f"filling {place.path}")
         Path(place.path).touch(exist_ok=False)
 
 
-def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     """Every second of the step at once."""
     ticks: list[Tick] = []
     ended_early = False
@@ -88,14 +88,14 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     return Measured((path,), tuple(ticks), (("fio", "--mock", step.label),), "fio-3.33", ended_early)
 
 
-def clean(plan: Plan) -> None:
+def clean(plan: LoadPlan) -> None:
     """Remove the files."""
     for place in plan.places.values():
         Path(place.path).unlink(missing_ok=True)
 
 
 @contextmanager
-def recording(plan: Plan, folder: Path) -> Iterator[list[str]]:
+def recording(plan: LoadPlan, folder: Path) -> Iterator[list[str]]:
     """Nothing is recorded: seconds of the mock are none of the machine."""
     yield []
 

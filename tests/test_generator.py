@@ -11,9 +11,9 @@ from benches.configuration_trials import FAULTS, run_configuration_trial
 from benches.fault_trials import fault_names, run_trial
 from leadline.app import generating
 from leadline.app.generating import FaultRequest, generate
-from leadline.generators.host_model import HostModel, Shape
+from leadline.generators.host_model import CaptureShape, HostModel
 
-SMALL = Shape(vm_count=2, lun_count=2, sample_count=12)
+SMALL = CaptureShape(vm_count=2, lun_count=2, sample_count=12)
 
 
 def test_same_seed_same_bytes(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -115,6 +116,18 @@ def test_rooms_say_what_belongs_there() -> None:
     assert len(house.rooms()) > 40
     assert [room.name for room in house.rooms() if page.count(f"**`{room.name}`**") != 1] == []
     assert "app/measure" in next(room.stands_on for room in house.rooms() if room.name == "app/sweep")
+
+
+def test_a_class_name_stands_for_one_thing() -> None:
+    """One name per concept. Parts of scenario files are named as in the file, which every system has to itself."""
+    places: defaultdict[str, list[str]] = defaultdict(list)
+    for path in tracked("src/leadline/*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(path.relative_to(ROOT / "src" / "leadline").as_posix())
+    assert len(places) > 400
+    elsewhere = {name: [path for path in paths if not path.startswith("scenarios/")] for name, paths in places.items()}
+    assert {name: paths for name, paths in elsewhere.items() if len(paths) > 1} == {}
 
 
 def test_temporary_folders_are_made_in_one_place() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from leadline.app.measure.benching import plan, run, run_repeated
 from leadline.app.measure.rounds import SILENT, Talk
-from leadline.app.sweep.sweeping import Wish, outcome, plan_rest, plan_sweep, run_sweep
+from leadline.app.sweep.sweeping import SweepWish, outcome, plan_rest, plan_sweep, run_sweep
 from leadline.core.contracts.benchmark import Target, Tick
 from leadline.core.model.errors import ToolError
 from leadline.core.model.workload import Workload
@@ -120,7 +120,7 @@ def test_repeated_runs_have_seeds_and_warm_ups_of_their_own(mock_fio: Disk, on: 
 
 def test_a_sweep_ends_at_the_knee_that_is_there(mock_fio: Disk, on: Path, store: RunStore) -> None:
     """By Little's law 4,000 per second at 1 ms are 4 under way: up to there latency stays, beyond it doubles."""
-    done = run_sweep(plan_sweep(workload(), Target(str(on)), Wish(loads="1..64", target_ms=3.0, seed=1)), store)
+    done = run_sweep(plan_sweep(workload(), Target(str(on)), SweepWish(loads="1..64", target_ms=3.0, seed=1)), store)
     (curve,) = done.curves
     assert done.is_complete
     assert [(p.load, p.per_s.mean) for p in curve.points][:4] == [(1, 1000.0), (2, 2000.0), (4, 4000.0), (8, 4000.0)]
@@ -133,7 +133,7 @@ def test_a_sweep_ends_at_the_knee_that_is_there(mock_fio: Disk, on: Path, store:
 
 
 def test_a_sweep_that_is_interrupted_goes_on_to_the_same_end(mock_fio: Disk, on: Path, store: RunStore) -> None:
-    made = plan_sweep(workload(), Target(str(on)), Wish(loads="1,2,4", read_pcts=(100.0, 50.0), seed=5))
+    made = plan_sweep(workload(), Target(str(on)), SweepWish(loads="1,2,4", read_pcts=(100.0, 50.0), seed=5))
     reached = iter(range(100))
 
     def third_round(label: str, second: int) -> None:

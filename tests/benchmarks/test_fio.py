@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Plan, Step, Target, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Step, Target, Tick
 from leadline.core.model.errors import InputError, LeadlineError, ToolError, UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.formats.json_documents import json_documents
@@ -247,5 +247,5 @@ def test_a_relative_target_is_where_the_user_is(tmp_path: Path, monkeypatch: pyt
 
 
 def test_plans_know_what_they_write(tmp_path: Path) -> None:
-    made: Plan = fio.plan(workload("[{name: a}, {name: b, working_set: 16m}]"), Target(str(tmp_path)))
+    made: LoadPlan = fio.plan(workload("[{name: a}, {name: b, working_set: 16m}]"), Target(str(tmp_path)))
     assert made.written_bytes == 24 * 2**20

@@ -14,10 +14,10 @@ from leadline.app.density import instances as density_instances
 from leadline.app.measure import benching
 from leadline.app.measure.workloads import fio_job_text
 from leadline.app.probe import probing
-from leadline.app.sweep.sweeping import Wish, plan_sweep
+from leadline.app.sweep.sweeping import SweepWish, plan_sweep
 from leadline.app.traces import replaying
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Plan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Step, Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system.opened import Identity
@@ -29,7 +29,7 @@ STEP = Step("round-1", 1.0, 1)
 REAL = ("v2#1;2:3", "v2${HOME}#x", "v2\n[global]\nfilename=v3", "  v2  ", "v2\udcff#\udcfe", "-v2#1")
 
 
-def texts(way: str, target: Target, trace: Path, folder: Path) -> Iterator[tuple[Plan | None, str]]:
+def texts(way: str, target: Target, trace: Path, folder: Path) -> Iterator[tuple[LoadPlan | None, str]]:
     """The plan of a way of loading, and everything fio is told in it."""
     if way == "replay":
         made = replaying.plan_replay(trace, replaying.ReplayAsk(target.name, target.destroy))
@@ -37,13 +37,13 @@ def texts(way: str, target: Target, trace: Path, folder: Path) -> Iterator[tuple
         return
     if way == "density":
         plan = density_instances.site_of(workload(), target).plan
-        yield plan, density_instances.Place(2, plan, 2**20).job(STEP)
+        yield plan, density_instances.InstancePlace(2, plan, 2**20).job(STEP)
     elif way == "probe":
         load = probing.plan(target, folder / "out", seconds=(0.0, 1.0), limit=None, size="1m", outstanding=1).load
         assert load is not None
         plan = load
     elif way == "sweep":
-        plan = plan_sweep(workload(), target, Wish(loads="1")).made
+        plan = plan_sweep(workload(), target, SweepWish(loads="1")).made
     else:
         plan = benching.plan(workload(), target)
     yield plan, fio.job_file(plan, STEP)

@@ -14,7 +14,7 @@ from leadline.app.measure.rounds import Talk
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import pgbench
 from leadline.benchmarks._database.load import LOG_PLACE, PLACE, ask, reached
-from leadline.core.contracts.benchmark import Plan, Step, Target, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Step, Target, Tick
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.model.workload import Workload, parse_workload
@@ -35,7 +35,7 @@ def workload(settings: str = "scale: 1, clients: 2", timing: str = "warm_up_s: 0
 
 
 @pytest.fixture(scope="module")
-def filled() -> Iterator[Plan]:
+def filled() -> Iterator[LoadPlan]:
     """A server with pgbench's tables, whose user asks for a password."""
     with open_folder() as folder:
         made = pgbench.plan(workload(), Target(str(folder)))
@@ -50,11 +50,11 @@ def filled() -> Iterator[Plan]:
             pgbench.clean(made)
 
 
-def _plain(made: Plan) -> str:
+def _plain(made: LoadPlan) -> str:
     return dsn.together(reached(made))
 
 
-def _guest(made: Plan) -> str:
+def _guest(made: LoadPlan) -> str:
     return dsn.together({**reached(made), "user": "guest", "password": SECRET})
 
 
@@ -149,7 +149,7 @@ def test_the_log_may_have_a_folder_of_its_own_and_both_go(tmp_path: Path) -> Non
 
 @pytest.mark.real
 @needs_postgresql
-def test_a_known_number_of_transactions_is_counted(filled: Plan, tmp_path: Path) -> None:
+def test_a_known_number_of_transactions_is_counted(filled: LoadPlan, tmp_path: Path) -> None:
     """Measure the measurer: two clients do 311 transactions each, and 622 are in the result."""
     words = pgbench.command(filled, Step("round-1", 1.0, 7), tmp_path, ("-t", "311"))
     subprocess.run([str(find_program("pgbench")), *words[1:]], check=True, capture_output=True, timeout=60)
@@ -166,7 +166,7 @@ def test_a_known_number_of_transactions_is_counted(filled: Plan, tmp_path: Path)
 
 @pytest.mark.real
 @needs_postgresql
-def test_a_warm_up_ends_when_it_is_told_to(filled: Plan, tmp_path: Path) -> None:
+def test_a_warm_up_ends_when_it_is_told_to(filled: LoadPlan, tmp_path: Path) -> None:
     seen: list[Tick] = []
 
     def watch(tick: Tick) -> bool:
@@ -183,7 +183,7 @@ def test_a_warm_up_ends_when_it_is_told_to(filled: Plan, tmp_path: Path) -> None
 
 @pytest.mark.real
 @needs_postgresql
-def test_a_password_is_stored_nowhere(filled: Plan, tmp_path: Path) -> None:
+def test_a_password_is_stored_nowhere(filled: LoadPlan, tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     reads = workload("script: select-only, clients: 1", "warm_up_s: 0, measure_s: 3, rounds: 1")
     made = plan(reads, Target(_guest(filled)))
@@ -208,7 +208,7 @@ def test_a_password_is_stored_nowhere(filled: Plan, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @needs_postgresql
-def test_tables_in_a_database_that_is_named_are_made_and_dropped(filled: Plan, tmp_path: Path) -> None:
+def test_tables_in_a_database_that_is_named_are_made_and_dropped(filled: LoadPlan, tmp_path: Path) -> None:
     import psycopg
 
     with psycopg.connect(_plain(filled), autocommit=True) as connection:

@@ -12,7 +12,7 @@ from leadline.app.measure.benching import driver_of, plan, run
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import sysbench
 from leadline.benchmarks._database.load import PLACE, ask, reached
-from leadline.core.contracts.benchmark import Plan, Step, Target, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Step, Target, Tick
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system import dsn
@@ -101,7 +101,7 @@ def test_known_counts_passwords_and_tables_on_a_server_that_is_named(tmp_path: P
             sysbench.clean(server)
 
 
-def _ends_early(folder: Path, made: Plan) -> None:
+def _ends_early(folder: Path, made: LoadPlan) -> None:
     seen: list[Tick] = []
 
     def watch(tick: Tick) -> bool:

@@ -15,7 +15,7 @@ from leadline.app.read.importing import import_paths
 from leadline.benchmarks import sysbench
 from leadline.benchmarks._database import throwaway_mysql
 from leadline.benchmarks._database.load import ask, reached
-from leadline.core.contracts.benchmark import Plan, Target, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Target, Tick
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload
 from leadline.core.system import dsn
@@ -43,7 +43,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoadPlan]:
     """A server with sysbench's tables, and a user who needs a password."""
     folder = tmp_path_factory.mktemp("filled")
     made = sysbench.plan(workload(), Target(str(folder)))
@@ -56,15 +56,15 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plan]:
         sysbench.clean(made)
 
 
-def _plain(made: Plan) -> str:
+def _plain(made: LoadPlan) -> str:
     return dsn.together(reached(made))
 
 
-def _guest(made: Plan, database: str = "bench", password: str = SECRET) -> str:
+def _guest(made: LoadPlan, database: str = "bench", password: str = SECRET) -> str:
     return dsn.together(reached(made) | {"user": "guest", "password": password, "dbname": database})
 
 
-def _counted(made: Plan) -> dict[str, int]:
+def _counted(made: LoadPlan) -> dict[str, int]:
     """The server's own counters."""
     return {name: int(count) for name, count in ask(_plain(made), None, "show global status like 'Com\\_%'")}
 
@@ -131,7 +131,7 @@ def test_a_run_has_its_histogram_and_leaves_nothing(
 
 @pytest.mark.real
 @needs_all
-def test_the_server_counts_the_same(filled: Plan, tmp_path: Path) -> None:
+def test_the_server_counts_the_same(filled: LoadPlan, tmp_path: Path) -> None:
     """Measure the measurer: 137 transactions are asked for; the result and the server's own counters say so."""
     words = [*sysbench.command(filled), "--threads=1", "--time=0", "--events=137", "--histogram=on", "run"]
     before = _counted(filled)
@@ -153,7 +153,7 @@ def test_the_server_counts_the_same(filled: Plan, tmp_path: Path) -> None:
 
 @pytest.mark.real
 @needs_all
-def test_a_password_is_seen_nowhere(filled: Plan, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_password_is_seen_nowhere(filled: LoadPlan, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     store = RunStore(tmp_path)
     seen: list[bytes] = []
 
@@ -182,7 +182,7 @@ def test_a_password_is_seen_nowhere(filled: Plan, tmp_path: Path, capfd: pytest.
 
 @pytest.mark.real
 @needs_all
-def test_tables_in_a_database_that_is_named_are_made_and_dropped(filled: Plan, tmp_path: Path) -> None:
+def test_tables_in_a_database_that_is_named_are_made_and_dropped(filled: LoadPlan, tmp_path: Path) -> None:
     target = _guest(filled, "spare")
     with pytest.raises(UsageError, match="--destroy-data"):
         plan(workload("script: oltp_read_only"), Target(target))  # the tables are not there

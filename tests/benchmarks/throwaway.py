@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from leadline.benchmarks._database.load import PLACE
-from leadline.core.contracts.benchmark import Plan
+from leadline.core.contracts.benchmark import LoadPlan
 
 
 @contextmanager
@@ -21,7 +21,7 @@ def open_folder() -> Iterator[Path]:
         yield folder
 
 
-def server_processes(plan: Plan) -> list[int]:
+def server_processes(plan: LoadPlan) -> list[int]:
     """Processes that name the cluster of a plan on their command line."""
     base = os.fsencode(plan.places[PLACE].path)
     found = []

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.settings import settings as known_settings
@@ -17,9 +17,9 @@ VM = Entity(EntityKind.VM, "db01", HOST)
 
 
 @pytest.fixture
-def estate() -> Iterator[Estate]:
+def estate() -> Iterator[VcenterInventory]:
     """Afterwards every setting that was filled must be one of the catalogue."""
-    made = Estate(Inventory(), "vc", hosts={"host-1": HOST})
+    made = VcenterInventory(Inventory(), "vc", hosts={"host-1": HOST})
     yield made
     unknown = {
         (entity.kind, name)
@@ -30,5 +30,5 @@ def estate() -> Iterator[Estate]:
     assert unknown == set()
 
 
-def facts(estate: Estate, entity: Entity) -> dict[str, Any]:
+def facts(estate: VcenterInventory, entity: Entity) -> dict[str, Any]:
     return {name: fact.value for name, fact in estate.inventory.settings(entity).items()}

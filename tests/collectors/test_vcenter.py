@@ -26,7 +26,7 @@ from leadline.app.diagnose.auditing import audit
 from leadline.collectors import _vcenter_events as events
 from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.contracts.collector import Access
 from leadline.core.io.parquet import load, save
@@ -210,7 +210,7 @@ def test_the_second_service_checks_the_certificate_too(access: Access) -> None:
 
 
 def test_the_vsan_service_is_asked_and_what_it_lacks_left_out(access: Access) -> None:
-    estate = Estate(Inventory(), "vc")
+    estate = VcenterInventory(Inventory(), "vc")
     with opened(access) as (session, context):
         content = session.RetrieveContent()
         found = list(vcenter_session.objects(content, vim.ClusterComputeResource, ["name"], refused=estate.refused))
@@ -222,7 +222,7 @@ def test_the_vsan_service_is_asked_and_what_it_lacks_left_out(access: Access) ->
 
 
 def test_a_service_that_is_not_there_is_no_error(access: Access) -> None:
-    estate = Estate(Inventory(), "vc")
+    estate = VcenterInventory(Inventory(), "vc")
     with opened(access) as (session, context):
         services = Services(access, context, session._stub)
         with services.at("/nothing", policies._VERSION) as stub, asking(estate, "nothing", needs="a privilege"):
@@ -231,7 +231,7 @@ def test_a_service_that_is_not_there_is_no_error(access: Access) -> None:
 
 
 def test_events_are_asked_for(access: Access) -> None:
-    estate = Estate(Inventory(), "vc", hosts={"host-1": Entity(EntityKind.HOST, "esx01")})
+    estate = VcenterInventory(Inventory(), "vc", hosts={"host-1": Entity(EntityKind.HOST, "esx01")})
     with opened(access) as (session, _):
         events.read(estate, session.RetrieveContent().eventManager, datetime.now(UTC))
     assert (estate.left_out, estate.inventory.facts) == ([], {})

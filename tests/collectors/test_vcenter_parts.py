@@ -13,7 +13,7 @@ from leadline.collectors import _vcenter_cluster as clusters
 from leadline.collectors import _vcenter_host as hosts
 from leadline.collectors import _vcenter_network as networks
 from leadline.collectors import _vcenter_vm as machines
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate import vcenter_session
@@ -28,13 +28,13 @@ def options(**values: object) -> list[Any]:
     return [vim.option.OptionValue(key=key.replace("__", "."), value=value) for key, value in values.items()]
 
 
-def vm(estate: Estate, **own: Any) -> dict[str, Any]:
+def vm(estate: VcenterInventory, **own: Any) -> dict[str, Any]:
     known = {"name": "db01", "runtime.host": vim.HostSystem("host-1")}
     machines.add_vm(estate, known | {key.replace("__", "."): value for key, value in own.items()}, NOW)
     return facts(estate, VM)
 
 
-def test_a_vm_of_which_nothing_is_told_is_only_there(estate: Estate) -> None:
+def test_a_vm_of_which_nothing_is_told_is_only_there(estate: VcenterInventory) -> None:
     empty = {"virtual_devices": [], "passthrough_devices": [], "snapshot_count": 0, "snapshot_chain_count": 0}
     assert vm(estate) == empty
 
@@ -67,22 +67,22 @@ def test_a_vm_of_which_nothing_is_told_is_only_there(estate: Estate) -> None:
         ("guest__guestFullName", "Debian GNU/Linux 12 (64-bit)", "guest_os_reported", "Debian GNU/Linux 12 (64-bit)"),
     ],
 )
-def test_one_setting_of_a_vm(estate: Estate, key: str, value: Any, setting: str, expected: object) -> None:
+def test_one_setting_of_a_vm(estate: VcenterInventory, key: str, value: Any, setting: str, expected: object) -> None:
     assert vm(estate, **{key: value}).get(setting) == expected
 
 
-def test_the_finer_status_of_tools_wins(estate: Estate) -> None:
+def test_the_finer_status_of_tools_wins(estate: VcenterInventory) -> None:
     both = {"guest__toolsVersionStatus": "guestToolsNeedUpgrade", "guest__toolsVersionStatus2": "guestToolsTooOld"}
     assert vm(estate, **both)["tools_version_status"] == "guestToolsTooOld"
 
 
 @pytest.mark.parametrize(("power", "expected"), [("poweredOn", 2.0), ("poweredOff", None)])
-def test_uptime_is_of_a_vm_that_runs(estate: Estate, power: str, expected: float | None) -> None:
+def test_uptime_is_of_a_vm_that_runs(estate: VcenterInventory, power: str, expected: float | None) -> None:
     known = vm(estate, runtime__powerState=power, runtime__bootTime=NOW - timedelta(days=2))
     assert known.get("uptime_days") == expected
 
 
-def test_advanced_settings_that_bear_on_speed_are_kept(estate: Estate) -> None:
+def test_advanced_settings_that_bear_on_speed_are_kept(estate: VcenterInventory) -> None:
     written = options(numa__nodeAffinity="0,1", sched__cpu__vsmpConsolidate="true", guestinfo__secret="x")
     known = vm(estate, config__extraConfig=written)
     assert known["extra_config"] == {"numa.nodeAffinity": "0,1", "sched.cpu.vsmpConsolidate": "true"}
@@ -98,7 +98,9 @@ def test_advanced_settings_that_bear_on_speed_are_kept(estate: Estate) -> None:
         ("numa__unrelated", None, None, None),
     ],
 )
-def test_virtual_numa_nodes(estate: Estate, key: str, numa: Any, nodes: int | None, guessed: bool | None) -> None:
+def test_virtual_numa_nodes(
+    estate: VcenterInventory, key: str, numa: Any, nodes: int | None, guessed: bool | None
+) -> None:
     hardware = vim.vm.VirtualHardware(numCPU=12, numCoresPerSocket=6, memoryMB=1024)
     vm(estate, config__hardware=hardware, config__extraConfig=options(**{key: "4"}), config__numaInfo=numa)
     fact = estate.inventory.fact(VM, "vnuma_node_count")
@@ -106,7 +108,7 @@ def test_virtual_numa_nodes(estate: Estate, key: str, numa: Any, nodes: int | No
     assert estate.inventory.get(VM, "socket_count") == 2
 
 
-def test_snapshots_by_name_and_the_longest_chain(estate: Estate) -> None:
+def test_snapshots_by_name_and_the_longest_chain(estate: VcenterInventory) -> None:
     def tree(name: str, days: int, *children: Any) -> Any:
         taken = NOW - timedelta(days=days)
         return vim.vm.SnapshotTree(name=name, createTime=taken, childSnapshotList=list(children))
@@ -117,7 +119,7 @@ def test_snapshots_by_name_and_the_longest_chain(estate: Estate) -> None:
     assert sorted(known["snapshot_ages_days"].values()) == [1.0, 4.0, 5.0, 9.0]
 
 
-def test_the_files_of_snapshots_are_summed(estate: Estate) -> None:
+def test_the_files_of_snapshots_are_summed(estate: VcenterInventory) -> None:
     sizes = {
         "[ds] db01/db01.vmdk": 100,
         "[ds] db01/db01-flat.vmdk": 2**40,
@@ -154,7 +156,7 @@ def devices() -> list[Any]:
     return [bus, disk, mapping, card, vgpu, nic]
 
 
-def test_disks_controllers_and_cards(estate: Estate) -> None:
+def test_disks_controllers_and_cards(estate: VcenterInventory) -> None:
     estate.luns["ssd"] = "naa.6"
     estate.port_groups["dvportgroup-9"] = "database"
     known = vm(estate, config__hardware=vim.vm.VirtualHardware(numCPU=1, memoryMB=1, device=devices()))
@@ -182,7 +184,7 @@ def test_disks_controllers_and_cards(estate: Estate) -> None:
     assert "device" not in mapped
 
 
-def host(estate: Estate, **own: Any) -> dict[str, Any]:
+def host(estate: VcenterInventory, **own: Any) -> dict[str, Any]:
     known = {"name": "esx01"} | {key.replace("__", "."): value for key, value in own.items()}
     hosts.add_host(estate, known, "host-1")
     return facts(estate, HOST)
@@ -192,27 +194,27 @@ def service(key: str, running: bool) -> Any:
     return vim.host.Service(key=key, running=running)
 
 
-def test_time_servers_of_a_host(estate: Estate) -> None:
+def test_time_servers_of_a_host(estate: VcenterInventory) -> None:
     clock = vim.host.DateTimeInfo(ntpConfig=vim.host.NtpConfig(server=["ntp1", "ntp2"]))
     services = vim.host.ServiceInfo(service=[service("TSM-SSH", True), service("ntpd", False)])
     known = host(estate, config__dateTimeInfo=clock, config__service=services)
     assert (known["ntp_servers"], known["ntp_running"]) == (["ntp1", "ntp2"], False)
 
 
-def test_no_time_server_is_told_from_not_known_and_from_ptp(estate: Estate) -> None:
+def test_no_time_server_is_told_from_not_known_and_from_ptp(estate: VcenterInventory) -> None:
     assert "ntp_servers" not in host(estate)
     assert "ntp_servers" not in host(estate, config__dateTimeInfo=vim.host.DateTimeInfo(systemClockProtocol="ptp"))
     assert host(estate, config__dateTimeInfo=vim.host.DateTimeInfo())["ntp_servers"] == []
 
 
-def test_options_of_a_host(estate: Estate) -> None:
+def test_options_of_a_host(estate: VcenterInventory) -> None:
     written = options(Disk__DiskMaxIOSize=1024, Syslog__global__logHost="", UserVars__Anything="x")
     known = host(estate, config__option=written)
     assert known["advanced_options"] == {"Disk.DiskMaxIOSize": 1024}
     assert known["syslog_target"] == ""
 
 
-def test_a_target_of_the_log(estate: Estate) -> None:
+def test_a_target_of_the_log(estate: VcenterInventory) -> None:
     assert (
         host(estate, config__option=options(Syslog__global__logHost="udp://log:514"))["syslog_target"]
         == "udp://log:514"
@@ -228,36 +230,36 @@ def test_a_target_of_the_log(estate: Estate) -> None:
         ("", None),
     ],
 )
-def test_aes_instructions_of_a_host(estate: Estate, ecx: str, aes: bool | None) -> None:
+def test_aes_instructions_of_a_host(estate: VcenterInventory, ecx: str, aes: bool | None) -> None:
     features = [vim.host.CpuIdInfo(level=0, ecx=""), vim.host.CpuIdInfo(level=1, ecx=ecx)]
     assert host(estate, hardware__cpuFeature=features).get("aes_ni") is aes
 
 
 @pytest.mark.parametrize(("nested", "support"), [(True, 3), (False, None), (None, None)])
 def test_hardware_virtualisation_is_only_known_where_it_is_on(
-    estate: Estate, nested: bool | None, support: int | None
+    estate: VcenterInventory, nested: bool | None, support: int | None
 ) -> None:
     assert host(estate, capability__nestedHVSupported=nested).get("hv_support") == support
 
 
-def test_devices_to_be_given_to_vms(estate: Estate) -> None:
+def test_devices_to_be_given_to_vms(estate: VcenterInventory) -> None:
     plain = {"id": "0000:3b:00.0", "dependentDevice": "", "passthruEnabled": False, "passthruActive": False}
     card = vim.host.PciPassthruInfo(**plain, passthruCapable=False)
     sriov = vim.host.SriovInfo(**plain, passthruCapable=True, sriovEnabled=True)
     assert "iommu" not in host(estate)
     known = host(estate, config__pciPassthruInfo=[card])
     assert ("iommu" in known, known["passthrough_planned"]) == (False, False)
-    other = Estate(Inventory(), "vc")
+    other = VcenterInventory(Inventory(), "vc")
     host(other, config__pciPassthruInfo=[card, sriov])
     assert (facts(other, HOST)["iommu"], facts(other, HOST)["passthrough_planned"]) == (True, True)
 
 
-def test_boot_settings_of_the_scheduler(estate: Estate) -> None:
+def test_boot_settings_of_the_scheduler(estate: VcenterInventory) -> None:
     written = options(VMkernel__Boot__hyperthreadingMitigation=True, VMkernel__Boot__debugLogToSerial="1")
     assert host(estate, config__option=written)["kernel_settings"] == {"hyperthreadingMitigation": "TRUE"}
 
 
-def test_hardware_and_state_of_a_host(estate: Estate) -> None:
+def test_hardware_and_state_of_a_host(estate: VcenterInventory) -> None:
     known = host(
         estate,
         hardware__biosInfo=vim.host.BIOSInfo(biosVersion="U30", releaseDate=datetime(2024, 2, 29, tzinfo=UTC)),
@@ -281,7 +283,7 @@ def test_hardware_and_state_of_a_host(estate: Estate) -> None:
     }
 
 
-def test_days_until_a_certificate_expires(estate: Estate) -> None:
+def test_days_until_a_certificate_expires(estate: VcenterInventory) -> None:
     good = vim.host.CertificateManager.CertificateInfo(notAfter=NOW + timedelta(days=30), status="good")
     hosts.add_certificate(estate, HOST, good, NOW)
     assert facts(estate, HOST) == {"certificate_days_left": 30.0}
@@ -297,7 +299,7 @@ def lun(**own: Any) -> Any:
     return vim.host.ScsiDisk(**(known | own))
 
 
-def storage(estate: Estate, disk: Any, *paths: Any) -> dict[str, Any]:
+def storage(estate: VcenterInventory, disk: Any, *paths: Any) -> dict[str, Any]:
     policy = vim.host.MultipathInfo.LogicalUnitPolicy(policy="VMW_PSP_RR")
     array = vim.host.MultipathInfo.LogicalUnitStorageArrayTypePolicy(policy="VMW_SATP_ALUA")
     unit = vim.host.MultipathInfo.LogicalUnit(
@@ -308,7 +310,7 @@ def storage(estate: Estate, disk: Any, *paths: Any) -> dict[str, Any]:
     return facts(estate, Entity(EntityKind.DEVICE, "naa.6", HOST))
 
 
-def test_a_device_and_its_paths(estate: Estate) -> None:
+def test_a_device_and_its_paths(estate: VcenterInventory) -> None:
     names = ["vmhba1:C0:T0:L0", "vmhba2:C0:T0:L0", "vmhba2:C0:T1:L0"]
     known = storage(
         estate,
@@ -332,7 +334,7 @@ def test_a_device_and_its_paths(estate: Estate) -> None:
     }
 
 
-def test_paths_named_by_their_ends_are_counted_alone(estate: Estate) -> None:
+def test_paths_named_by_their_ends_are_counted_alone(estate: VcenterInventory) -> None:
     known = storage(estate, lun(), path("fc.20000000:21000000-fc.5000:5001-naa.6", "active"))
     assert known["path_count"] == 1
     assert "paths" not in known
@@ -341,12 +343,12 @@ def test_paths_named_by_their_ends_are_counted_alone(estate: Estate) -> None:
 @pytest.mark.parametrize(
     ("ssd", "local", "medium"), [(True, False, "flash"), (False, True, "hdd"), (False, False, None), (None, True, None)]
 )
-def test_medium_of_a_device(estate: Estate, ssd: bool | None, local: bool, medium: str | None) -> None:
+def test_medium_of_a_device(estate: VcenterInventory, ssd: bool | None, local: bool, medium: str | None) -> None:
     only = path("vmhba1:C0:T0:L0", "active")
     assert storage(estate, lun(ssd=ssd, localDisk=local), only).get("medium") == medium
 
 
-def test_an_iscsi_adapter(estate: Estate) -> None:
+def test_an_iscsi_adapter(estate: VcenterInventory) -> None:
     digests = vim.host.InternetScsiHba.DigestProperties(
         headerDigestType="digestPreferred", dataDigestType="digestProhibited"
     )
@@ -370,7 +372,7 @@ def test_an_iscsi_adapter(estate: Estate) -> None:
     }
 
 
-def test_sensors(estate: Estate) -> None:
+def test_sensors(estate: VcenterInventory) -> None:
     def state(key: str) -> Any:
         return vim.ElementDescription(key=key, label=key, summary="")
 
@@ -384,7 +386,7 @@ def test_sensors(estate: Estate) -> None:
     assert host(estate, runtime__healthSystemRuntime=health)["sensors"] == {"Fan 1": "red", "DIMM 3": "yellow"}
 
 
-def test_cards_and_interfaces_of_a_host(estate: Estate) -> None:
+def test_cards_and_interfaces_of_a_host(estate: VcenterInventory) -> None:
     link = vim.host.PhysicalNic.LinkSpeedDuplex(speedMb=25000, duplex=True)
     cards = [
         vim.host.PhysicalNic(key="p0", device="vmnic0", driver="nmlx5_core", linkSpeed=link),
@@ -418,7 +420,7 @@ def test_cards_and_interfaces_of_a_host(estate: Estate) -> None:
     }
 
 
-def test_a_distributed_port_group(estate: Estate) -> None:
+def test_a_distributed_port_group(estate: VcenterInventory) -> None:
     dvs = vim.dvs.VmwareDistributedVirtualSwitch
     yes, average = vim.BoolPolicy(value=True), vim.LongPolicy(value=2 * 10**9)
     port = dvs.VmwarePortConfigPolicy(
@@ -441,7 +443,7 @@ def test_a_distributed_port_group(estate: Estate) -> None:
     assert estate.port_groups == {"dvportgroup-9": "database"}
 
 
-def test_a_cluster_and_its_rules(estate: Estate) -> None:
+def test_a_cluster_and_its_rules(estate: VcenterInventory) -> None:
     estate.vms |= {"vm-1": VM, "vm-2": Entity(EntityKind.VM, "db02", HOST)}
     both = [vim.VirtualMachine("vm-1"), vim.VirtualMachine("vm-2"), vim.VirtualMachine("vm-template")]
     rules = [
@@ -477,7 +479,7 @@ def test_a_cluster_and_its_rules(estate: Estate) -> None:
     assert estate.cluster_of == {"host-1": "prod"}
 
 
-def test_a_datastore_its_device_and_its_cluster(estate: Estate) -> None:
+def test_a_datastore_its_device_and_its_cluster(estate: VcenterInventory) -> None:
     device = estate.add(Entity(EntityKind.DEVICE, "naa.6", HOST))
     volume = vim.host.VmfsVolume(
         version="6.82", ssd=True, extent=[vim.host.ScsiDisk.Partition(diskName="naa.6", partition=1)]

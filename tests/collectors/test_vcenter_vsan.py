@@ -17,7 +17,7 @@ from leadline.collectors import _vcenter_host as hosts
 from leadline.collectors import _vcenter_network as networks
 from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import Services
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
@@ -58,7 +58,7 @@ def mapping(*capacity: Any) -> Any:
     return vim.vsan.host.DiskMapping(ssd=disk("naa.cache", ssd=True, gib=400), nonSsd=list(capacity))
 
 
-def test_a_disk_group_and_its_devices(estate: Estate) -> None:
+def test_a_disk_group_and_its_devices(estate: VcenterInventory) -> None:
     group = mapping(disk("naa.a", ssd=False), disk("naa.b", ssd=False, gib=300))
     vsan.add_host(estate, HOST, vsan_config(group))
     assert facts(estate, HOST) == {"uuid": NODE}
@@ -76,20 +76,20 @@ def test_a_disk_group_and_its_devices(estate: Estate) -> None:
 
 
 @pytest.mark.parametrize(("ssd", "medium"), [((True, True), "flash"), ((True, False), "hdd"), ((True, None), None)])
-def test_medium_of_a_disk_group(estate: Estate, ssd: tuple[bool | None, ...], medium: str | None) -> None:
+def test_medium_of_a_disk_group(estate: VcenterInventory, ssd: tuple[bool | None, ...], medium: str | None) -> None:
     capacity = [disk(f"naa.{index}", ssd=flag) for index, flag in enumerate(ssd)]
     vsan.add_host(estate, HOST, vsan_config(mapping(*capacity)))
     assert facts(estate, GROUP).get("capacity_medium") == medium
     assert facts(estate, GROUP)["capacity_device_count"] == len(ssd)
 
 
-def test_a_host_without_vsan_tells_nothing_of_it(estate: Estate) -> None:
+def test_a_host_without_vsan_tells_nothing_of_it(estate: VcenterInventory) -> None:
     vsan.add_host(estate, HOST, vsan_config(mapping(disk("naa.a", ssd=True)), enabled=False))
     vsan.add_host(estate, HOST, None)
     assert estate.inventory.facts == {}
 
 
-def test_devices_and_adapters_that_serve_vsan(estate: Estate) -> None:
+def test_devices_and_adapters_that_serve_vsan(estate: VcenterInventory) -> None:
     hbas = [
         vim.host.BlockHba(key=f"key-{name}", device=name, bus=0, status="online", model="HBA", driver="d")
         for name in ("vmhba0", "vmhba1")
@@ -119,7 +119,7 @@ def used(name: str, share: float, components: int, owner: str = NODE) -> dict[st
     return known | {"lsom_objects_count": components}
 
 
-def test_components_and_fullness_by_host(estate: Estate) -> None:
+def test_components_and_fullness_by_host(estate: VcenterInventory) -> None:
     vsan.add_host(estate, HOST, vsan_config(mapping(disk("naa.a", ssd=True), disk("naa.b", ssd=True))))
     told = [used("naa.cache", 0.99, 0), used("naa.a", 0.25, 40), used("naa.b", 0.75, 60)]
     stranger = used("naa.z", 0.5, 7, owner="of another cluster")
@@ -133,14 +133,14 @@ def test_components_and_fullness_by_host(estate: Estate) -> None:
 
 
 @pytest.mark.parametrize("answer", ["BAD", "", "[]", '{"a": 1}', '{"a": {"owner": "x", "capacity": "y"}}'])
-def test_a_host_that_cannot_tell_leaves_nothing(estate: Estate, answer: str) -> None:
+def test_a_host_that_cannot_tell_leaves_nothing(estate: VcenterInventory, answer: str) -> None:
     vsan.add_host(estate, HOST, vsan_config())
     vsan.add_disk_use(estate, CLUSTER, answer)
     assert facts(estate, HOST) == {"uuid": NODE}
     assert facts(estate, CLUSTER) == {}
 
 
-def test_settings_of_the_vsan_service(estate: Estate) -> None:
+def test_settings_of_the_vsan_service(estate: VcenterInventory) -> None:
     config = vim.vsan.ConfigInfoEx(
         dataEfficiencyConfig=vim.vsan.DataEfficiencyConfig(dedupEnabled=False, compressionEnabled=True),
         dataEncryptionConfig=vim.vsan.DataEncryptionConfig(encryptionEnabled=True),
@@ -242,7 +242,7 @@ class Manager:
         return [pbm.profile.DefaultProfileInfo(datastores=datastores, defaultProfile=self.default)]
 
 
-def disks(estate: Estate, store_type: str = "vsan", count: int = 2) -> dict[str, Entity]:
+def disks(estate: VcenterInventory, store_type: str = "vsan", count: int = 2) -> dict[str, Entity]:
     estate.datastores["datastore-1"] = estate.add(Entity(EntityKind.DATASTORE, "store"), type=store_type)
     made = {f"vm-1:{2000 + i}": Entity(EntityKind.VIRTUAL_DISK, f"scsi0:{i}", VM) for i in range(count)}
     for entity in made.values():
@@ -253,7 +253,7 @@ def disks(estate: Estate, store_type: str = "vsan", count: int = 2) -> dict[str,
 GOLD = profile([rule("hostFailuresToTolerate", 0), rule("stripeWidth", 2)])
 
 
-def test_policies_of_disks(estate: Estate) -> None:
+def test_policies_of_disks(estate: VcenterInventory) -> None:
     asked = disks(estate)
     manager = Manager(
         [GOLD], {"vm-1:2000": ["p-1"], "vm-1:2001": []}, default=profile([rule("cacheReservation", 0)], name="default")
@@ -272,7 +272,7 @@ def test_policies_of_disks(estate: Estate) -> None:
     assert estate.left_out == []
 
 
-def test_demands_on_vsan_are_nothing_to_another_datastore(estate: Estate) -> None:
+def test_demands_on_vsan_are_nothing_to_another_datastore(estate: VcenterInventory) -> None:
     asked = disks(estate, store_type="vmfs")
     policies.add_policies(estate, Manager([GOLD], {"vm-1:2000": ["p-1"], "vm-1:2001": []}), asked)
     assert facts(estate, asked["vm-1:2000"]) == {"datastore": "store", "storage_policy": "gold"}
@@ -280,13 +280,13 @@ def test_demands_on_vsan_are_nothing_to_another_datastore(estate: Estate) -> Non
     assert estate.left_out == []
 
 
-def test_a_disk_the_service_cannot_tell_of_and_a_policy_it_hides(estate: Estate) -> None:
+def test_a_disk_the_service_cannot_tell_of_and_a_policy_it_hides(estate: VcenterInventory) -> None:
     asked = disks(estate)
     policies.add_policies(estate, Manager([], {"vm-1:2001": ["hidden"]}, default=GOLD), asked)
     assert all(facts(estate, own) == {"datastore": "store"} for own in asked.values())
 
 
-def test_refused_defaults_leave_the_rest(estate: Estate) -> None:
+def test_refused_defaults_leave_the_rest(estate: VcenterInventory) -> None:
     asked = disks(estate)
     policies.add_policies(estate, Manager([GOLD], {"vm-1:2000": ["p-1"]}), asked)
     assert estate.inventory.get(asked["vm-1:2000"], "storage_policy") == "gold"
@@ -294,7 +294,7 @@ def test_refused_defaults_leave_the_rest(estate: Estate) -> None:
     assert "Profile-driven storage view" in left_out
 
 
-def test_disks_are_asked_for_in_large_lots(estate: Estate) -> None:
+def test_disks_are_asked_for_in_large_lots(estate: VcenterInventory) -> None:
     asked = disks(estate, store_type="vmfs", count=1200)
     manager = Manager([GOLD], {key: ["p-1"] for key in asked})
     policies.add_policies(estate, manager, asked)
@@ -317,7 +317,7 @@ class Refused(Services):
         yield Refusing()
 
 
-def test_what_is_refused_is_left_out_with_a_warning(estate: Estate) -> None:
+def test_what_is_refused_is_left_out_with_a_warning(estate: VcenterInventory) -> None:
     services = Refused(cast("Any", None), ssl.create_default_context(), None)
     estate.vms["vm-1"] = VM
     estate.disks[VM] = {2000: Entity(EntityKind.VIRTUAL_DISK, "scsi0:0", VM)}
@@ -340,7 +340,7 @@ def event(kind: str, host: str, minute: int) -> Any:
     )
 
 
-def test_outages_of_storage(estate: Estate) -> None:
+def test_outages_of_storage(estate: VcenterInventory) -> None:
     apd, lost = "esx.problem.storage.apd.start", "esx.problem.vmfs.heartbeat.timedout"
     told = [
         event(lost, "host-1", 30),
@@ -358,7 +358,7 @@ def test_outages_of_storage(estate: Estate) -> None:
     }
 
 
-def test_a_quiet_day_is_not_told_of(estate: Estate) -> None:
+def test_a_quiet_day_is_not_told_of(estate: VcenterInventory) -> None:
     events.add_events(estate, [])
     assert estate.inventory.facts == {}
 
@@ -377,14 +377,14 @@ class Switch:
         return [vim.dvs.DistributedVirtualPort(key="1", portgroupKey=key) for key in self.used]
 
 
-def add_group(estate: Estate, key: str, **own: Any) -> None:
+def add_group(estate: VcenterInventory, key: str, **own: Any) -> None:
     switch = vim.dvs.VmwareDistributedVirtualSwitch("dvs-1")
     known = {"type": "earlyBinding", "numPorts": 4, "distributedVirtualSwitch": switch} | own
     config = vim.dvs.DistributedVirtualPortgroup.ConfigInfo(**known)
     networks.add_port_group(estate, {"name": key, "key": key, "config": config}, {})
 
 
-def test_free_ports_of_groups_that_do_not_grow(estate: Estate) -> None:
+def test_free_ports_of_groups_that_do_not_grow(estate: VcenterInventory) -> None:
     add_group(estate, "fixed", autoExpand=False)
     add_group(estate, "elastic", autoExpand=True)
     add_group(estate, "ephemeral", autoExpand=False, type="ephemeral")

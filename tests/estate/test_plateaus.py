@@ -7,18 +7,18 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from leadline.estate.plateaus import Load, Shape, find_plateau
+from leadline.estate.plateaus import DiskLoad, PlateauShape, find_plateau
 
-SHAPE = Shape(flat_share=0.05, held_share=0.8, duration_s=60.0, latency_ms_min=2.0, latency_factor=3.0)
+SHAPE = PlateauShape(flat_share=0.05, held_share=0.8, duration_s=60.0, latency_ms_min=2.0, latency_factor=3.0)
 NS = 1_000_000_000
 
 
-def load_of(rate: np.ndarray, latency_ms: np.ndarray, interval_s: float = 1.0) -> Load:
+def load_of(rate: np.ndarray, latency_ms: np.ndarray, interval_s: float = 1.0) -> DiskLoad:
     ends = (np.arange(1, len(rate) + 1) * interval_s * NS).astype(np.int64)
-    return Load(rate, latency_ms, ends - round(interval_s * NS), ends)
+    return DiskLoad(rate, latency_ms, ends - round(interval_s * NS), ends)
 
 
-def limited(rng: np.random.Generator, limit: float, sessions: int, free_per_s: float) -> Load:
+def limited(rng: np.random.Generator, limit: float, sessions: int, free_per_s: float) -> DiskLoad:
     """Sessions in a closed loop for 60 s free, 120 s behind a leaky bucket, 60 s free; samples of one second."""
     free = rng.poisson(free_per_s, 60).astype(float)
     credit = np.diff(np.floor(np.arange(121) * limit + rng.random()))

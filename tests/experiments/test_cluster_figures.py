@@ -10,15 +10,15 @@ import pytest
 
 from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.discovery import load_unit
-from leadline.core.contracts.experiment import Check, Experiment, Findings, Verdict, verdict
+from leadline.core.contracts.experiment import Experiment, FigureVerdict, Findings, Statement, verdict
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import density_two_generations, ec_against_replicas, nvmeof_share_of_theory, pmem
 
 VERDICTS = {
-    "density-two-generations": Verdict.DIRECTION_ONLY,
-    "ec-against-replicas": Verdict.DIRECTION_ONLY,
-    "nvmeof-share-of-theory": Verdict.REPRODUCED,
-    "pmem": Verdict.REPRODUCED,
+    "density-two-generations": FigureVerdict.DIRECTION_ONLY,
+    "ec-against-replicas": FigureVerdict.DIRECTION_ONLY,
+    "nvmeof-share-of-theory": FigureVerdict.REPRODUCED,
+    "pmem": FigureVerdict.REPRODUCED,
 }
 
 
@@ -35,7 +35,7 @@ def found(name: str, comparison: str) -> float:
     return next(part.found for part in findings(name).comparisons if part.name == comparison)
 
 
-def check(name: str, statement: str) -> Check:
+def check(name: str, statement: str) -> Statement:
     return next(part for part in findings(name).checks if statement in part.statement)
 
 
@@ -43,7 +43,7 @@ def check(name: str, statement: str) -> Check:
 def test_figures_come_out_as_claimed(name: str) -> None:
     own = cast("Experiment", load_unit("experiment", name))
     assert verdict(own.META, findings(name)) is VERDICTS[name], findings(name)
-    assert findings(name).why or VERDICTS[name] is Verdict.REPRODUCED
+    assert findings(name).why or VERDICTS[name] is FigureVerdict.REPRODUCED
 
 
 def test_the_code_takes_its_space_survives_and_is_faster_but_not_by_a_tenth() -> None:

@@ -13,7 +13,7 @@ import pytest
 from leadline.app.simulate import reproducing
 from leadline.app.simulate.reproducing import Reproduction, SimulatedRun, figures, reproduce
 from leadline.core.contracts.discovery import load_unit
-from leadline.core.contracts.experiment import Experiment, Verdict, verdict
+from leadline.core.contracts.experiment import Experiment, FigureVerdict, verdict
 from leadline.core.contracts.scenario import Outcome
 
 EVENTS_MAX = 1_500_000  # of what is simulated again: a fraction of a second
@@ -29,7 +29,7 @@ def test_every_experiment_is_sound(name: str, reproduced: Callable[[str], Reprod
     json.dumps(asdict(found))  # plain numbers and words
     names = [part.name for part in found.comparisons]
     assert len(set(names)) == len(names), own.name
-    assert found.why or own.verdict is Verdict.REPRODUCED, f"{own.name} does not say why"
+    assert found.why or own.verdict is FigureVerdict.REPRODUCED, f"{own.name} does not say why"
     assert own.meta.calibrated or not any(part.is_calibrated for part in found.comparisons), own.name
     assert not any(isnan(value) for part in found.comparisons for value in _values(part.published)), own.name
     assert ("simulation" in own.meta.by) == bool(own.runs), own.name

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leadline.app.measure.simulated import outcome_of
-from leadline.core.contracts.experiment import Findings, Verdict, verdict
+from leadline.core.contracts.experiment import FigureVerdict, Findings, verdict
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import _far_memory, remote_memory, remote_memory_quicksort, remote_memory_spark
 
@@ -19,14 +19,14 @@ def simulated(plain: Mapping[str, Any]) -> Outcome:
     return outcome_of(plain)
 
 
-def found(experiment: ModuleType) -> tuple[Findings, Verdict]:
+def found(experiment: ModuleType) -> tuple[Findings, FigureVerdict]:
     findings = experiment.reproduce(simulated)
     return findings, verdict(experiment.META, findings)
 
 
 def test_rdma_beats_an_ssd() -> None:
     findings, amounts_to = found(remote_memory)
-    assert amounts_to is Verdict.REPRODUCED
+    assert amounts_to is FigureVerdict.REPRODUCED
     assert [check.holds for check in findings.checks] == [True] * 3
     assert "do not run well" in findings.why
 
@@ -34,13 +34,13 @@ def test_rdma_beats_an_ssd() -> None:
 def test_a_slow_network_does_not(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_far_memory, "RDMA_READ_S", 100e-6)  # TCP over Ethernet
     findings, amounts_to = found(remote_memory)
-    assert amounts_to is Verdict.NOT_REPRODUCED
+    assert amounts_to is FigureVerdict.NOT_REPRODUCED
     assert not findings.checks[0].holds
 
 
 def test_the_sort_is_predicted_from_one_point() -> None:
     findings, amounts_to = found(remote_memory_quicksort)
-    assert amounts_to is Verdict.REPRODUCED
+    assert amounts_to is FigureVerdict.REPRODUCED
     calibrated, *predicted = findings.comparisons
     assert [own.is_calibrated for own in findings.comparisons] == [True, False, False]
     assert abs(calibrated.error) < 0.002
@@ -52,14 +52,14 @@ def test_another_program_has_another_shape(monkeypatch: pytest.MonkeyPatch) -> N
         remote_memory_quicksort, "PROGRAM", {**remote_memory_quicksort.PROGRAM, "pattern": "uniform", "visits": 5}
     )
     findings, amounts_to = found(remote_memory_quicksort)
-    assert amounts_to is not Verdict.REPRODUCED
+    assert amounts_to is not FigureVerdict.REPRODUCED
     assert not findings.checks[0].holds
 
 
 def test_spark_is_predicted_from_one_point() -> None:
     findings, amounts_to = found(remote_memory_spark)
-    assert amounts_to is Verdict.DIRECTION_ONLY  # the growth was chosen after the curve was seen
-    assert verdict(replace(remote_memory_spark.META, adjusted=""), findings) is Verdict.REPRODUCED
+    assert amounts_to is FigureVerdict.DIRECTION_ONLY  # the growth was chosen after the curve was seen
+    assert verdict(replace(remote_memory_spark.META, adjusted=""), findings) is FigureVerdict.REPRODUCED
     first, calibrated, last = findings.comparisons
     assert (first.is_calibrated, calibrated.is_calibrated, last.is_calibrated) == (False, True, False)
     assert abs(calibrated.error) < 0.02
@@ -71,4 +71,4 @@ def test_memory_that_is_there_from_the_start_does_not_give_spark(monkeypatch: py
     monkeypatch.setattr(remote_memory_spark, "PROGRAM", steady)
     findings, amounts_to = found(remote_memory_spark)
     assert abs(findings.comparisons[1].error) < 0.1
-    assert amounts_to is not Verdict.REPRODUCED
+    assert amounts_to is not FigureVerdict.REPRODUCED

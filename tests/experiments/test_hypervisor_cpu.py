@@ -9,16 +9,16 @@ import pytest
 
 from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.discovery import load_unit
-from leadline.core.contracts.experiment import Experiment, Findings, Verdict, verdict
+from leadline.core.contracts.experiment import Experiment, FigureVerdict, Findings, verdict
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import _cpu_24_cores as setup
 
 VERDICTS = {
-    "cpu-right-sizing-24-cores": Verdict.DIRECTION_ONLY,
-    "cpu-two-monsters": Verdict.REPRODUCED,
-    "cpu-guest-looks-idle": Verdict.REPRODUCED,
-    "hyper-threading-gain": Verdict.REPRODUCED,
-    "sca-v1-cost": Verdict.DIRECTION_ONLY,
+    "cpu-right-sizing-24-cores": FigureVerdict.DIRECTION_ONLY,
+    "cpu-two-monsters": FigureVerdict.REPRODUCED,
+    "cpu-guest-looks-idle": FigureVerdict.REPRODUCED,
+    "hyper-threading-gain": FigureVerdict.REPRODUCED,
+    "sca-v1-cost": FigureVerdict.DIRECTION_ONLY,
 }
 
 
@@ -60,10 +60,10 @@ def test_another_gain_of_threads_reproduces_nothing(
 ) -> None:
     monkeypatch.setattr(setup, "THREAD_GAIN_PCT", gain_pct)
     own = experiment(name)
-    assert verdict(own.META, own.reproduce(simulated)) is not Verdict.REPRODUCED
+    assert verdict(own.META, own.reproduce(simulated)) is not FigureVerdict.REPRODUCED
 
 
 def test_another_load_of_1x_is_another_guest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(setup, "BUSY_AT_3X", 0.5 * setup.CORES)
     own = experiment("cpu-guest-looks-idle")
-    assert verdict(own.META, own.reproduce(simulated)) is Verdict.NOT_REPRODUCED
+    assert verdict(own.META, own.reproduce(simulated)) is FigureVerdict.NOT_REPRODUCED

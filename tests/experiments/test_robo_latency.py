@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leadline.core.contracts.experiment import Verdict
+from leadline.core.contracts.experiment import FigureVerdict
 from leadline.estate import vcenter_session
 from leadline.experiments import robo_latency
 from tests.collectors import test_vcenter as vcenter
@@ -21,7 +21,7 @@ ROUND_TRIP_S, BITS_PER_S, FACTOR = 0.05, 1.5e6, 4.0
 
 def test_latency_counts_far_more_than_bandwidth() -> None:
     findings, amounts_to = found(robo_latency)
-    assert amounts_to is Verdict.REPRODUCED
+    assert amounts_to is FigureVerdict.REPRODUCED
     assert len(findings.checks) == 4
     assert "Bulk reads are otherwise" in findings.why
 
@@ -32,7 +32,7 @@ def test_operations_of_many_bytes_do_not_give_it(monkeypatch: pytest.MonkeyPatch
     known = {**management_plane.KNOWN, "power-on": (2, 1_600, 400_000, 3.0)}
     monkeypatch.setattr(management_plane, "KNOWN", known)
     findings, amounts_to = found(robo_latency)
-    assert amounts_to is Verdict.NOT_REPRODUCED
+    assert amounts_to is FigureVerdict.NOT_REPRODUCED
     assert [check.holds for check in findings.checks] == [True, False, True, True]
 
 

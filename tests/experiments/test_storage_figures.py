@@ -9,7 +9,7 @@ import pytest
 
 from leadline.app.measure.simulated import outcome_of
 from leadline.app.simulate.reproducing import Reproduction
-from leadline.core.contracts.experiment import Comparison, Verdict
+from leadline.core.contracts.experiment import FigureVerdict, Published
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments import (
     _mclock,
@@ -45,19 +45,19 @@ def simulated(plain: Mapping[str, Any]) -> Outcome:
     return outcome_of({"name": "changed", **plain})
 
 
-def compared(own: Reproduction, name: str) -> Comparison:
+def compared(own: Reproduction, name: str) -> Published:
     return next(part for part in own.findings.comparisons if part.name == name)
 
 
 @pytest.mark.parametrize("name", REPRODUCED)
 def test_is_reproduced(name: str, reproduced: Reproduced) -> None:
     own = reproduced(name)
-    assert own.verdict is Verdict.REPRODUCED, own.findings
+    assert own.verdict is FigureVerdict.REPRODUCED, own.findings
 
 
 def test_table_4_of_mclock_is_off_for_one_machine_and_says_why(reproduced: Reproduced) -> None:
     own = reproduced("mclock-table4")
-    assert own.verdict is Verdict.DIRECTION_ONLY
+    assert own.verdict is FigureVerdict.DIRECTION_ONLY
     off = [part.name for part in own.findings.comparisons if not part.is_within(own.meta.tolerance)]
     assert off == ["vm2, reservation 1"]
     assert "390" in own.findings.why
@@ -67,7 +67,7 @@ def test_with_fewer_outstanding_the_cap_shows_another_latency() -> None:
     scenario = iops_cap_latency.scenario(200)
     scenario["vms"][0]["workload"]["io"][0]["oio"] = 58
     found = simulated(scenario).measure("db01", "latency_ms_mean").value
-    assert not Comparison("latency", 580.0, found).is_within(0.05)
+    assert not Published("latency", 580.0, found).is_within(0.05)
 
 
 def test_without_a_limit_the_neighbour_keeps_its_rate() -> None:
@@ -93,7 +93,7 @@ def test_without_idle_credit_for_it_the_burst_gains_nothing() -> None:
 def test_the_threshold_sets_the_latency_of_the_hosts() -> None:
     found = simulated(parda_table3.scenario("parda", threshold_ms=20.0)).measure("array", "array_ms_mean").value
     assert found == pytest.approx(20.0 + 4.0 / 3.36, rel=0.03)  # Σβ / X beyond the threshold
-    assert not Comparison("latency", 31.0, found).is_within(parda_table3.META.tolerance)
+    assert not Published("latency", 31.0, found).is_within(parda_table3.META.tolerance)
 
 
 def test_equal_shares_give_equal_rates() -> None:

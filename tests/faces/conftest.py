@@ -11,14 +11,14 @@ from leadline.app.generating import FaultRequest, generate
 from leadline.app.read.importing import Imported, import_paths
 from leadline.core.model.finding import Diagnosis
 from leadline.faces.report import write_report
-from leadline.generators.host_model import Shape
+from leadline.generators.host_model import CaptureShape
 from tests.faces.report_samples import HOSTILE, renamed
 
 
 @pytest.fixture(scope="module")
 def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Diagnosis, Imported]:
     path = tmp_path_factory.mktemp("report") / "cap.csv"
-    generate(Shape(vm_count=3), [FaultRequest("device-slow", 0), FaultRequest("cpu-contention", 1)], path)
+    generate(CaptureShape(vm_count=3), [FaultRequest("device-slow", 0), FaultRequest("cpu-contention", 1)], path)
     imported = import_paths([path])
     return diagnose(imported.capture), imported
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.core.system.cgroups import PREFIX, Hierarchies, Limits, find
+from leadline.core.system.cgroups import PREFIX, Hierarchies, InstanceLimits, find
 from leadline.core.system.tools import find_program
 from tests.command_line import BIN, leadline
 
@@ -153,7 +153,7 @@ def started(folder: Path) -> subprocess.Popen[str]:
 
 
 def groups() -> list[Path]:
-    where = find(Limits(cpus=1.0))
+    where = find(InstanceLimits(cpus=1.0))
     folders = where.folders.values() if isinstance(where, Hierarchies) else ()
     return [path for folder in folders for path in folder.glob(f"{PREFIX}-*")]
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from leadline.app.fleet.file import read_fleet
-from leadline.app.fleet.fleet import Talk, run_fleet
+from leadline.app.fleet.fleet import FleetTalk, run_fleet
 from leadline.app.fleet.model import MARK
 from leadline.app.fleet.order import prepare
 from leadline.core.system.secret import Secret
@@ -114,7 +114,9 @@ def test_a_worker_has_its_disks_mark_and_place(tmp_path: Path) -> None:
         assert found.problems == []
         assert found.access is not None
         assert found.load is not None
-        done = run_fleet(found.plan, found.access, found.load, Talk(lambda _: None, look), RunStore(tmp_path / "runs"))
+        done = run_fleet(
+            found.plan, found.access, found.load, FleetTalk(lambda _: None, look), RunStore(tmp_path / "runs")
+        )
     assert sorted(seen) == ["leadline-01", "leadline-02"]
     assert len({own.host.name for own in found.plan.placements}) == 2
     for number, (_, machine) in enumerate(sorted(seen.items())):

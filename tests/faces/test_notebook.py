@@ -7,13 +7,13 @@ import pytest
 import leadline
 from leadline.app.generating import FaultRequest, generate
 from leadline.core.model.errors import InputError, UsageError
-from leadline.generators.host_model import Shape
+from leadline.generators.host_model import CaptureShape
 
 
 @pytest.fixture(scope="module")
 def capture_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("notebook") / "cap.csv"
-    generate(Shape(vm_count=3), [FaultRequest("device-slow", 0)], path)
+    generate(CaptureShape(vm_count=3), [FaultRequest("device-slow", 0)], path)
     return path
 
 

@@ -13,13 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from leadline.app.sweep.curves import Point, curve_of
-from leadline.app.sweep.sweeping import Outcome
+from leadline.app.sweep.sweeping import SweepOutcome
 from leadline.core.model.errors import UsageError
-from leadline.core.model.sweep import Key, Sweep, Variant
+from leadline.core.model.sweep import Key, LoadVariant, Sweep
 from leadline.core.statistics.resampling import mean_interval
 from leadline.faces.cli.main import build_app
 from leadline.faces.report.sweep import latency_charts, rate_chart, sweep_page, write_sweep
-from leadline.faces.report.xy import Chart, Level, Line, drawn, log_ticks, ticks
+from leadline.faces.report.xy import Level, Line, XyChart, drawn, log_ticks, ticks
 from leadline.faces.sweeps import plot, show_sweep
 from tests.command_line import leadline
 from tests.conftest import ROOT
@@ -31,7 +31,7 @@ def run(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return leadline("bench", "sweep", *words, cwd=cwd)
 
 
-def outcome_of(rates: dict[int, float], latency_ms: float = 8.0, *, spread: float = 2.0) -> Outcome:
+def outcome_of(rates: dict[int, float], latency_ms: float = 8.0, *, spread: float = 2.0) -> SweepOutcome:
     """A sweep as it is measured: rates by load, latency by Little's law, twenty seconds each."""
     sweep = Sweep("s", "2026-01-01", 1, {"name": "w"}, "/t", "oio", tuple(rates), grows=True, target_ms=30.0)
     drawn_from = np.random.default_rng(1)
@@ -44,7 +44,7 @@ def outcome_of(rates: dict[int, float], latency_ms: float = 8.0, *, spread: floa
         points.append(
             Point(Key(0, load), f"s.v0-{load}", load, interval, rate * 8192, mean_ms, times, (), (tuple(seconds),))
         )
-    return Outcome(sweep, (curve_of(sweep, 0, points),), is_complete=True, runs=())
+    return SweepOutcome(sweep, (curve_of(sweep, 0, points),), is_complete=True, runs=())
 
 
 CAPPED = {1: 125.0, 2: 250.0, 4: 500.0, 8: 500.0, 16: 500.0}
@@ -76,7 +76,7 @@ def test_the_text_fits_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
     done = outcome_of(CAPPED)
     (curve,) = done.curves
     marked = replace(curve.points[0], marks=("not steady", "too few samples"))
-    many = replace(curve, points=(marked, *curve.points[1:]), variant=Variant(8192, 50.0, 4))
+    many = replace(curve, points=(marked, *curve.points[1:]), variant=LoadVariant(8192, 50.0, 4))
     show_sweep(replace(done, curves=(many,), is_complete=False))
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
@@ -121,13 +121,13 @@ def test_what_the_charts_hold() -> None:
 
 def test_charts_leave_out_what_was_not_measured() -> None:
     line = Line("l", ((1.0, 2.0), (2.0, math.nan), (3.0, 0.0), (4.0, 200.0)))
-    found = drawn(Chart("t", "x", "y", (line,), (Level(50.0, "limit"),), log_y=True))
+    found = drawn(XyChart("t", "x", "y", (line,), (Level(50.0, "limit"),), log_y=True))
     assert found is not None
     assert found.paths[0][0].count("L") == 1
     heights = [y for y, _ in found.y_ticks]
     assert heights == sorted(heights, reverse=True)
     assert min(heights) <= found.levels[0][0] <= max(heights)
-    assert drawn(Chart("t", "x", "y", (Line("l", ((math.nan, 1.0),)),))) is None
+    assert drawn(XyChart("t", "x", "y", (Line("l", ((math.nan, 1.0),)),))) is None
     assert ticks(0.0, 0.07)[-1] >= 0.07
     assert log_ticks(0.01, 5000.0)[0] <= 0.01
     assert len(log_ticks(7.0, 7.0)) >= 2

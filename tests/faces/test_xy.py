@@ -14,10 +14,10 @@ from leadline.app.density.comparing import compare_density
 from leadline.app.density.model import judge, parse_service_level
 from leadline.app.density.results import Density
 from leadline.app.density.steps import StepRule
-from leadline.core.system.cgroups import Limits
+from leadline.core.system.cgroups import InstanceLimits
 from leadline.faces.report.density import density_charts, density_page
 from leadline.faces.report.sweep import rate_chart, sweep_page
-from leadline.faces.report.xy import Chart, Drawn, Line, Mark, drawn
+from leadline.faces.report.xy import Drawn, Line, Mark, XyChart, drawn
 from tests.app.density.test_model import instance
 from tests.faces.test_report_browser import CHROMIUM, CHROMIUM_ARGUMENTS
 from tests.faces.test_sweep import CAPPED, outcome_of
@@ -49,7 +49,7 @@ def density() -> Density:
         judge([instance(k + 1, ms, seed=count) for k in range(count)], clauses) for count, ms in LATENCIES_MS.items()
     )
     done, where, started = "done", "/srv", "2026-11-21T08:00:00"
-    rule, nothing = StepRule(most=16), Limits()
+    rule, nothing = StepRule(most=16), InstanceLimits()
     said = tuple(map(str, clauses))
     workload = {"name": "w"}
     return Density(
@@ -58,7 +58,7 @@ def density() -> Density:
 
 
 def of(*marks: Mark, log_y: bool = False) -> Drawn:
-    found = drawn(Chart("t", "x", "y", (Line("l", tuple((m.x, m.y) for m in marks), marks),), log_y=log_y))
+    found = drawn(XyChart("t", "x", "y", (Line("l", tuple((m.x, m.y) for m in marks), marks),), log_y=log_y))
     assert found is not None
     return found
 
@@ -118,13 +118,13 @@ def test_the_axis_is_long_enough_for_whiskers_and_one_that_goes_on_below_has_no_
 
 
 def test_what_is_counted_has_no_ticks_between_whole_numbers() -> None:
-    found = drawn(Chart("t", "x", "y", (Line("l", ((1.0, 2.0), (2.0, 3.0))),), whole_x=True))
+    found = drawn(XyChart("t", "x", "y", (Line("l", ((1.0, 2.0), (2.0, 3.0))),), whole_x=True))
     assert found is not None
     assert [label for _, label in found.x_ticks] == ["0", "1", "2"]
 
 
 def test_a_mark_beside_its_line_is_within_the_axes() -> None:
-    found = drawn(Chart("t", "x", "y", (Line("l", ((1.0, 2.0), (2.0, 3.0)), (Mark(7.0, 90.0, "again"),)),)))
+    found = drawn(XyChart("t", "x", "y", (Line("l", ((1.0, 2.0), (2.0, 3.0)), (Mark(7.0, 90.0, "again"),)),)))
     assert found is not None
     assert float(found.x_ticks[-1][1]) >= 7.0
     assert float(found.y_ticks[-1][1]) >= 90.0
@@ -132,7 +132,7 @@ def test_a_mark_beside_its_line_is_within_the_axes() -> None:
 
 def test_a_line_of_one_point_is_named_and_one_of_none_is_not() -> None:
     one, none = Line("one", ((1.0, 2.0),), (Mark(1.0, 2.0, "m"),)), Line("none", ((1.0, math.nan),))
-    found = drawn(Chart("t", "x", "y", (one, none)))
+    found = drawn(XyChart("t", "x", "y", (one, none)))
     assert found is not None
     assert (found.paths, [line.name for line in found.lines]) == ([], ["one"])
 

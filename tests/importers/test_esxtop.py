@@ -12,7 +12,7 @@ from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.generators.esxtop import shape_for_width
-from leadline.generators.host_model import Shape
+from leadline.generators.host_model import CaptureShape
 
 HOST = Entity(EntityKind.HOST, "esx01")
 HEADER_START = "(PDH-CSV 4.0) (UTC)(0)"
@@ -121,7 +121,7 @@ def test_host_facts_come_from_the_header(tmp_path: Path) -> None:
 
 def test_everything_is_kept_when_everything_is_asked_for(tmp_path: Path) -> None:
     path = tmp_path / "e.csv"
-    generate(Shape(vm_count=3, lun_count=2, sample_count=4), [], path)
+    generate(CaptureShape(vm_count=3, lun_count=2, sample_count=4), [], path)
     columns = path.read_text().splitlines()[0].count('","')
     assert read(path).series_count == columns
 

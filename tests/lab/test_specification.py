@@ -13,8 +13,8 @@ import yaml
 
 from leadline.core.model.errors import InputError
 from leadline.core.model.workload import parse_workload
-from leadline.core.system.cgroups import Limits, find
-from leadline.lab.cpio import FILE, FOLDER, Entry, archive
+from leadline.core.system.cgroups import InstanceLimits, find
+from leadline.lab.cpio import FILE, FOLDER, ArchiveEntry, archive
 from leadline.lab.hardware import Files, chain, options
 from leadline.lab.image import root_image
 from leadline.lab.machine import Grounds, launched
@@ -108,7 +108,7 @@ def test_a_limit_stands_above_the_file_and_sectors_right_above_it() -> None:
 def test_a_guest_has_its_share_of_the_cpu_and_no_group_is_left() -> None:
     text = GUEST.replace("name: a\n", "name: a\n    cpu_quota_pct: 50\n")
     made = planned(text)
-    if isinstance(where := find(Limits(cpus=0.5)), str):
+    if isinstance(where := find(InstanceLimits(cpus=0.5)), str):
         pytest.skip(where)
     grounds = Grounds(made.kernel, made.accelerator, root_image(), {})
     with tempfile.TemporaryDirectory(prefix="ll") as short:
@@ -122,7 +122,7 @@ def test_a_guest_has_its_share_of_the_cpu_and_no_group_is_left() -> None:
 
 
 def test_the_first_file_system_is_the_same_every_time() -> None:
-    entries = [Entry("bin", FOLDER | 0o755), Entry("bin/x", FILE | 0o755, b"12345")]
+    entries = [ArchiveEntry("bin", FOLDER | 0o755), ArchiveEntry("bin/x", FILE | 0o755, b"12345")]
     made = archive(entries)
     assert made == archive(entries)
     assert len(made) % 4 == 0

@@ -10,7 +10,7 @@ import yaml
 
 from leadline.app.lab.lab import run_lab
 from leadline.app.lab.results import outcome
-from leadline.app.measure.guests import LabResult, Loaded, plan_lab
+from leadline.app.measure.guests import GuestRun, LabResult, plan_lab
 from leadline.core.model.errors import InputError, ToolError
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import Round, Run
@@ -21,7 +21,7 @@ from leadline.lab.counters import Moved
 from leadline.lab.hardware import chain, layer_image
 from leadline.lab.machine import Machine
 from leadline.lab.snapshots import Snapshots
-from leadline.lab.specification import Disk
+from leadline.lab.specification import LabDisk
 from leadline.stores.runs import RunStore
 from tests.lab.conftest import lab_of, planned
 
@@ -94,7 +94,7 @@ def test_phases_in_their_order() -> None:
 
 
 def test_every_file_of_a_chain_stands_on_the_storage() -> None:
-    disk = Disk.model_validate(
+    disk = LabDisk.model_validate(
         {"name": "d", "adapter": "s", "size": "8m", "overlays": 2, "storage": {"iops": 9}, "limits": {"iops": 5}}
     )
     node = chain(disk, Path("/images/d-000002.qcow2"), direct=True)
@@ -124,7 +124,7 @@ def _run(number: int, rates: dict[str, float], means_ms: dict[str, float]) -> Ru
 def _result(runs: list[Run], notes: tuple[str, ...] = ()) -> LabResult:
     lab = lab_of(LAB).model_copy(update={"repeats": len(runs)})
     moves = tuple(Moved("db", phase, 2.0, (2**20, 2**21), (2**22, 2**23)) for phase in ("before", "merge"))
-    loads = tuple(Loaded("db", {}, number, run, moved=moves) for number, run in enumerate(runs, 1))
+    loads = tuple(GuestRun("db", {}, number, run, moved=moves) for number, run in enumerate(runs, 1))
     tcg = Accelerator("tcg", "no KVM")
     return LabResult(lab, tcg, {"db": 9.0}, loads, notes, {"db": tcg})
 

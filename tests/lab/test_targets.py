@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from leadline.app.density.density import Request, make_plan, run_density
-from leadline.app.density.model import State, parse_service_level
+from leadline.app.density.density import DensityRequest, make_plan, run_density
+from leadline.app.density.model import CountState, parse_service_level
 from leadline.app.density.steps import StepRule
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.lab.results import pooled
@@ -24,12 +24,12 @@ from leadline.app.measure.comparing_runs import compare_runs
 from leadline.app.measure.lab_targets import GuestDriver, named
 from leadline.app.measure.workloads import workload_of
 from leadline.app.read.importing import import_paths
-from leadline.app.sweep.sweeping import Wish, plan_sweep, run_sweep
-from leadline.core.contracts.benchmark import Plan, Target
+from leadline.app.sweep.sweeping import SweepWish, plan_sweep, run_sweep
+from leadline.core.contracts.benchmark import LoadPlan, Target
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.model.workload import Workload
-from leadline.core.system.cgroups import Limits
+from leadline.core.system.cgroups import InstanceLimits
 from leadline.lab.folders import labs
 from leadline.lab.machine import Machine
 from leadline.lab.processes import PID
@@ -77,7 +77,7 @@ def workload(seconds: float = 3.0, warm_up_s: float = 0.0, **stream: Any) -> Wor
     )
 
 
-def borrowed(made: Plan, guest: Machine) -> Plan:
+def borrowed(made: LoadPlan, guest: Machine) -> LoadPlan:
     """A plan in a guest that runs already: booting one takes longer than all the rest."""
     assert isinstance(made.driver, GuestDriver)
     return replace(made, driver=GuestDriver(made.driver.own, made.driver.made, lambda _: nullcontext(guest)))
@@ -126,7 +126,9 @@ def test_what_cannot_run_in_a_guest_is_refused(file: Path) -> None:
         plan(large, Target(f"lab:{file}:db/wal"))
     clauses = parse_service_level("p95<=1s")
     with pytest.raises(UsageError, match="lab file"):
-        make_plan(Request(workload(11.0), Target(f"lab:{file}:db/data"), clauses, limits=Limits(cpus=1.0)))
+        make_plan(
+            DensityRequest(workload(11.0), Target(f"lab:{file}:db/data"), clauses, limits=InstanceLimits(cpus=1.0))
+        )
 
 
 def test_a_plan_says_what_is_booted_and_filled(file: Path) -> None:
@@ -198,7 +200,7 @@ def test_a_queue_deeper_than_the_adapter_is_told(guest: Machine, facts: Path, fi
 @real
 @slow
 def test_a_sweep_finds_the_knee_of_a_guest(guest: Machine, file: Path, store: RunStore) -> None:
-    wish = Wish(loads="2,4,16", target_ms=60.0, percentile="mean", seed=1)
+    wish = SweepWish(loads="2,4,16", target_ms=60.0, percentile="mean", seed=1)
     made = plan_sweep(workload(), Target(f"lab:{file}:db/capped"), wish)
     done = run_sweep(replace(made, made=borrowed(made.made, guest)), store)
     assert done.is_complete
@@ -322,7 +324,7 @@ def test_density_grows_the_number_of_guests(tmp_path: Path, store: RunStore) -> 
     path.write_text(TWO)
     asked = workload(11.0, oio=4, rate_iops={"read": 40, "write": 0}, arrivals="even")
     clauses = parse_service_level("p50<=4s, per_s>=0.5 of offered")
-    made = make_plan(Request(asked, Target(f"lab:{path}"), clauses, StepRule(start=1, most=2)))
+    made = make_plan(DensityRequest(asked, Target(f"lab:{path}"), clauses, StepRule(start=1, most=2)))
     assert made.site is not None
     assert made.site.kind == "guests"
     done = run_density(made, store, seed=1)
@@ -330,7 +332,7 @@ def test_density_grows_the_number_of_guests(tmp_path: Path, store: RunStore) -> 
     assert done.target == f"lab:{path}:vm/data"
     assert [level.count for level in done.by_count] == [1, 2]
     for level in done.by_count:
-        assert level.state is State.HELD, level
+        assert level.state is CountState.HELD, level
         assert BUSY * 40.0 * level.count < level.per_s.mean < 48.0 * level.count
         own = store.get(level.run)
         assert own.host["guest"] == "vm"

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
-from leadline.app.planning import Planned, make_plan, planners
+from leadline.app.planning import PlannedAnswer, make_plan, planners
 from leadline.core.contracts.docstrings import HEADINGS, sections
 from leadline.core.contracts.planner import Plan, example_text, read_inputs
 from leadline.core.model.errors import InputError, UsageError
@@ -43,7 +43,7 @@ WORDS = {
 STEPS = (0.25, 0.5, 1.0, 1.7, 3.0)
 
 
-def worked(name: str, **changed: object) -> Planned:
+def worked(name: str, **changed: object) -> PlannedAnswer:
     plain = {**PLANNERS[name].META.example, **changed}
     return make_plan(name, None, plain)
 

@@ -19,10 +19,10 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.cli.main import build_app
 from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
-from leadline.generators.host_model import HostModel, Shape
+from leadline.generators.host_model import CaptureShape, HostModel
 from leadline.planners._cpu.packing import Box, packed, spread, stranded
 from leadline.planners._cpu.restart import arranged, clashes
-from leadline.planners._cpu.simulated import Loaded, Machine, expected
+from leadline.planners._cpu.simulated import SimulatedHost, SimulatedVm, expected
 from leadline.planners.cpu import Cpu, vcpus_at
 from tests.importers import rvtools_workbook
 
@@ -94,7 +94,7 @@ def test_packing_needs_no_more_hosts_than_the_optimum(seed: int) -> None:
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A VM of 24 vCPUs that uses nine cores, ready and co-stop included, for ten minutes."""
-    model = HostModel(Shape(vm_count=1, vcpus_per_vm=24, sample_count=120), np.random.default_rng(7))
+    model = HostModel(CaptureShape(vm_count=1, vcpus_per_vm=24, sample_count=120), np.random.default_rng(7))
     model.ready *= 0.1
     model.costop *= 0.1
     model.used *= 100.0 * 9.0 / float(np.quantile(model.used.sum(axis=0), 0.95))
@@ -143,8 +143,8 @@ def test_small_machines_over_nodes_are_not_shown_vnuma() -> None:
 
 def test_a_host_with_too_few_cores_shows_in_guest_and_ready() -> None:
     """The agreement above can fail: neighbours that ask for the other cores make vCPUs wait."""
-    alone = expected(PlanContext(None, outcome_of), [Loaded(12, 9.0)], Machine(1, 24, threads=False))
-    shared = expected(PlanContext(None, outcome_of), [Loaded(12, 9.0)] * 2, Machine(1, 20, threads=False))
+    alone = expected(PlanContext(None, outcome_of), [SimulatedVm(12, 9.0)], SimulatedHost(1, 24, threads=False))
+    shared = expected(PlanContext(None, outcome_of), [SimulatedVm(12, 9.0)] * 2, SimulatedHost(1, 20, threads=False))
     assert alone is not None
     assert shared is not None
     assert alone[0][0].guest_pct == pytest.approx(75.0, rel=0.05)

@@ -8,8 +8,8 @@ from leadline.app.measure.simulated import outcome_of
 from leadline.app.planning import make_plan
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.planners._gpu import simulated as by_simulator
-from leadline.planners._gpu.schedule import Group, by_hour
-from leadline.planners._gpu.simulated import Job, scenario, simulated, slowdown
+from leadline.planners._gpu.schedule import JobGroup, by_hour
+from leadline.planners._gpu.simulated import GpuJob, scenario, simulated, slowdown
 
 CONTEXT = PlanContext(None, outcome_of)
 GROUPS = [
@@ -77,28 +77,28 @@ def exponential(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("exponential")
 def test_simulator_and_mean_value_analysis_agree_within_3_percent(duty: float, at_once: int) -> None:
     """Exponential phases, best effort, switches free."""
-    found = simulated(Job(duty, 100.0, 0.0, 24), at_once, "best-effort", CONTEXT)
+    found = simulated(GpuJob(duty, 100.0, 0.0, 24), at_once, "best-effort", CONTEXT)
     assert found == pytest.approx(slowdown(duty, at_once, "best-effort", 24), rel=0.03)
 
 
 @pytest.mark.parametrize("name", ["equal-share", "fixed-share"])
 def test_shares_agree_with_their_arithmetic_when_slices_are_short(name: str) -> None:
-    found = simulated(Job(0.7, 100.0, 0.0, 24), 4, name, CONTEXT)
+    found = simulated(GpuJob(0.7, 100.0, 0.0, 24), 4, name, CONTEXT)
     assert found == pytest.approx(slowdown(0.7, 4, name, 24), rel=0.04)
 
 
 @pytest.mark.usefixtures("exponential")
 def test_they_do_not_agree_where_assumptions_do_not_meet() -> None:
     """A fifth of a slice lost to each switch; a slice missed; jobs that stay in step."""
-    switching = simulated(Job(0.7, 100.0, 0.2, 24), 8, "best-effort", CONTEXT)
+    switching = simulated(GpuJob(0.7, 100.0, 0.2, 24), 8, "best-effort", CONTEXT)
     assert switching / slowdown(0.7, 8, "best-effort", 24) == pytest.approx(1.0 / (1.0 - 0.2), rel=0.03)
-    missed = simulated(Job(0.7, 2.0, 0.0, 24), 8, "equal-share", CONTEXT)
+    missed = simulated(GpuJob(0.7, 2.0, 0.0, 24), 8, "equal-share", CONTEXT)
     assert missed > 1.1 * slowdown(0.7, 8, "equal-share", 24)
 
 
 def test_jobs_that_never_vary_stay_in_step(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(by_simulator, "_phase", lambda mean_s: {"mean": mean_s})
-    found = simulated(Job(0.7, 100.0, 0.0, 24), 2, "best-effort", CONTEXT)
+    found = simulated(GpuJob(0.7, 100.0, 0.0, 24), 2, "best-effort", CONTEXT)
     assert found > 1.1 * slowdown(0.7, 2, "best-effort", 24)
 
 
@@ -119,7 +119,7 @@ def test_both_are_in_the_answer_and_their_distance_is_told() -> None:
 
 
 def test_hours_and_their_jobs() -> None:
-    groups = [Group.model_validate(own) for own in GROUPS]
+    groups = [JobGroup.model_validate(own) for own in GROUPS]
     counts = by_hour(groups)
     assert counts == [4] * 4 + [1] * 18 + [4] * 2
     assert sum(counts) == 3 * 6 + 24
@@ -140,7 +140,7 @@ def test_overlapping_schedules_by_the_hour() -> None:
 def test_a_group_that_overlaps_in_part_is_as_slow_as_simulated_whole() -> None:
     """One job for two minutes, another from the second minute on: the planner's hours, a minute each."""
     plan = planned(schedule=[{"name": "one", "start_h": 8, "hours": 2}, {"name": "two", "start_h": 9, "hours": 2}])
-    whole = scenario(Job(0.7, 100.0, 0.0, 24), 1, "best-effort")
+    whole = scenario(GpuJob(0.7, 100.0, 0.0, 24), 1, "best-effort")
     parts = {key: whole["vms"][0][key] for key in ("cpu", "gpu")}
     whole["timing"] = {"warm_up_s": 0, "measure_s": 120, "window_s": 60}
     whole["vms"] = [{"name": "one", **parts}, {"name": "two", "start": 60, **parts}]

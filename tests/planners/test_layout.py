@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.app.planning import make_plan
-from leadline.planners.layout import LEVELS, Layout
+from leadline.planners.layout import LEVELS, LayoutInputs
 
 
 @pytest.mark.parametrize(("level", "penalty"), [("raid-10", 2), ("raid-5", 4), ("raid-6", 6)])
@@ -15,9 +15,9 @@ def test_back_end_operations(level: str, penalty: int) -> None:
 
 
 def test_devices_for_operations_and_for_capacity() -> None:
-    busy = Layout(reads_per_s=6000, writes_per_s=2000, data_gib=100, device_iops=1000, device_use_pct=50)
+    busy = LayoutInputs(reads_per_s=6000, writes_per_s=2000, data_gib=100, device_iops=1000, device_use_pct=50)
     assert [level.devices(busy) for level in LEVELS] == [20, 28, 36]
-    large = Layout(reads_per_s=1, writes_per_s=0, data_gib=9000, device_gib=1000)
+    large = LayoutInputs(reads_per_s=1, writes_per_s=0, data_gib=9000, device_gib=1000)
     assert [level.devices(large) for level in LEVELS] == [18, 10, 11]
 
 

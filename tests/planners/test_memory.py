@@ -17,7 +17,7 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.cli.options import read_paths
 from leadline.planners._memory.far import PAGES, VISITS, scenario, tolerable
 from leadline.planners._memory.inputs import Memory
-from leadline.planners._memory.overcommit import Estate, infeasible, taken
+from leadline.planners._memory.overcommit import MemoryEstate, infeasible, taken
 from leadline.planners.memory import buffers_gib, machine_gib, system_gib
 from tests.importers import rvtools_workbook as workbook
 
@@ -95,19 +95,19 @@ def test_wide_machines_and_full_hosts_are_told() -> None:
 
 def test_what_hosts_take_back_by_hand() -> None:
     """100 for VMs on each of two hosts, 40 reserved, 200 of others of which half is active."""
-    own = Estate((100.0, 100.0), 40.0, 200.0, 100.0)
+    own = MemoryEstate((100.0, 100.0), 40.0, 200.0, 100.0)
     both = taken(own, 0)
     assert (both.room, both.reclaimed, both.ballooned, both.at_risk) == (160.0, 40.0, 40.0, 0.0)
     one = taken(own, 1)
     assert (one.reclaimed, one.ballooned, one.swapped) == (140.0, 130.0, 10.0)
     assert one.at_risk == 140.0 - 0.75 * 100.0
     assert own.overcommit == pytest.approx(1.2)
-    assert taken(Estate((100.0,), 0.0, 100.0, 100.0), 0).reclaimed == 0.0
+    assert taken(MemoryEstate((100.0,), 0.0, 100.0, 100.0), 0).reclaimed == 0.0
 
 
 @pytest.mark.parametrize("others", [10.0, 96.0, 150.0, 400.0])
 def test_active_memory_at_risk_never_exceeds_what_is_active_and_grows_with_failures(others: float) -> None:
-    own = Estate((100.0, 60.0, 80.0), 50.0, others, 0.3 * others)
+    own = MemoryEstate((100.0, 60.0, 80.0), 50.0, others, 0.3 * others)
     risks = [taken(own, failed).at_risk for failed in range(4)]
     assert risks == sorted(risks)
     assert all(risk <= 0.3 * others for risk in risks)
@@ -132,7 +132,7 @@ def test_an_overcommit_given_is_what_comes_out() -> None:
 
 
 def test_reserved_memory_alone_can_be_too_much() -> None:
-    found = infeasible(Estate((100.0, 100.0), 150.0, 0.0, 0.0), 1)
+    found = infeasible(MemoryEstate((100.0, 100.0), 150.0, 0.0, 0.0), 1)
     assert found is not None
     assert found.constraint == "150 GiB reserved on 100 GiB of 2 hosts of which 1 may fail"
     assert found.nearest == "1 host more"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leadline.app.planning import make_plan
-from leadline.planners.protect import HOURS_PER_YEAR, Protect, Scheme, loss_years, rebuild_hours
+from leadline.planners.protect import HOURS_PER_YEAR, ChunkScheme, Protect, loss_years, rebuild_hours
 
 
 def test_three_and_two_against_three_copies() -> None:
@@ -37,19 +37,21 @@ def test_two_copies_lose_data_as_a_mirror_does() -> None:
     """Two nodes, two copies: (3 λ + μ) / 2 λ², the textbook's mirror."""
     own = Protect(nodes=2, schemes=("2x",))
     failure = 1.0 / (own.node_mtbf_years * HOURS_PER_YEAR)
-    repair = 1.0 / rebuild_hours(own, Scheme.parse("2x"))
+    repair = 1.0 / rebuild_hours(own, ChunkScheme.parse("2x"))
     expected = (3 * failure + repair) / (2 * failure**2) / HOURS_PER_YEAR
-    assert loss_years(own, Scheme.parse("2x")) == pytest.approx(expected, rel=1e-9)
+    assert loss_years(own, ChunkScheme.parse("2x")) == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(("text", "operations"), [("2x", 2), ("3x", 3), ("3+1", 4), ("4+2", 6)])
 def test_small_writes_cost_what_is_published(text: str, operations: int) -> None:
-    assert Scheme.parse(text).small_write_operations == operations
+    assert ChunkScheme.parse(text).small_write_operations == operations
 
 
 def test_a_rebuild_is_as_fast_as_disks_or_network() -> None:
     own = Protect(nodes=5, data_tib=10.0, disks_per_node=1, network_gbit_per_s=1000.0, resync_share=1.0)
     # Two copies: 4 TiB lost, each MiB read once and written once by 4 disks of 200 MiB/s.
-    assert rebuild_hours(own, Scheme.parse("2x")) == pytest.approx(4 * 1024**2 * 2 / (4 * 200) / 3600)
+    assert rebuild_hours(own, ChunkScheme.parse("2x")) == pytest.approx(4 * 1024**2 * 2 / (4 * 200) / 3600)
     slow = own.model_copy(update={"network_gbit_per_s": 0.01})
-    assert rebuild_hours(slow, Scheme.parse("2x")) == pytest.approx(4 * 1024**2 / (4 * 0.01e9 / 8 / 1024**2) / 3600)
+    assert rebuild_hours(slow, ChunkScheme.parse("2x")) == pytest.approx(
+        4 * 1024**2 / (4 * 0.01e9 / 8 / 1024**2) / 3600
+    )

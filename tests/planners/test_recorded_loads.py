@@ -31,11 +31,11 @@ from leadline.faces.cli.main import build_app
 from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
 from leadline.generators.guest import inventory_text, iostat_text
-from leadline.generators.host_model import HostModel, Shape
+from leadline.generators.host_model import CaptureShape, HostModel
 from leadline.planners._qos.inputs import Qos
 from leadline.planners._qos.recorded import disks as recorded_disks
 from leadline.planners.backup import Backup, consolidation_iops
-from leadline.planners.layout import Layout, begin_kib
+from leadline.planners.layout import LayoutInputs, begin_kib
 from leadline.planners.queues import Queues
 from tests.importers import rvtools_workbook
 
@@ -46,7 +46,7 @@ WINDOW = "2026-02-16 00:00:05 to 2026-02-16 00:05:00 UTC"  # 60 samples of 5 s f
 @pytest.fixture(scope="module")
 def model() -> HostModel:
     """Three VMs of two disks each; the middle one is the busiest."""
-    made = HostModel(Shape(vm_count=3, sample_count=60), np.random.default_rng(3))
+    made = HostModel(CaptureShape(vm_count=3, sample_count=60), np.random.default_rng(3))
     made.disk_reads[2:4] *= 10.0
     return made
 
@@ -232,8 +232,8 @@ def test_layout_reads_the_disks_with_data(model: HostModel, esxtop: Path, tmp_pa
 
 
 def test_partitions_begin_at_stripe_units() -> None:
-    assert begin_kib(Layout(stripe_kib=64)) == 1024
-    assert begin_kib(Layout(stripe_kib=192)) == 3072
+    assert begin_kib(LayoutInputs(stripe_kib=64)) == 1024
+    assert begin_kib(LayoutInputs(stripe_kib=192)) == 3072
     bent = make_plan("layout", None, {"engine": "sqlserver", "stripe_kib": 96}).plan
     assert [bend.rule for bend in bent.bends] == ["stripe unit / allocation unit is a whole number"]
     assert "-Alignment 3145728" in bent.snippets[1].text

@@ -15,11 +15,11 @@ from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
-from leadline.planners._vsan.buffer import Group, group_of, simulated_s
+from leadline.planners._vsan.buffer import DiskGroupLoad, group_of, simulated_s
 from leadline.planners._vsan.endurance import class_of, drive_writes_per_day, tbw
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import port_buffer_mb, site_mbit, witness_rtt_max_ms
-from leadline.planners._vsan.protection import Layout, erasure, layouts, mirror, protected_gb
+from leadline.planners._vsan.protection import ObjectLayout, erasure, layouts, mirror, protected_gb
 from leadline.planners._vsan.sizing import cache_needed_gb
 from leadline.planners.vsan import META
 
@@ -44,7 +44,7 @@ def rules_bent(plan: Plan) -> set[str]:
         (erasure(1, 6, is_esa=True), 1.25, 5),
     ],
 )
-def test_capacity_and_hosts_are_the_documentations(layout: Layout, factor: float, hosts: int) -> None:
+def test_capacity_and_hosts_are_the_documentations(layout: ObjectLayout, factor: float, hosts: int) -> None:
     assert layout.factor == pytest.approx(factor)
     assert layout.hosts == hosts
 
@@ -169,7 +169,7 @@ def test_a_buffer_fills_as_the_arithmetic_says(fill: float, rate: float, copies:
         }
     )
     assert outcome.measure("front-end", "slowed_after_s").value == pytest.approx(expected, rel=0.005)
-    group = Group(size_gb, 2000.0, drain, rate * copies)
+    group = DiskGroupLoad(size_gb, 2000.0, drain, rate * copies)
     assert group.absorbed_s(fill, destage_from=0.0, slow_from=1.0) == pytest.approx(expected)
 
 
@@ -183,8 +183,8 @@ def test_peaks_are_absorbed_as_simulated(media: str, rate: float, reads: float, 
 
 
 def test_slow_writes_never_fill_a_buffer_and_fast_ones_meet_the_device() -> None:
-    assert Group(600, 2000, 500, 499).absorbed_s(0.0) == inf
-    assert Group(600, 2000, 500, 2000).absorbed_s(0.0) == 0.0
+    assert DiskGroupLoad(600, 2000, 500, 499).absorbed_s(0.0) == inf
+    assert DiskGroupLoad(600, 2000, 500, 2000).absorbed_s(0.0) == 0.0
 
 
 def test_the_answer_absorbs_the_peak_and_no_smaller_one_does() -> None:

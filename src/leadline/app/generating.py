@@ -19,7 +19,7 @@ from leadline.core.model.finding import Window
 from leadline.generators.esxtop import write
 from leadline.generators.fault import Fault, target_count
 from leadline.generators.guest import inventory_text, iostat_text
-from leadline.generators.host_model import HostModel, Shape
+from leadline.generators.host_model import CaptureShape, HostModel
 
 if TYPE_CHECKING:
     from leadline.core.model.entities import Entity
@@ -93,7 +93,7 @@ def outputs_of(output: Output | Path, *, guest: bool = False) -> list[Output]:
 
 
 def generate(
-    shape: Shape,
+    shape: CaptureShape,
     requests: list[FaultRequest],
     output: Output | Path,
     *,

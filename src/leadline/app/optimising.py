@@ -10,7 +10,7 @@ from leadline.core.contracts.target import FileChange, Item, ItemStatus
 from leadline.core.model.errors import UsageError
 from leadline.formats.windows.osot import read_template
 from leadline.targets import guest_linux, guest_windows
-from leadline.targets.guest_linux import Entry
+from leadline.targets.guest_linux import JournalEntry
 from leadline.targets.guest_windows import Untaken, WindowsItem
 
 
@@ -90,7 +90,7 @@ def plan(items: list[Item], root: Path) -> list[FileChange]:
     return guest_linux.plan(items, _folder(root))
 
 
-def apply(template: str, items: list[Item], root: Path) -> Entry | None:
+def apply(template: str, items: list[Item], root: Path) -> JournalEntry | None:
     """Write the plan; None when there was nothing to write.
 
     Raises:
@@ -100,7 +100,7 @@ def apply(template: str, items: list[Item], root: Path) -> Entry | None:
     return guest_linux.apply(template, items, _folder(root))
 
 
-def history(root: Path) -> list[Entry]:
+def history(root: Path) -> list[JournalEntry]:
     """What was applied, oldest first.
 
     Raises:
@@ -110,7 +110,7 @@ def history(root: Path) -> list[Entry]:
     return guest_linux.history(_folder(root))
 
 
-def revert(root: Path, name: str | None, *, force: bool = False) -> tuple[Entry, list[str]]:
+def revert(root: Path, name: str | None, *, force: bool = False) -> tuple[JournalEntry, list[str]]:
     """Take back one application, the last one by default; with it the paths that somebody changed since.
 
     Raises:
@@ -121,7 +121,7 @@ def revert(root: Path, name: str | None, *, force: bool = False) -> tuple[Entry,
     return entry, guest_linux.revert(_folder(root), entry, force=force)
 
 
-def plan_revert(root: Path, name: str | None, *, force: bool = False) -> tuple[Entry, dict[str, str]]:
+def plan_revert(root: Path, name: str | None, *, force: bool = False) -> tuple[JournalEntry, dict[str, str]]:
     """The application that `revert` would take back, and what would become of each of its paths.
 
     Raises:
@@ -132,7 +132,7 @@ def plan_revert(root: Path, name: str | None, *, force: bool = False) -> tuple[E
     return entry, guest_linux.fates(_folder(root), entry, force=force)
 
 
-def _to_revert(root: Path, name: str | None, *, force: bool) -> Entry:
+def _to_revert(root: Path, name: str | None, *, force: bool) -> JournalEntry:
     open_entries = [entry for entry in history(root) if not entry.reverted]
     chosen = [entry for entry in open_entries if name is None or entry.id == name]
     if not chosen:

@@ -14,7 +14,7 @@ from leadline.core.model.capture import Capture
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedAnswer:
     """An answer with the question."""
 
     name: str
@@ -39,7 +39,7 @@ def planners() -> dict[str, Planner]:
 
 def make_plan(
     name: str, path: Path | None = None, settings: Mapping[str, Any] | None = None, capture: Capture | None = None
-) -> Planned:
+) -> PlannedAnswer:
     """The answer for the inputs of a file, with settings by dotted key in their place.
 
     Raises:
@@ -48,4 +48,4 @@ def make_plan(
     """
     planner = planner_of(name)
     inputs = read_inputs(planner, path, settings or {})
-    return Planned(name, planner, inputs, planner.plan(inputs, PlanContext(capture, outcome_of)))
+    return PlannedAnswer(name, planner, inputs, planner.plan(inputs, PlanContext(capture, outcome_of)))

@@ -48,11 +48,11 @@ from leadline.benchmarks._fio.places import (
     require_roles_apart,
     where,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.workload import Stream, Workload
-from leadline.core.system.following import Load, started
+from leadline.core.system.following import ToolCommand, started
 from leadline.core.system.opened import is_uri, printable, require_free
 from leadline.core.system.processes import POLL_S, wait
 from leadline.core.system.safety import require_space, require_usable
@@ -76,7 +76,7 @@ _SIZE_OFF_PCT = 5.0  # Judgement: how far whole percents may move the mean size;
 _RATE_OFF_PCT = 2.5  # Judgement: how far whole rates may be off; half of what `honoured` allows
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """Where each stream works; files are made in folders, other targets must be named to be overwritten.
 
     Raises:
@@ -102,7 +102,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         require_space(folder, sum(made.values()))
     for path in made:
         require_free(*os.path.split(path))
-    return Plan(workload, target, places, tuple(notes), engine, read_only)
+    return LoadPlan(workload, target, places, tuple(notes), engine, read_only)
 
 
 def _checked(stream: Stream, place: Place, workload: Workload) -> list[str]:
@@ -188,7 +188,7 @@ def chosen_engine(workload: Workload) -> str:
     return "psync" if own.buffered else "libaio"
 
 
-def prepare(plan: Plan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """Fill every place with random data, of the share that can be compressed or deduplicated as the workload says.
 
     Raises:
@@ -199,14 +199,14 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
     for place in () if plan.read_only else places:
         say(f"filling {printable(place.path)} with {place.size_bytes / 2**30:.2f} GiB of random data")
         output = folder / "fill.txt"
-        with started(Load(fill_words(plan, place), output, targets=plan.targets)) as (process, look):
+        with started(ToolCommand(fill_words(plan, place), output, targets=plan.targets)) as (process, look):
             wait(process, float("inf"), look)
             if process.returncode:
                 raise failed(output, printable(place.path))
     plan.targets.require_linked()
 
 
-def fill_words(plan: Plan, place: Place) -> list[str]:
+def fill_words(plan: LoadPlan, place: Place) -> list[str]:
     """The command that fills a place."""
     own = plan.workload.io_settings
     words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
@@ -245,7 +245,7 @@ def late_s(workload: Workload) -> float:
     return LATE_S + 2.0 * lead_s(workload)
 
 
-def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     """One run of fio with a job per stream.
 
     Raises:
@@ -257,7 +257,7 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     reach(plan)
     words = [*command(plan.workload), f"--output={report.absolute()}"]
     words += [*(["--readonly"] if plan.read_only else []), str(job.absolute())]
-    with started(Load(words, talk, targets=plan.targets)) as (process, look):
+    with started(ToolCommand(words, talk, targets=plan.targets)) as (process, look):
         patience_s = late_s(plan.workload)
         ticks, ended_early = followed(process, (report, talk), step, watch, look=look, late_s=patience_s)
     plan.targets.require_linked()
@@ -275,7 +275,7 @@ def command(workload: Workload) -> list[str]:
     return list(REPORTING[:-1] if _log_step_ms(workload) is not None else REPORTING)
 
 
-def logged_job_file(plan: Plan, step: Step, folder: str = "") -> str:
+def logged_job_file(plan: LoadPlan, step: Step, folder: str = "") -> str:
     """The job file of a step; where jobs pause fio keeps their operations over time, a line each tenth of a pause."""
     text = job_file(plan, step)
     step_ms = _log_step_ms(plan.workload)
@@ -292,7 +292,7 @@ def _log_step_ms(workload: Workload) -> int | None:
     return 1000 if any(stream.think_time_s >= _THINK_LONG_S for stream in workload.io) else None
 
 
-def with_loads(plan: Plan, measured: Measured, folder: Path, step: Step) -> Measured:
+def with_loads(plan: LoadPlan, measured: Measured, folder: Path, step: Step) -> Measured:
     """A measured step with the load that was there; where jobs pause, its seconds come from fio's logs."""
     report = last_report(measured.files[0])
     if report is None:
@@ -308,7 +308,7 @@ def with_loads(plan: Plan, measured: Measured, folder: Path, step: Step) -> Meas
     return replace(measured, loads=loads, ticks=ticks_of(loads) if logs else measured.ticks)
 
 
-def log_names(plan: Plan, step: Step) -> list[str]:
+def log_names(plan: LoadPlan, step: Step) -> list[str]:
     """The logs of a step, one of each job."""
     if _log_step_ms(plan.workload) is None:
         return []
@@ -383,12 +383,12 @@ def _append(ticks: list[Tick], tick: Tick) -> None:
     ticks.append(tick)
 
 
-def clean(plan: Plan) -> None:
+def clean(plan: LoadPlan) -> None:
     """Let go of the targets and remove the files that were made."""
     plan.targets.close()
 
 
-def job_file(plan: Plan, step: Step) -> str:
+def job_file(plan: LoadPlan, step: Step) -> str:
     """The job file of a step, as fio reads it."""
     own = plan.workload.io_settings
     common = {
@@ -520,7 +520,7 @@ def _whole_percents(shares: dict[int, float]) -> dict[int, int]:
     return whole
 
 
-def _engine(plan: Plan, place: Place) -> str:
+def _engine(plan: LoadPlan, place: Place) -> str:
     if not is_uri(place.path):
         return plan.engine
     require_plain_uri(place.path)

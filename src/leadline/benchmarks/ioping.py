@@ -30,11 +30,11 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.units import factor
 from leadline.core.model.workload import Latency, Workload
-from leadline.core.system.following import Load, follow, started
+from leadline.core.system.following import ToolCommand, follow, started
 from leadline.core.system.opened import Identity, printable, require_free
 from leadline.core.system.processes import wait
 from leadline.core.system.safety import require_space, require_usable, usable
@@ -50,7 +50,7 @@ FILL_S = 86_400.0
 TICK_S = 1.0
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """A file that ioping makes in a folder, else the file or device that is there.
 
     Raises:
@@ -64,7 +64,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         require_free(str(path), FOLDER)
         require_space(str(path), size)
         place = Place(str(path / FOLDER / FILE), size, made=True, link=LINK, identity=Identity.of(path.stat()))
-        return Plan(workload, target, {PLACE: place})
+        return LoadPlan(workload, target, {PLACE: place})
     found = usable(path, target.destroy, writes=own.write)
     there = found.size_bytes
     if there < own.block:
@@ -76,7 +76,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         )
     size = min(size, there // own.block * own.block)
     place = Place(str(path), size, made=False, is_device=found.is_device, link=LINK, identity=found.identity)
-    return Plan(workload, target, {PLACE: place}, read_only=not own.write)
+    return LoadPlan(workload, target, {PLACE: place}, read_only=not own.write)
 
 
 def settings_of(workload: Workload) -> Latency:
@@ -92,7 +92,7 @@ def settings_of(workload: Workload) -> Latency:
     return workload.latency
 
 
-def prepare(plan: Plan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """Have ioping make its file of random data, where the target is a folder.
 
     Raises:
@@ -105,12 +105,12 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
     say(f"filling {printable(place.path)} with {place.size_bytes / 2**30:.2f} GiB of random data")
     output = folder / "fill.txt"
     words = ["ioping", "-q", "-k", "-c", "1", "-s", "1m", "-S", str(place.size_bytes), LINK]
-    with started(Load(words, output, targets=plan.targets)) as (process, look):
+    with started(ToolCommand(words, output, targets=plan.targets)) as (process, look):
         if not wait(process, FILL_S, look) or process.returncode:
             raise _failed(output, place.path)
 
 
-def _reach(plan: Plan) -> None:
+def _reach(plan: LoadPlan) -> None:
     """Open and lock the target, or make the folder that ioping makes its file in; a second time is nothing."""
     place = plan.places[PLACE]
     if place.made:
@@ -119,7 +119,7 @@ def _reach(plan: Plan) -> None:
         plan.targets.open(place.path, LINK, place.identity, writes=not plan.read_only)
 
 
-def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     """One run of ioping.
 
     Raises:
@@ -129,7 +129,7 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     own.mkdir(exist_ok=True)
     _reach(plan)
     words = [*command(plan, step), "-w", f"{max(step.duration_s, 0.1):g}s", LINK]
-    load = Load(words, own / "ioping.txt", targets=plan.targets)
+    load = ToolCommand(words, own / "ioping.txt", targets=plan.targets)
     # Raw lines do not say what was asked: the command stands before them, as in a terminal.
     load.output.write_text(f"$ {shlex.join(words)}\n", encoding="utf-8")
     where = plan.places[PLACE].path
@@ -138,12 +138,12 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     return Measured((load.output,), tuple(ticks), (tuple(words),), version, ended_early)
 
 
-def clean(plan: Plan) -> None:
+def clean(plan: LoadPlan) -> None:
     """Let go of the target, and remove the file that was made, with its folder."""
     plan.targets.close()
 
 
-def command(plan: Plan, step: Step) -> list[str]:
+def command(plan: LoadPlan, step: Step) -> list[str]:
     """The words of one run, without how long and the target."""
     own = settings_of(plan.workload)
     words = ["ioping", "-q", "-p", "1", "-i", f"{round(own.interval_s * factor('s', 'us'))}us", "-s", str(own.block)]

@@ -48,7 +48,7 @@ from leadline.benchmarks._network.servers import (
     server_words,
     serving,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Network, Workload
 from leadline.core.system.processes import POLL_S, running
@@ -93,7 +93,7 @@ def settings_of(workload: Workload) -> Network:
     return workload.network
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """The servers of the other end, and what is known of the way there; a few pings are sent.
 
     Raises:
@@ -126,7 +126,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         notes.append(f"fills the way to {peer.address}: others who share it will notice")
     notes.append(f"RDMA by {device}, {2 * RDMA_S} s more in each round" if device else f"RDMA not measured: {why}")
     engine = peer.login if peer.is_here or not silent else _SSH
-    return Plan(workload, target, places, tuple(notes), engine, facts=facts)
+    return LoadPlan(workload, target, places, tuple(notes), engine, facts=facts)
 
 
 def _rdma(own: Network, peer: Peer, there: set[str] | None) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def _rdma(own: Network, peer: Peer, there: set[str] | None) -> tuple[str, str]:
     return devices[0], ""
 
 
-def prepare(plan: Plan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """Nothing is made: servers that are started run as long as a step."""
     started = [name for name, place in plan.places.items() if place.made]
     if started:
@@ -152,7 +152,7 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
         say(f"servers to start {where}: {', '.join(started)}")
 
 
-def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     """Load alone as warm-up; else an idle part, one under load, and RDMA where it is there.
 
     Raises:
@@ -174,11 +174,11 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     return Measured(tuple(run.files), tuple(ticks), tuple(run.commands), _version(), run.ended_early)
 
 
-def clean(plan: Plan) -> None:
+def clean(plan: LoadPlan) -> None:
     """Nothing was made."""
 
 
-def _peer(plan: Plan) -> Peer:
+def _peer(plan: LoadPlan) -> Peer:
     ends = {tool: plan.places[tool].path.split(",") for tool in PORTS}
     login = plan.target.name.partition(",")[0]
     return Peer(login, ends["iperf3"][0], {tool: int(port) for tool, (_, port) in ends.items()})
@@ -209,7 +209,7 @@ def message_words(own: Network, end: tuple[str, int], seconds: int, log: Path) -
 class _Measurement:
     """One step: its files, its commands, its seconds as they pass."""
 
-    def __init__(self, plan: Plan, folder: Path, watch: Watch) -> None:
+    def __init__(self, plan: LoadPlan, folder: Path, watch: Watch) -> None:
         self.files: list[Path] = []
         self.commands: list[tuple[str, ...]] = []
         self.live: list[Tick] = []

@@ -27,10 +27,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Place, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Workload
-from leadline.core.system.following import Load, follow
+from leadline.core.system.following import ToolCommand, follow
 from leadline.core.system.opened import Identity, printable, require_free
 from leadline.core.system.safety import require_space, require_usable
 from leadline.core.system.tools import TOOLS, examine
@@ -44,7 +44,7 @@ FILE_BYTES = 16 * 1024**2  # DEFAULT_XLOG_SEG_SIZE
 TEST_COUNT = 16  # 4 methods with one write, 4 with two, 5 sizes, 2 with another descriptor, 1 without sync
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """Plan for a new file in a folder.
 
     Raises:
@@ -69,7 +69,7 @@ def plan(workload: Workload, target: Target) -> Plan:
         notes.append(f"a round takes {whole_s:g} s: {TEST_COUNT} tests of whole seconds")
     timing = timing.model_copy(update={"warm_up_s": 0.0, "measure_s": whole_s})
     place = Place(str(folder / FILE), FILE_BYTES, made=True, link=LINK, identity=Identity.of(folder.stat()))
-    return Plan(workload.model_copy(update={"timing": timing}), target, {PLACE: place}, tuple(notes))
+    return LoadPlan(workload.model_copy(update={"timing": timing}), target, {PLACE: place}, tuple(notes))
 
 
 def test_s(measure_s: float) -> int:
@@ -77,19 +77,19 @@ def test_s(measure_s: float) -> int:
     return max(round(measure_s / TEST_COUNT), 1)
 
 
-def prepare(plan: Plan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """Make the file, empty: the tool writes it."""
     _reach(plan)
 
 
-def _reach(plan: Plan) -> None:
+def _reach(plan: LoadPlan) -> None:
     """Make the file and name it plainly, again for every round: the tool removes the name at its end."""
     place = plan.places[PLACE]
     plan.targets.make(place.path, LINK, place.identity, 0)
     plan.targets.relink(LINK)
 
 
-def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     """One run of pg_test_fsync.
 
     Raises:
@@ -100,13 +100,13 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     each_s = test_s(step.duration_s)
     _reach(plan)
     words = ["pg_test_fsync", "-s", str(each_s), "-f", LINK]
-    load = Load(words, own / "pg_test_fsync.txt", variables={"LC_ALL": "C"}, targets=plan.targets)
+    load = ToolCommand(words, own / "pg_test_fsync.txt", variables={"LC_ALL": "C"}, targets=plan.targets)
     _, ended_early = follow(load, float(TEST_COUNT * each_s), _ticks(each_s), watch, lambda: _failed(plan, load.output))
     version = examine(next(tool for tool in TOOLS if tool.name == "pg_test_fsync")).version
     return Measured((load.output,), (), (tuple(words),), version, ended_early)
 
 
-def clean(plan: Plan) -> None:
+def clean(plan: LoadPlan) -> None:
     """Remove the file."""
     plan.targets.close()
 
@@ -126,7 +126,7 @@ def _ticks(each_s: int) -> Callable[[str], Tick | None]:
     return tick_of
 
 
-def _failed(plan: Plan, output: Path) -> ToolError:
+def _failed(plan: LoadPlan, output: Path) -> ToolError:
     lines = [line for line in output.read_text(errors="replace").splitlines() if "could not" in line or "error" in line]
     return ToolError(
         printable(plan.places[PLACE].path),

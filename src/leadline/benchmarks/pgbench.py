@@ -47,13 +47,13 @@ from leadline.benchmarks._database.load import (
     start,
     stop,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Said, Step, Target, Tick, Watch
 from leadline.core.contracts.honoured import DatabaseLoad
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Database, Workload
 from leadline.core.system import dsn
 from leadline.core.system.addresses import Address
-from leadline.core.system.following import Load
+from leadline.core.system.following import ToolCommand
 from leadline.core.system.tools import TOOLS, examine
 
 META = BenchmarkMeta(program="pgbench", kind="database")
@@ -65,7 +65,7 @@ BUILT_IN = ("tpcb-like", "simple-update", SELECT_ONLY)
 _PROGRESS = re.compile(r"progress: (\d+\.\d+) s, (\d+\.\d+) tps")
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """A server of its own for ``new`` or a folder, else the database a DSN names.
 
     Raises:
@@ -83,7 +83,7 @@ def plan(workload: Workload, target: Target) -> Plan:
     return plan_of(workload, target, Tables(TABLES, own.scale * SCALE_BYTES, own.script == SELECT_ONLY))
 
 
-def prepare(plan: Plan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """Start the server, where it is ours, and fill the tables.
 
     Raises:
@@ -94,10 +94,12 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
         return
     scale = settings_of(plan.workload).scale
     say(f"filling pgbench's tables at scale {scale}")
-    finish(plan, Load(["pgbench", "-i", "-q", "-s", str(scale), dsn.together(reached(plan))], folder / "fill.txt"))
+    finish(
+        plan, ToolCommand(["pgbench", "-i", "-q", "-s", str(scale), dsn.together(reached(plan))], folder / "fill.txt")
+    )
 
 
-def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     """One run of pgbench.
 
     Raises:
@@ -107,7 +109,7 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     own.mkdir(exist_ok=True)
     duration = ("-T", str(max(round(step.duration_s), 1)))
     words = command(plan, step, own, duration)
-    load = Load(words, own / "pgbench.txt", signal.SIGALRM)
+    load = ToolCommand(words, own / "pgbench.txt", signal.SIGALRM)
     ticks, ended_early = follow(plan, load, step, _ticks(), watch)
     log = own / _script_name(settings_of(plan.workload))  # the importer takes its name as the job's
     if not merge_logs(own, log) and not ended_early:
@@ -117,7 +119,7 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     return Measured((log,), tuple(ticks), (tuple(words),), version, ended_early, loads)
 
 
-def clean(plan: Plan) -> None:
+def clean(plan: LoadPlan) -> None:
     """Remove the server that was made, or the tables that were.
 
     Raises:
@@ -127,12 +129,12 @@ def clean(plan: Plan) -> None:
         ask(dsn.together(reached(plan)), plan.secret, f"drop table if exists {', '.join(TABLES)}")
 
 
-def sources(plan: Plan) -> dict[str, Address]:
+def sources(plan: LoadPlan) -> dict[str, Address]:
     """The server, to be recorded while it is loaded."""
     return sources_of(plan)
 
 
-def command(plan: Plan, step: Step, folder: Path, length: tuple[str, str]) -> list[str]:
+def command(plan: LoadPlan, step: Step, folder: Path, length: tuple[str, str]) -> list[str]:
     """The words of one run; ``length`` is -T SECONDS or -t TRANSACTIONS. The password is not among them."""
     own = settings_of(plan.workload)
     words = ["pgbench", "-c", str(own.clients), "-j", str(min(own.threads, own.clients)), *length]

@@ -40,14 +40,14 @@ from leadline.benchmarks._database.load import (
     start,
     stop,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, Measured, Plan, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Said, Step, Target, Tick, Watch
 from leadline.core.contracts.honoured import DatabaseLoad
 from leadline.core.model.errors import UsageError
 from leadline.core.model.units import factor
 from leadline.core.model.workload import Workload
 from leadline.core.system import dsn
 from leadline.core.system.addresses import Address
-from leadline.core.system.following import Load
+from leadline.core.system.following import ToolCommand
 from leadline.core.system.tools import TOOLS, examine
 
 META = BenchmarkMeta(program="sysbench", kind="database")
@@ -77,7 +77,7 @@ _OPTIONS = {  # what a server is named by, after the driver's name
 }
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """A server of its own for ``new`` or a folder, else the database a DSN names.
 
     Raises:
@@ -104,7 +104,7 @@ def plan(workload: Workload, target: Target) -> Plan:
     )
 
 
-def prepare(plan: Plan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """Start the server, where it is ours, and fill the tables.
 
     Raises:
@@ -116,10 +116,10 @@ def prepare(plan: Plan, folder: Path, say: Said) -> None:
     if not plan.places[PLACE].made:
         _drop(plan)
     say(f"filling {settings_of(plan.workload).scale} x {ROWS:,} rows")
-    finish(plan, Load([*command(plan), "prepare"], folder / "fill.txt"))
+    finish(plan, ToolCommand([*command(plan), "prepare"], folder / "fill.txt"))
 
 
-def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     """One run of sysbench.
 
     Raises:
@@ -133,7 +133,7 @@ def measure(plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
     if rate is not None:
         words.append(f"--rate={max(round(rate), 1)}")
     words.append("run")
-    load = Load(words, own / "sysbench.txt")
+    load = ToolCommand(words, own / "sysbench.txt")
     ticks, ended_early = follow(plan, load, step, _tick_of, watch)
     version = examine(next(tool for tool in TOOLS if tool.name == "sysbench")).version
     loads = () if ended_early else load_of(load.output.read_text(encoding="utf-8", errors="replace"))
@@ -150,7 +150,7 @@ def load_of(text: str) -> tuple[DatabaseLoad, ...]:
     return (DatabaseLoad(seconds, events, clients, busy_ms * factor("ms", "s")),)
 
 
-def clean(plan: Plan) -> None:
+def clean(plan: LoadPlan) -> None:
     """Remove the server that was made, or the tables that were.
 
     Raises:
@@ -160,16 +160,16 @@ def clean(plan: Plan) -> None:
         _drop(plan)
 
 
-def _drop(plan: Plan) -> None:
+def _drop(plan: LoadPlan) -> None:
     ask(dsn.together(reached(plan)), plan.secret, f"drop table if exists {', '.join(_tables(plan.workload))}")
 
 
-def sources(plan: Plan) -> dict[str, Address]:
+def sources(plan: LoadPlan) -> dict[str, Address]:
     """The server, to be recorded while it is loaded."""
     return sources_of(plan)
 
 
-def command(plan: Plan) -> list[str]:
+def command(plan: LoadPlan) -> list[str]:
     """The words all runs begin with. The password is not among them."""
     own, server = settings_of(plan.workload), reached(plan)
     driver = "mysql" if own.engine == "mysql" else "pgsql"

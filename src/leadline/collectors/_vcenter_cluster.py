@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.collectors._vcenter_estate import BYTES_PER_GIB, Estate, word
+from leadline.collectors._vcenter_estate import BYTES_PER_GIB, VcenterInventory, word
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.vcenter_session import id_of, kind, of
@@ -18,7 +18,7 @@ _RULES = {"AffinityRuleSpec": "together", "AntiAffinityRuleSpec": "separate"}
 _WATCHED = {"enabled": True, "disabled": False}
 
 
-def add_cluster(estate: Estate, own: dict[str, Any], levels: Mapping[str, int]) -> Entity:
+def add_cluster(estate: VcenterInventory, own: dict[str, Any], levels: Mapping[str, int]) -> Entity:
     """A cluster; ``levels`` are vCenter's statistics levels by the interval in seconds.
 
     Source: vSphere Web Services API reference, ClusterConfigInfoEx, ClusterDasConfigInfo, ClusterDrsConfigInfo.
@@ -42,7 +42,7 @@ def add_cluster(estate: Estate, own: dict[str, Any], levels: Mapping[str, int]) 
     )
 
 
-def add_rules(estate: Estate, cluster: Entity, settings: Any) -> None:  # noqa: ANN401
+def add_rules(estate: VcenterInventory, cluster: Entity, settings: Any) -> None:  # noqa: ANN401
     """DRS rules between VMs that are on; the VMs must have been added. Rules of VMs and hosts are not of this kind.
 
     Source: vSphere Web Services API reference, ClusterAffinityRuleSpec, ClusterAntiAffinityRuleSpec.
@@ -57,7 +57,7 @@ def add_rules(estate: Estate, cluster: Entity, settings: Any) -> None:  # noqa: 
     estate.add(cluster, drs_rules=rules)
 
 
-def add_datastore(estate: Estate, own: dict[str, Any], key: str) -> None:
+def add_datastore(estate: VcenterInventory, own: dict[str, Any], key: str) -> None:
     """A datastore, and on the hosts that mount it which LUN it lies on; hosts must have been added.
 
     Source: vSphere Web Services API reference, DatastoreSummary, VmfsDatastoreInfo, StorageIORMInfo.
@@ -99,7 +99,7 @@ def add_datastore(estate: Estate, own: dict[str, Any], key: str) -> None:
                 estate.add(device, datastore=own["name"])
 
 
-def add_pod(estate: Estate, own: dict[str, Any]) -> None:
+def add_pod(estate: VcenterInventory, own: dict[str, Any]) -> None:
     """What Storage DRS does with the datastores of a datastore cluster; nothing where it is off.
 
     Source: vSphere Web Services API reference, StorageDrsPodConfigInfo.

@@ -20,7 +20,7 @@ S_PER_DAY = 86_400.0
 
 
 @dataclass(slots=True)
-class Estate:
+class VcenterInventory:
     """The inventory being filled and who is behind which of vCenter's own ids."""
 
     inventory: Inventory

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import asking
 from leadline.estate.vcenter_session import id_of, of
 
@@ -22,7 +22,7 @@ KINDS = {
 _TEXT_CHARACTERS_MAX = 300
 
 
-def read(estate: Estate, manager: Any, now: datetime) -> None:  # noqa: ANN401 - pyVmomi makes its types at run time
+def read(estate: VcenterInventory, manager: Any, now: datetime) -> None:  # noqa: ANN401 - pyVmomi makes its types at run time
     """One question for all hosts, which must have been added; vCenter answers with at most 1,000 events."""
     from pyVmomi import vim  # noqa: PLC0415 - 0.5 s that only this collector needs
 
@@ -31,7 +31,7 @@ def read(estate: Estate, manager: Any, now: datetime) -> None:  # noqa: ANN401 -
         add_events(estate, manager.QueryEvents(vim.event.EventFilterSpec(eventTypeId=list(KINDS), time=span)))
 
 
-def add_events(estate: Estate, events: Any) -> None:  # noqa: ANN401
+def add_events(estate: VcenterInventory, events: Any) -> None:  # noqa: ANN401
     """Events of hosts as settings; of a host without any nothing is said, for recordings may be of another day.
 
     Source: vSphere Web Services API reference, EventManager.QueryEvents, EventEx.eventTypeId. vCheck-vSphere, plug-in

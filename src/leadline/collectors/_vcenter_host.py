@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any
 
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, Estate, word
+from leadline.collectors._vcenter_estate import BYTES_PER_MIB, S_PER_DAY, VcenterInventory, word
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.vcenter_session import kind, of
@@ -58,7 +58,7 @@ _RUNTIME_NAME = re.compile(r"vmhba[0-9]+:C[0-9]+:T[0-9]+:L[0-9]+")
 _PTP = "ptp"
 
 
-def add_host(estate: Estate, own: dict[str, Any], key: str) -> Entity:
+def add_host(estate: VcenterInventory, own: dict[str, Any], key: str) -> Entity:
     """A host with its adapters and devices, from its properties; ``key`` is vCenter's id of it.
 
     Source: vSphere Web Services API reference, HostSystem, HostConfigInfo, HostHardwareInfo, HostStorageDeviceInfo.
@@ -102,7 +102,7 @@ def add_host(estate: Estate, own: dict[str, Any], key: str) -> Entity:
     return host
 
 
-def add_certificate(estate: Estate, host: Entity, certificate: Any, now: datetime) -> None:  # noqa: ANN401
+def add_certificate(estate: VcenterInventory, host: Entity, certificate: Any, now: datetime) -> None:  # noqa: ANN401
     """How long a host's certificate is still good, from what its certificate manager says."""
     expires = of(certificate, "notAfter")
     days = None if expires is None else (expires - now).total_seconds() / S_PER_DAY
@@ -176,7 +176,7 @@ def _told(sensor: Any) -> bool:  # noqa: ANN401
     return of(sensor, "healthState.key") is not None
 
 
-def _add_adapter(estate: Estate, hba: Any, host: Entity) -> None:  # noqa: ANN401
+def _add_adapter(estate: VcenterInventory, hba: Any, host: Entity) -> None:  # noqa: ANN401
     delayed = next((o.value for o in of(hba, "advancedOptions") or () if o.key == "DelayedAck"), None)
     digests = {of(hba, f"digestProperties.{part}DigestType") for part in ("header", "data")} - {None}
     # The stricter of the two costs the processor time; the words are in rising order.
@@ -193,7 +193,7 @@ def _add_adapter(estate: Estate, hba: Any, host: Entity) -> None:  # noqa: ANN40
     )
 
 
-def _add_devices(estate: Estate, own: dict[str, Any], host: Entity) -> None:
+def _add_devices(estate: VcenterInventory, own: dict[str, Any], host: Entity) -> None:
     """Disks and LUNs with their paths; CD drives and enclosures are left out."""
     paths = {unit.lun: unit for unit in of(own.get("config.storageDevice.multipathInfo"), "lun") or ()}
     for lun in own.get("config.storageDevice.scsiLun") or ():
@@ -218,7 +218,7 @@ def _add_devices(estate: Estate, own: dict[str, Any], host: Entity) -> None:
         )
 
 
-def _add_vsan_adapters(estate: Estate, unit: Any, own: dict[str, Any], host: Entity) -> None:  # noqa: ANN401
+def _add_vsan_adapters(estate: VcenterInventory, unit: Any, own: dict[str, Any], host: Entity) -> None:  # noqa: ANN401
     """Mark the adapters a disk of vSAN hangs on; paths name them by their key."""
     keys = {path.adapter for path in of(unit, "path") or ()}
     for hba in own.get("config.storageDevice.hostBusAdapter") or ():

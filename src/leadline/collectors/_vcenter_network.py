@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import asking
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
@@ -25,7 +25,7 @@ _TRAFFIC = {
 }
 
 
-def add_switch(estate: Estate, own: dict[str, Any]) -> Entity:
+def add_switch(estate: VcenterInventory, own: dict[str, Any]) -> Entity:
     """A distributed switch.
 
     Source: vSphere Web Services API reference, VMwareDVSConfigInfo.
@@ -38,7 +38,7 @@ def add_switch(estate: Estate, own: dict[str, Any]) -> Entity:
     )
 
 
-def add_port_group(estate: Estate, own: dict[str, Any], switches: dict[str, Entity]) -> None:
+def add_port_group(estate: VcenterInventory, own: dict[str, Any], switches: dict[str, Entity]) -> None:
     """A distributed port group, under its switch; the group of the uplinks themselves is left out.
 
     Source: vSphere Web Services API reference, DVPortgroupConfigInfo, VMwareDVSPortSetting.
@@ -72,7 +72,7 @@ def add_port_group(estate: Estate, own: dict[str, Any], switches: dict[str, Enti
     )
 
 
-def add_free_ports(estate: Estate, switch: Any) -> None:  # noqa: ANN401 - pyVmomi makes its types at run time
+def add_free_ports(estate: VcenterInventory, switch: Any) -> None:  # noqa: ANN401 - pyVmomi makes its types at run time
     """Free ports of a switch's port groups that do not grow: one question, and none where all of them do.
 
     Source: vSphere Web Services API reference, DistributedVirtualSwitch.FetchDVPorts ("connected" is in use, whether
@@ -90,7 +90,7 @@ def add_free_ports(estate: Estate, switch: Any) -> None:  # noqa: ANN401 - pyVmo
             estate.add(group, ports_free_count=max(count - used[key], 0))
 
 
-def add_host_network(estate: Estate, own: dict[str, Any], host: Entity) -> None:
+def add_host_network(estate: VcenterInventory, own: dict[str, Any], host: Entity) -> None:
     """Cards, VMkernel interfaces, standard switches and their port groups of a host.
 
     Source: vSphere Web Services API reference, HostNetworkInfo, PhysicalNic, HostVirtualNic, HostPortGroup.
@@ -122,7 +122,7 @@ def add_host_network(estate: Estate, own: dict[str, Any], host: Entity) -> None:
     _add_interfaces(estate, own, host)
 
 
-def _add_standard_group(estate: Estate, group: Any, host: Entity, switches: dict[str, Entity]) -> None:  # noqa: ANN401
+def _add_standard_group(estate: VcenterInventory, group: Any, host: Entity, switches: dict[str, Entity]) -> None:  # noqa: ANN401
     policy = of(group, "computedPolicy")
     order, bandwidth = of(policy, "nicTeaming.nicOrder"), of(policy, "shapingPolicy.averageBandwidth")
     shaped = of(policy, "shapingPolicy.enabled")
@@ -138,7 +138,7 @@ def _add_standard_group(estate: Estate, group: Any, host: Entity, switches: dict
     )
 
 
-def _add_interfaces(estate: Estate, own: dict[str, Any], host: Entity) -> None:
+def _add_interfaces(estate: VcenterInventory, own: dict[str, Any], host: Entity) -> None:
     """VMkernel interfaces with the services they carry."""
     carried: dict[str, set[str]] = {}
     for service in of(own.get("config.virtualNicManagerInfo"), "netConfig") or ():

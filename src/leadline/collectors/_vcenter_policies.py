@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.model.entities import Entity
 from leadline.estate.vcenter_session import of
@@ -29,7 +29,7 @@ class Policy:
     demands: dict[str, Any] = field(default_factory=dict)
 
 
-def read(estate: Estate, services: Services) -> None:
+def read(estate: VcenterInventory, services: Services) -> None:
     """Policies of every virtual disk: a handful of questions and one for each 500 disks. VMs must have been added."""
     from pyVmomi import pbm  # noqa: PLC0415 - 0.5 s that only this collector needs
 
@@ -41,11 +41,11 @@ def read(estate: Estate, services: Services) -> None:
         add_policies(estate, manager, disks)
 
 
-def _disks(estate: Estate, vm: Entity) -> Iterable[tuple[int, Entity]]:
+def _disks(estate: VcenterInventory, vm: Entity) -> Iterable[tuple[int, Entity]]:
     return estate.disks.get(vm, {}).items()
 
 
-def add_policies(estate: Estate, manager: Any, disks: dict[str, Entity]) -> None:  # noqa: ANN401
+def add_policies(estate: VcenterInventory, manager: Any, disks: dict[str, Entity]) -> None:  # noqa: ANN401
     """Names and demands of the policies of disks, which go by the id of their VM, a colon and their device key.
 
     A disk on vSAN that is told to have none got the default of its datastore, which is marked as a guess: the default
@@ -143,7 +143,7 @@ def _associated(manager: Any, disks: dict[str, Entity]) -> dict[str, list[str]]:
     return found
 
 
-def _defaults(estate: Estate, manager: Any) -> dict[str, Policy]:  # noqa: ANN401
+def _defaults(estate: VcenterInventory, manager: Any) -> dict[str, Policy]:  # noqa: ANN401
     """Default policy of each vSAN datastore by the datastore's name; nothing is asked where there is none."""
     from pyVmomi import pbm  # noqa: PLC0415
 

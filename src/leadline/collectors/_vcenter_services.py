@@ -10,7 +10,7 @@ from http.client import HTTPException
 from typing import Any
 from xml.parsers.expat import ExpatError
 
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.core.contracts.collector import Access
 from leadline.estate.vcenter_session import REFUSED, kind
 
@@ -46,7 +46,7 @@ class Services:
 
 
 @contextmanager
-def asking(estate: Estate, what: str, *, needs: str) -> Iterator[None]:
+def asking(estate: VcenterInventory, what: str, *, needs: str) -> Iterator[None]:
     """What is refused or not there is left out, with a warning: of the privilege that is missing, or of the fault."""
     from pyVmomi import vmodl  # noqa: PLC0415
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from math import ceil
 from typing import Any
 
-from leadline.collectors._vcenter_estate import KIB_PER_GIB, S_PER_DAY, Estate, limit_of, word
+from leadline.collectors._vcenter_estate import KIB_PER_GIB, S_PER_DAY, VcenterInventory, limit_of, word
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.vcenter_session import id_of, kind, of
@@ -67,7 +67,7 @@ _DATASTORE_FILE = re.compile(r"^\[(.+?)\] (.+)$")
 _SNAPSHOT_FILE = re.compile(r"-[0-9]{6}(?:-delta|-sesparse)?\.vmdk$|\.vmsn$|-Snapshot[0-9]+\.vmem$", re.IGNORECASE)
 
 
-def add_vm(estate: Estate, own: dict[str, Any], now: datetime) -> Entity:
+def add_vm(estate: VcenterInventory, own: dict[str, Any], now: datetime) -> Entity:
     """A VM with all its parts, from its properties; ages are counted to ``now`` (with a time zone).
 
     Source: vSphere Web Services API reference, VirtualMachineConfigInfo, VirtualMachineRuntimeInfo, GuestInfo.
@@ -86,7 +86,7 @@ def add_vm(estate: Estate, own: dict[str, Any], now: datetime) -> Entity:
     return vm
 
 
-def add_snapshot_size(estate: Estate, vm: Entity, files: Any) -> None:  # noqa: ANN401
+def add_snapshot_size(estate: VcenterInventory, vm: Entity, files: Any) -> None:  # noqa: ANN401
     """How large the files of a VM's snapshots are, from ``layoutEx.file``.
 
     Source: vSphere Web Services API reference, VirtualMachineFileLayoutExFileInfo (``size`` in bytes).
@@ -149,7 +149,7 @@ def _state(own: dict[str, Any], now: datetime) -> dict[str, Any]:
     }
 
 
-def _add_options(estate: Estate, vm: Entity, own: dict[str, Any]) -> None:
+def _add_options(estate: VcenterInventory, vm: Entity, own: dict[str, Any]) -> None:
     """Advanced settings, and the virtual NUMA nodes that follow from them."""
     options = own.get("config.extraConfig")
     if options is None:
@@ -169,7 +169,7 @@ def _add_options(estate: Estate, vm: Entity, own: dict[str, Any]) -> None:
         estate.add(vm, guessed=guessed, vnuma_node_count=ceil(vcpus / int(written)))
 
 
-def _add_snapshots(estate: Estate, vm: Entity, info: Any, now: datetime) -> None:  # noqa: ANN401
+def _add_snapshots(estate: VcenterInventory, vm: Entity, info: Any, now: datetime) -> None:  # noqa: ANN401
     found = list(_snapshots(of(info, "rootSnapshotList") or [], 1))
     ages: dict[str, float] = {}
     for number, (snapshot, _) in enumerate(found, 1):
@@ -194,7 +194,7 @@ def _snapshots(trees: Any, depth: int) -> Iterator[tuple[Any, int]]:  # noqa: AN
         waiting.extend((child, depth + 1) for child in snapshot.childSnapshotList or [])
 
 
-def _add_devices(estate: Estate, devices: list[Any], vm: Entity) -> None:
+def _add_devices(estate: VcenterInventory, devices: list[Any], vm: Entity) -> None:
     names: dict[int, str] = {}
     for device in devices:
         if kind(device) in _CONTROLLERS:
@@ -218,7 +218,7 @@ def _add_devices(estate: Estate, devices: list[Any], vm: Entity) -> None:
     )
 
 
-def _add_nic(estate: Estate, device: Any, vm: Entity) -> None:  # noqa: ANN401
+def _add_nic(estate: VcenterInventory, device: Any, vm: Entity) -> None:  # noqa: ANN401
     group = of(device, "backing.port.portgroupKey")
     estate.add(
         Entity(EntityKind.NIC, of(device, "deviceInfo.label") or f"nic{device.key}", vm),
@@ -229,7 +229,7 @@ def _add_nic(estate: Estate, device: Any, vm: Entity) -> None:  # noqa: ANN401
     )
 
 
-def _add_disk(estate: Estate, disk: Any, adapter: str | None, vm: Entity) -> None:  # noqa: ANN401
+def _add_disk(estate: VcenterInventory, disk: Any, adapter: str | None, vm: Entity) -> None:  # noqa: ANN401
     place = _DATASTORE_FILE.match(of(disk, "backing.fileName") or "")
     iops = limit_of(of(disk, "storageIOAllocation"))
     thin, eager = of(disk, "backing.thinProvisioned"), of(disk, "backing.eagerlyScrub")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from leadline.collectors._vcenter_estate import BYTES_PER_GIB, Estate
+from leadline.collectors._vcenter_estate import BYTES_PER_GIB, VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
@@ -18,7 +18,7 @@ _VERSION = "vsan.version.version7"  # 6.7, the first to tell of the performance 
 _NEEDS = "it needs the Read-only role on the cluster"
 
 
-def add_host(estate: Estate, host: Entity, config: Any) -> None:  # noqa: ANN401 - pyVmomi makes its types at run time
+def add_host(estate: VcenterInventory, host: Entity, config: Any) -> None:  # noqa: ANN401 - pyVmomi makes its types at run time
     """What a host brings into vSAN: its own id, and disk groups with the devices they are made of.
 
     A disk group goes by its cache device, as vSAN itself names it by that device's UUID.
@@ -46,7 +46,7 @@ def add_host(estate: Estate, host: Entity, config: Any) -> None:  # noqa: ANN401
         )
 
 
-def add_device(estate: Estate, disk: Any, host: Entity) -> None:  # noqa: ANN401
+def add_device(estate: VcenterInventory, disk: Any, host: Entity) -> None:  # noqa: ANN401
     """A disk of vSAN under the name the hypervisor gives it."""
     estate.add(
         Entity(EntityKind.DEVICE, str(disk.canonicalName), host),
@@ -62,7 +62,7 @@ def size_gib(disk: Any) -> float | None:  # noqa: ANN401
     return None if blocks is None or block_size is None else blocks * block_size / BYTES_PER_GIB
 
 
-def add_disk_use(estate: Estate, cluster: Entity, answer: str) -> None:
+def add_disk_use(estate: VcenterInventory, cluster: Entity, answer: str) -> None:
     """Components and fullness by host, from what one host of the cluster says of every vSAN disk; hosts first.
 
     Components are counted on all disks, fullness on those that are known to be capacity devices: a full cache is
@@ -102,13 +102,13 @@ def _number(value: Any) -> float | None:  # noqa: ANN401
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 else None
 
 
-def _capacity_uuids(estate: Estate, host: Entity) -> set[str]:
+def _capacity_uuids(estate: VcenterInventory, host: Entity) -> set[str]:
     groups = estate.inventory.children(host, EntityKind.DISK_GROUP)
     names = [name for group in groups for name in estate.inventory.get(group, "capacity_devices") or ()]
     return {str(estate.inventory.get(Entity(EntityKind.DEVICE, name, host), "uuid")) for name in names}
 
 
-def read_services(estate: Estate, services: Services, clusters: list[tuple[Any, Entity]]) -> None:
+def read_services(estate: VcenterInventory, services: Services, clusters: list[tuple[Any, Entity]]) -> None:
     """Deduplication, encryption and the like of vSAN clusters, which only the vSAN service of vCenter tells."""
     from pyVmomi import vim  # noqa: PLC0415 - 0.5 s that only this collector needs
 
@@ -128,7 +128,7 @@ def read_services(estate: Estate, services: Services, clusters: list[tuple[Any, 
                 estate.add(cluster, vsan_health=of(told, "overallHealth") or None)
 
 
-def add_services(estate: Estate, cluster: Entity, config: Any) -> None:  # noqa: ANN401
+def add_services(estate: VcenterInventory, cluster: Entity, config: Any) -> None:  # noqa: ANN401
     """Settings of the vSAN services of a cluster.
 
     Source: vSAN Management API reference, VsanConfigInfoEx.

@@ -40,7 +40,7 @@ from leadline.collectors import _vcenter_network as networks
 from leadline.collectors import _vcenter_policies as policies
 from leadline.collectors import _vcenter_vm as machines
 from leadline.collectors import _vcenter_vsan as vsan
-from leadline.collectors._vcenter_estate import Estate
+from leadline.collectors._vcenter_estate import VcenterInventory
 from leadline.collectors._vcenter_services import Services, asking
 from leadline.core.contracts.collector import Access, CollectorMeta
 from leadline.core.model.capture import Capture, CaptureBuilder
@@ -73,7 +73,7 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
     try:
         builder = CaptureBuilder(f"vcenter:{access.host}", "vcenter", META.tool)
         content = session.RetrieveContent()
-        estate = Estate(builder.inventory, builder.info.name)
+        estate = VcenterInventory(builder.inventory, builder.info.name)
         _fill(content, estate, Services(access, context, session._stub), progress)
         for what in estate.left_out:
             builder.warn("left-out", f"left out: {what}")
@@ -93,7 +93,7 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
 
 def _fill(
     content: Any,  # noqa: ANN401
-    estate: Estate,
+    estate: VcenterInventory,
     services: Services,
     progress: Callable[[int, int], None] | None,
 ) -> None:
@@ -121,7 +121,7 @@ def _fill(
     _add_vsan(estate, services, [(t, c) for t, o, c in added if of(o.get("configurationEx"), _VSAN_ON)], members)
 
 
-def _add_distributed_switches(ask: _Ask, estate: Estate) -> None:
+def _add_distributed_switches(ask: _Ask, estate: VcenterInventory) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
     switches, references = {}, []
@@ -135,7 +135,7 @@ def _add_distributed_switches(ask: _Ask, estate: Estate) -> None:
         networks.add_free_ports(estate, thing)
 
 
-def _add_hosts(ask: _Ask, estate: Estate, now: datetime) -> dict[str, Any]:
+def _add_hosts(ask: _Ask, estate: VcenterInventory, now: datetime) -> dict[str, Any]:
     """Hosts with all their parts; returned is, for each vSAN host that answers, the manager that knows its disks."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -166,7 +166,9 @@ def _asked(managers: dict[str, tuple[Any, Entity]]) -> list[Any]:
     return [manager for manager, _ in managers.values()]
 
 
-def _add_vsan(estate: Estate, services: Services, added: list[tuple[Any, Entity]], members: dict[str, Any]) -> None:
+def _add_vsan(
+    estate: VcenterInventory, services: Services, added: list[tuple[Any, Entity]], members: dict[str, Any]
+) -> None:
     """What is known of vSAN clusters as wholes: one host of each is asked about all disks, vCenter about services."""
     for _, cluster in added:
         own = (key for key, name in estate.cluster_of.items() if name == cluster.name and members.get(key) is not None)
@@ -178,7 +180,7 @@ def _add_vsan(estate: Estate, services: Services, added: list[tuple[Any, Entity]
     vsan.read_services(estate, services, added)
 
 
-def _add_vms(ask: _Ask, estate: Estate, now: datetime, progress: Callable[[int, int], None] | None) -> None:
+def _add_vms(ask: _Ask, estate: VcenterInventory, now: datetime, progress: Callable[[int, int], None] | None) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
     found = list(ask(vim.VirtualMachine, machines.PROPERTIES))

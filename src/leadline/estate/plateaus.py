@@ -28,7 +28,7 @@ OWN_RATE_SHARE_MAX = 0.5  # of quick samples outside that have the ceiling's rat
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class PlateauShape:
     """What counts as a plateau.
 
     Attributes:
@@ -81,7 +81,7 @@ class Plateau:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Load:
+class DiskLoad:
     """Rate [n] per second and latency [n] in ms of one disk, NaN not measured; start and end [n] of its samples."""
 
     rate: NDArray[np.floating[Any]]
@@ -95,7 +95,7 @@ class Load:
             loaded: NDArray[np.bool_] = np.isfinite(self.latency_ms) & (self.rate > 0)
         return loaded
 
-    def queued(self, shape: Shape) -> NDArray[np.bool_]:
+    def queued(self, shape: PlateauShape) -> NDArray[np.bool_]:
         """Samples [n] that are slow and have enough operations under way (Little's law)."""
         with np.errstate(invalid="ignore"):
             slow = self.latency_ms > shape.latency_ms_min
@@ -104,7 +104,7 @@ class Load:
         return queued
 
 
-def find_plateau(load: Load, shape: Shape, ceiling_per_s: float | None = None) -> Plateau | None:
+def find_plateau(load: DiskLoad, shape: PlateauShape, ceiling_per_s: float | None = None) -> Plateau | None:
     """The plateau of a disk with the highest latency, or None.
 
     Args:
@@ -140,7 +140,7 @@ def _densest(rates: NDArray[np.floating[Any]], flat_share: float) -> float:
     return float(np.median(ordered[first : first + int(counts[first])]))
 
 
-def _plateau_at(load: Load, shape: Shape, ceiling: float, queued: NDArray[np.bool_]) -> Plateau | None:
+def _plateau_at(load: DiskLoad, shape: PlateauShape, ceiling: float, queued: NDArray[np.bool_]) -> Plateau | None:
     # A sample may hold one operation more or less than the ceiling lets through: much of a low one.
     sample_ns = float(np.median(load.ends_ns - load.starts_ns))
     one_operation = 1e9 / sample_ns if sample_ns > 0 else 0.0
@@ -169,7 +169,7 @@ def _plateau_at(load: Load, shape: Shape, ceiling: float, queued: NDArray[np.boo
 
 
 def _measured(
-    load: Load, shape: Shape, held: NDArray[np.bool_], inside: NDArray[np.bool_], windows: tuple[Window, ...]
+    load: DiskLoad, shape: PlateauShape, held: NDArray[np.bool_], inside: NDArray[np.bool_], windows: tuple[Window, ...]
 ) -> Plateau | None:
     latency = float(np.median(load.latency_ms[held]))
     ceiling = float(np.mean(load.rate[held]))
@@ -201,7 +201,7 @@ def _measured(
     )
 
 
-def _runs(load: Load, met: NDArray[np.bool_], duration_s: float) -> list[tuple[int, int]]:
+def _runs(load: DiskLoad, met: NDArray[np.bool_], duration_s: float) -> list[tuple[int, int]]:
     """First and last sample of runs in which a condition is met, gaps of up to `GAP_S` or `GAP_COUNT` samples joined.
 
     Runs that are shorter than ``duration_s`` or `SAMPLE_COUNT_MIN` from end to end are left out.

@@ -42,7 +42,7 @@ Inputs = TypeVar("Inputs", bound=PlanInput)
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class RecordedLoad:
     """95th percentile and mean in the metric's unit; ``told`` is of what, when, and in which recordings."""
 
     peak: float
@@ -128,20 +128,20 @@ def _is_own(entity: Entity, held: set[Entity]) -> bool:
     return not _STACKED.fullmatch(entity.name) or all(_STACKED.fullmatch(other.name) for other in held)
 
 
-def of_each(capture: Capture, groups: Sequence[SeriesGroup]) -> dict[Entity, Load]:
+def of_each(capture: Capture, groups: Sequence[SeriesGroup]) -> dict[Entity, RecordedLoad]:
     """The load of each entity; where several recordings have it, the one with the highest peak."""
-    loads: dict[Entity, Load] = {}
+    loads: dict[Entity, RecordedLoad] = {}
     for group in groups:
         for entity, row in zip(group.entities, group.values, strict=True):
             known = row[np.isfinite(row)]
             if len(known):
                 peak = float(np.percentile(known, PERCENTILE))
                 if entity not in loads or peak > loads[entity].peak:
-                    loads[entity] = Load(peak, float(np.mean(known)), window(capture, [group]))
+                    loads[entity] = RecordedLoad(peak, float(np.mean(known)), window(capture, [group]))
     return loads
 
 
-def of_sum(capture: Capture, groups: Sequence[SeriesGroup]) -> Load | None:
+def of_sum(capture: Capture, groups: Sequence[SeriesGroup]) -> RecordedLoad | None:
     """The load of all together; where a recording has another's entities as well, the larger of the two counts."""
     peaks: dict[frozenset[Entity], tuple[float, float]] = {}
     for group in groups:
@@ -162,10 +162,10 @@ def of_sum(capture: Capture, groups: Sequence[SeriesGroup]) -> Load | None:
     adds = " (percentiles of recordings added)" if len(peaks) > 1 else ""
     kind = next(iter(next(iter(peaks)))).kind.value
     told = f"the sum of {count} of kind {kind}{adds}, {window(capture, groups)}"
-    return Load(sum(peak for peak, _ in peaks.values()), sum(mean for _, mean in peaks.values()), told)
+    return RecordedLoad(sum(peak for peak, _ in peaks.values()), sum(mean for _, mean in peaks.values()), told)
 
 
-def total(capture: Capture, ways: Ways, *kinds: EntityKind) -> Load | None:
+def total(capture: Capture, ways: Ways, *kinds: EntityKind) -> RecordedLoad | None:
     """The load of all entities of the first kind recorded together; None when it was not recorded."""
     return of_sum(capture, series_of(capture, ways, *kinds))
 
@@ -229,9 +229,9 @@ def outstanding(capture: Capture, operations: SeriesGroup) -> tuple[SeriesGroup,
     return replace(operations, values=operations.values * waits / MS_PER_S), "rate x latency"
 
 
-def device_latency(capture: Capture) -> Load | None:
+def device_latency(capture: Capture) -> RecordedLoad | None:
     """Time of an operation below the hypervisor, ms, averaged over devices by their rates; None when not recorded."""
-    found: Load | None = None
+    found: RecordedLoad | None = None
     for group in series_of(capture, OPERATIONS, EntityKind.DEVICE):
         waits = capture.aligned(group, "disk_device_latency_ms")
         if waits is None:
@@ -246,7 +246,7 @@ def device_latency(capture: Capture) -> Load | None:
         if found is None or peak > found.peak:
             where = f"{len(group.entities)} devices by their rates, {window(capture, [group])}"
             told = f"latency below the hypervisor (DAVG) of {where}"
-            found = Load(peak, float(np.mean(means)), told)
+            found = RecordedLoad(peak, float(np.mean(means)), told)
     return found
 
 

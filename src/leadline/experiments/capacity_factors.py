@@ -14,7 +14,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments._vsan import group, tiers
 
@@ -42,9 +42,9 @@ def reproduce(simulated: Simulated) -> Findings:
     comparisons = []
     for name, (protection, factor, penalty) in SCHEMES.items():
         found = simulated(tiers(group(400, 2), measure_s=1, window_s=1, protection=protection))
-        comparisons.append(Comparison(f"{name}: raw by usable", factor, found.measure(ENTITY, "capacity_factor").value))
+        comparisons.append(Published(f"{name}: raw by usable", factor, found.measure(ENTITY, "capacity_factor").value))
         if penalty is not None:
-            comparisons.append(Comparison(f"{name}: operations of a small write", penalty, _operations(found), "count"))
+            comparisons.append(Published(f"{name}: operations of a small write", penalty, _operations(found), "count"))
     return Findings(comparisons=tuple(comparisons))
 
 

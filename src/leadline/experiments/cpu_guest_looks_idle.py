@@ -13,7 +13,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments import _cpu_24_cores as setup
 
@@ -47,21 +47,21 @@ def reproduce(simulated: Simulated) -> Findings:
     ready, stopped, response = of("ready_pct"), of("co_stop_pct"), of("latency_ms_mean")
     return Findings(
         comparisons=(
-            Comparison("guest beside 2x", 86.0, of("guest_pct")[2], "%"),
-            Comparison("run queue beside 2x", 25.0, of("run_queue_count_mean")[2], "tasks", is_calibrated=True),
+            Published("guest beside 2x", 86.0, of("guest_pct")[2], "%"),
+            Published("run queue beside 2x", 25.0, of("run_queue_count_mean")[2], "tasks", is_calibrated=True),
         ),
         checks=(
-            Check(
+            Statement(
                 "response soars beside 2x",
                 response[2] > SOARS_MIN * response[0],
                 ", ".join(f"{own:.0f} ms" for own in response),
             ),
-            Check(
+            Statement(
                 "ready rises with the host's load",
                 ready[0] <= ready[1] < ready[2] < ready[3],
                 ", ".join(f"{own:.2f} %" for own in ready),
             ),
-            Check(
+            Statement(
                 "co-stop rises with the host's load",
                 stopped[0] <= stopped[1] < stopped[2] < stopped[3],
                 ", ".join(f"{own:.2f} %" for own in stopped),

@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments import _cpu_24_cores as setup
 
@@ -53,23 +53,23 @@ def reproduce(simulated: Simulated) -> Findings:
     steps = [later / rates[0] for later in rates]
     return Findings(
         comparisons=(
-            Comparison("guest of 24 at 3x", 76.0, guest, "%", is_calibrated=True),
-            Comparison("host at 3x", 85.0, host, "%"),
-            *(Comparison(f"host at 4x, {own} vCPUs", 100.0, setup.value(sizes[own], "host_pct"), "%") for own in VCPUS),
-            Comparison("guest of 36 at 4x", 80.0, setup.value(sizes[36], "guest_pct"), "%"),
+            Published("guest of 24 at 3x", 76.0, guest, "%", is_calibrated=True),
+            Published("host at 3x", 85.0, host, "%"),
+            *(Published(f"host at 4x, {own} vCPUs", 100.0, setup.value(sizes[own], "host_pct"), "%") for own in VCPUS),
+            Published("guest of 36 at 4x", 80.0, setup.value(sizes[36], "guest_pct"), "%"),
         ),
         checks=(
-            Check(
+            Statement(
                 "response is flat up to 3x",
                 max(responses[:3]) <= FLAT_MAX * responses[0],
                 ", ".join(f"{own:.0f} ms" for own in responses),
             ),
-            Check(
+            Statement(
                 "at 4x it is not, whatever the number of vCPUs",
                 min(wide.values()) > FLAT_MAX * responses[0],
                 f"{shown}, {responses[0]:.0f} ms at 1x",
             ),
-            Check(
+            Statement(
                 "throughput still rises at 4x and 5x, less than in proportion",
                 steps[2] < steps[3] < steps[4] and steps[3] < 4.0 and steps[4] < 5.0,
                 ", ".join(f"{own:.2f}" for own in steps),

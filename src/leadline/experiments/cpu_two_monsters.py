@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from math import inf
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.experiments import _cpu_24_cores as setup
 
 META = ExperimentMeta(
@@ -44,14 +44,14 @@ def reproduce(simulated: Simulated) -> Findings:
     waits = [setup.value(both, name) for name in ("ready_pct", "co_stop_pct")]
     return Findings(
         comparisons=(
-            Comparison("change of throughput", -0.16, rate),
-            Comparison("change of response", (0.50, inf), response),
+            Published("change of throughput", -0.16, rate),
+            Published("change of response", (0.50, inf), response),
         ),
         checks=(
-            Check(
+            Statement(
                 "both lose alike", abs(other - 1.0) < 0.03, f"the neighbour has {other:.3f} of the first's throughput"
             ),
-            Check(
+            Statement(
                 "both wait for threads and are stopped",
                 min(waits) > 0.0,
                 f"ready {waits[0]:.1f} %, co-stop {waits[1]:.1f} %",

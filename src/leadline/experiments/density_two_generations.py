@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments import _virtuozzo as lab
 
@@ -74,16 +74,16 @@ def reproduce(simulated: Simulated) -> Findings:
     bounds = tuple(found)
     return Findings(
         comparisons=(
-            Comparison("VMs on the older storage", float(OLD), float(old), "VMs", is_calibrated=True),
-            Comparison("VMs on the newer storage, at least", (float(NEW_MIN), float(COUNT_MAX)), float(new), "VMs"),
+            Published("VMs on the older storage", float(OLD), float(old), "VMs", is_calibrated=True),
+            Published("VMs on the newer storage, at least", (float(NEW_MIN), float(COUNT_MAX)), float(new), "VMs"),
         ),
         checks=(
-            Check(
+            Statement(
                 "the newer storage carries more VMs, whatever latency is acceptable",
                 all(newer > older for older, newer in found.values()),
                 told,
             ),
-            Check(
+            Statement(
                 "it carries more than its throughput is higher, as published",
                 all(newer > GAIN * older for older, newer in found.values()),
                 f"{new / old:.2f} times at {BOUND_MS:g} ms with {GAIN} times the throughput; published more than "

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments import _virtuozzo as lab
 
@@ -91,17 +91,17 @@ def reproduce(simulated: Simulated) -> Findings:
     told = ", ".join(f"{name} {100.0 * value:+.0f} %" for name, value in others.items())
     return Findings(
         comparisons=(
-            Comparison("raw space of the code", 5.0 / 3.0, left[CODE][0], "times"),
-            Comparison("raw space of three copies", 3.0, left[COPIES][0], "times"),
-            Comparison("gain with 15 backups a node", 0.10, found, "share"),
+            Published("raw space of the code", 5.0 / 3.0, left[CODE][0], "times"),
+            Published("raw space of three copies", 3.0, left[COPIES][0], "times"),
+            Published("gain with 15 backups a node", 0.10, found, "share"),
         ),
         checks=(
-            Check(
+            Statement(
                 "both can be read after two nodes of five have failed",
                 all(lost == 0 for _, lost in left.values()),
                 "; ".join(f"{name}: {lost:.0f} chunks lost" for name, (_, lost) in left.items()),
             ),
-            Check(
+            Statement(
                 "the code is faster with 15 backups a node",
                 found > 0.0,
                 f"{rates[CODE][-1]:.0f} against {rates[COPIES][-1]:.0f} MB/s a node",

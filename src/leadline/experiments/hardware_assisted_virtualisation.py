@@ -14,7 +14,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
 
 META = ExperimentMeta(
     claim=(
@@ -35,7 +35,7 @@ def reproduce(simulated: Simulated) -> Findings:
     rates = {way: CLIENTS / latency for way, latency in LATENCY_S.items()}
     return Findings(
         (
-            Comparison("software CPU and MMU virtualisation", 7619.0, rates["software"], "per_s"),
-            Comparison("hardware assistance", 18824.0, rates["hardware"], "per_s"),
+            Published("software CPU and MMU virtualisation", 7619.0, rates["software"], "per_s"),
+            Published("hardware assistance", 18824.0, rates["hardware"], "per_s"),
         )
     )

@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.experiments import _cpu_24_cores as setup
 
 META = ExperimentMeta(
@@ -40,10 +40,10 @@ def reproduce(simulated: Simulated) -> Findings:
     gain = rate(48, FULL, is_on=True) / rate(24, FULL, is_on=False) - 1.0
     light = rate(48, 2, is_on=True) / rate(24, 2, is_on=False) - 1.0
     return Findings(
-        comparisons=(Comparison("gain of a full host", (0.15, 0.35), gain),),
+        comparisons=(Published("gain of a full host", (0.15, 0.35), gain),),
         checks=(
-            Check("never double", gain < 1.0, f"{100.0 * gain:.0f} %"),
-            Check("nothing while cores are free", abs(light) < 0.02, f"{100.0 * light:+.1f} %"),
+            Statement("never double", gain < 1.0, f"{100.0 * gain:.0f} %"),
+            Statement("nothing while cores are free", abs(light) < 0.02, f"{100.0 * light:+.1f} %"),
         ),
         why=WHY,
     )

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.picture import Curve, Picture
 
@@ -58,11 +58,11 @@ def reproduce(simulated: Simulated) -> Findings:
     latency = {limit: own.measure("db01", "latency_ms_mean").value for limit, own in outcomes.items()}
     return Findings(
         (
-            Comparison("mean latency at 200 IOPS", 580.0, latency[200], "ms"),
-            Comparison("mean latency at 400 IOPS", (230.0, 290.0), latency[400], "ms"),
+            Published("mean latency at 200 IOPS", 580.0, latency[200], "ms"),
+            Published("mean latency at 400 IOPS", (230.0, 290.0), latency[400], "ms"),
         ),
         (
-            Check(
+            Statement(
                 "the limit is what is waited for, not the device",
                 all(_waiting(own, "limit") > 0.99 * OUTSTANDING for own in outcomes.values()),
                 f"of {OUTSTANDING} outstanding {_waiting(outcomes[200], 'limit'):.1f} wait at a limit of 200",

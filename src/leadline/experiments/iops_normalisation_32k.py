@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
 from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
@@ -54,8 +54,8 @@ def scenario(block: str) -> dict[str, Any]:
 def reproduce(simulated: Simulated) -> Findings:
     """What each size counts as."""
     rates = {block: simulated(scenario(block)).measure("db01", "iops").value for block in COUNTS_AS}
-    counts = [Comparison(f"{block} counts as", float(n), LIMIT / rates[block]) for block, n in COUNTS_AS.items()]
-    passed = Comparison("operations of 64 KB that a limit of 10,000 passes", 5000.0, rates["64k"], "per_s")
+    counts = [Published(f"{block} counts as", float(n), LIMIT / rates[block]) for block, n in COUNTS_AS.items()]
+    passed = Published("operations of 64 KB that a limit of 10,000 passes", 5000.0, rates["64k"], "per_s")
     sizes = (4.0, 32.0, 33.0, 64.0, 1024.0)
     return Findings(
         (*counts, passed),

@@ -13,7 +13,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
 
 META = ExperimentMeta(
     claim="a load average of 80 on 32 cores is 2.5 tasks for each core, and 1.5 times as many wait as run",
@@ -30,8 +30,8 @@ def reproduce(simulated: Simulated) -> Findings:
     running = min(LOAD_AVERAGE, CORES)
     return Findings(
         (
-            Comparison("load per core", 2.5, LOAD_AVERAGE / CORES),
-            Comparison("load", 250.0, 100.0 * LOAD_AVERAGE / CORES, "pct"),
-            Comparison("waiting against running", 1.5, (LOAD_AVERAGE - running) / running),
+            Published("load per core", 2.5, LOAD_AVERAGE / CORES),
+            Published("load", 250.0, 100.0 * LOAD_AVERAGE / CORES, "pct"),
+            Published("waiting against running", 1.5, (LOAD_AVERAGE - running) / running),
         )
     )

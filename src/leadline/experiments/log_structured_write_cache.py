@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Simulated, Statement
 from leadline.core.contracts.scenario import Outcome
 
 META = ExperimentMeta(
@@ -53,24 +53,24 @@ def reproduce(simulated: Simulated) -> Findings:
     random_pct = _value(full["write-through"], "disk_sequential_pct")
     return Findings(
         checks=(
-            Check(
+            Statement(
                 "random writes to the disk become appends to the log, at another order of speed",
                 first > GAIN_MIN * disk and random_pct < 1.0,
                 f"{first:,.0f} writes/s into the log, {_value(burst, 'log_blocks_mean'):.1f} with each append; "
                 f"{disk:,.0f} to the disk, {random_pct:.2g} % of them sequential",
             ),
-            Check(
+            Statement(
                 "behind a full cache the log still writes more than memory flushed as it was filled",
                 log > memory and log > disk,
                 f"{log:,.0f} writes/s behind the log, {memory:,.0f} behind memory, {disk:,.0f} without a cache; memory "
                 f"flushed by address {_value(sorted_memory, 'iops'):,.0f}",
             ),
-            Check(
+            Statement(
                 "nothing acknowledged by the log is lost, at none of the moments looked at",
                 lost["log-structured"] == 0.0 and _value(burst, "lost_mib_max") == 0.0,
                 f"{len(full['log-structured'].ticks) + len(burst.ticks)} moments",
             ),
-            Check(
+            Statement(
                 "memory loses what it holds",
                 lost["ram-write-back"] > 0.0 and _value(sorted_memory, "lost_mib_max") > 0.0,
                 f"up to {lost['ram-write-back']:.1f} MiB of {SIZE}; write-through {lost['write-through']:.0f} MiB",

@@ -19,7 +19,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 
 from ._mclock import SOURCE, scenario, vm
@@ -59,17 +59,17 @@ def reproduce(simulated: Simulated) -> Findings:
     bursty = [own.measure("bursty", "iops").value for own in outcomes]
     return Findings(
         checks=(
-            Check(
+            Statement(
                 "the bursty machine's latency falls with every step of its credit",
                 all(later < earlier for earlier, later in pairwise(latency)),
                 ", ".join(f"σ {credit}: {ms:.1f} ms" for credit, ms in zip(CREDITS, latency, strict=True)),
             ),
-            Check(
+            Statement(
                 "the other's throughput is unchanged",
                 abs(steady[-1] / steady[0] - 1.0) <= UNCHANGED,
                 f"{steady[0]:,.0f} and {steady[-1]:,.0f} per second",
             ),
-            Check(
+            Statement(
                 "so is its own",
                 abs(bursty[-1] / bursty[0] - 1.0) <= UNCHANGED,
                 f"{bursty[0]:,.0f} and {bursty[-1]:,.0f} per second",

@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline import _core
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 
 from ._mclock import SOURCE
@@ -80,11 +80,11 @@ def reproduce(simulated: Simulated) -> Findings:
     )
     return Findings(
         (
-            *(Comparison(f"{name} at 1,200", value, got[name][1200], "per_s") for name, value in PUBLISHED.items()),
-            *(Comparison(f"{name}, capacity", value, found) for name, value, found in corners),
+            *(Published(f"{name} at 1,200", value, got[name][1200], "per_s") for name, value in PUBLISHED.items()),
+            *(Published(f"{name}, capacity", value, found) for name, value, found in corners),
         ),
         (
-            Check(
+            Statement(
                 "simulated request by request, each gets what the fluid allocation gives",
                 apart <= FLUID_TOLERANCE,
                 f"at most {100.0 * apart:.2g} % of the capacity apart over {len(CAPACITIES)} capacities",

@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 
 from ._mclock import SOURCE, scenario, vm
@@ -51,23 +51,23 @@ def reproduce(simulated: Simulated) -> Findings:
         outcome = simulated(scenario(vms, CAPACITY))
         got[reservation] = [outcome.measure(own["name"], "iops").value for own in vms]
     rows = [
-        Comparison(f"vm{n}, reservation {reservation}", value, found, "per_s")
+        Published(f"vm{n}, reservation {reservation}", value, found, "per_s")
         for reservation, published in PUBLISHED.items()
         for n, (value, found) in enumerate(zip(published, got[reservation], strict=True), 1)
     ]
-    total = Comparison("all, reservation 1", CAPACITY, sum(got[1]), "per_s", is_calibrated=True)
+    total = Published("all, reservation 1", CAPACITY, sum(got[1]), "per_s", is_calibrated=True)
     shares = [rate / weight / (sum(got[1]) / sum(WEIGHTS)) for rate, weight in zip(got[1], WEIGHTS, strict=True)]
     parts = [rate / (sum(got[512]) / len(got[512])) for rate in got[512]]
     numbers = (1.0, 2.0, 3.0, 4.0)
     return Findings(
-        (*rows, total, Comparison("all, reservation 512", sum(PUBLISHED[512]), sum(got[512]), "per_s")),
+        (*rows, total, Published("all, reservation 512", sum(PUBLISHED[512]), sum(got[512]), "per_s")),
         (
-            Check(
+            Statement(
                 "with reservations of 1 rates are as 1:1:2:2",
                 all(abs(share - 1.0) <= EQUAL for share in shares),
                 ", ".join(f"{rate:.0f}" for rate in got[1]),
             ),
-            Check(
+            Statement(
                 "with reservations of 512 all get equal parts",
                 all(abs(part - 1.0) <= EQUAL for part in parts),
                 ", ".join(f"{rate:.0f}" for rate in got[512]),

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
@@ -56,7 +56,7 @@ def scenario(read: str, write: str, limit: int | None) -> dict[str, Any]:
 
 def reproduce(simulated: Simulated) -> Findings:
     """Both directions with and without the limit."""
-    checks: list[Check] = []
+    checks: list[Statement] = []
     curves: list[Curve] = []
     for read, write in ((FREE, CAPPED), (CAPPED, FREE)):
         before, after = (simulated(scenario(read, write, limit)) for limit in (None, LIMIT))
@@ -65,12 +65,12 @@ def reproduce(simulated: Simulated) -> Findings:
         capped_ms = after.measure(CAPPED, "latency_ms_mean").value
         way = f"from {read} to {write}"
         checks += [
-            Check(
+            Statement(
                 f"copying {way}, the VM without a limit loses IOPS as well",
                 rates[1] < LOWER * rates[0],
                 f"{rates[0]:.0f} to {rates[1]:.0f} per second, limit of the other {LIMIT}",
             ),
-            Check(
+            Statement(
                 f"copying {way}, its latency stays, while that of the limited one grows",
                 abs(times[1] / times[0] - 1.0) <= SAME and capped_ms > 2.0 * times[1],
                 f"{times[0]:.3g} to {times[1]:.3g} ms; of the limited one {capped_ms:.3g} ms",

@@ -14,7 +14,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
 
 META = ExperimentMeta(
     claim=(
@@ -44,7 +44,7 @@ def share(found: float, devices: int, device_iops: float = DEVICE_IOPS) -> float
 
 def reproduce(simulated: Simulated) -> Findings:
     """Each measured rate as a share of the devices'."""
-    rates = [Comparison(name, published, share(found, devices)) for name, devices, found, published in TESTS]
-    throughput = Comparison("throughput", PUBLISHED_SHARE, FOUND_GB_PER_S / THEORY_GB_PER_S)
-    theory = Comparison("operations in theory", 26.4e6, NODES * 4 * DEVICE_IOPS, "per_s")
+    rates = [Published(name, published, share(found, devices)) for name, devices, found, published in TESTS]
+    throughput = Published("throughput", PUBLISHED_SHARE, FOUND_GB_PER_S / THEORY_GB_PER_S)
+    theory = Published("operations in theory", 26.4e6, NODES * 4 * DEVICE_IOPS, "per_s")
     return Findings(comparisons=(theory, *rates, throughput))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.picture import Curve, Picture
 
@@ -63,13 +63,13 @@ def reproduce(simulated: Simulated) -> Findings:
     numbers = (1.0, 2.0, 3.0, 4.0)
     return Findings(
         (
-            Comparison("IOPS of all, uncontrolled", 3360.0, sum(rates(free)), "per_s", is_calibrated=True),
-            Comparison("latency, uncontrolled", 37.0, latency_free, "ms"),
-            Comparison("IOPS of all, threshold 30 ms", 3350.0, sum(rates(held)), "per_s"),
-            Comparison("latency, threshold 30 ms", 31.0, latency_held, "ms"),
+            Published("IOPS of all, uncontrolled", 3360.0, sum(rates(free)), "per_s", is_calibrated=True),
+            Published("latency, uncontrolled", 37.0, latency_free, "ms"),
+            Published("IOPS of all, threshold 30 ms", 3350.0, sum(rates(held)), "per_s"),
+            Published("latency, threshold 30 ms", 31.0, latency_held, "ms"),
         ),
         (
-            Check(
+            Statement(
                 "windows shrink below what the machines keep outstanding",
                 window < OUTSTANDING,
                 f"{window:.1f} of {OUTSTANDING}; 730 to 930 IOPS at 29 to 34 ms are 25 to 27 by Little's law",

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
@@ -79,17 +79,17 @@ def reproduce(simulated: Simulated) -> Findings:
     gains = (mixed[MEMORY] / mixed[NVME], log[MEMORY][0] / log[NVME][0])
     return Findings(
         checks=(
-            Check(
+            Statement(
                 "persistent memory carries more of mixed streams",
                 gains[0] > 1.0,
                 f"{mixed[MEMORY]:,.0f} against {mixed[NVME]:,.0f} per second, {gains[0]:.1f} times",
             ),
-            Check(
+            Statement(
                 "it writes a log faster, by more than it carries mixed streams",
                 gains[1] > gains[0],
                 f"{log[MEMORY][0]:,.0f} against {log[NVME][0]:,.0f} per second, {gains[1]:.1f} times",
             ),
-            Check(
+            Statement(
                 "one access takes less than a microsecond",
                 log[MEMORY][1] < 1.0,
                 f"{log[MEMORY][1]:.2f} us against {log[NVME][1]:.1f} us",

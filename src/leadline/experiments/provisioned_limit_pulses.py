@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 
 META = ExperimentMeta(
     claim=(
@@ -68,17 +68,17 @@ def reproduce(simulated: Simulated) -> Findings:
     pulses_ms, flood_ms = (own.measure("db01", "latency_ms_mean").value for own in (pulses, flood))
     return Findings(
         (
-            Comparison("reads at a rate of 700", float(READS), rates.get("read", float("nan")), "per_s"),
-            Comparison("writes at a rate of 300", float(WRITES), rates.get("write", float("nan")), "per_s"),
-            Comparison("operations with 256 outstanding", float(LIMIT), flood.measure("db01", "iops").value, "per_s"),
+            Published("reads at a rate of 700", float(READS), rates.get("read", float("nan")), "per_s"),
+            Published("writes at a rate of 300", float(WRITES), rates.get("write", float("nan")), "per_s"),
+            Published("operations with 256 outstanding", float(LIMIT), flood.measure("db01", "iops").value, "per_s"),
         ),
         (
-            Check(
+            Statement(
                 "at the rate it was sold for, the limited disk shows its true latency",
                 abs(pulses_ms / true_ms - 1.0) <= META.tolerance,
                 f"{pulses_ms:.3g} ms with the limit, {true_ms:.3g} ms without",
             ),
-            Check(
+            Statement(
                 "without bounds, throttling makes latency many times higher",
                 flood_ms >= MANY * pulses_ms,
                 f"{flood_ms:.0f} ms, {flood_ms / pulses_ms:.0f} times; by Little's law 256 by 1,000 a second is 256 ms",

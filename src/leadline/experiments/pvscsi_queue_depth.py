@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
@@ -72,22 +72,22 @@ def reproduce(simulated: Simulated) -> Findings:
     lsi = rate(LSI_DEPTH, DEEP["host"])
     return Findings(
         checks=(
-            Check(
+            Statement(
                 "raising the guest's depth alone helps little",
                 guest < LITTLE * low,
                 f"{low:,.0f} to {guest:,.0f} per second",
             ),
-            Check(
+            Statement(
                 "raising the host's depth alone helps little",
                 host < LITTLE * low,
                 f"{low:,.0f} to {host:,.0f} per second",
             ),
-            Check(
+            Statement(
                 "raising both helps much more than either",
                 both > MUCH * max(guest, host),
                 f"{both:,.0f} against {guest:,.0f} and {host:,.0f} per second",
             ),
-            Check(
+            Statement(
                 "at depth the paravirtual adapter beats LSI Logic Parallel",
                 both > lsi and host > lsi,
                 f"{both:,.0f} with a depth of 254 and {host:,.0f} with 64, against {lsi:,.0f} per second with 32",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments._far_memory import FASTSWAP_RECLAIM_S, RAM_READ_S, RDMA_SMALL_READ_S, slowdown
 
@@ -63,17 +63,17 @@ def reproduce(simulated: Simulated) -> Findings:
     ratio = RDMA_SMALL_READ_S / RAM_READ_S
     return Findings(
         checks=(
-            Check(
+            Statement(
                 "RDMA is faster than the SSD for every way to touch memory and every local share",
                 all(rdma < ssd for rdma, ssd in pairs),
                 f"{len(pairs)} pairs; the SSD takes at least {least:.2f} times as long",
             ),
-            Check(
+            Statement(
                 "with 70 % of memory remote a program with popular pages runs well",
                 popular[0] <= 1.0 / SPEED_KEPT,
                 f"{popular[0]:.2f} times as long as with all memory local; on the SSD {popular[1]:.1f} times",
             ),
-            Check(
+            Statement(
                 "the network is about 10 times slower than memory",
                 NETWORK_TO_RAM / FACTOR_MAX <= ratio <= NETWORK_TO_RAM * FACTOR_MAX,
                 f"a small read over RDMA by one from memory: {ratio:.0f} times",

@@ -16,7 +16,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments._far_memory import FASTSWAP_RECLAIM_S, slowdown
 
@@ -42,14 +42,14 @@ def reproduce(simulated: Simulated) -> Findings:
     """The sort at every published share, and those that were measured besides."""
     found = {share: slowdown(simulated, PROGRAM, share, reclaim_s=FASTSWAP_RECLAIM_S) for share in MEASURED_PCT}
     comparisons = tuple(
-        Comparison(f"{share:g} % local", value, found[share], "times", is_calibrated=share == CALIBRATED_PCT)
+        Published(f"{share:g} % local", value, found[share], "times", is_calibrated=share == CALIBRATED_PCT)
         for share, value in PUBLISHED.items()
     )
     part = (found[90.0] - 1.0) / (found[70.0] - 1.0)
     return Findings(
         comparisons,
         checks=(
-            Check(
+            Statement(
                 "the first tenth that is missing costs more than the next two together",
                 part > CLIFF_MIN,
                 f"{100.0 * part:.0f} % of the slowdown with 70 % local is there with 90 %",

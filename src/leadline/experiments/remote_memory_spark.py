@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments._far_memory import FASTSWAP_RECLAIM_S, slowdown
 
@@ -46,11 +46,11 @@ def reproduce(simulated: Simulated) -> Findings:
     first, second = found[90.0] - 1.0, found[80.0] - found[90.0]
     return Findings(
         tuple(
-            Comparison(f"{share:g} % local", value, found[share], "times", is_calibrated=share == CALIBRATED_PCT)
+            Published(f"{share:g} % local", value, found[share], "times", is_calibrated=share == CALIBRATED_PCT)
             for share, value in PUBLISHED.items()
         ),
         checks=(
-            Check(
+            Statement(
                 "the second tenth that is missing costs more than twice what the first does",
                 second > 2.0 * first,
                 f"{first:.2f} and {second:.2f} of the run time with all memory local",

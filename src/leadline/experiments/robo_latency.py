@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Simulated, Statement
 from leadline.core.model.picture import Curve, Picture
 
 META = ExperimentMeta(
@@ -50,7 +50,7 @@ def reproduce(simulated: Simulated) -> Findings:
     bulk = added[BULK]
     return Findings(
         checks=tuple(
-            Check(
+            Statement(
                 f"{name}: round trips four times as long add {FAR_MORE:g} times what a quarter of the bandwidth does",
                 own["round trip"] >= FAR_MORE * own["bandwidth"],
                 f"{own['round trip'] * 1e3:,.0f} ms and {own['bandwidth'] * 1e3:,.0f} ms",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from math import inf
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.experiments import _cpu_24_cores as setup
 
 META = ExperimentMeta(
@@ -64,15 +64,15 @@ def reproduce(simulated: Simulated) -> Findings:
         part, part_first = (rate(name, THREE_QUARTERS, count, vcpus) for name in ("default", "sca-v1"))
         full_loss, part_loss = first / default - 1.0, part_first / part - 1.0
         comparisons += [
-            Comparison(f"v1, full host, {own}", -0.30, full_loss),
-            Comparison(f"v1 at 75 %, {own}", (-0.05, 0.05), part_loss),
-            Comparison(f"v2 over v1, full host, {own}", (0.11, inf), second / first - 1.0),
+            Published(f"v1, full host, {own}", -0.30, full_loss),
+            Published(f"v1 at 75 %, {own}", (-0.05, 0.05), part_loss),
+            Published(f"v2 over v1, full host, {own}", (0.11, inf), second / first - 1.0),
         ]
         losses.append((full_loss, part_loss, own))
     return Findings(
         comparisons=tuple(comparisons),
         checks=(
-            Check(
+            Statement(
                 "version 1 costs far less at 75 % load than on a full host",
                 all(part > 0.5 * full for full, part, _ in losses),
                 "; ".join(f"{own}: {100 * part:+.1f} % and {100 * full:+.1f} %" for full, part, own in losses),

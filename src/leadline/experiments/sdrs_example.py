@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.estate.prerequisite_moves import Holdings, MovePlan, every_plan
 
 META = ExperimentMeta(
@@ -60,15 +60,15 @@ def reproduce(simulated: Simulated) -> Findings:
     free = free_gb(HELD)
     told = "; ".join(_told(target, own) for target, own in best.items() if own is not None)
     return Findings(
-        (Comparison("moves of the winning plan", 1.0, float(found[0].move_count) if found else float("nan")),),
+        (Published("moves of the winning plan", 1.0, float(found[0].move_count) if found else float("nan")),),
         (
-            Check(
+            Statement(
                 "none has the space directly",
                 all(space < NEW_GB for space in free.values()) and not any(own.move_count == 0 for own in found),
                 ", ".join(f"{name} {space:.0f} GB" for name, space in free.items()),
             ),
-            Check("there are plans with one, two and three moves to choose from", counts == [1, 2, 3], told),
-            Check(
+            Statement("there are plans with one, two and three moves to choose from", counts == [1, 2, 3], told),
+            Statement(
                 "the plan with one move copies least",
                 bool(found) and found[0].copied < min(own.copied for own in found if own.move_count > 1),
                 f"{len(found)} plans" + (f", the winner moves {found[0].moves[0][0]}" if found else ""),

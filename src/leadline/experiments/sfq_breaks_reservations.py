@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 
 from ._mclock import SOURCE, scenario, vm
 
@@ -56,13 +56,13 @@ def reproduce(simulated: Simulated) -> Findings:
     sfq, mclock = got["sfq"], got["mclock"]
     return Findings(
         (
-            Comparison("SFQ, first machine", SFQ_PUBLISHED, sfq[0], "per_s", is_calibrated=True),
-            Comparison("SFQ, second machine", SFQ_PUBLISHED, sfq[1], "per_s"),
-            Comparison("mClock, first machine", RESERVATIONS[0], mclock[0], "per_s"),
-            Comparison("mClock, second machine", RESERVATIONS[1], mclock[1], "per_s"),
+            Published("SFQ, first machine", SFQ_PUBLISHED, sfq[0], "per_s", is_calibrated=True),
+            Published("SFQ, second machine", SFQ_PUBLISHED, sfq[1], "per_s"),
+            Published("mClock, first machine", RESERVATIONS[0], mclock[0], "per_s"),
+            Published("mClock, second machine", RESERVATIONS[1], mclock[1], "per_s"),
         ),
         (
-            Check(
+            Statement(
                 "the others share what is left equally, as their weights are",
                 max(mclock[2:]) <= 1.02 * min(mclock[2:]),
                 ", ".join(f"{rate:.0f}" for rate in mclock[2:]),

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.picture import Curve, Picture
 
@@ -87,25 +87,25 @@ def reproduce(simulated: Simulated) -> Findings:
     latencies = [own.measure("array", "array_ms_mean").value for own in (first, second)]
     numbers = tuple(float(n) for n in range(1, len(SHARES) + 1))
     return Findings(
-        (Comparison("first against last", 3.0, shared["vm1"] / shared["vm5"], "times"),),
+        (Published("first against last", 3.0, shared["vm1"] / shared["vm5"], "times"),),
         (
-            Check(
+            Statement(
                 "a limit holds although the array is all but idle",
                 abs(limited["vm1"] / LIMIT - 1.0) <= NEAR and limited["vm2"] > LIMIT,
                 f"limit {LIMIT}: {limited['vm1']:.1f} per second of {IDLE_RATE:.0f} asked for, the second "
                 f"{limited['vm2']:.1f}; the array is {calm.measure('array', 'utilisation_pct').value:.0f} % busy",
             ),
-            Check(
+            Statement(
                 "a reservation above its shares holds although the array is full",
                 reserved["vm5"] >= (1.0 - NEAR) * RESERVATION > shared["vm5"],
                 f"{shared['vm5']:.0f} by shares, {reserved['vm5']:.0f} per second with {RESERVATION} reserved",
             ),
-            Check(
+            Statement(
                 "version 1 does nothing below its threshold",
                 below["vm1"] <= (1.0 + NEAR) * below["vm5"],
                 f"at {latencies[0]:.0f} ms {below['vm1']:,.0f} and {below['vm5']:,.0f} per second",
             ),
-            Check(
+            Statement(
                 "version 1 goes by shares above it",
                 abs(above["vm1"] / above["vm5"] / 3.0 - 1.0) <= 0.1,
                 f"at {latencies[1]:.0f} ms {above['vm1']:,.0f} and {above['vm5']:,.0f} per second",

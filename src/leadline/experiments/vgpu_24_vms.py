@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.experiments._shared_gpu import STEP_S, STEPS, VMS_MAX, trained, values
 
 META = ExperimentMeta(
@@ -45,14 +45,14 @@ def reproduce(simulated: Simulated) -> Findings:
         steady = trained(simulated, policy, whole_s * STEADY, [all_vms])
         busy[policy] = steady.measure("gpu", "utilisation_pct").value
     return Findings(
-        (Comparison("24 VMs by one", SLOWDOWN, slowdowns["best-effort"], "times", is_calibrated=True),),
+        (Published("24 VMs by one", SLOWDOWN, slowdowns["best-effort"], "times", is_calibrated=True),),
         checks=(
-            Check(
+            Statement(
                 "best effort finishes sooner than equal share",
                 ends["best-effort"] < ends["equal-share"],
                 f"{ends['best-effort']:.1f} s and {ends['equal-share']:.1f} s",
             ),
-            Check(
+            Statement(
                 "best effort uses the GPU more than equal share",
                 busy["best-effort"] > busy["equal-share"],
                 f"{busy['best-effort']:.1f} % and {busy['equal-share']:.1f} %",

@@ -15,7 +15,7 @@ Limits:
 
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments._shared_gpu import STEP_S, STEPS, trained, values
 
@@ -49,7 +49,7 @@ def reproduce(simulated: Simulated) -> Findings:
     overlap = (runs[0] - gaps[0] + runs[1] - gaps[1]) / (sum(gaps) + runs[-1])
     return Findings(
         tuple(
-            Comparison(f"{name} training, longer by", SLOWDOWN, slowdown - 1.0, "of its time alone")
+            Published(f"{name} training, longer by", SLOWDOWN, slowdown - 1.0, "of its time alone")
             for name, slowdown in zip(NAMES, values(found, "slowdown"), strict=True)
         ),
         why=f"Two train at once for {100.0 * overlap:.1f} % of the time, the middle one with each of its neighbours "

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.experiments._vsan import DISK_DEVICE, FAST_CACHE, FRONT_END, MB, MIB, group, tiers
 
 META = ExperimentMeta(
@@ -51,14 +51,14 @@ def reproduce(simulated: Simulated) -> Findings:
     size_mib, sized, again = _read_cache(simulated)
     return Findings(
         comparisons=(
-            Comparison("hybrid: share for reads", 0.7, read_share),
-            Comparison("hybrid: share for writes", 0.3, written["hybrid"]),
-            Comparison("all-flash: share for writes", 1.0, written["all-flash"]),
-            Comparison("hybrid: fetched around a miss", 1.0, fetched_mib, "mib"),
-            Comparison("read cache: share of hits it is sized for", HIT_TARGET, sized, is_calibrated=True),
+            Published("hybrid: share for reads", 0.7, read_share),
+            Published("hybrid: share for writes", 0.3, written["hybrid"]),
+            Published("all-flash: share for writes", 1.0, written["all-flash"]),
+            Published("hybrid: fetched around a miss", 1.0, fetched_mib, "mib"),
+            Published("read cache: share of hits it is sized for", HIT_TARGET, sized, is_calibrated=True),
         ),
         checks=(
-            Check(
+            Statement(
                 "a read cache sized for the target on one trace meets it on another",
                 bool(abs(again - HIT_TARGET) < HITS_APART_MAX),
                 f"{size_mib} MiB: {sized:.4f} on the first trace, {again:.4f} on the other",

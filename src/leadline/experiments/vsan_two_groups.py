@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.contracts.scenario import Outcome
 from leadline.experiments._vsan import group, tiers
 
@@ -46,15 +46,15 @@ def reproduce(simulated: Simulated) -> Findings:
     lost, rebuilt = ([_value(own, name) for own in (one, two)] for name in ("lost_gib", "rebuild_s"))
     return Findings(
         comparisons=(
-            Comparison("data lost, two groups by one", 0.5, lost[1] / lost[0]),
-            Comparison("time of the rebuild, two groups by one", 0.5, rebuilt[1] / rebuilt[0]),
-            Comparison(
+            Published("data lost, two groups by one", 0.5, lost[1] / lost[0]),
+            Published("time of the rebuild, two groups by one", 0.5, rebuilt[1] / rebuilt[0]),
+            Published(
                 "absent: minutes until the rebuild", 60.0, _value(absent, "waited_s") / SECONDS_PER_MINUTE, "min"
             ),
-            Comparison("lost: minutes until the rebuild", 0.0, _value(two, "waited_s") / SECONDS_PER_MINUTE, "min"),
+            Published("lost: minutes until the rebuild", 0.0, _value(two, "waited_s") / SECONDS_PER_MINUTE, "min"),
         ),
         checks=(
-            Check(
+            Statement(
                 "guests write as before while there is a rebuild",
                 _is_steady(one) and _is_steady(two),
                 f"lost {lost[0]:,.0f} and {lost[1]:,.0f} GiB, rebuilt in {rebuilt[0]:,.0f} and {rebuilt[1]:,.0f} s",

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.picture import Curve, Picture
@@ -70,7 +70,7 @@ def _scenario(cache_gb: float = 400, devices: int = 2, **change: Any) -> dict[st
     return tiers(group(cache_gb, devices, **change), measure_s=MEASURE_S, window_s=WINDOW_S)
 
 
-def _against_formula(name: str, change: dict[str, Any], found: Outcome) -> list[Comparison]:
+def _against_formula(name: str, change: dict[str, Any], found: Outcome) -> list[Published]:
     """``t_full = B (1 - f0) / (rate x copies - drain)``, and drain / copies afterwards."""
     cache = {**FAST_CACHE, **change.get("cache", {})}
     device = {**FLASH_DEVICE, **change.get("device", {})}
@@ -81,8 +81,8 @@ def _against_formula(name: str, change: dict[str, Any], found: Outcome) -> list[
     full_s = buffer_mb / (cache["mb_per_s"] - drain)
     after = drain * groups / COPIES * MB / MIB
     return [
-        Comparison(f"{name}: full after", full_s, _full_s(found), "s"),
-        Comparison(f"{name}: throughput afterwards", after, _after(found), "mib_per_s"),
+        Published(f"{name}: full after", full_s, _full_s(found), "s"),
+        Published(f"{name}: throughput afterwards", after, _after(found), "mib_per_s"),
     ]
 
 
@@ -99,28 +99,28 @@ def _at_first(found: Outcome) -> float:
     return next(own for own in found.series if (own.entity, own.name) == (FRONT_END, "mib_per_s")).values[0]
 
 
-def _orders(runs: dict[str, Outcome]) -> tuple[Check, ...]:
+def _orders(runs: dict[str, Outcome]) -> tuple[Statement, ...]:
     base = runs["400 GB, 2 devices"]
     slow, large, two = runs["slower buffer"], runs["600 GB"], runs["2 groups"]
     more, faster = runs["400 GB, 3 devices"], runs["faster devices"]
     speed = FAST_CACHE["mb_per_s"] * MB / MIB / COPIES  # type: ignore[operator]
     return (
-        Check(
+        Statement(
             "a burst runs at the cache device's speed before the buffer is full",
             abs(_at_first(base) / speed - 1.0) < META.tolerance,
             f"{_at_first(base):,.0f} MiB/s at first, {_after(base):,.0f} MiB/s at last, device {speed:,.0f} MiB/s",
         ),
-        Check(
+        Statement(
             "a faster buffer of the same size fills sooner",
             _full_s(base) < _full_s(slow) and _after(base) == _after(slow),
             f"{_full_s(base):.0f} s at 2,080 MB/s, {_full_s(slow):.0f} s at 1,500 MB/s",
         ),
-        Check(
+        Statement(
             "a larger buffer lasts longer",
             _full_s(base) < _full_s(large),
             f"{_full_s(base):.0f} s with 400 GB, {_full_s(large):.0f} s with 600 GB",
         ),
-        Check(
+        Statement(
             "more groups, more or faster capacity devices destage faster",
             min(_after(own) for own in (two, more, faster)) > _after(base),
             f"{_after(base):,.0f} MiB/s, then {', '.join(f'{_after(own):,.0f}' for own in (two, more, faster))} MiB/s",
@@ -128,14 +128,14 @@ def _orders(runs: dict[str, Outcome]) -> tuple[Check, ...]:
     )
 
 
-def _caps(simulated: Simulated, runs: dict[str, Outcome]) -> tuple[Check, ...]:
+def _caps(simulated: Simulated, runs: dict[str, Outcome]) -> tuple[Statement, ...]:
     full = [_full_s(runs[name]) for name in ("600 GB", "1,600 GB")]
     return (
-        Check(
+        Statement(
             "of a larger cache device 600 GB buffer writes", full[0] == full[1], f"{full[0]:.0f} and {full[1]:.0f} s"
         ),
-        Check("a host has at most 5 groups", *_most(simulated, {"count": 5}, {"count": 6})),
-        Check("a group has at most 7 capacity devices", *_most(simulated, {"devices": 7}, {"devices": 8})),
+        Statement("a host has at most 5 groups", *_most(simulated, {"count": 5}, {"count": 6})),
+        Statement("a group has at most 7 capacity devices", *_most(simulated, {"devices": 7}, {"devices": 8})),
     )
 
 

@@ -13,7 +13,7 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
-    from leadline.app.simulate.checking_results import Check, CheckPlan, Row
+    from leadline.app.simulate.checking_results import CheckPlan, CheckRow, RealCheck
 
 WORDS = {
     "iops": "per s",
@@ -30,7 +30,7 @@ def show_check_plan(made: CheckPlan) -> None:
         typer.echo(f"  {sentence}", err=True)
 
 
-def check_cells(row: Row) -> tuple[str, str, str, str, str, str]:
+def check_cells(row: CheckRow) -> tuple[str, str, str, str, str, str]:
     """Variant, entity, measure, simulated, measured, distance."""
     distance = f"{row.distance_pct:+.1f} %" if isfinite(row.distance_pct) else "-"
     measure = WORDS.get(row.measure, row.measure)
@@ -43,7 +43,7 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
-def show_check(checked: Check) -> None:
+def show_check(checked: RealCheck) -> None:
     """A table for each variant, and what the comparison is about."""
     out = console()
     out.print()
@@ -66,7 +66,7 @@ def show_check(checked: Check) -> None:
     wrapped(out, f"kept as {len(checked.runs)} run{'s' * (len(checked.runs) != 1)}: leadline runs", style="dim")
 
 
-def check_document(checked: Check) -> dict[str, Any]:
+def check_document(checked: RealCheck) -> dict[str, Any]:
     """Plain data for ``--json``."""
     return {
         "by": checked.by,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from leadline.app.density.model import State
+from leadline.app.density.model import CountState
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from leadline.app.density.comparison import DensityComparison
-    from leadline.app.density.model import Level
+    from leadline.app.density.model import CountLevel
     from leadline.app.density.results import Density
 
 _BAR_WIDTH = 22
-_STYLE = {State.HELD: "green", State.BROKE: "red", State.UNSURE: "yellow", State.FAILED: "bold red"}
+_STYLE = {CountState.HELD: "green", CountState.BROKE: "red", CountState.UNSURE: "yellow", CountState.FAILED: "bold red"}
 
 
 def show_density(out: Console, own: Density) -> None:
@@ -46,7 +46,7 @@ def show_density(out: Console, own: Density) -> None:
         wrapped(out, f"To go on: leadline bench density --resume {own.id}", style="bold")
 
 
-def _table(levels: list[Level]) -> Table:
+def _table(levels: list[CountLevel]) -> Table:
     name = levels[0].latency_name
     columns = ("count", "all/s", "median/s", "worst/s", f"{name} ms", "worst ms", "fairness")
     table = plain_table(*columns, "", right=columns)
@@ -61,7 +61,7 @@ def _table(levels: list[Level]) -> Table:
     return table
 
 
-def _curve(out: Console, own: Density, levels: list[Level]) -> None:
+def _curve(out: Console, own: Density, levels: list[CountLevel]) -> None:
     """Throughput of all and latency of the worst instance against the count, the bound marked where it is one."""
     name = levels[0].latency_name
     bound = next((p.bound for level in levels for p in level.clauses if p.unit == "ms"), float("nan"))
@@ -96,12 +96,12 @@ def _marked(bar: str, bound: float, scale: float) -> str:
     return f"{padded[:at]}┊{padded[at + 1 :]}"
 
 
-def _evidence(out: Console, levels: list[Level]) -> None:
+def _evidence(out: Console, levels: list[CountLevel]) -> None:
     """How many instances broke what; the answer names the worst one."""
     for level in levels:
         parts = [f"{p.broke_count} of {level.count} broke {p.clause}" for p in level.clauses if p.broke_count]
         parts += [f"of {p.unsure_count} it cannot be told for {p.clause}" for p in level.clauses if p.unsure_count]
-        if level.state is not State.HELD:
+        if level.state is not CountState.HELD:
             wrapped(out, "; ".join(level.failures or parts), f"{level.count}: ", style=_STYLE[level.state])
         for note in level.notes:
             wrapped(out, note, f"{level.count}: ", style="yellow")

@@ -11,12 +11,12 @@ from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
 if TYPE_CHECKING:
-    from leadline.app.lab.results import Outcome, Row
+    from leadline.app.lab.results import LabOutcome, LabRow
 
 BAR = 24
 
 
-def show_lab(outcome: Outcome) -> None:
+def show_lab(outcome: LabOutcome) -> None:
     """The table, a bar per row, the guests beside the first one, and what it means."""
     out = console()
     lab = outcome.result.lab
@@ -42,7 +42,7 @@ def show_lab(outcome: Outcome) -> None:
         wrapped(out, "Each load is a run: leadline runs list, runs show RUN --html.", style="dim")
 
 
-def _show_table(outcome: Outcome) -> None:
+def _show_table(outcome: LabOutcome) -> None:
     lab = outcome.result.lab
     columns = ("per s", "95 %", "mean", *SHOWN)
     keys = tuple(lab.cases()[0])
@@ -53,7 +53,7 @@ def _show_table(outcome: Outcome) -> None:
     console().print(table)
 
 
-def accelerators(outcome: Outcome) -> list[str]:
+def accelerators(outcome: LabOutcome) -> list[str]:
     """What the guests ran on: one line where all ran on the same."""
     result = outcome.result
     names = {own.name for own in result.accelerators.values()} or {result.accelerator.name}
@@ -62,7 +62,7 @@ def accelerators(outcome: Outcome) -> list[str]:
     return [f"{own.name} for {guest}: {own.reason}" for guest, own in result.accelerators.items()]
 
 
-def _cells(row: Row) -> list[str]:
+def _cells(row: LabRow) -> list[str]:
     span = f"{row.low:,.0f}–{row.high:,.0f}" if isfinite(row.low) else "-"
     latency = [_number(row.mean_ms), *(_number(row.percentiles_ms.get(name, float("nan"))) for name in SHOWN)]
     return [row.guest, *map(str, row.variant.values()), f"{row.per_s:,.0f}", span, *latency]
@@ -72,7 +72,7 @@ def _number(value: float) -> str:
     return f"{value:.3g}" if isfinite(value) else "-"
 
 
-def lab_document(outcome: Outcome) -> dict[str, Any]:
+def lab_document(outcome: LabOutcome) -> dict[str, Any]:
     """A lab's result as plain data."""
     result = outcome.result
     return {

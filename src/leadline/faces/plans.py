@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from leadline.app.planning import Planned
+    from leadline.app.planning import PlannedAnswer
     from leadline.core.contracts.planner import Figure, Planner, Sheet
 
 ROWS_SHOWN = 40
 
 
-def document(planned: Planned) -> dict[str, Any]:
+def document(planned: PlannedAnswer) -> dict[str, Any]:
     """Plain data for ``--json``."""
     return {
         "planner": planned.name,
@@ -41,7 +41,7 @@ def list_planners(planners: Mapping[str, Planner]) -> None:
     wrapped(out, "leadline plan NAME --example prints its inputs; leadline explain NAME its method.", style="dim")
 
 
-def show_plan(planned: Planned) -> None:
+def show_plan(planned: PlannedAnswer) -> None:
     """The answer first, then its arithmetic, tables, what it assumes and bends, and the settings."""
     out, plan = console(), planned.plan
     wrapped(out, plan.headline, style="bold")

@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leadline.app.protect.protecting import Cell, Estimate, Outcome, Survival
+    from leadline.app.protect.protecting import Cell, ProtectionOutcome, RateEstimate, Survival
 
 _BAR_WIDTH = 44
 
 
-def show_outcome(out: Console, outcome: Outcome) -> None:
+def show_outcome(out: Console, outcome: ProtectionOutcome) -> None:
     """Throughput against VMs as a table and a chart, the costs of a byte, then what failures did."""
     cells = [cell for cell in outcome.cells if cell.phases]
     if not cells:
@@ -57,7 +57,7 @@ def _show_chart(out: Console, cells: list[Cell]) -> None:
         out.print(Text(f"{_machines(cell.vm_count):>8} {cell.scheme!s:>5}  {bar} {mean / 1e6:,.0f} MB/s"))
 
 
-def _show_ratios(out: Console, outcome: Outcome, cells: list[Cell]) -> None:
+def _show_ratios(out: Console, outcome: ProtectionOutcome, cells: list[Cell]) -> None:
     first = outcome.cells[0].scheme
     for cell in cells:
         base = [one for one in cells if one.scheme == first and one.vm_count == cell.vm_count]
@@ -84,7 +84,7 @@ def _cost_table(cells: list[Cell]) -> Table:
     return table
 
 
-def _notes(outcome: Outcome, cells: list[Cell]) -> str:
+def _notes(outcome: ProtectionOutcome, cells: list[Cell]) -> str:
     direct = all(phase.is_direct for cell in cells for phase in cell.phases)
     how = "direct I/O" if direct else "through the page cache (no direct I/O there)"
     library = "" if outcome.library is None else f" Encoded by ISA-L {outcome.library}."
@@ -137,7 +137,7 @@ def _span(seconds: float) -> str:
     return f"{seconds:.2f} s" if seconds < 10 else duration(seconds)
 
 
-def _interval(estimate: Estimate, divisor: float, form: str) -> str:
+def _interval(estimate: RateEstimate, divisor: float, form: str) -> str:
     if not isfinite(estimate.low):
         return "-"
     return f"{estimate.low / divisor:{form}} to {estimate.high / divisor:{form}}"

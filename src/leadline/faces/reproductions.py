@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.padding import Padding
 from rich.text import Text
 
-from leadline.core.contracts.experiment import VERIFIED, Verdict
+from leadline.core.contracts.experiment import VERIFIED, FigureVerdict
 from leadline.core.model.units import UNITS, show
 from leadline.faces.cli.output import console
 from leadline.faces.tables import plain_table
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.app.simulate.reproducing import Reproduction
-    from leadline.core.contracts.experiment import Comparison, ExperimentMeta
+    from leadline.core.contracts.experiment import ExperimentMeta, Published
 
 DETAILED_MAX = 3  # figures that are told whole; of more only the numbers
 STYLES = {
-    Verdict.REPRODUCED: "green",
-    Verdict.DIRECTION_ONLY: "yellow",
-    Verdict.NOT_REPRODUCED: "bold red",
+    FigureVerdict.REPRODUCED: "green",
+    FigureVerdict.DIRECTION_ONLY: "yellow",
+    FigureVerdict.NOT_REPRODUCED: "bold red",
 }
 
 
-def counts(found: Sequence[Reproduction]) -> dict[Verdict, int]:
+def counts(found: Sequence[Reproduction]) -> dict[FigureVerdict, int]:
     """How many figures have each verdict."""
-    return {kind: sum(own.verdict is kind for own in found) for kind in Verdict}
+    return {kind: sum(own.verdict is kind for own in found) for kind in FigureVerdict}
 
 
 def document(found: Sequence[Reproduction]) -> dict[str, Any]:
@@ -70,7 +70,7 @@ def show_reproductions(found: Sequence[Reproduction]) -> None:
     """Figures by verdict, each number beside the published one; of a few figures also claim, source and setup."""
     out = console()
     is_detailed = len(found) <= DETAILED_MAX
-    for kind in Verdict:
+    for kind in FigureVerdict:
         own = [each for each in found if each.verdict is kind]
         if not own:
             continue
@@ -124,7 +124,7 @@ def basis(meta: ExperimentMeta) -> str:
     return f"{' and '.join(meta.by)}{near}{calibrated}{adjusted}"
 
 
-def published(part: Comparison) -> str:
+def published(part: Published) -> str:
     """The published value or range."""
     if isinstance(part.published, tuple):
         low, high = part.published
@@ -146,7 +146,7 @@ def value(number: float, unit: str) -> str:
     return f"{text} {unit}".rstrip()
 
 
-def error(part: Comparison) -> str:
+def error(part: Published) -> str:
     """The relative error, signed; a dash where nothing was measured."""
     if not isfinite(part.error):
         return "-"

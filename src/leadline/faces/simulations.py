@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leadline.app.simulate.simulating import Planned, Simulated
+    from leadline.app.simulate.simulating import PlannedSimulation, Simulated
     from leadline.core.contracts.scenario import Measure, Outcome
 
 VARIANTS_SHOWN, ENTITIES_SHOWN = 24, 12
@@ -25,7 +25,7 @@ UNBOUND = 10_000  # columns of a terminal no table reaches
 PLUS_MINUS = "±: half of the 95 % interval"
 
 
-def document(planned: Planned, found: Sequence[Simulated]) -> dict[str, Any]:
+def document(planned: PlannedSimulation, found: Sequence[Simulated]) -> dict[str, Any]:
     """Plain data for ``--json``."""
     return {
         "scenario": planned.scenario.name,
@@ -46,7 +46,7 @@ def document(planned: Planned, found: Sequence[Simulated]) -> dict[str, Any]:
     }
 
 
-def show_simulation(planned: Planned, found: Sequence[Simulated], *, compared: bool = False) -> None:
+def show_simulation(planned: PlannedSimulation, found: Sequence[Simulated], *, compared: bool = False) -> None:
     """Every variant with its numbers; with ``compared`` also what changes against the first."""
     out = console()
     scenario = planned.scenario
@@ -80,13 +80,13 @@ def show_simulation(planned: Planned, found: Sequence[Simulated], *, compared: b
     )
 
 
-def _main(planned: Planned, outcome: Outcome) -> list[str]:
+def _main(planned: PlannedSimulation, outcome: Outcome) -> list[str]:
     """Entities that are rows of the table."""
     first = planned.system.META.columns[0][0]
     return [name for name in outcome.entities() if any((m.entity, m.name) == (name, first) for m in outcome.measures)]
 
 
-def _table(out: Console, planned: Planned, rows: Sequence[tuple[str, Simulated, str]]) -> None:
+def _table(out: Console, planned: PlannedSimulation, rows: Sequence[tuple[str, Simulated, str]]) -> None:
     """A row for each; where their names make it too wide they are numbered, and told above it."""
     names = [label for label, _, _ in rows]
     keys = {name.partition("=")[0] for name in names if "=" in name and ", " not in name}
@@ -100,7 +100,9 @@ def _table(out: Console, planned: Planned, rows: Sequence[tuple[str, Simulated, 
     out.print(table)
 
 
-def _filled(planned: Planned, rows: Sequence[tuple[str, Simulated, str]], first: str, names: Sequence[str]) -> Table:
+def _filled(
+    planned: PlannedSimulation, rows: Sequence[tuple[str, Simulated, str]], first: str, names: Sequence[str]
+) -> Table:
     columns = planned.system.META.columns
     heads = [head for _, head in columns]
     table = plain_table(first, heads[0], "±", *heads[1:], right=(heads[0], "±", *heads[1:]))
@@ -111,7 +113,7 @@ def _filled(planned: Planned, rows: Sequence[tuple[str, Simulated, str]], first:
     return table
 
 
-def _show_others(out: Console, planned: Planned, own: Simulated) -> None:
+def _show_others(out: Console, planned: PlannedSimulation, own: Simulated) -> None:
     """Entities without a row, and notes."""
     main = _main(planned, own.outcome)
     start = f"{own.variant.label}: " if own.variant.label else ""
@@ -141,13 +143,13 @@ def _half_width(measure: Measure) -> str:
     return f"{share:.2g} %" if share >= 0.005 else "0 %"
 
 
-def told(planned: Planned) -> str:
+def told(planned: PlannedSimulation) -> str:
     """What the columns of the table mean."""
     own = planned.system.META.told
     return f"{own}; {PLUS_MINUS}" if own else PLUS_MINUS
 
 
-def changes(planned: Planned, found: Sequence[Simulated]) -> list[str]:
+def changes(planned: PlannedSimulation, found: Sequence[Simulated]) -> list[str]:
     """What each variant changes against the first, entity by entity, where intervals do not overlap."""
     first = found[0].outcome
     names = [name for name, _ in planned.system.META.columns[:2]]

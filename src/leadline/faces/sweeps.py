@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from leadline.app.sweep.curves import Curve, Point
-    from leadline.app.sweep.sweeping import Outcome
+    from leadline.app.sweep.curves import LoadCurve, Point
+    from leadline.app.sweep.sweeping import SweepOutcome
     from leadline.core.statistics.resampling import Interval
 
 PLOT_WIDTH, PLOT_HEIGHT = 56, 11
 SURE, UNSURE = "*", "o"
 
 
-def show_sweep(outcome: Outcome) -> None:
+def show_sweep(outcome: SweepOutcome) -> None:
     """Every curve of a sweep, and how to go on with one that is not complete."""
     out = console()
     sweep = outcome.sweep
@@ -42,7 +42,7 @@ def show_sweep(outcome: Outcome) -> None:
         out.print(f"  leadline bench sweep --resume {sweep.id}", markup=False, soft_wrap=True)
 
 
-def _show_curve(out: Console, curve: Curve) -> None:
+def _show_curve(out: Console, curve: LoadCurve) -> None:
     out.print()
     label = curve.variant.label()
     if label:
@@ -74,7 +74,7 @@ def _half_width(own: Interval) -> str:
     return f"{share:.2g} %" if share < 100 else f"{share:,.0f} %"
 
 
-def _places(curve: Curve, point: Point) -> list[str]:
+def _places(curve: LoadCurve, point: Point) -> list[str]:
     found = []
     if point is curve.knee:
         found.append("knee")

@@ -79,7 +79,7 @@ def _derive_nothing(columns: Columns) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
+class TableScheme:
     """How a tool's tables become series.
 
     Attributes:
@@ -103,7 +103,7 @@ class Scheme:
 def emit(
     table: SampleTable,
     times_ns: NDArray[np.int64],
-    scheme: Scheme,
+    scheme: TableScheme,
     builder: CaptureBuilder,
     request: Request,
     *,
@@ -150,7 +150,7 @@ class _Placed:
     interval_s: float
 
 
-def _canonical(table: SampleTable, scheme: Scheme, values: NDArray[np.float64]) -> tuple[Columns, set[str]]:
+def _canonical(table: SampleTable, scheme: TableScheme, values: NDArray[np.float64]) -> tuple[Columns, set[str]]:
     """Canonical columns in the metric's unit, and the own columns that have no canonical metric."""
     columns: Columns = {}
     leftover: set[str] = set()
@@ -257,7 +257,7 @@ def _add_raw(
     placed: _Placed,
     named: tuple[str, NDArray[np.float64]],
     table: SampleTable,
-    reading: tuple[Scheme, list[Entity | None], bool],
+    reading: tuple[TableScheme, list[Entity | None], bool],
 ) -> None:
     """Add a counter without canonical metric; items that are no entities are told apart by the counter's name."""
     (name, column), (scheme, entities, mapped) = named, reading

@@ -51,10 +51,10 @@ def sheet_names(path: Path) -> list[str]:
 
 
 @dataclass(slots=True)
-class Row:
+class SheetRow:
     """One row of a sheet."""
 
-    sheet: Sheet
+    sheet: WorkbookSheet
     cells: list[Any]
 
     def cell(self, column: str) -> Any:  # noqa: ANN401 - what the cell holds
@@ -118,7 +118,7 @@ class Row:
 
 
 @dataclass(slots=True)
-class Sheet:
+class WorkbookSheet:
     """A sheet whose first row names its columns."""
 
     name: str
@@ -127,9 +127,9 @@ class Sheet:
     builder: CaptureBuilder
     day_first: bool | None = field(default=None)
 
-    def __iter__(self) -> Iterator[Row]:
+    def __iter__(self) -> Iterator[SheetRow]:
         for cells in self.cells:
-            yield Row(self, cells)
+            yield SheetRow(self, cells)
 
     def unreadable(self, column: str, expected: str) -> None:
         """Count a cell that was left out."""
@@ -140,7 +140,7 @@ class Sheet:
         return (value for row in self if isinstance(value := row.cell(column), str))
 
 
-def read_sheets(path: Path, builder: CaptureBuilder, wanted: Iterable[str]) -> dict[str, Sheet]:
+def read_sheets(path: Path, builder: CaptureBuilder, wanted: Iterable[str]) -> dict[str, WorkbookSheet]:
     """The wanted sheets that are there and have a header row.
 
     Raises:
@@ -160,7 +160,7 @@ def read_sheets(path: Path, builder: CaptureBuilder, wanted: Iterable[str]) -> d
         raise _damaged(name, str(error).splitlines()[0] if str(error) else type(error).__name__) from error
 
 
-def _read_sheets(path: Path, builder: CaptureBuilder, wanted: set[str]) -> dict[str, Sheet]:
+def _read_sheets(path: Path, builder: CaptureBuilder, wanted: set[str]) -> dict[str, WorkbookSheet]:
     import python_calamine  # noqa: PLC0415 - only workbooks need it
 
     sheets = {}
@@ -172,7 +172,9 @@ def _read_sheets(path: Path, builder: CaptureBuilder, wanted: set[str]) -> dict[
             if rows:
                 header = [str(title).strip() for title in rows[0]]
                 columns = {title: i for i, title in reversed(list(enumerate(header))) if title}
-                sheets[name] = Sheet(name, columns, [row for row in rows[1:] if any(c != "" for c in row)], builder)
+                sheets[name] = WorkbookSheet(
+                    name, columns, [row for row in rows[1:] if any(c != "" for c in row)], builder
+                )
     return sheets
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from leadline._core import pdh_write_header, pdh_write_rows
 from leadline.core.model.errors import UsageError
-from leadline.generators.host_model import HELPER_WORLDS, QUEUE_DEPTH, HostModel, Shape
+from leadline.generators.host_model import HELPER_WORLDS, QUEUE_DEPTH, CaptureShape, HostModel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,20 +79,20 @@ def layout(model: HostModel) -> Iterator[Columns]:
     yield from _port_columns(model)
 
 
-def width_of(shape: Shape) -> int:
+def width_of(shape: CaptureShape) -> int:
     """How many counters a capture of this shape has (the time not counted)."""
     model = HostModel(replace(shape, sample_count=1), np.random.default_rng(shape.seed))
     return sum(len(group.instances) for group in layout(model))
 
 
-def shape_for_width(columns: int, sample_count: int, seed: int = 1) -> Shape:
+def shape_for_width(columns: int, sample_count: int, seed: int = 1) -> CaptureShape:
     """The shape whose capture comes closest to a width from below; `write` pads it to the exact width.
 
     Raises:
         UsageError: the width is below that of the smallest host.
     """
     luns = max(4, min(256, columns // 600))
-    first = Shape(vm_count=1, lun_count=luns, sample_count=sample_count, seed=seed)
+    first = CaptureShape(vm_count=1, lun_count=luns, sample_count=sample_count, seed=seed)
     narrow = width_of(first)
     per_vm = (width_of(replace(first, vm_count=11)) - narrow) / 10
     for vms in range(int((columns - narrow) / per_vm) + 1, 0, -1):

@@ -16,7 +16,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.generators.host_model import HostModel
 
 
-class Target(StrEnum):
+class FaultTarget(StrEnum):
     """What a fault strikes."""
 
     HOST = "host"
@@ -31,7 +31,7 @@ class FaultMeta:
 
     rules: tuple[str, ...]
     layer: Layer
-    target: Target
+    target: FaultTarget
 
 
 class Fault(Protocol):
@@ -43,14 +43,14 @@ class Fault(Protocol):
         """Write the fault into the model; the entity to accuse."""
 
 
-def target_count(model: HostModel, target: Target) -> int:
+def target_count(model: HostModel, target: FaultTarget) -> int:
     """How many targets of a kind the model has."""
     shape = model.shape
     return {
-        Target.HOST: 1,
-        Target.VM: shape.vm_count,
-        Target.DISK: shape.vm_count * shape.disks_per_vm,
-        Target.LUN: shape.lun_count,
+        FaultTarget.HOST: 1,
+        FaultTarget.VM: shape.vm_count,
+        FaultTarget.DISK: shape.vm_count * shape.disks_per_vm,
+        FaultTarget.LUN: shape.lun_count,
     }[target]
 
 

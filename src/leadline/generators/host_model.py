@@ -25,7 +25,7 @@ HOST_UTIL_TARGET = 0.45  # share of the physical CPUs the healthy VMs use togeth
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class CaptureShape:
     """How large a generated capture is.
 
     ``start_ns`` is UTC; the last VM may be named by the caller so that names with odd characters can be tested.
@@ -65,7 +65,7 @@ class HostModel:
     CPU shares are percent of one vCPU, rates per second, latencies milliseconds, memory MiB.
     """
 
-    shape: Shape
+    shape: CaptureShape
     rng: np.random.Generator
     vm_names: list[str] = field(init=False)
     disk_lun: NDArray[np.int64] = field(init=False)  # [disks]: which LUN each virtual disk lies on

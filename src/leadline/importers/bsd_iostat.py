@@ -38,7 +38,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import StampReader
 from leadline.formats.sysstat.text import add_cpu_busy
-from leadline.formats.tables import SampleTable, Scheme, emit
+from leadline.formats.tables import SampleTable, TableScheme, emit
 
 META = ImporterMeta(
     tool="iostat of macOS and FreeBSD",
@@ -90,7 +90,7 @@ def read(source: Source, request: Request) -> Capture:
         times = synthetic_times(count, 1.0, source.mtime_ns)
     for table in (reader.disks, reader.whole):
         if table is not None:
-            scheme = Scheme("bsd-iostat", META.fields, _entity_of, derive=add_cpu_busy)
+            scheme = TableScheme("bsd-iostat", META.fields, _entity_of, derive=add_cpu_busy)
             emit(table, times[table.moments], scheme, builder, request, since_boot=True)
     return builder.build(clock_known=known)
 

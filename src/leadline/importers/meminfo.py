@@ -33,7 +33,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import Layer
 from leadline.formats.linux.procfs import MEMORY_FIELDS, with_swap_used
-from leadline.formats.tables import SampleTable, Scheme, emit
+from leadline.formats.tables import SampleTable, TableScheme, emit
 
 META = ImporterMeta(
     tool="/proc/meminfo log",
@@ -98,7 +98,7 @@ def _emit(samples: list[tuple[datetime, dict[str, float]]], builder: CaptureBuil
     for index, row in enumerate(rows):
         table.add(index, "", [row.get(name, float("nan")) for name in names])
     times = np.array([to_ns(moment, request) for moment, _ in samples], dtype=np.int64)
-    emit(table, times, Scheme("meminfo", META.fields, lambda group, item: UNNAMED_GUEST), builder, request)
+    emit(table, times, TableScheme("meminfo", META.fields, lambda group, item: UNNAMED_GUEST), builder, request)
 
 
 def _moment(text: str, source: Source, index: int) -> datetime:

@@ -32,7 +32,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.sysstat.export import read_json
 from leadline.formats.sysstat.text import (
-    Layout,
+    TableLayout,
     add_cpu_busy,
     clock_known,
     clock_of,
@@ -43,7 +43,7 @@ from leadline.formats.sysstat.text import (
     record_guest,
     times_of,
 )
-from leadline.formats.tables import Scheme, emit
+from leadline.formats.tables import TableScheme, emit
 
 _SHARES = {
     "guest_cpu_user_pct": ("%usr", "%user", "usr"),
@@ -112,7 +112,7 @@ def read(source: Source, request: Request) -> Capture:
             return None
         return guest if item == "all" else Entity(EntityKind.CPU, item, guest)
 
-    scheme = Scheme("mpstat", META.fields, entity, derive=add_cpu_busy, guest=guest)
+    scheme = TableScheme("mpstat", META.fields, entity, derive=add_cpu_busy, guest=guest)
     for table in recording.tables.values():
         times = times_of(recording, table, request, builder)
         emit(table, times, scheme, builder, request, since_boot=boot or table.starts_at_boot)
@@ -120,5 +120,5 @@ def read(source: Source, request: Request) -> Capture:
     return builder.build(host=host, clock_known=clock_known(recording, request, builder))
 
 
-def _layout(words: list[str]) -> Layout | None:
+def _layout(words: list[str]) -> TableLayout | None:
     return column_layout(words, _GROUPS, META.fields)

@@ -50,12 +50,12 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import Layer
 from leadline.core.system.leftovers import scratch_folder
-from leadline.formats.iris.pbuttons_facts import Machine, Run, note_facts
+from leadline.formats.iris.pbuttons_facts import ReportMachine, SamplingSpan, note_facts
 from leadline.formats.iris.pbuttons_texts import TEXTS, TextReader
 from leadline.formats.iris.report_sections import Folded, Sections, cut_into_sections
 from leadline.formats.stamps import StampReader, parse_stamp
 from leadline.formats.sysstat import iostat_columns, sar_columns
-from leadline.formats.tables import Columns, SampleTable, Scheme, emit, spread
+from leadline.formats.tables import Columns, SampleTable, TableScheme, emit, spread
 from leadline.formats.windows import perfmon_counters
 
 _MGSTAT = {
@@ -136,7 +136,7 @@ def read(source: Source, request: Request) -> Capture:
         raise _refused(source, "", "no sample of mgstat")
     if rows["vmstat"].skipped_count and not rows["vmstat"].columns:
         builder.warn("vmstat", "vmstat is not that of Linux and was left out")
-    run = Run.of(text)
+    run = SamplingSpan.of(text)
     dated = request if request.date is not None or run.day is None else replace(request, date=run.day.isoformat())
     machine = note_facts(text, sections, builder)
     clock = StampReader.of([stamp for each in rows.values() for stamp in each.stamps], [], source, dated, builder)
@@ -226,7 +226,7 @@ class _Rows:
         return True
 
 
-def _emit(rows: _Rows, clock: StampReader, folded: Folded, of: tuple[Request, Machine]) -> None:
+def _emit(rows: _Rows, clock: StampReader, folded: Folded, of: tuple[Request, ReportMachine]) -> None:
     """Add the series of a section."""
     if not rows.stamps:
         return
@@ -243,7 +243,7 @@ def _emit(rows: _Rows, clock: StampReader, folded: Folded, of: tuple[Request, Ma
     table = SampleTable("", tuple(columns))
     for index, row in enumerate(np.column_stack(list(columns.values())).tolist()):
         table.add(index, "", row)
-    scheme = Scheme(f"pbuttons.{rows.kind}", fields, lambda _group, _item: entity, derive=_add_busy)
+    scheme = TableScheme(f"pbuttons.{rows.kind}", fields, lambda _group, _item: entity, derive=_add_busy)
     vmstat = {known.metric for known in _VMSTAT.values()} - _AS_OF_NOW | {_BUSY}
     averaged = frozenset(vmstat) if rows.kind == "vmstat" else frozenset[str]()
     with folded.part() as builder:

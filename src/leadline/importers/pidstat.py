@@ -38,7 +38,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.sysstat.export import read_json
 from leadline.formats.sysstat.text import (
-    Layout,
+    TableLayout,
     clock_known,
     lone_report,
     number,
@@ -47,7 +47,7 @@ from leadline.formats.sysstat.text import (
     record_guest,
     times_of,
 )
-from leadline.formats.tables import Columns, Scheme, emit
+from leadline.formats.tables import Columns, TableScheme, emit
 
 _FIELDS = {
     "task-cpu-load": {
@@ -130,7 +130,7 @@ def read(source: Source, request: Request) -> Capture:
         return Entity(EntityKind.PROCESS, item, guest)
 
     fields = {name: known for name, known in META.fields.items() if known.metric not in _SPLIT}
-    scheme = Scheme("pidstat", fields, process, sums=_SUMS, derive=_without_refused, guest=guest)
+    scheme = TableScheme("pidstat", fields, process, sums=_SUMS, derive=_without_refused, guest=guest)
     for table in recording.tables.values():
         times = times_of(recording, table, request, builder)
         emit(table, times, scheme, builder, request, since_boot=boot or table.starts_at_boot)
@@ -138,7 +138,7 @@ def read(source: Source, request: Request) -> Capture:
     return builder.build(host=host, clock_known=clock_known(recording, request, builder))
 
 
-def _layout(words: list[str]) -> Layout | None:
+def _layout(words: list[str]) -> TableLayout | None:
     """The layout below a heading: numbers by place, the command is all the rest of the line."""
     identity = next((name for name in ("PID", "TGID") if name in words), None)
     if identity is None or words[-1] != "Command":
@@ -162,7 +162,7 @@ def _layout(words: list[str]) -> Layout | None:
             values = [number(tokens[j]) for j in kept]
         return _name(tokens[-1], tokens[pid_at]), values
 
-    return Layout("PID", tuple(words[j] for j in kept), parse)
+    return TableLayout("PID", tuple(words[j] for j in kept), parse)
 
 
 def _json_process(entry: Mapping[str, Any]) -> str | None:

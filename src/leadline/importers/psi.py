@@ -57,7 +57,7 @@ from leadline.formats.linux.procfs import (
 )
 from leadline.formats.linux.procfs_counters import FIELDS, PATHS, CounterTables, entity_in
 from leadline.formats.sysstat.text import add_cpu_busy
-from leadline.formats.tables import SampleTable, Scheme, emit
+from leadline.formats.tables import SampleTable, TableScheme, emit
 
 META = ImporterMeta(
     tool="Linux pressure and load files",
@@ -131,7 +131,7 @@ def read(source: Source, request: Request) -> Capture:
         table.add(sample.time_ns, "", [sample.values.get(name, float("nan")) for name in names])
     times = np.array(table.moments, dtype=np.int64)
     guest = _guest(samples, builder)
-    emit(table, times, Scheme("psi", META.fields, lambda group, item: guest, guest=guest), builder, request)
+    emit(table, times, TableScheme("psi", META.fields, lambda group, item: guest, guest=guest), builder, request)
     _emit_counters(samples, guest, builder, request)
     return builder.build(clock_known=zoned, host=None if guest is UNNAMED_GUEST else guest.name)
 
@@ -155,7 +155,7 @@ def _emit_counters(samples: list[_Sample], guest: Entity, builder: CaptureBuilde
             if path in PATHS:
                 counters.add(sample.time_ns, path, lines)
     for table in counters.tables():
-        scheme = Scheme("procfs", FIELDS, partial(entity_in, guest), derive=add_cpu_busy, guest=guest)
+        scheme = TableScheme("procfs", FIELDS, partial(entity_in, guest), derive=add_cpu_busy, guest=guest)
         emit(table, np.array(table.moments, dtype=np.int64), scheme, builder, request)
 
 

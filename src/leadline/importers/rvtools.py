@@ -61,7 +61,7 @@ from leadline.formats.vcenter.rvtools_columns import (
     Columns,
     facts_of,
 )
-from leadline.formats.workbook import Row, Sheet, day_is_first, read_sheets, sheet_names
+from leadline.formats.workbook import SheetRow, WorkbookSheet, day_is_first, read_sheets, sheet_names
 
 META = ImporterMeta(
     tool="RVTools",
@@ -110,7 +110,7 @@ def read(source: Source, request: Request) -> Capture:
     read_in = read_sheets(source.path, builder, [name for name, plain in names.items() if plain in _SHEETS])
     sheets = {names[name]: _with_old_names(sheet) for name, sheet in read_in.items()}
     machines = _Machines(builder)
-    readers: dict[str, Callable[[Sheet], None]] = {
+    readers: dict[str, Callable[[WorkbookSheet], None]] = {
         "vHost": lambda sheet: _read_hosts(sheet, builder),
         "vCluster": lambda sheet: _read_named(sheet, EntityKind.CLUSTER, CLUSTER, builder),
         "vDatastore": lambda sheet: _read_named(sheet, EntityKind.DATASTORE, DATASTORE, builder),
@@ -149,7 +149,7 @@ def _sheet_name(name: str) -> str:
     return name.removeprefix("RVTools_tab").removeprefix("tab")
 
 
-def _with_old_names(sheet: Sheet) -> Sheet:
+def _with_old_names(sheet: WorkbookSheet) -> WorkbookSheet:
     """The sheet, its columns also by the names version 4 gives them."""
     for title, index in list(sheet.columns.items()):
         sheet.columns.setdefault(re.sub(r"\bMB\b", "MiB", title), index)
@@ -159,11 +159,11 @@ def _with_old_names(sheet: Sheet) -> Sheet:
     return sheet
 
 
-def _version(meta: Sheet | None) -> str | None:
+def _version(meta: WorkbookSheet | None) -> str | None:
     return next((row.text("RVTools version") for row in meta), None) if meta is not None else None
 
 
-def _made_at(meta: Sheet | None, snapshots: Sheet, source: Source) -> datetime:
+def _made_at(meta: WorkbookSheet | None, snapshots: WorkbookSheet, source: Source) -> datetime:
     """When the workbook was made, on the clock of the machine that made it; else when the file was last written."""
     column = "xlsx creation datetime"
     stamps = [*snapshots.texts("Date / time"), *(meta.texts(column) if meta is not None else ())]
@@ -176,7 +176,7 @@ def _made_at(meta: Sheet | None, snapshots: Sheet, source: Source) -> datetime:
     return datetime.fromtimestamp(source.mtime_ns / 1e9, tz=UTC).replace(tzinfo=None)
 
 
-def _host(row: Row, builder: CaptureBuilder) -> Entity | None:
+def _host(row: SheetRow, builder: CaptureBuilder) -> Entity | None:
     name = row.text("Host")
     if name is None:
         return None
@@ -194,14 +194,14 @@ class _Machines:
     taken: dict[Entity, tuple[str | None, ...]] = field(default_factory=dict)
     from_info: list[Entity] = field(default_factory=list)
 
-    def rows(self, sheet: Sheet) -> Iterator[tuple[Row, Entity]]:
+    def rows(self, sheet: WorkbookSheet) -> Iterator[tuple[SheetRow, Entity]]:
         """Rows that name a VM, with it."""
         for row in sheet:
             name = row.text("VM")
             if name is not None:
                 yield row, self._of(row, name)
 
-    def _of(self, row: Row, name: str) -> Entity:
+    def _of(self, row: SheetRow, name: str) -> Entity:
         by_name = ("", name, row.text("Host"))
         own_id = row.text("VM ID")
         key = by_name if own_id is None else (own_id, name, row.text("VI SDK UUID"))
@@ -218,11 +218,11 @@ class _Machines:
     def add(self, entity: Entity, facts: dict[str, Any]) -> None:
         self.builder.inventory.add(entity, self.builder.info.name, **facts)
 
-    def read_columns(self, sheet: Sheet, columns: Columns) -> None:
+    def read_columns(self, sheet: WorkbookSheet, columns: Columns) -> None:
         for row, vm in self.rows(sheet):
             self.add(vm, facts_of(row, columns))
 
-    def read_info(self, sheet: Sheet) -> None:
+    def read_info(self, sheet: WorkbookSheet) -> None:
         guests: dict[str, set[Entity]] = {}
         for row, vm in self.rows(sheet):
             hardware = _HARDWARE.fullmatch(row.text("HW version") or "")
@@ -240,13 +240,13 @@ class _Machines:
                 # Only a link: a guest that no recording tells of would be one more to choose from.
                 self.builder.inventory.links[Entity(EntityKind.GUEST, guest)] = next(iter(vms))
 
-    def read_tools(self, sheet: Sheet) -> None:
+    def read_tools(self, sheet: WorkbookSheet) -> None:
         for row, vm in self.rows(sheet):
             version, running = _TOOLS.get((row.text("Tools") or "").casefold(), (None, None))
             facts = {"tools_version": row.text("Tools Version"), "tools_sync_time": row.flag("Sync time")}
             self.add(vm, {**facts, "tools_version_status": version, "tools_running_status": running})
 
-    def read_disks(self, sheet: Sheet) -> None:
+    def read_disks(self, sheet: WorkbookSheet) -> None:
         for row, vm in self.rows(sheet):
             label = row.text("Disk") or row.text("Label")
             adapter = row.text("Controller")
@@ -270,14 +270,14 @@ class _Machines:
             facts["datastore"] = _datastore(path)
             self.add(Entity(EntityKind.VIRTUAL_DISK, name, vm), facts)
 
-    def read_nics(self, sheet: Sheet) -> None:
+    def read_nics(self, sheet: WorkbookSheet) -> None:
         counts: dict[Entity, int] = {}
         for row, vm in self.rows(sheet):
             counts[vm] = counts.get(vm, 0) + 1
             name = row.text("NIC label") or f"Network adapter {counts[vm]}"
             self.add(Entity(EntityKind.NIC, name, vm), facts_of(row, NIC))
 
-    def read_snapshots(self, sheet: Sheet, made_at: datetime) -> None:
+    def read_snapshots(self, sheet: WorkbookSheet, made_at: datetime) -> None:
         ages: dict[Entity, dict[str, float]] = {vm: {} for vm in self.from_info}
         counts: dict[Entity, int] = {}
         sizes: dict[Entity, float] = {}
@@ -300,7 +300,7 @@ class _Machines:
             self.add(vm, {"snapshot_count": count, "snapshot_ages_days": known, "snapshot_age_days": oldest})
             self.add(vm, {"snapshot_size_gib": sizes.get(vm)})
 
-    def add_devices(self, sheets: dict[str, Sheet]) -> None:
+    def add_devices(self, sheets: dict[str, WorkbookSheet]) -> None:
         """Floppies, CD drives and USB devices; a VM without any may have ports RVTools does not list."""
         devices: dict[Entity, list[dict[str, Any]]] = {}
         for sheet_name, sheet in sheets.items():
@@ -325,7 +325,7 @@ def _provisioning(thin: bool | None, scrubbed: bool | None) -> str | None:
     return "thick-eager" if scrubbed else "thick-lazy"
 
 
-def _read_hosts(sheet: Sheet, builder: CaptureBuilder) -> None:
+def _read_hosts(sheet: WorkbookSheet, builder: CaptureBuilder) -> None:
     for row in sheet:
         host = _host(row, builder)
         if host is not None:
@@ -339,7 +339,7 @@ def _read_hosts(sheet: Sheet, builder: CaptureBuilder) -> None:
             builder.inventory.add(host, builder.info.name, **facts)
 
 
-def _read_named(sheet: Sheet, kind: EntityKind, columns: Columns, builder: CaptureBuilder) -> None:
+def _read_named(sheet: WorkbookSheet, kind: EntityKind, columns: Columns, builder: CaptureBuilder) -> None:
     """Clusters and datastores, which belong to no host."""
     for row in sheet:
         name = row.text("Name")
@@ -347,7 +347,7 @@ def _read_named(sheet: Sheet, kind: EntityKind, columns: Columns, builder: Captu
             builder.inventory.add(Entity(kind, name), builder.info.name, **facts_of(row, columns))
 
 
-def _read_parts(sheet: Sheet, kind: EntityKind, column: str, columns: Columns, builder: CaptureBuilder) -> None:
+def _read_parts(sheet: WorkbookSheet, kind: EntityKind, column: str, columns: Columns, builder: CaptureBuilder) -> None:
     """Parts of hosts; of devices also how many paths they have."""
     states = [title for title in sheet.columns if re.fullmatch(r"Path [0-9]+ state", title)]
     for row in sheet:

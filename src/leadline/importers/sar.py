@@ -37,10 +37,10 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.errors import InputError, LimitError, ToolError
 from leadline.core.model.vocabulary import Layer
 from leadline.core.system.leftovers import scratch_folder
-from leadline.core.system.processes import Limits, run_limited
+from leadline.core.system.processes import ToolLimits, run_limited
 from leadline.formats.sysstat.export import read_csv, read_database, read_json, read_xml
 from leadline.formats.sysstat.sar_columns import FIELDS, GROUPS, emit_tables, is_heading, layout_of
-from leadline.formats.sysstat.text import NS_PER_S, Recording, clock_known, parse_banner, read_text, record_guest
+from leadline.formats.sysstat.text import NS_PER_S, SysstatTables, clock_known, parse_banner, read_text, record_guest
 
 META = ImporterMeta(
     tool="sar",
@@ -55,7 +55,7 @@ _MAGICS = (b"\x96\xd5", b"\xd5\x96")  # 0xd596 in either byte order
 _MAGIC_SYSSTAT_7 = b"\x69\x21"  # at byte 36, before "Linux"; sadf of today cannot read it
 _EXPORT_BYTES_MAX = 512 << 20  # Judgement: a day every 10 s has 70 MiB; JSON takes five times its size in memory
 # Judgement: a day every 10 s takes 2 s and 10 MiB; a damaged file of 38 KB took 4.7 GB.
-_LIMITS = Limits(wall_s=300.0, cpu_s=120, memory_bytes=1 << 30, output_bytes=_EXPORT_BYTES_MAX + 1)
+_LIMITS = ToolLimits(wall_s=300.0, cpu_s=120, memory_bytes=1 << 30, output_bytes=_EXPORT_BYTES_MAX + 1)
 _CUT_OUT = "Cut out the incident: sadf -j FILE -s 10:00:00 -e 11:00:00 -- -A > sar.json."
 _KILLED = "ended by signal "
 _SPAN_S_MAX = 366 * 86_400
@@ -113,7 +113,7 @@ def read(source: Source, request: Request) -> Capture:
     return builder.build(host=host, clock_known=clock_known(recording, request, builder))
 
 
-def _recording(source: Source, request: Request, builder: CaptureBuilder) -> Recording:
+def _recording(source: Source, request: Request, builder: CaptureBuilder) -> SysstatTables:
     if _is_binary(source.head):
         return _read_binary(source, request, builder)
     begin = source.head_text.lstrip()[:600]
@@ -135,7 +135,7 @@ def _recording(source: Source, request: Request, builder: CaptureBuilder) -> Rec
     return read_text(source, layout_of, builder)
 
 
-def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> Recording:
+def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> SysstatTables:
     """What sadf makes of a binary file; an old one is converted aside first."""
     sadf = shutil.which("sadf")
     if sadf is None:
@@ -170,7 +170,7 @@ def _read_binary(source: Source, request: Request, builder: CaptureBuilder) -> R
     return recording
 
 
-def _expect_sane_times(recording: Recording) -> None:
+def _expect_sane_times(recording: SysstatTables) -> None:
     """Refuse what sadf made of a file it took for another machine's: it shifts times by decades, and rates with them.
 
     Raises:

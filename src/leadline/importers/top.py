@@ -40,7 +40,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.sysstat.text import add_cpu_busy, clock_of
-from leadline.formats.tables import SampleTable, Scheme, emit
+from leadline.formats.tables import SampleTable, TableScheme, emit
 
 META = ImporterMeta(
     tool="top",
@@ -124,7 +124,7 @@ def read(source: Source, request: Request) -> Capture:
     def entity(group: str, item: str) -> Entity:
         return Entity(EntityKind.PROCESS, item, UNNAMED_GUEST) if group else UNNAMED_GUEST
 
-    scheme = Scheme("top", META.fields, entity, derive=add_cpu_busy)
+    scheme = TableScheme("top", META.fields, entity, derive=add_cpu_busy)
     emit(machine, times, scheme, builder, request, since_boot=_AVERAGED)
     emit(processes, times[np.array(processes.moments, dtype=np.intp)], scheme, builder, request, since_boot=_AVERAGED)
     return builder.build(clock_known=False)

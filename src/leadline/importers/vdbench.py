@@ -45,7 +45,7 @@ from leadline.formats.loadtool import NAN, add_columns, bad_line
 from leadline.formats.vdbench.table import (
     DAY,
     Moment,
-    Table,
+    VdbenchTable,
     cell,
     interval_times,
     metric_columns,
@@ -177,7 +177,7 @@ def _is_repeated(source: Source, part: re.Match[str] | None) -> bool:
     return bool(links) and sum(link.count("<A HREF") for link in links) == 1
 
 
-def _flat_rows(lines: list[str], name: str, builder: CaptureBuilder) -> Table:
+def _flat_rows(lines: list[str], name: str, builder: CaptureBuilder) -> VdbenchTable:
     """Rows of a flat file by the words of its header."""
     header = next((index for index, line in enumerate(lines) if _HEADER.match(line)), None)
     if header is None:
@@ -185,7 +185,7 @@ def _flat_rows(lines: list[str], name: str, builder: CaptureBuilder) -> Table:
     separator = "," if lines[header].lstrip().startswith("tod,") else None
     words = [word.strip() for word in lines[header].split(separator) if word.strip()]
     fixed = 4 if words[1] == "timestamp" else 3
-    table = Table(words[fixed:])
+    table = VdbenchTable(words[fixed:])
     for index in range(header + 1, len(lines)):
         line = lines[index]
         if not line.strip() or line.startswith(("*", "<", "---")):
@@ -220,9 +220,9 @@ def _flat_moment(cells: list[str], *, stamped: bool) -> Moment:
     return Moment(time, found - DAY if timedelta(hours=int(hour)) < time - DAY / 2 else found, zone)
 
 
-def _report_rows(lines: list[str], name: str, builder: CaptureBuilder) -> Table:
+def _report_rows(lines: list[str], name: str, builder: CaptureBuilder) -> VdbenchTable:
     """Rows of a report; its header comes again every 30 intervals, with the date of that moment."""
-    table: Table | None = None
+    table: VdbenchTable | None = None
     run, day = "run", None
     for index, line in enumerate(lines):
         starting, header = _STARTING.search(line), _REPORT.match(line)
@@ -230,7 +230,7 @@ def _report_rows(lines: list[str], name: str, builder: CaptureBuilder) -> Table:
             run = starting[1]
         elif header:
             columns = _report_columns(line, lines[index + 1 : index + 2], name, index)
-            table = table or Table(columns)
+            table = table or VdbenchTable(columns)
             if table.columns != columns:
                 raise bad_line(name, index, line, "the same columns as in the file's first header")
             day = report_date(header[1])

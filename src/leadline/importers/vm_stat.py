@@ -34,7 +34,7 @@ from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import Layer
-from leadline.formats.tables import SampleTable, Scheme, emit
+from leadline.formats.tables import SampleTable, TableScheme, emit
 
 META = ImporterMeta(
     tool="vm_stat (macOS)",
@@ -98,7 +98,7 @@ def read(source: Source, request: Request) -> Capture:
             values[:, j] /= elapsed_s
     for index, row in enumerate(values.tolist()):
         table.add(index, "", row)
-    emit(table, times, Scheme("vm_stat", META.fields, lambda group, item: UNNAMED_GUEST), builder, request)
+    emit(table, times, TableScheme("vm_stat", META.fields, lambda group, item: UNNAMED_GUEST), builder, request)
     return builder.build(clock_known=clock_known)
 
 

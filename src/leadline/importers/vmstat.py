@@ -44,7 +44,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.sysstat.text import add_cpu_busy
-from leadline.formats.tables import Columns, SampleTable, Scheme, emit
+from leadline.formats.tables import Columns, SampleTable, TableScheme, emit
 
 META = ImporterMeta(
     tool="vmstat",
@@ -322,7 +322,7 @@ def _emit_guest(table: SampleTable, times: NDArray[np.int64], builder: CaptureBu
         )
         fields = {name: known for name, known in fields.items() if name not in _MEMORY}
     averaged = frozenset({known.metric for known in fields.values()} - _NOT_AVERAGED) | {"guest_cpu_busy_pct"}
-    scheme = Scheme("vmstat", fields, lambda group, item: UNNAMED_GUEST, derive=add_cpu_busy)
+    scheme = TableScheme("vmstat", fields, lambda group, item: UNNAMED_GUEST, derive=add_cpu_busy)
     emit(table, times, scheme, builder, request, since_boot=averaged)
 
 
@@ -354,7 +354,7 @@ def _emit_disks(
         del group
         return Entity(EntityKind.BLOCK_DEVICE, item, UNNAMED_GUEST)
 
-    scheme = Scheme("vmstat", _DISK_FIELDS, disk)
+    scheme = TableScheme("vmstat", _DISK_FIELDS, disk)
     emit(derived, times, scheme, builder, request, since_boot=frozenset(_SINCE_BOOT))
 
 

@@ -39,7 +39,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.formats.tables import SampleTable, Scheme, emit
+from leadline.formats.tables import SampleTable, TableScheme, emit
 
 META = ImporterMeta(
     tool="zpool iostat",
@@ -84,7 +84,7 @@ def read(source: Source, request: Request) -> Capture:
     else:
         builder.warn("no-times", "no times (record with -T u): reports are taken as 1 s apart, the last at the file's")
         times = synthetic_times(len(table.moments), 1.0, source.mtime_ns)
-    emit(table, times, Scheme("zpool-iostat", META.fields, _entity_of), builder, request, since_boot=True)
+    emit(table, times, TableScheme("zpool-iostat", META.fields, _entity_of), builder, request, since_boot=True)
     return builder.build(clock_known=timed and reader.zoned)
 
 

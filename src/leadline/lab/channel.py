@@ -26,7 +26,7 @@ Seen = Callable[[str, bytes], None]  # the stream ("out" or "err") and what came
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class CommandOutput:
     """What a command printed and how it ended."""
 
     status: int
@@ -66,7 +66,7 @@ class Channel:
 
     def _ask(
         self, op: str, timeout_s: float, seen: Seen | None = None, number: int | None = None, **fields: object
-    ) -> tuple[Answer, float]:
+    ) -> tuple[CommandOutput, float]:
         number = next(self._ids) if number is None else number
         answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._waiting[number] = answers
@@ -82,7 +82,7 @@ class Channel:
                 if answer is None:
                     raise self._gone("it ended")
                 if "status" in answer:
-                    return Answer(answer["status"], b"".join(held["out"]), b"".join(held["err"])), clock
+                    return CommandOutput(answer["status"], b"".join(held["out"]), b"".join(held["err"])), clock
                 clock = answer.get("time", clock)
                 for name in held.keys() & answer.keys():
                     data = base64.b64decode(answer[name])
@@ -127,7 +127,7 @@ class Channel:
         env: Mapping[str, str] | None = None,
         cwd: str = "/",
         seen: Seen | None = None,
-    ) -> Answer:
+    ) -> CommandOutput:
         """A program in the guest.
 
         Raises:
@@ -143,7 +143,7 @@ class Channel:
         env: Mapping[str, str] | None = None,
         cwd: str = "/tmp",
         seen: Seen | None = None,
-    ) -> Answer:
+    ) -> CommandOutput:
         """Leadline in the guest; it is loaded there by the first command."""
         return self._ask("leadline", timeout_s, seen, argv=list(argv), env=dict(env or {}), cwd=cwd)[0]
 

@@ -10,7 +10,7 @@ _END = "TRAILER!!!"
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ArchiveEntry:
     """One name of an archive: its mode with its kind, its contents, for a device its numbers."""
 
     name: str
@@ -19,16 +19,16 @@ class Entry:
     device: tuple[int, int] = (0, 0)
 
 
-def archive(entries: Iterable[Entry]) -> bytes:
+def archive(entries: Iterable[ArchiveEntry]) -> bytes:
     """The archive of entries, in their order; owned by root, without times.
 
     Source: Linux kernel documentation, driver-api/early-userspace/buffer-format.
 
-    >>> archive([Entry("a", FILE | 0o644, b"hello")])[:6]
+    >>> archive([ArchiveEntry("a", FILE | 0o644, b"hello")])[:6]
     b'070701'
     """
     parts = []
-    for number, entry in enumerate((*entries, Entry(_END, 0)), 1):
+    for number, entry in enumerate((*entries, ArchiveEntry(_END, 0)), 1):
         name = entry.name.encode() + b"\0"
         fields = (number, entry.mode, 0, 0, 1, 0, len(entry.data), 0, 0, *entry.device, len(name), 0)
         head = b"070701" + b"".join(b"%08X" % value for value in fields) + name

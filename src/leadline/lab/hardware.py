@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leadline.lab.specification import Adapter, Disk, Guest, Limits
+from leadline.lab.specification import Adapter, DiskLimits, Guest, LabDisk
 
 ROOT = "root"
 # Adapter type -> QEMU's device and, where disks are devices on its bus, what they are called there.
@@ -123,7 +123,7 @@ def _numa(guest: Guest) -> list[str]:
     return words
 
 
-def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
+def chain(disk: LabDisk, image: Path, *, direct: bool) -> dict[str, Any]:
     """The block nodes of a disk, from its limit down to its file."""
     node = layer(disk, layer_image(disk, 0, image.parent), 0, direct=direct)
     for number in range(1, disk.overlays + 1):
@@ -134,7 +134,7 @@ def chain(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
     return node
 
 
-def layer(disk: Disk, image: Path, number: int, *, direct: bool) -> dict[str, Any]:
+def layer(disk: LabDisk, image: Path, number: int, *, direct: bool) -> dict[str, Any]:
     """The block nodes of one file of a disk: 0 is its base, higher ones its snapshots; all are on the same storage."""
     file = _store(disk, image, direct=direct)
     if disk.storage_latency is not None:
@@ -152,32 +152,32 @@ def layer(disk: Disk, image: Path, number: int, *, direct: bool) -> dict[str, An
     }
 
 
-def layer_image(disk: Disk, number: int, folder: Path) -> Path:
+def layer_image(disk: LabDisk, number: int, folder: Path) -> Path:
     """Where a file of a disk is; snapshots are numbered as vSphere numbers theirs."""
     return folder / (f"{disk.name}-{number:06d}.qcow2" if number else f"{disk.name}.{disk.format}")
 
 
-def storage_socket(disk: Disk, folder: Path) -> Path:
+def storage_socket(disk: LabDisk, folder: Path) -> Path:
     """Where storage with a latency of its own is served; a short name, as sockets must have one."""
     return folder / f"nbd-{zlib.crc32(disk.name.encode()) & 0xFFFF:04x}"
 
 
-def layer_node(disk: Disk, number: int) -> str:
+def layer_node(disk: LabDisk, number: int) -> str:
     """The block node of a file of a disk."""
     return f"{disk.name[:20]}-{number:06d}"  # node names have 31 characters at most
 
 
-def limit_node(disk: Disk) -> str:
+def limit_node(disk: LabDisk) -> str:
     """The block node of a disk's limit."""
     return f"{disk.name[:20]}-limit"
 
 
-def top_node(disk: Disk) -> str:
+def top_node(disk: LabDisk) -> str:
     """The block node a disk's device stands on when its guest starts."""
     return limit_node(disk) if disk.limits is not None else layer_node(disk, disk.overlays)
 
 
-def _store(disk: Disk, image: Path, *, direct: bool) -> dict[str, Any]:
+def _store(disk: LabDisk, image: Path, *, direct: bool) -> dict[str, Any]:
     if disk.null_latency is None:
         return _file(image, disk.cache, direct=direct, aio=disk.aio)
     return {"driver": "null-co", "size": disk.size, "latency-ns": round(disk.null_latency * 1e9), "read-zeroes": True}
@@ -191,16 +191,16 @@ def _cache(mode: str, *, direct: bool) -> dict[str, bool]:
     return {"direct": direct and mode in ("none", "directsync"), "no-flush": mode == "unsafe"}
 
 
-def _group_of(disk: Disk) -> str:
+def _group_of(disk: LabDisk) -> str:
     return f"limit-{disk.shared_limit or disk.name}"
 
 
-def _groups(guest: Guest) -> dict[str, Limits]:
+def _groups(guest: Guest) -> dict[str, DiskLimits]:
     above = {_group_of(disk): disk.limits for disk in guest.disks if disk.limits is not None}
     return above | {f"storage-{disk.name}": disk.storage for disk in guest.disks if disk.storage is not None}
 
 
-def _limits(limits: Limits) -> dict[str, int]:
+def _limits(limits: DiskLimits) -> dict[str, int]:
     given = {
         "iops-total": limits.iops,
         "iops-read": limits.iops_read,
@@ -216,7 +216,7 @@ def _adapter(adapter: Adapter) -> list[str]:
     return ["-device", f"{device},id={adapter.name}"] if on_bus else []
 
 
-def _disk(disk: Disk, guest: Guest) -> list[str]:
+def _disk(disk: LabDisk, guest: Guest) -> list[str]:
     adapter = next(adapter for adapter in guest.adapters if adapter.name == disk.adapter)
     device, on_bus = _DEVICES[adapter.type]
     own: dict[str, Any] = {"drive": top_node(disk), "id": disk.name, "serial": disk.name[:20]}

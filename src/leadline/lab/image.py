@@ -22,7 +22,7 @@ import leadline
 from leadline.core.model.errors import ToolError
 from leadline.core.system.leftovers import scratch_folder
 from leadline.core.system.tools import find_program, require_program
-from leadline.lab.cpio import CHARACTER, FILE, FOLDER, Entry, archive
+from leadline.lab.cpio import CHARACTER, FILE, FOLDER, ArchiveEntry, archive
 from leadline.lab.kernel import Kernel
 
 VERSION = "1"  # of what is in the root; another one makes another image
@@ -125,23 +125,25 @@ def first_file_system(kernel: Kernel, options: dict[str, str] | None = None) -> 
     modules = kernel.with_needed(MODULES)
     order = "".join(f"{name} {(options or {}).get(name, '')}".rstrip() + "\n" for name in modules)
     folders = ("bin", "dev", "proc", "sys", "new", "lower", "upper", "modules", "code")
-    entries = [Entry(name, FOLDER | 0o755) for name in folders]
-    entries.append(Entry("dev/console", CHARACTER | 0o600, device=(5, 1)))
-    entries.append(Entry("bin/busybox", FILE | 0o755, Path(busybox).read_bytes()))
-    entries.append(Entry("init", FILE | 0o755, _INIT.encode()))
-    entries.append(Entry("modules/order", FILE | 0o644, order.encode()))
-    entries += [Entry(f"modules/{name}.ko", FILE | 0o644, data) for name, data in modules.items()]
+    entries = [ArchiveEntry(name, FOLDER | 0o755) for name in folders]
+    entries.append(ArchiveEntry("dev/console", CHARACTER | 0o600, device=(5, 1)))
+    entries.append(ArchiveEntry("bin/busybox", FILE | 0o755, Path(busybox).read_bytes()))
+    entries.append(ArchiveEntry("init", FILE | 0o755, _INIT.encode()))
+    entries.append(ArchiveEntry("modules/order", FILE | 0o644, order.encode()))
+    entries += [ArchiveEntry(f"modules/{name}.ko", FILE | 0o644, data) for name, data in modules.items()]
     return archive([*entries, *_code()])
 
 
-def _code() -> Iterator[Entry]:
+def _code() -> Iterator[ArchiveEntry]:
     """Leadline's package as it is here."""
     base = Path(str(leadline.__file__)).parent
     for path in sorted((base, *base.rglob("*"))):
         name = f"code/leadline/{path.relative_to(base)}".removesuffix("/.")
         if "__pycache__" in path.parts:
             continue
-        yield Entry(name, FOLDER | 0o755) if path.is_dir() else Entry(name, FILE | 0o644, path.read_bytes())
+        yield (
+            ArchiveEntry(name, FOLDER | 0o755) if path.is_dir() else ArchiveEntry(name, FILE | 0o644, path.read_bytes())
+        )
 
 
 def _contents() -> Iterator[tuple[Path, str]]:

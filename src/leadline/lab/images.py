@@ -9,12 +9,12 @@ from pathlib import Path
 from leadline.core.model.errors import ToolError
 from leadline.core.system.tools import require_program
 from leadline.lab.hardware import layer_image
-from leadline.lab.specification import Disk
+from leadline.lab.specification import LabDisk
 
 _PIECE_BYTES = 4 * 1024**2
 
 
-def make_image(disk: Disk, folder: Path) -> Path:
+def make_image(disk: LabDisk, folder: Path) -> Path:
     """The file the guest works on: the disk's image, or the last overlay of its chain.
 
     Raises:
@@ -35,7 +35,7 @@ def make_image(disk: Disk, folder: Path) -> Path:
     return layer_image(disk, disk.overlays, folder)
 
 
-def make_overlay(disk: Disk, number: int, folder: Path) -> Path:
+def make_overlay(disk: LabDisk, number: int, folder: Path) -> Path:
     """An empty snapshot file over the one of the number before.
 
     Raises:
@@ -49,7 +49,7 @@ def make_overlay(disk: Disk, number: int, folder: Path) -> Path:
     return overlay
 
 
-def _create(base: Path, disk: Disk) -> None:
+def _create(base: Path, disk: LabDisk) -> None:
     how = {"thin": "off", "falloc": "falloc", "full": "full", "filled": "off"}[disk.provisioning]
     _qemu_img("create", "-q", "-f", disk.format, "-o", f"preallocation={how}", str(base), str(disk.size))
     if disk.provisioning == "filled":

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from leadline.core.model.errors import ToolError
 from leadline.core.model.histogram import Histogram
-from leadline.core.system.cgroups import Group, Groups, Limits, find
+from leadline.core.system.cgroups import ControlGroup, Groups, InstanceLimits, find
 from leadline.core.system.direct_io import takes_direct_io
 from leadline.core.system.processes import running
 from leadline.core.system.qmp import Qmp, block_counters, connect, latency_histograms, set_latency_boundaries
@@ -26,7 +26,7 @@ from leadline.lab.image import first_file_system
 from leadline.lab.images import make_image
 from leadline.lab.kernel import Kernel
 from leadline.lab.processes import PID, note_process
-from leadline.lab.specification import Disk, Guest
+from leadline.lab.specification import Guest, LabDisk
 
 BOOT_S = {"kvm": 30.0, "tcg": 120.0}  # Judgement: ten times what it takes on an idle machine
 APPEND = "console=ttyS0 quiet panic=-1 mitigations=off random.trust_cpu=on leadline.guest={}"
@@ -90,7 +90,7 @@ class Machine:
         held = {name: float(value) for name, _, value in (line.partition(": ") for line in lines)}
         return held["read_bytes"], held["write_bytes"]
 
-    def place_of(self, disk: Disk) -> str:
+    def place_of(self, disk: LabDisk) -> str:
         """What is worked on in the guest: where the file system is mounted, the partition, or the whole device."""
         if disk.filesystem is not None:
             return f"/mnt/{disk.name}"
@@ -162,7 +162,7 @@ def launched(guest: Guest, grounds: Grounds, folder: Path) -> Iterator[Launched]
         yield Launched(guest, files, process, began, BOOT_S[grounds.accelerator.name], tuple(notes))
 
 
-def _serve(disk: Disk, image: Path, depth: int, stack: contextlib.ExitStack) -> None:
+def _serve(disk: LabDisk, image: Path, depth: int, stack: contextlib.ExitStack) -> None:
     """Storage of a latency of its own, which works on so many requests at once, until the stack ends.
 
     Raises:
@@ -188,13 +188,13 @@ def _serve(disk: Disk, image: Path, depth: int, stack: contextlib.ExitStack) -> 
         time.sleep(0.02)
 
 
-def _within_quota(guest: Guest, stack: contextlib.ExitStack) -> Group:
+def _within_quota(guest: Guest, stack: contextlib.ExitStack) -> ControlGroup:
     """A control group with the guest's share of the CPU, removed with the stack.
 
     Raises:
         ToolError: this user may make none.
     """
-    limits = Limits(cpus=(guest.cpu_quota_pct or 100.0) / 100.0)
+    limits = InstanceLimits(cpus=(guest.cpu_quota_pct or 100.0) / 100.0)
     where = find(limits)
     try:
         if isinstance(where, str):
@@ -276,7 +276,7 @@ def set_up(machine: Machine) -> None:
         _must(machine, step)
 
 
-def _disk_steps(disk: Disk, device: str) -> Iterator[str]:
+def _disk_steps(disk: LabDisk, device: str) -> Iterator[str]:
     queue = f"/sys/block/{Path(device).name}"
     yield f"[ ! -e {queue}/device/timeout ] || echo {SCSI_TIMEOUT_S} > {queue}/device/timeout"
     if disk.queue_depth is not None:

@@ -11,7 +11,7 @@ from leadline.core.system.direct_io import takes_direct_io
 from leadline.lab.hardware import layer, layer_image, layer_node, limit_node
 from leadline.lab.images import make_overlay
 from leadline.lab.machine import Machine
-from leadline.lab.specification import Disk
+from leadline.lab.specification import LabDisk
 
 CONSOLIDATION_S_MAX = 600.0  # Judgement: a guest that writes faster than the merge copies is never done
 _LOOK_S = 0.1
@@ -20,7 +20,7 @@ _LOOK_S = 0.1
 class Snapshots:
     """The files of one disk: its base, and one more per snapshot; what is done to them is done one after the other."""
 
-    def __init__(self, machine: Machine, disk: Disk) -> None:
+    def __init__(self, machine: Machine, disk: LabDisk) -> None:
         self.count = disk.overlays
         self._busy = threading.RLock()
         self._disk, self._folder, self._monitor = disk, machine.files.folder, machine.monitor

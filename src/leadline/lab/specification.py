@@ -46,7 +46,7 @@ def _cpus(given: object) -> object:
 Cpus = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_cpus)]
 
 
-class Limits(BaseModel):
+class DiskLimits(BaseModel):
     """What the hypervisor lets a disk do: operations and bytes per second, in both directions together or in each.
 
     ``iops_size``: an operation larger than that counts as several, as vSphere counts in units of 32 KiB.
@@ -61,7 +61,7 @@ class Limits(BaseModel):
     iops_size: Size | None = None
 
 
-class Disk(BaseModel):
+class LabDisk(BaseModel):
     """A virtual disk.
 
     Attributes:
@@ -89,8 +89,8 @@ class Disk(BaseModel):
     aio: Literal["threads", "native", "io_uring"] = "threads"
     provisioning: Literal["filled", "full", "falloc", "thin"] = "filled"
     overlays: Annotated[int, Field(ge=0, le=32)] = 0
-    limits: Limits | None = None
-    storage: Limits | None = None
+    limits: DiskLimits | None = None
+    storage: DiskLimits | None = None
     null_latency: Annotated[Seconds, Field(gt=0, le=10)] | None = None
     storage_latency: Annotated[Seconds, Field(ge=0.001, le=10)] | None = None
     shared_limit: Name | None = None
@@ -101,7 +101,7 @@ class Disk(BaseModel):
     partition_offset: Size = 0
 
     @model_validator(mode="after")
-    def _whole(self) -> Disk:
+    def _whole(self) -> LabDisk:
         if self.sector is not None and self.sector & (self.sector - 1):
             message = f"sector {self.sector} is no power of two"
             raise ValueError(message)
@@ -137,7 +137,7 @@ class Nic(BaseModel):
     address: Annotated[str, Field(pattern=r"^\d+\.\d+\.\d+\.\d+/\d+$")]
 
 
-class Load(BaseModel):
+class GuestLoad(BaseModel):
     """What a guest runs: a workload (a name, a file, or written out) on one of its disks, or a shell command.
 
     Attributes:
@@ -157,14 +157,14 @@ class Load(BaseModel):
     start_after_s: Seconds = 0.0
 
     @model_validator(mode="after")
-    def _one(self) -> Load:
+    def _one(self) -> GuestLoad:
         if (self.workload is None) == (self.command is None):
             message = "a load is either a workload or a command"
             raise ValueError(message)
         return self
 
 
-class Step(BaseModel):
+class LabStep(BaseModel):
     """What the hypervisor does, or a guest is told to do, at a time of a load; the time from it on is told apart.
 
     Attributes:
@@ -193,7 +193,7 @@ class Step(BaseModel):
     then: Name | None = None
 
     @model_validator(mode="after")
-    def _fits(self) -> Step:
+    def _fits(self) -> LabStep:
         needed = ("command", "for_s") if self.do == "command" else ("disk",)
         allowed = {*needed, {"consolidate": "speed", "snapshot": "count"}.get(self.do)}
         for key in ("disk", "command", "for_s", "speed", "count"):
@@ -235,14 +235,14 @@ class Guest(BaseModel):
     memory: Size = 768 * 1024**2
     numa_nodes: Annotated[int, Field(ge=1, le=8)] = 1
     adapters: tuple[Adapter, ...] = ()
-    disks: tuple[Disk, ...] = ()
+    disks: tuple[LabDisk, ...] = ()
     nics: tuple[Nic, ...] = ()
     host_cpus: Cpus = ()
     host_queue_depth: Annotated[int, Field(ge=1, le=1024)] | None = None
     cpu_quota_pct: Annotated[float, Field(gt=0)] | None = None
     accelerator: Literal["auto", "kvm", "tcg"] = "auto"
     prepare: tuple[str, ...] = ()
-    load: Load | None = None
+    load: GuestLoad | None = None
 
     @field_validator("memory")
     @classmethod
@@ -301,7 +301,7 @@ class Lab(BaseModel):
     repeats: Annotated[int, Field(ge=1, le=100)] = 1
     together: bool = False
     at_once: tuple[Annotated[int, Field(ge=1)], ...] = ()
-    steps: tuple[Step, ...] = ()
+    steps: tuple[LabStep, ...] = ()
     seed: int = 1
 
     @model_validator(mode="after")
@@ -381,7 +381,7 @@ def _check_load(guest: Guest, variant: dict[str, Any]) -> None:
         varied(Workload.model_validate({"name": guest.name, **guest.load.workload}), variant)
 
 
-def _check_step(step: Step, machines: list[Guest]) -> None:
+def _check_step(step: LabStep, machines: list[Guest]) -> None:
     guests = {guest.name: guest for guest in machines}
     if step.guest not in guests:
         raise _unknown("steps: guest", step.guest, guests)

@@ -59,7 +59,7 @@ from leadline.core.model.capture import Capture
 from leadline.estate.cpu_demand import vcpus_for
 from leadline.planners._cpu.clusters import LICENCE_CORES_MIN, LICENCE_VM_MIN, plan_clusters
 from leadline.planners._cpu.estate import Counting, estates
-from leadline.planners._cpu.packing import Box, Host, Placed, packed, split, spread
+from leadline.planners._cpu.packing import Box, Host, PackedVms, packed, split, spread
 from leadline.planners._cpu.recorded import Given, plan_recorded, sizes
 from leadline.planners._cpu.restart import arranged, left_by
 
@@ -236,7 +236,7 @@ def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> Plan:
     )
 
 
-def _placed(own: Cpu, boxes: list[Box], empty: Host) -> tuple[Placed | None, list[str]]:
+def _placed(own: Cpu, boxes: list[Box], empty: Host) -> tuple[PackedVms | None, list[str]]:
     """An assignment of which every machine restarts after any host failed; else one of which some do not."""
     hosts = (empty,) * own.hosts
     placed = arranged(boxes, hosts, own.spare_hosts)
@@ -272,7 +272,7 @@ def _figures(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> tup
     )  # fmt: skip
 
 
-def _hosts_figure(own: Cpu, fewest: Placed | None, needed: int) -> Figure:
+def _hosts_figure(own: Cpu, fewest: PackedVms | None, needed: int) -> Figure:
     how = "no plan has fewer" if fewest is not None and fewest.is_optimal else "search cut off: fewer may do"
     return Figure("hosts needed", needed, "hosts", f"{needed - own.spare_hosts} hold all ({how}) + {own.spare_hosts}")
 
@@ -305,7 +305,7 @@ def _when(own: Cpu, months: int) -> str:
     return f"{own.start.year + years}-{month + 1:02d}"
 
 
-def _places(own: Cpu, boxes: list[Box], placed: Placed) -> Sheet:
+def _places(own: Cpu, boxes: list[Box], placed: PackedVms) -> Sheet:
     rows = tuple(
         (f"host {host + 1}", ", ".join(b.name for b, h in zip(boxes, placed.hosts, strict=True) if h == host) or "-",
          sum(cores for cores, _ in free), max(cores for cores, _ in free), round(sum(gib for _, gib in free), 1))

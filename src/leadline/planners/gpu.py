@@ -53,8 +53,8 @@ from leadline.core.contracts.planner import (
 from leadline.core.model.picture import Curve, Picture
 from leadline.core.model.units import several
 from leadline.planners._gpu import schedule
-from leadline.planners._gpu.schedule import Group
-from leadline.planners._gpu.simulated import SYSTEM, Job, simulated, slowdown
+from leadline.planners._gpu.schedule import JobGroup
+from leadline.planners._gpu.simulated import SYSTEM, GpuJob, simulated, slowdown
 
 NVIDIA, REISER = "NVIDIA vGPU user guide", "Reiser and Lavenberg 1980"
 MVA = "mean value analysis"
@@ -89,7 +89,7 @@ class Gpu(PlanInput):
     ] = 70.0
     at_once: Annotated[int, Field(ge=1, le=10_000, description="Jobs that run at the same time on a GPU.")] = 3
     schedule: Annotated[
-        tuple[Group, ...],
+        tuple[JobGroup, ...],
         Field(description="Groups of jobs on a GPU: name, jobs, start_h (0 to 23), hours; their peak is at_once then."),
     ] = ()
     step_ms: Annotated[float, Field(ge=1, le=1e5, description="A step of a job alone, ms.")] = 100.0
@@ -120,7 +120,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     scheduler = {"throughput": "best-effort", "fairness": "equal-share", "predictable": "fixed-share"}[own.priority]
     peak = max(schedule.by_hour(own.schedule)) if own.schedule else own.at_once
     at_once = min(peak, each)
-    job = Job(own.duty_pct / 100.0, own.step_ms, own.switch_ms, each)
+    job = GpuJob(own.duty_pct / 100.0, own.step_ms, own.switch_ms, each)
 
     @cache
     def slow(name: str, count: int) -> float:
@@ -157,7 +157,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
 
 
-def _slowdowns(job: Job, at_once: int, slow: Slow) -> list[Figure]:
+def _slowdowns(job: GpuJob, at_once: int, slow: Slow) -> list[Figure]:
     """By the simulator under each scheduler, with the closed form beside it."""
     made = []
     for name in SCHEDULERS:
@@ -170,7 +170,7 @@ def _slowdowns(job: Job, at_once: int, slow: Slow) -> list[Figure]:
     return made
 
 
-def _told(job: Job, name: str, at_once: int) -> str:
+def _told(job: GpuJob, name: str, at_once: int) -> str:
     parts = {"equal-share": at_once, "fixed-share": job.slots}
     if name in parts:
         return f"{1 - job.duty:.2g} + {job.duty:.2g} x {parts[name]}"
@@ -197,7 +197,7 @@ def _profile_that_fits(own: Gpu) -> float:
     return own.gpu_memory_gib / ceil(own.vms / gpus)
 
 
-def _rows(job: Job, at_once: int, slow: Slow) -> tuple[tuple[str | float | int, ...], ...]:
+def _rows(job: GpuJob, at_once: int, slow: Slow) -> tuple[tuple[str | float | int, ...], ...]:
     """Slowdowns by jobs at once, simulated under each scheduler; last by mean value analysis."""
     counts = sorted({count for count in (*COUNTS, at_once, job.slots) if count <= job.slots})
     return tuple(
@@ -210,7 +210,7 @@ def _rows(job: Job, at_once: int, slow: Slow) -> tuple[tuple[str | float | int, 
     )
 
 
-def _picture(job: Job, rows: tuple[tuple[str | float | int, ...], ...]) -> Picture:
+def _picture(job: GpuJob, rows: tuple[tuple[str | float | int, ...], ...]) -> Picture:
     counts = tuple(float(row[0]) for row in rows)
     curves = [
         Curve(name, counts, tuple(float(row[column]) for row in rows))
@@ -222,7 +222,7 @@ def _picture(job: Job, rows: tuple[tuple[str | float | int, ...], ...]) -> Pictu
     return Picture("jobs at once on a GPU", "times as long as alone", tuple(curves))
 
 
-def _bends(own: Gpu, job: Job, at_once: int, slow: Slow, scheduler: str) -> tuple[Bend, ...]:
+def _bends(own: Gpu, job: GpuJob, at_once: int, slow: Slow, scheduler: str) -> tuple[Bend, ...]:
     made = []
     told = slow(scheduler, at_once)
     if told >= SLOWDOWN_TOLD:

@@ -71,7 +71,7 @@ META = PlannerMeta(
 )
 
 
-class Layout(PlanInput):
+class LayoutInputs(PlanInput):
     """A database's load and what it can be put on."""
 
     engine: Annotated[
@@ -101,11 +101,11 @@ class Layout(PlanInput):
     devices: Annotated[int | None, Field(ge=1, description="Devices there are; none for as many as needed.")] = None
 
 
-MODEL = Layout
+MODEL = LayoutInputs
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class RaidLevel:
     """A RAID level: operations of a small write, devices at least, and those that hold no data."""
 
     name: str
@@ -114,7 +114,7 @@ class Level:
     spare: int
     is_mirrored: bool = False
 
-    def devices(self, own: Layout) -> int:
+    def devices(self, own: LayoutInputs) -> int:
         """Devices for the operations and the capacity of the data."""
         usable = own.device_iops * own.device_use_pct / 100.0
         for_operations = ceil((own.reads_per_s + self.penalty * own.writes_per_s) / usable)
@@ -125,15 +125,15 @@ class Level:
 
 
 LEVELS = (
-    Level("raid-10", 2, 4, 0, is_mirrored=True),
-    Level("raid-5", 4, 3, 1),
-    Level("raid-6", 6, 4, 2),
+    RaidLevel("raid-10", 2, 4, 0, is_mirrored=True),
+    RaidLevel("raid-5", 4, 3, 1),
+    RaidLevel("raid-6", 6, 4, 2),
 )
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """The level, the devices, and where each role lies."""
-    own, evidence, assumed = _known(cast("Layout", inputs), context.capture)  # read with MODEL
+    own, evidence, assumed = _known(cast("LayoutInputs", inputs), context.capture)  # read with MODEL
     total = own.reads_per_s + own.writes_per_s
     share = 100.0 * own.writes_per_s / total if total else 0.0
     allowed = [level for level in LEVELS if own.raid in ("best", level.name)]
@@ -183,7 +183,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
 
 
-def _known(own: Layout, capture: Capture | None) -> tuple[Layout, tuple[str, ...], tuple[str, ...]]:
+def _known(own: LayoutInputs, capture: Capture | None) -> tuple[LayoutInputs, tuple[str, ...], tuple[str, ...]]:
     """The inputs with what recordings and inventories know, the evidence, and what is left to defaults."""
     if capture is None:
         return own, (), ()
@@ -191,7 +191,7 @@ def _known(own: Layout, capture: Capture | None) -> tuple[Layout, tuple[str, ...
     return own, evidence, by_default(own, ("engine", "reads_per_s", "writes_per_s", "data_gib", "log_gib", "temp_gib"))
 
 
-def _told(own: Layout, level: Level) -> str:
+def _told(own: LayoutInputs, level: RaidLevel) -> str:
     usable = own.device_iops * own.device_use_pct / 100.0
     return (
         f"operations / {usable:,.0f} each, {own.data_gib:,.0f} GiB / {own.device_gib:,.0f} each, "
@@ -199,7 +199,7 @@ def _told(own: Layout, level: Level) -> str:
     )
 
 
-def _disks(own: Layout) -> list[tuple[Role, int, float]]:
+def _disks(own: LayoutInputs) -> list[tuple[Role, int, float]]:
     """Role, adapter and GiB of each virtual disk."""
     disks: list[tuple[Role, int, float]] = [
         ("data", 0, own.data_gib),
@@ -211,7 +211,7 @@ def _disks(own: Layout) -> list[tuple[Role, int, float]]:
     return disks
 
 
-def _levels_sheet(own: Layout) -> Sheet:
+def _levels_sheet(own: LayoutInputs) -> Sheet:
     rows = tuple(
         (
             level.name,
@@ -227,7 +227,7 @@ def _levels_sheet(own: Layout) -> Sheet:
     return Sheet("RAID levels for the data", ("level", "penalty", "back-end /s", "devices", "theory / need"), rows)
 
 
-def _disks_sheet(own: Layout, disks: list[tuple[Role, int, float]], level: Level) -> Sheet:
+def _disks_sheet(own: LayoutInputs, disks: list[tuple[Role, int, float]], level: RaidLevel) -> Sheet:
     kind = {"data": level.name, "log": "raid-10", "temp": level.name, "backup": "raid-6"}
     thick = {"data": "eager zeroed thick", "log": "eager zeroed thick", "temp": "thin", "backup": "thin"}
     rows = tuple(
@@ -246,16 +246,16 @@ def _disks_sheet(own: Layout, disks: list[tuple[Role, int, float]], level: Level
     return Sheet("Virtual disks", columns, rows)
 
 
-def begin_kib(own: Layout) -> int:
+def begin_kib(own: LayoutInputs) -> int:
     """Where partitions begin, KiB: at a MiB that is the start of a stripe unit too."""
     return lcm(1024, own.stripe_kib)
 
 
-def _unit(own: Layout, role: str) -> int:
+def _unit(own: LayoutInputs, role: str) -> int:
     return 64 if role == "backup" else UNIT_KIB[own.engine]
 
 
-def _bends(own: Layout, level: Level, share: float) -> list[Bend]:
+def _bends(own: LayoutInputs, level: RaidLevel, share: float) -> list[Bend]:
     bends = []
     if own.adapters == 1:
         cost = "log and data queue in one adapter: a burst of checkpoint writes delays every commit"
@@ -269,7 +269,7 @@ def _bends(own: Layout, level: Level, share: float) -> list[Bend]:
     return bends
 
 
-def _infeasible(own: Layout, level: Level, count: int) -> Infeasible:
+def _infeasible(own: LayoutInputs, level: RaidLevel, count: int) -> Infeasible:
     usable = own.device_iops * own.device_use_pct / 100.0
     back_end = own.reads_per_s + level.penalty * own.writes_per_s
     there = own.devices or 0
@@ -280,7 +280,7 @@ def _infeasible(own: Layout, level: Level, count: int) -> Infeasible:
     )
 
 
-def _snippets(own: Layout, disks: list[tuple[Role, int, float]]) -> tuple[Snippet, ...]:
+def _snippets(own: LayoutInputs, disks: list[tuple[Role, int, float]]) -> tuple[Snippet, ...]:
     adapters = sorted({adapter for _, adapter, _ in disks})
     power = ['$vm = Get-VM "VM-NAME"']
     for adapter in adapters:
@@ -302,7 +302,7 @@ def _snippets(own: Layout, disks: list[tuple[Role, int, float]]) -> tuple[Snippe
     return tuple(made)
 
 
-def _partition(own: Layout) -> Snippet:
+def _partition(own: LayoutInputs) -> Snippet:
     """An aligned partition with a file system of the engine's unit of allocation, in its usual system."""
     begin, unit = begin_kib(own), UNIT_KIB[own.engine]
     if own.engine == "sqlserver":

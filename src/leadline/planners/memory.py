@@ -115,7 +115,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
 
 
-def estate_of(own: Memory, held: Held | None, total: int) -> overcommit.Estate:
+def estate_of(own: Memory, held: Held | None, total: int) -> overcommit.MemoryEstate:
     """Hosts and all VMs: those of the inputs, and those of the inventory."""
     sizes = (held.hosts if held is not None else ()) or (own.host_gib,) * own.hosts
     hosts = tuple(max(0.0, size - own.host_own_gib) for size in sizes)
@@ -127,7 +127,7 @@ def estate_of(own: Memory, held: Held | None, total: int) -> overcommit.Estate:
     elif held is not None and held.has_vms:
         reserved += held.reserved + sum(size for _, size, _ in held.databases) * (1 + VM_OVERHEAD_SHARE)
         others, active = held.others, held.active
-    return overcommit.Estate(hosts, reserved, others, active)
+    return overcommit.MemoryEstate(hosts, reserved, others, active)
 
 
 def _each(total: int) -> int:
@@ -139,7 +139,7 @@ def _nodes(own: Memory, total: int) -> int:
     return max(ceil(total / node), ceil(own.vcpus / (own.cores / own.numa_nodes)))
 
 
-def _headline(own: Memory, estate: overcommit.Estate, total: int, found: far.Tolerable | None) -> str:
+def _headline(own: Memory, estate: overcommit.MemoryEstate, total: int, found: far.Tolerable | None) -> str:
     per_host = floor((own.host_gib - own.host_own_gib) / _each(total))
     text = (
         f"{total:,} GiB: {buffers_gib(own, total):,.0f} of buffers, {_sessions_gib(own):,.3g} for {own.sessions} "
@@ -275,7 +275,7 @@ def _snippets(own: Memory, total: int) -> tuple[Snippet, ...]:
     return tuple(made)
 
 
-def _infeasible(own: Memory, estate: overcommit.Estate, total: int) -> Infeasible | None:
+def _infeasible(own: Memory, estate: overcommit.MemoryEstate, total: int) -> Infeasible | None:
     """None when every machine has a host, whole, with hosts failed."""
     each = _each(total)
     possible = sum(floor(size / each) for size in estate.up(own.spare_hosts))

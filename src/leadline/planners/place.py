@@ -45,14 +45,14 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.errors import UsageError
 from leadline.planners._place.balance import Balanced, Costs, balanced
-from leadline.planners._place.cluster import Cluster, Unit
-from leadline.planners._place.initial import Placed, Step, alternatives, place_all, worst_load
+from leadline.planners._place.cluster import DiskSet, StoreState
+from leadline.planners._place.initial import DiskMove, Placed, alternatives, place_all, worst_load
 from leadline.planners._place.inputs import (
     Datastore,
-    Disk,
     NotNegative,
+    PlaceDisk,
+    PlaceRequest,
     Positive,
-    Request,
     from_capture,
     latency_threshold,
 )
@@ -77,7 +77,7 @@ META = PlannerMeta(
 )
 
 
-class Place(PlanInput):
+class PlaceInputs(PlanInput):
     """Datastores, what lies on them, what is asked for."""
 
     datastores: Annotated[
@@ -88,10 +88,10 @@ class Place(PlanInput):
         ),
     ] = ()
     disks: Annotated[
-        tuple[Disk, ...], Field(description="Disks: vm, name, datastore, size_gib, outstanding (90th percentile).")
+        tuple[PlaceDisk, ...], Field(description="Disks: vm, name, datastore, size_gib, outstanding (90th percentile).")
     ] = ()
     requests: Annotated[
-        tuple[Request, ...],
+        tuple[PlaceRequest, ...],
         Field(
             description="kind (create, clone, add-disk, relocate, maintenance), vm, origin, datastore, disks_gib, "
             "outstanding, keep_together."
@@ -112,12 +112,12 @@ class Place(PlanInput):
     is_compared: Annotated[bool, Field(description="Whether to compare with the optimum, where it is found.")] = False
 
 
-MODEL = Place
+MODEL = PlaceInputs
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Steps in order."""
-    own = cast("Place", inputs)  # read with MODEL
+    own = cast("PlaceInputs", inputs)  # read with MODEL
     evidence: tuple[str, ...] = ()
     if not own.datastores and context.capture is not None:
         stores, disks, evidence = from_capture(context.capture)
@@ -144,7 +144,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
 
 
-def cluster_of(own: Place) -> Cluster:
+def cluster_of(own: PlaceInputs) -> StoreState:
     """The state before.
 
     Raises:
@@ -170,7 +170,7 @@ def cluster_of(own: Place) -> Cluster:
         busy[row] = busy[row] if known.outstanding is None else known.outstanding
     usable = np.array([store.is_target for store in own.datastores])
     usable[[index[one.datastore] for one in own.requests if one.kind == "maintenance"]] = False
-    cluster = Cluster(
+    cluster = StoreState(
         names, size, size * own.space_threshold_pct / 100.0, held, lines[:, 0], lines[:, 1],
         busy, own.latency_threshold_ms, usable,
         tuple(frozenset(rule) for rule in own.anti_affinity), frozenset(own.split_vms),
@@ -186,13 +186,13 @@ def _refused(where: str, found: str, expected: str) -> UsageError:
     return UsageError(f"plan: {where}", found=found, expected=expected, advice=advice)
 
 
-def units_of(own: Place, cluster: Cluster) -> list[Unit]:
+def units_of(own: PlaceInputs, cluster: StoreState) -> list[DiskSet]:
     """What requests ask for, as units that stay together.
 
     Raises:
         UsageError: a request names a VM that has no disks.
     """
-    found: list[Unit] = []
+    found: list[DiskSet] = []
     for one in own.requests:
         if one.kind == "maintenance":
             found += cluster.groups(cluster.names.index(one.datastore), "maintenance")
@@ -217,16 +217,15 @@ def units_of(own: Place, cluster: Cluster) -> list[Unit]:
             labels = tuple(f"new disk {row + 1}" for row in part)
             share = load * len(part) / len(sizes)
             is_whole, total = len(rows) == 1, sum(own_sizes)
-            unit = Unit(one.vm, labels, total, share, (), is_whole, one.kind, avoid, one.origin, own_sizes)
+            unit = DiskSet(one.vm, labels, total, share, (), is_whole, one.kind, avoid, one.origin, own_sizes)
             found.append(unit)
     return found
 
 
-def _headline(cluster: Cluster, placed: Placed, units: list[Unit], more: list[Balanced]) -> str:
+def _headline(cluster: StoreState, placed: Placed, units: list[DiskSet], more: list[Balanced]) -> str:
     before = [step for step in placed.steps if step.unit.kind == "prerequisite"]
-    count = len(placed.steps) - len(before)
-    text = f"{count} of {len(units)} placed on {len(cluster.names):,} datastores"
-    if len(units) == 1 and count == 1:
+    text = f"{placed.answer_count} of {len(units)} placed on {len(cluster.names):,} datastores"
+    if len(units) == 1 and placed.answer_count == 1:
         text = f"{units[0].vm} goes to {cluster.names[placed.steps[-1].target]}"
     if before:
         copied = sum(step.copied_gib for step in before)
@@ -234,14 +233,15 @@ def _headline(cluster: Cluster, placed: Placed, units: list[Unit], more: list[Ba
     return text + (f"; {len(more)} moves for balance." if more else ".")
 
 
-def _figures(own: Place, cluster: Cluster, placed: Placed, units: list[Unit], more: list[Balanced]) -> list[Figure]:
+def _figures(
+    own: PlaceInputs, cluster: StoreState, placed: Placed, units: list[DiskSet], more: list[Balanced]
+) -> list[Figure]:
     before = [step for step in placed.steps if step.unit.kind == "prerequisite"]
     free = cluster.limit_gib - cluster.used_gib
     most = int(np.argmax(free))
     threshold = f"{own.space_threshold_pct:.0f} % of {cluster.size_gib[most]:,.0f}"
-    count = len(placed.steps) - len(before)
     figures = [
-        Figure("placed", count, "count", f"{len(units)} asked for, {len(placed.failed)} without a place"),
+        Figure("placed", placed.answer_count, "count", f"{len(units)} asked for, {len(placed.failed)} without a place"),
         Figure(
             "most room before", round(float(free[most]), 1), "GiB",
             f"{threshold} less {cluster.used_gib[most]:,.0f} used, on {cluster.names[most]}", SDRS,
@@ -270,7 +270,7 @@ def _figures(own: Place, cluster: Cluster, placed: Placed, units: list[Unit], mo
     return figures
 
 
-def _gap(cluster: Cluster, placed: Placed, units: list[Unit]) -> Figure:
+def _gap(cluster: StoreState, placed: Placed, units: list[DiskSet]) -> Figure:
     if placed.cost[:2] != (0.0, 0.0) or not units:
         return Figure("above the optimum", "not measured", "", "only placements without moves are compared")
     best, how = optimum(cluster, units)
@@ -281,7 +281,7 @@ def _gap(cluster: Cluster, placed: Placed, units: list[Unit]) -> Figure:
     return Figure("above the optimum", round(100 * max(0.0, own / best - 1), 2), "pct", told)
 
 
-def _sheets(own: Place, cluster: Cluster, placed: Placed, more: list[Balanced]) -> tuple[Sheet, ...]:
+def _sheets(own: PlaceInputs, cluster: StoreState, placed: Placed, more: list[Balanced]) -> tuple[Sheet, ...]:
     names = cluster.names
     steps = [*placed.steps, *(move.step for move in more)]
     rows = tuple(
@@ -323,11 +323,11 @@ def _worth(number: float) -> str | float:
     return "not needed" if np.isnan(number) else round(number, 0)
 
 
-def _as_asked(unit: Unit) -> Unit:
-    return Unit(unit.vm, unit.labels, unit.size_gib, unit.outstanding, (), kind=unit.kind, sizes_gib=unit.sizes_gib)
+def _as_asked(unit: DiskSet) -> DiskSet:
+    return DiskSet(unit.vm, unit.labels, unit.size_gib, unit.outstanding, (), kind=unit.kind, sizes_gib=unit.sizes_gib)
 
 
-def _assumptions(own: Place) -> tuple[str, ...]:
+def _assumptions(own: PlaceInputs) -> tuple[str, ...]:
     unknown = sum(1 for store in own.datastores if np.isnan(store.line[0]))
     still = sum(1 for disk in own.disks if disk.outstanding is None)
     told = ["GiB are those of vSphere's GB: 1,024^3 bytes.", "Disks count with their provisioned size."]
@@ -338,7 +338,7 @@ def _assumptions(own: Place) -> tuple[str, ...]:
     return tuple(told)
 
 
-def _bends(cluster: Cluster, placed: Placed) -> list[Bend]:
+def _bends(cluster: StoreState, placed: Placed) -> list[Bend]:
     bends = []
     for step in placed.steps:
         if step.is_late:
@@ -354,7 +354,7 @@ def _bends(cluster: Cluster, placed: Placed) -> list[Bend]:
     return bends
 
 
-def _infeasible(own: Place, placed: Placed) -> Infeasible | None:
+def _infeasible(own: PlaceInputs, placed: Placed) -> Infeasible | None:
     if not placed.failed:
         return None
     unit, state = placed.failed[0], placed.cluster
@@ -371,7 +371,7 @@ def _infeasible(own: Place, placed: Placed) -> Infeasible | None:
     return Infeasible(constraint, nearest + (f", or a threshold of {need:.1f} %" if need <= 100 else ""))
 
 
-def commands(cluster: Cluster, steps: list[Step]) -> str:
+def commands(cluster: StoreState, steps: list[DiskMove]) -> str:
     """PowerCLI in order."""
     lines: list[str] = []
     for step in steps:

@@ -106,7 +106,7 @@ MODEL = Protect
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
+class ChunkScheme:
     """``data`` chunks and ``parity`` more; copies are one chunk and its copies."""
 
     name: str
@@ -114,7 +114,7 @@ class Scheme:
     parity: int
 
     @classmethod
-    def parse(cls, text: str) -> Scheme:
+    def parse(cls, text: str) -> ChunkScheme:
         """A scheme of ``3x`` or ``4+2``.
 
         >>> Scheme.parse("3x").factor, round(Scheme.parse("3+2").factor, 3)
@@ -151,7 +151,7 @@ class Scheme:
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Every scheme side by side, and the one that stores least and survives what it must."""
     own, evidence = _known(cast("Protect", inputs), context.capture)  # read with MODEL
-    schemes = [Scheme.parse(text) for text in own.schemes]
+    schemes = [ChunkScheme.parse(text) for text in own.schemes]
     fit = [scheme for scheme in schemes if scheme.width <= own.nodes and scheme.parity >= own.survives]
     if not fit:
         return Plan(
@@ -194,12 +194,12 @@ def _known(own: Protect, capture: Capture | None) -> tuple[Protect, tuple[str, .
     return filled(own, [] if stored is None or stored[0] <= 0 else [Found("data_tib", stored[0] / 1024.0, stored[1])])
 
 
-def node_bytes(own: Protect, scheme: Scheme) -> float:
+def node_bytes(own: Protect, scheme: ChunkScheme) -> float:
     """What a node holds, MiB."""
     return own.data_tib * 1024.0**2 * scheme.factor / own.nodes
 
 
-def rebuild_hours(own: Protect, scheme: Scheme) -> float:
+def rebuild_hours(own: Protect, scheme: ChunkScheme) -> float:
     """Hours to make a lost node's chunks anew on the others."""
     left = max(own.nodes - 1, 1)
     disks = left * own.disks_per_node * own.disk_mib_per_s
@@ -210,7 +210,7 @@ def rebuild_hours(own: Protect, scheme: Scheme) -> float:
     return seconds / 3600.0
 
 
-def loss_years(own: Protect, scheme: Scheme) -> float:
+def loss_years(own: Protect, scheme: ChunkScheme) -> float:
     """Mean years until more nodes have failed than the scheme survives, over all sets of nodes."""
     failure = 1.0 / (own.node_mtbf_years * HOURS_PER_YEAR)
     repair = 1.0 / rebuild_hours(own, scheme)
@@ -228,14 +228,14 @@ def loss_years(own: Protect, scheme: Scheme) -> float:
     return hours / HOURS_PER_YEAR / max(own.nodes / scheme.width, 1.0)
 
 
-def bounds_mib_per_s(own: Protect, scheme: Scheme) -> dict[str, float]:
+def bounds_mib_per_s(own: Protect, scheme: ChunkScheme) -> dict[str, float]:
     """What disks and what the network take of all backups together at most, MiB/s."""
     disks = own.nodes * own.disks_per_node * own.disk_mib_per_s / scheme.factor
     links = own.nodes * own.network_gbit_per_s * 1e9 / 8 / 1024**2
     return {"disks": disks, "network": links / sent(scheme) if sent(scheme) > 0 else float("inf")}
 
 
-def _backup_figures(own: Protect, scheme: Scheme) -> list[Figure]:
+def _backup_figures(own: Protect, scheme: ChunkScheme) -> list[Figure]:
     """What all backups together write, what bounds them, and what is left for each."""
     bounds = bounds_mib_per_s(own, scheme)
     by = min(bounds, key=bounds.__getitem__)
@@ -249,12 +249,12 @@ def _backup_figures(own: Protect, scheme: Scheme) -> list[Figure]:
     return [Figure("backup", round(taken), "MiB/s", told), each]
 
 
-def sent(scheme: Scheme) -> float:
+def sent(scheme: ChunkScheme) -> float:
     """Bytes sent for each byte of data: of each stripe one chunk stays on the node that writes."""
     return scheme.factor - 1.0 / scheme.data
 
 
-def _loss_told(own: Protect, scheme: Scheme) -> str:
+def _loss_told(own: Protect, scheme: ChunkScheme) -> str:
     sets = max(own.nodes / scheme.width, 1.0)
     return (
         f"Markov chain: {scheme.width} nodes fail 1 / {own.node_mtbf_years:g} years each, one rebuild at a time at "
@@ -262,11 +262,11 @@ def _loss_told(own: Protect, scheme: Scheme) -> str:
     )
 
 
-def _rebuild_told(own: Protect, scheme: Scheme) -> str:
+def _rebuild_told(own: Protect, scheme: ChunkScheme) -> str:
     return f"{node_bytes(own, scheme) / 1024**2:.3g} TiB lost, {scheme.rebuild_reads} read for each made anew"
 
 
-def _sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
+def _sheet(own: Protect, schemes: list[ChunkScheme]) -> Sheet:
     rows = tuple(
         (
             scheme.name,
@@ -284,7 +284,7 @@ def _sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
     return Sheet("Schemes: bytes stored and sent, operations of a write", columns, rows)
 
 
-def _backup_sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
+def _backup_sheet(own: Protect, schemes: list[ChunkScheme]) -> Sheet:
     rows = []
     for scheme in schemes:
         bounds = bounds_mib_per_s(own, scheme)
@@ -294,13 +294,13 @@ def _backup_sheet(own: Protect, schemes: list[Scheme]) -> Sheet:
     return Sheet("What each scheme takes of backups together, MiB/s", columns, tuple(rows))
 
 
-def operations(own: Protect, scheme: Scheme) -> float:
+def operations(own: Protect, scheme: ChunkScheme) -> float:
     """Disk operations of an average write."""
     small = own.small_write_pct / 100.0
     return round(small * scheme.small_write_operations + (1 - small) * scheme.factor, 2)
 
 
-def _infeasible(own: Protect, schemes: list[Scheme]) -> Infeasible:
+def _infeasible(own: Protect, schemes: list[ChunkScheme]) -> Infeasible:
     strong = [scheme for scheme in schemes if scheme.parity >= own.survives]
     if strong:
         nearest = min(strong, key=lambda scheme: scheme.width)
@@ -313,7 +313,7 @@ def _infeasible(own: Protect, schemes: list[Scheme]) -> Infeasible:
     )
 
 
-def _bends(own: Protect, scheme: Scheme) -> list[Bend]:
+def _bends(own: Protect, scheme: ChunkScheme) -> list[Bend]:
     bends = []
     if own.nodes == scheme.width:
         cost = f"{scheme.name} needs all {own.nodes} nodes: after a loss there is no place to rebuild to"
@@ -324,7 +324,7 @@ def _bends(own: Protect, scheme: Scheme) -> list[Bend]:
     return bends
 
 
-def _snippets(scheme: Scheme) -> tuple[Snippet, ...]:
+def _snippets(scheme: ChunkScheme) -> tuple[Snippet, ...]:
     known = {(1, 1): (1, "RAID-1"), (1, 2): (2, "RAID-1"), (3, 1): (1, "RAID-5"), (4, 2): (2, "RAID-6")}
     if (scheme.data, scheme.parity) not in known:
         return ()

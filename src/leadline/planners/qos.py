@@ -51,7 +51,7 @@ from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
 from leadline.estate.recorded_loads import Found, by_default, device_latency, filled
 from leadline.planners._qos import settings
-from leadline.planners._qos.inputs import UNIT_KIB, Disk, Qos
+from leadline.planners._qos.inputs import UNIT_KIB, Qos, QosDisk
 from leadline.planners._qos.recorded import disks
 
 MCLOCK, HOGAN, LITTLE = "mClock, OSDI 2010", "Hogan 2016", "Little 1961"
@@ -133,7 +133,7 @@ def _known(own: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], tup
     if "disks" not in own.model_fields_set:
         seen, told = disks(capture, own.most_disks)
         if seen:
-            own = own.model_copy(update={"disks": tuple(Disk.model_validate(disk) for disk in seen)})
+            own = own.model_copy(update={"disks": tuple(QosDisk.model_validate(disk) for disk in seen)})
             evidence = (*told, *evidence)
     wants = "What a disk did is taken for what it wants: one that was held back wants more."
     return own, evidence, (wants, *by_default(own, ("capacity_iops", "latency_ms", "disks")))
@@ -152,12 +152,12 @@ def is_overbooked(own: Qos) -> bool:
     return sum(_reserved(disk) for disk in own.disks) > own.capacity_iops * (1 + 1e-9)
 
 
-def _reserved(disk: Disk) -> float:
+def _reserved(disk: QosDisk) -> float:
     """Units per second that its reservation gives it at most."""
     return min(disk.reservation_iops, disk.most_units)
 
 
-def _held_by(disk: Disk, units: float) -> str:
+def _held_by(disk: QosDisk, units: float) -> str:
     near = 1e-6 * max(units, 1.0)
     if units < _reserved(disk) - near:
         return "order of arrival"
@@ -170,17 +170,17 @@ def _held_by(disk: Disk, units: float) -> str:
     return "shares"
 
 
-def _told(disk: Disk, units: float) -> str:
+def _told(disk: QosDisk, units: float) -> str:
     counted = f"{units:,.0f} units / {disk.units}" if disk.units > 1 else f"{units:,.0f} units"
     return f"{counted}, by {_held_by(disk, units)}"
 
 
-def latency_ms(own: Qos, disk: Disk, units: float) -> float:
+def latency_ms(own: Qos, disk: QosDisk, units: float) -> float:
     """Response time with the disk's outstanding operations, ms: Little's law above what the device takes."""
     return max(own.latency_ms, 1000.0 * disk.outstanding / (units / disk.units))
 
 
-def _row(own: Qos, disk: Disk, units: float) -> tuple[str | float | int, ...]:
+def _row(own: Qos, disk: QosDisk, units: float) -> tuple[str | float | int, ...]:
     rate = units / disk.units
     start = (disk.name, round(rate, 1), round(units, 1), _held_by(disk, units))
     if rate < STARVED_PER_S:

@@ -106,7 +106,7 @@ MODEL = Queues
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class QueueLevel:
     """A queue on the way: what it must hold, its depth, and where that is set."""
 
     name: str
@@ -193,7 +193,7 @@ def _known(own: Queues, capture: Capture | None) -> tuple[Queues, tuple[str, ...
     return own, evidence, (*assumed, *nvme_told(capture)), slow_adapters(capture)
 
 
-def _infeasible(own: Queues, stuck: list[Level]) -> Infeasible:
+def _infeasible(own: Queues, stuck: list[QueueLevel]) -> Infeasible:
     first = stuck[0]
     possible = own.iops * min(level.depth_max / level.needed for level in stuck)
     times = ceil(first.needed / (first.depth_max * HEADROOM))
@@ -203,7 +203,7 @@ def _infeasible(own: Queues, stuck: list[Level]) -> Infeasible:
     )
 
 
-def _levels(own: Queues) -> list[Level]:
+def _levels(own: Queues) -> list[QueueLevel]:
     """Every queue with what it must hold, from the guest down."""
     outstanding = own.iops * own.latency_ms / 1000.0
     on_host = ceil(own.vms / own.hosts)
@@ -211,43 +211,43 @@ def _levels(own: Queues) -> list[Level]:
     per_vm = f"{outstanding:,.1f}"
     of_host = f"{per_vm} x {on_host} VMs"
     levels = [
-        Level(AT_DISK, outstanding / own.disks, own.disk_depth, DISK_DEPTH_MAX, f"{per_vm} / {own.disks}"),
-        Level(
+        QueueLevel(AT_DISK, outstanding / own.disks, own.disk_depth, DISK_DEPTH_MAX, f"{per_vm} / {own.disks}"),
+        QueueLevel(
             AT_ADAPTER, outstanding / own.adapters, own.adapter_depth, ADAPTER_DEPTH_MAX, f"{per_vm} / {own.adapters}"
         ),
-        Level(
+        QueueLevel(
             AT_HOST_ADAPTER,
             outstanding * on_host / own.host_adapters,
             own.host_adapter_depth,
             own.host_adapter_depth,
             f"{of_host} / {own.host_adapters}",
         ),
-        Level(AT_LUN, at_lun, own.lun_depth, DISK_DEPTH_MAX, f"{of_host} / {own.luns} LUNs"),
+        QueueLevel(AT_LUN, at_lun, own.lun_depth, DISK_DEPTH_MAX, f"{of_host} / {own.luns} LUNs"),
     ]
     if on_host > 1:
         own_part = outstanding / own.luns
         told = f"{outstanding:,.1f} / {own.luns} LUNs"
-        levels.append(Level(AT_PART, own_part, own.competing_depth, own.lun_depth, told))
+        levels.append(QueueLevel(AT_PART, own_part, own.competing_depth, own.lun_depth, told))
     at_port = outstanding * own.vms / own.array_ports
     told = f"{outstanding:,.1f} x {several(own.vms, 'VM')} / {several(own.array_ports, 'port')}"
-    levels.append(Level(AT_PORT, at_port, own.port_depth, max(own.port_depth, 4096), told))
+    levels.append(QueueLevel(AT_PORT, at_port, own.port_depth, max(own.port_depth, 4096), told))
     return levels
 
 
-def _named(levels: list[Level]) -> dict[str, Level]:
+def _named(levels: list[QueueLevel]) -> dict[str, QueueLevel]:
     return {level.name: level for level in levels}
 
 
-def _told(level: Level) -> str:
+def _told(level: QueueLevel) -> str:
     return f"{level.arithmetic} = {level.needed:,.1f}, filled to {HEADROOM:.0%} at most"
 
 
-def _sheet(levels: list[Level]) -> Sheet:
+def _sheet(levels: list[QueueLevel]) -> Sheet:
     rows = tuple((own.name, round(own.needed, 1), own.depth, own.advised(), own.depth_max) for own in levels)
     return Sheet("Queues from the guest down", ("queue", "needed", "depth", "advised", "most"), rows)
 
 
-def _bends(own: Queues, levels: list[Level]) -> list[Bend]:
+def _bends(own: Queues, levels: list[QueueLevel]) -> list[Bend]:
     at_once = own.hosts * own.luns * max(own.lun_depth, _named(levels)[AT_LUN].advised())
     ports = own.array_ports * own.port_depth
     bends = []
@@ -262,7 +262,7 @@ def _bends(own: Queues, levels: list[Level]) -> list[Bend]:
     return bends
 
 
-def _snippets(own: Queues, levels: list[Level]) -> list[Snippet]:
+def _snippets(own: Queues, levels: list[QueueLevel]) -> list[Snippet]:
     """Settings for the levels that must be deeper."""
     at = _named(levels)
     disk, adapter, lun, part = at[AT_DISK], at[AT_ADAPTER], at[AT_LUN], at.get(AT_PART)

@@ -73,11 +73,11 @@ from leadline.planners._vsan.protection import (
     slack_pct,
     write_factor,
 )
-from leadline.planners._vsan.rates import Rates, rates_of
+from leadline.planners._vsan.rates import VsanRates, rates_of
 from leadline.planners._vsan.sizing import (
     CACHE_SHARE,
     ONE_HOST_DOWN_MAX,
-    Cluster,
+    VsanCluster,
     backend_rates,
     binding,
     cache_needed_gb,
@@ -155,7 +155,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
 
 
-def _absorbed(own: Vsan, rates: Rates, cluster: Cluster, context: PlanContext) -> dict[str, float]:
+def _absorbed(own: Vsan, rates: VsanRates, cluster: VsanCluster, context: PlanContext) -> dict[str, float]:
     """Simulated seconds until writes are slowed, with all hosts and with spare ones down; empty without a buffer."""
     if own.is_esa or isnan(rates.write_mb_per_s):
         return {}
@@ -181,7 +181,7 @@ def _headline_peak(own: Vsan, absorbed: dict[str, float]) -> str:
     return f"a peak of writes is absorbed for {seconds:,.0f} s"
 
 
-def _host_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
+def _host_figures(own: Vsan, cluster: VsanCluster) -> list[Figure]:
     data, log = layouts(own, cluster.hosts)
     least = hosts_least(own, cluster.hosts)
     widest = max(data, log, key=lambda layout: layout.hosts)
@@ -208,7 +208,7 @@ def _host_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
     return [*figures, Figure("components per host", -(-parts // cluster.hosts), "count", told, GUIDE)]
 
 
-def _capacity_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
+def _capacity_figures(own: Vsan, cluster: VsanCluster) -> list[Figure]:
     data, log = layouts(own, cluster.hosts)
     other = own.machines * (own.data_gb + own.temp_gb + own.system_gb)
     stored, needed = protected_gb(own, cluster.hosts), capacity_needed_gb(own, cluster.hosts)
@@ -239,7 +239,7 @@ def _capacity_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
     return figures
 
 
-def _cache_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
+def _cache_figures(own: Vsan, cluster: VsanCluster) -> list[Figure]:
     if own.is_esa:
         return []
     has = cluster.all_groups * own.cache_gb
@@ -260,7 +260,7 @@ def _cache_figures(own: Vsan, cluster: Cluster) -> list[Figure]:
     ]
 
 
-def _cache_needed(own: Vsan, cluster: Cluster) -> list[Figure]:
+def _cache_needed(own: Vsan, cluster: VsanCluster) -> list[Figure]:
     """Where the cache is sized by what is stored; an all-flash one from 6.7 on buffers writes, which size it."""
     if not own.is_cache_by_size:
         return []
@@ -275,7 +275,7 @@ def _cache_needed(own: Vsan, cluster: Cluster) -> list[Figure]:
     ]
 
 
-def _peak_figures(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str, float]) -> list[Figure]:
+def _peak_figures(own: Vsan, rates: VsanRates, cluster: VsanCluster, absorbed: dict[str, float]) -> list[Figure]:
     group = group_in(own, rates, cluster)
     if group is None:
         return []
@@ -312,7 +312,7 @@ def _peak_figures(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str,
     return figures
 
 
-def _endurance_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure]:
+def _endurance_figures(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[Figure]:
     mean = rates.write_mean_mb_per_s
     told_mean = "on average"
     if isnan(mean):
@@ -352,7 +352,7 @@ def _endurance_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure
     return figures
 
 
-def _disk_sheet(own: Vsan, cluster: Cluster) -> Sheet:
+def _disk_sheet(own: Vsan, cluster: VsanCluster) -> Sheet:
     rows = tuple(
         (
             disk.name,
@@ -369,7 +369,7 @@ def _disk_sheet(own: Vsan, cluster: Cluster) -> Sheet:
     return Sheet("Virtual disks of a machine", columns, rows)
 
 
-def _assumptions(own: Vsan, rates: Rates) -> list[str]:
+def _assumptions(own: Vsan, rates: VsanRates) -> list[str]:
     told = [f"Space efficiency of the cluster: {efficiency(own)}; reduction counted: {saved(own):g}."]
     if isnan(rates.write_mb_per_s):
         told.append(

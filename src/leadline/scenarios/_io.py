@@ -9,7 +9,7 @@ import numpy as np
 
 from leadline import __version__
 from leadline.core.contracts.benchmark import Tick
-from leadline.core.contracts.scenario import Measure, Series, Timing, pooled, whole_windows
+from leadline.core.contracts.scenario import Measure, Series, VirtualTiming, pooled, whole_windows
 from leadline.core.model.draws import ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
@@ -76,7 +76,7 @@ def ticks_of(parts: Sequence[dict[str, Any]], count: int, window_s: float) -> tu
     return tuple(Tick((n + 1) * window_s, float(rates[n]), float(sizes[n])) for n in range(count))
 
 
-def series_of(timing: Timing, name: str, part: dict[str, Any]) -> Iterator[Series]:
+def series_of(timing: VirtualTiming, name: str, part: dict[str, Any]) -> Iterator[Series]:
     """Rate and latency over the measured time."""
     window, count = timing.window_s, timing.window_count
     yield Series(name, "iops", "per_s", tuple((whole_windows(part["count"], count, 0.0) / window).tolist()))
@@ -84,7 +84,7 @@ def series_of(timing: Timing, name: str, part: dict[str, Any]) -> Iterator[Serie
         yield Series(name, key, "ms", tuple(whole_windows(part[key], count, _NAN).tolist()))
 
 
-def measures_of(timing: Timing, name: str, own: dict[str, Any]) -> Iterator[Measure]:
+def measures_of(timing: VirtualTiming, name: str, own: dict[str, Any]) -> Iterator[Measure]:
     """Rates, latencies, and Little's law."""
     seconds = timing.measure_s
     count, size = (sum(way[key] for way in own["done"]) for key in ("count", "bytes"))

@@ -59,7 +59,7 @@ from leadline.core.contracts.scenario import (
     Scenario,
     ScenarioMeta,
     Series,
-    Timing,
+    VirtualTiming,
     listed,
     named_streams,
     whole_windows,
@@ -335,7 +335,7 @@ def _failure(own: Failure, nodes: list[str], disks: list[dict[str, Any]], warm_u
     }
 
 
-def _resync_series(timing: Timing, found: dict[str, Any]) -> Series:
+def _resync_series(timing: VirtualTiming, found: dict[str, Any]) -> Series:
     rates = whole_windows(found["resynced"], timing.window_count, 0.0) / timing.window_s / 1e6
     return Series(WHOLE, "resync_mb_per_s", "mb_per_s", tuple(rates.tolist()))
 

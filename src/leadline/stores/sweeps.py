@@ -14,7 +14,7 @@ from typing import Any
 from leadline.core.io.outputs import keep
 from leadline.core.io.private import PRIVATE, private_folder
 from leadline.core.model.errors import InputError, UsageError
-from leadline.core.model.sweep import Sweep, Variant
+from leadline.core.model.sweep import LoadVariant, Sweep
 
 VERSION = 1
 NAME = "sweep.json"
@@ -86,5 +86,5 @@ def _is_leadline(process: int) -> bool:
 def _sweep(plain: dict[str, Any]) -> Sweep:
     fields = {name: plain[name] for name in Sweep.__dataclass_fields__}
     fields["loads"] = tuple(plain["loads"])
-    fields["variants"] = tuple(Variant(**own) for own in plain["variants"])
+    fields["variants"] = tuple(LoadVariant(**own) for own in plain["variants"])
     return Sweep(**fields)

@@ -186,7 +186,7 @@ def _same(change: FileChange, root: Path) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """One application in the journal: when, which items, what each path held before and holds now."""
 
     id: str
@@ -217,7 +217,7 @@ def plan(items: list[Item], root: Path) -> list[FileChange]:
     return changes
 
 
-def apply(template: str, items: list[Item], root: Path) -> Entry | None:
+def apply(template: str, items: list[Item], root: Path) -> JournalEntry | None:
     """Write the plan, journal first; None when nothing is left to write.
 
     Raises:
@@ -229,7 +229,7 @@ def apply(template: str, items: list[Item], root: Path) -> Entry | None:
     now = datetime.now(UTC)
     needed = {change.path for change in changes}
     folders = _missing_folders(root, needed)
-    entry = Entry(
+    entry = JournalEntry(
         id=now.strftime("%Y%m%dT%H%M%S%f"),
         time=now.isoformat(timespec="seconds"),
         template=template,
@@ -262,7 +262,7 @@ def apply(template: str, items: list[Item], root: Path) -> Entry | None:
     return entry
 
 
-def history(root: Path) -> list[Entry]:
+def history(root: Path) -> list[JournalEntry]:
     """The journal, oldest first.
 
     Raises:
@@ -273,7 +273,7 @@ def history(root: Path) -> list[Entry]:
         try:
             loaded = json.loads(path.read_text(encoding="utf-8"))
             loaded = {k: tuple(v) if isinstance(v, list) else v for k, v in loaded.items()}
-            entries.append(Entry(**loaded))
+            entries.append(JournalEntry(**loaded))
         except (OSError, ValueError, TypeError) as error:
             raise InputError(
                 str(path), found="a damaged journal entry", expected="an entry of leadline guest", advice="Restore it."
@@ -281,18 +281,18 @@ def history(root: Path) -> list[Entry]:
     return entries
 
 
-def revert(root: Path, entry: Entry, *, force: bool = False) -> list[str]:
+def revert(root: Path, entry: JournalEntry, *, force: bool = False) -> list[str]:
     """Put back what every path held before; the paths left alone because somebody changed them since.
 
     With ``force`` those are put back too.
     """
     left = _undo(root, entry, force=force)
     if not left:
-        _write_journal(root, Entry(**{**entry.to_dict(), "reverted": True}))
+        _write_journal(root, JournalEntry(**{**entry.to_dict(), "reverted": True}))
     return left
 
 
-def fates(root: Path, entry: Entry, *, force: bool = False) -> dict[str, str]:
+def fates(root: Path, entry: JournalEntry, *, force: bool = False) -> dict[str, str]:
     """What `revert` would do with each path: restore, remove, keep (it is as before) or leave (changed since)."""
     found = {}
     for file in entry.files:
@@ -306,7 +306,7 @@ def fates(root: Path, entry: Entry, *, force: bool = False) -> dict[str, str]:
     return found
 
 
-def _undo(root: Path, entry: Entry, *, force: bool) -> list[str]:
+def _undo(root: Path, entry: JournalEntry, *, force: bool) -> list[str]:
     left = []
     for file in reversed(entry.files):
         held = _held(root, file["path"])
@@ -359,7 +359,7 @@ def _put(root: Path, name: str, what: dict[str, Any] | None) -> None:
     keep(path, what["content"].encode("latin-1"), mode=what["mode"], owner=owner)
 
 
-def _write_journal(root: Path, entry: Entry) -> None:
+def _write_journal(root: Path, entry: JournalEntry) -> None:
     path = _journal_path(root, entry.id)
     data = json.dumps(entry.to_dict(), indent=1).encode()
     _put(root, "/" + path.relative_to(root).as_posix(), {"content": data.decode("latin-1"), "mode": 0o600})

@@ -29,7 +29,7 @@ from typing import Any
 import yaml
 
 from leadline.core.model.errors import UsageError
-from leadline.formats.windows.osot import Step, Template
+from leadline.formats.windows.osot import Template, TemplateStep
 
 KINDS = ("registry", "remove-value", "service", "task", "power-plan", "rss")
 _WILDCARDS = frozenset("*?[]`")
@@ -75,7 +75,7 @@ class WindowsItem:
 class Untaken:
     """A step of a foreign template that is not exported, and why."""
 
-    step: Step
+    step: TemplateStep
     why: str
 
 
@@ -130,7 +130,7 @@ def items_of(template: Template) -> tuple[list[WindowsItem], list[Untaken]]:
     return items, left
 
 
-def _refusal(step: Step) -> str | None:
+def _refusal(step: TemplateStep) -> str | None:
     """Why a step is left whatever it does."""
     if step.conditions:
         return f"it depends on {', '.join(step.conditions)}"
@@ -140,7 +140,7 @@ def _refusal(step: Step) -> str | None:
     return None
 
 
-def _translated(step: Step) -> dict[str, Any] | str:
+def _translated(step: TemplateStep) -> dict[str, Any] | str:
     """Kind, path, name, type and value of a step, or why it is left."""
     plain = {"path": "", "name": "", "type": ""}
     params = step.params
@@ -162,7 +162,7 @@ def _translated(step: Step) -> dict[str, Any] | str:
     return f"an action of type {step.kind!r}, which is not known"
 
 
-def _registry(step: Step) -> dict[str, Any] | str:
+def _registry(step: TemplateStep) -> dict[str, Any] | str:
     hive, _, key = step.params.get("keyname", "").partition("\\")
     root = _HIVES.get(hive.upper())
     if root is None or not key:

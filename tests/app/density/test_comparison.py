@@ -8,7 +8,7 @@ import math
 import pytest
 
 from leadline.app.density.comparison import DensityComparison, Side, change_of, compare
-from leadline.app.density.model import State
+from leadline.app.density.model import CountState
 from leadline.app.density.steps import StepRule, answer
 from leadline.core.statistics.resampling import Interval
 from tests.app.density.test_steps import level
@@ -17,9 +17,9 @@ NAN = float("nan")
 
 
 def side(name: str, held: int, per_s: float, *, broke: bool = True) -> Side:
-    levels = [level(20, State.HELD, 2000.0), level(held, State.HELD, per_s)]
+    levels = [level(20, CountState.HELD, 2000.0), level(held, CountState.HELD, per_s)]
     if broke:
-        levels.append(level(held + 1, State.BROKE, per_s))
+        levels.append(level(held + 1, CountState.BROKE, per_s))
     rule = StepRule(most=held + 1 if broke else held)
     return Side(name, answer(levels, rule), tuple(levels))
 
@@ -63,7 +63,7 @@ def test_as_many_is_no_difference() -> None:
 
 
 def test_none_before_and_some_after() -> None:
-    levels = (level(1, State.BROKE),)
+    levels = (level(1, CountState.BROKE),)
     none = Side("a", answer(levels, StepRule()), levels)
     assert "None surely fit before" in compared(none, side("b", 60, 10_000.0)).sentence
     assert compared(side("b", 60, 10_000.0), none).worse

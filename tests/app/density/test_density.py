@@ -12,8 +12,8 @@ import pytest
 import leadline.app.density.density as use_case
 from benches.throttled import missing, throttled_disk
 from leadline.app.density.comparing import compare_density
-from leadline.app.density.density import DensityPlan, Request, make_plan, resume_plan, run_density
-from leadline.app.density.model import State, parse_service_level
+from leadline.app.density.density import DensityPlan, DensityRequest, make_plan, resume_plan, run_density
+from leadline.app.density.model import CountState, parse_service_level
 from leadline.app.density.requests import bytes_of, changed
 from leadline.app.density.results import SUMMARY, stored
 from leadline.app.density.steps import StepRule
@@ -22,7 +22,7 @@ from leadline.app.measure.rounds import Talk
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload, profiles
-from leadline.core.system.cgroups import Limits, find
+from leadline.core.system.cgroups import InstanceLimits, find
 from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 from tests.app.measure.test_hosts import servers
@@ -40,8 +40,8 @@ def fifty(seconds: float = 11.0, rounds: int = 1) -> Workload:
     return parse_workload(text + "io: [{block: 4k, read_pct: 70, oio: 8, rate_iops: 50, arrivals: even}]\n", "t")
 
 
-def planned(on: str, rule: StepRule, *, level: str = LEVEL, limits: Limits | None = None) -> DensityPlan:
-    request = Request(fifty(), Target(on, on), parse_service_level(level), rule, limits or Limits())
+def planned(on: str, rule: StepRule, *, level: str = LEVEL, limits: InstanceLimits | None = None) -> DensityPlan:
+    request = DensityRequest(fifty(), Target(on, on), parse_service_level(level), rule, limits or InstanceLimits())
     return make_plan(request)
 
 
@@ -66,14 +66,14 @@ def test_eight_of_fifty_fit_on_four_hundred_and_nine_do_not(disk: str, tmp_path:
     done = run_density(planned(disk, StepRule(start=8, most=9)), store, seed=1)
     by_count = {level.count: level for level in done.levels}
     nine = by_count[9]
-    assert nine.state is State.BROKE
+    assert nine.state is CountState.BROKE
     assert nine.per_s.mean == pytest.approx(400.0, rel=0.05)
     assert nine.worst_per_s < 47.5
     assert nine.clauses[0].broke_count == 9
     low, high = done.answer.bounds
     assert low in (7, 8)
-    assert low <= 8 <= high or by_count[8].state is State.BROKE
-    if by_count[8].state is State.HELD:
+    assert low <= 8 <= high or by_count[8].state is CountState.BROKE
+    if by_count[8].state is CountState.HELD:
         assert by_count[8].fairness == pytest.approx(1.0, abs=0.01)
         assert by_count[8].worst_ms < 100.0 < nine.worst_ms
         assert done.answer.sentence.startswith("8 instances fit")
@@ -115,7 +115,7 @@ def test_a_cut_run_goes_on_where_it_was(tmp_path: Path) -> None:
 @pytest.mark.slow
 @needs_fio
 def test_limited_instances_leave_no_groups(tmp_path: Path) -> None:
-    limits = Limits(cpus=0.5, memory_bytes=256 * 2**20)
+    limits = InstanceLimits(cpus=0.5, memory_bytes=256 * 2**20)
     where = find(limits)
     if isinstance(where, str):
         pytest.skip(where)
@@ -127,7 +127,7 @@ def test_limited_instances_leave_no_groups(tmp_path: Path) -> None:
     except ToolError as error:
         pytest.skip(f"the kernel refuses control groups here: {error}")
     assert done.are_limited
-    assert done.levels[0].state is not State.FAILED
+    assert done.levels[0].state is not CountState.FAILED
     assert [path for folder in where.folders.values() for path in folder.glob("leadline-density-*")] == []
     assert list(on.iterdir()) == []
 
@@ -136,7 +136,7 @@ def test_without_the_right_to_make_groups_it_goes_on_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(use_case, "find", lambda _: "no right to make control groups in /sys/fs/cgroup/cpu")
-    made = planned(str(tmp_path), StepRule(most=1), limits=Limits(cpus=0.5))
+    made = planned(str(tmp_path), StepRule(most=1), limits=InstanceLimits(cpus=0.5))
     assert made.groups is None
     assert "without limits: no right to make control groups in /sys/fs/cgroup/cpu" in made.notes
 
@@ -148,12 +148,12 @@ def test_machines_are_instances_and_one_that_is_gone_is_told(servers: list[tuple
     hosts = tuple(Host(address, str(tmp_path)) for address, _ in servers[:2])
     gone = (hosts[0], Host("127.0.0.1,1", str(tmp_path)))
     workload = fifty(2.0, rounds=3).model_copy(update={"io": (fifty().io[0].model_copy(update={"name": "h"}),)})
-    request = Request(workload, Target("."), parse_service_level("p50<=10s"), StepRule(most=64), hosts=gone)
+    request = DensityRequest(workload, Target("."), parse_service_level("p50<=10s"), StepRule(most=64), hosts=gone)
     made = make_plan(request)
     assert (made.rule.most, made.site) == (2, None)
     assert "the search ends at 2: that many machines in the file" in made.notes
     done = run_density(made, RunStore(tmp_path / "home"), seed=1)
-    assert [level.state for level in done.by_count] == [State.HELD, State.FAILED]
+    assert [level.state for level in done.by_count] == [CountState.HELD, CountState.FAILED]
     assert "127.0.0.1,1" in done.by_count[1].reasons[0]
     assert "could not run" in done.answer.sentence
     assert len(RunStore(tmp_path / "home").get(done.by_count[0].run).rounds) == 3
@@ -165,12 +165,12 @@ def test_machines_are_instances_and_one_that_is_gone_is_told(servers: list[tuple
         ({"level": "per_s>=10"}, "a latency, or a workload with rate_iops"),
         ({"level": "p99.9<=1s", "rate": 50.0}, "Measure at least 200 s"),
         ({"rounds": 1, "seconds": 5.0, "rate": 50.0}, "at least 10 s in all"),
-        ({"rate": 50.0, "limits": Limits(memory_bytes=1)}, "32 MiB"),
+        ({"rate": 50.0, "limits": InstanceLimits(memory_bytes=1)}, "32 MiB"),
         ({"rate": 50.0, "rule": StepRule(start=9, most=8)}, "--max"),
         ({"workload": "postgresql-transactions"}, "expected io"),
         ({"workload": "intersystems-io"}, "bursts beside other streams"),
         ({"rate": 50.0, "hosts": (Host("a", "/"),), "rounds": 1}, "at least 3 with --hosts"),
-        ({"rate": 50.0, "hosts": (Host("a", "/"),), "limits": Limits(cpus=1.0)}, "machines as they are"),
+        ({"rate": 50.0, "hosts": (Host("a", "/"),), "limits": InstanceLimits(cpus=1.0)}, "machines as they are"),
     ],
 )
 @needs_fio
@@ -186,7 +186,7 @@ def test_what_could_not_be_judged_is_refused_before_anything_is_touched(
         name, asked = database_workload(), {}
     workload = changed(find_workload(name), rate_per_s=given.get("rate"), **asked)  # type: ignore[arg-type]
     with pytest.raises(UsageError) as caught:
-        make_plan(replace(Request(workload, Target(str(tmp_path)), parse_service_level(level)), **rest))  # type: ignore[arg-type]
+        make_plan(replace(DensityRequest(workload, Target(str(tmp_path)), parse_service_level(level)), **rest))  # type: ignore[arg-type]
     assert part in str(caught.value)
     assert list(tmp_path.iterdir()) == []
 
@@ -229,7 +229,7 @@ def test_a_damaged_summary_and_an_unknown_name(tmp_path: Path) -> None:
 def test_a_target_that_holds_data_must_be_named(tmp_path: Path) -> None:
     held = tmp_path / "held"
     held.write_bytes(bytes(2**21))
-    request = Request(fifty(), Target(str(held)), parse_service_level(LEVEL))
+    request = DensityRequest(fifty(), Target(str(held)), parse_service_level(LEVEL))
     with pytest.raises(UsageError, match="--destroy-data"):
         make_plan(request)
     made = make_plan(replace(request, target=Target(str(held), str(held))))

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from leadline.app.density.model import (
+    CountState,
     Instance,
     Second,
-    State,
     jain,
     judge,
     level_of,
@@ -71,7 +71,7 @@ def test_what_is_no_service_level_is_refused(text: str) -> None:
 
 def test_all_well_below_the_bound_hold() -> None:
     level = judge([instance(n, 5.0) for n in range(1, 9)], parse_service_level("p95<=10ms"))
-    assert level.state is State.HELD
+    assert level.state is CountState.HELD
     assert level.reasons == []
     assert level.fairness == pytest.approx(1.0)
 
@@ -80,7 +80,7 @@ def test_one_slow_instance_breaks_what_the_pooled_percentile_hides() -> None:
     found = [*(instance(n, 1.0) for n in range(1, 30)), instance(30, 50.0)]
     level = judge(found, parse_service_level("p95<=10ms"))
     assert level.pooled_ms < 10.0
-    assert level.state is State.BROKE
+    assert level.state is CountState.BROKE
     assert level.clauses[0].instance == 30
     assert level.clauses[0].hidden_by_pooling
     assert level.clauses[0].broke_count == 1
@@ -91,7 +91,7 @@ def test_one_slow_instance_breaks_what_the_pooled_percentile_hides() -> None:
 def test_one_at_the_bound_cannot_be_told() -> None:
     p95 = 10.0 * math.exp(0.2 * 1.645)
     level = judge([instance(1, 10.0)], parse_service_level(f"p95<={p95:.3f}ms"))
-    assert level.state is State.UNSURE
+    assert level.state is CountState.UNSURE
     assert level.clauses[0].unsure_count == 1
 
 
@@ -101,15 +101,15 @@ def test_chance_alone_seldom_breaks_one_among_many() -> None:
     p95 = 10.0 * math.exp(0.2 * 1.645)
     clauses = parse_service_level(f"p95<={p95:.3f}ms")
     states = [judge([instance(n, 10.0, seed=s) for n in range(1, 41)], clauses).state for s in range(6)]
-    assert states.count(State.BROKE) <= 3  # the bootstrap of twenty seconds is a little too narrow
-    assert State.HELD not in states
+    assert states.count(CountState.BROKE) <= 3  # the bootstrap of twenty seconds is a little too narrow
+    assert CountState.HELD not in states
 
 
 def test_throughput_is_judged_against_what_was_offered() -> None:
     clauses = parse_service_level("per_s>=0.9 of offered")
-    assert judge([instance(1, 1.0, per_s=50)], clauses, offered_per_s=50.0).state is State.HELD
+    assert judge([instance(1, 1.0, per_s=50)], clauses, offered_per_s=50.0).state is CountState.HELD
     level = judge([instance(1, 1.0, per_s=50), instance(2, 1.0, per_s=40)], clauses, offered_per_s=50.0)
-    assert level.state is State.BROKE
+    assert level.state is CountState.BROKE
     assert (level.clauses[0].instance, level.clauses[0].bound, level.worst_per_s) == (2, 45.0, 40.0)
     assert level.fairness == pytest.approx(90.0**2 / (2 * (50.0**2 + 40.0**2)))
 
@@ -117,20 +117,20 @@ def test_throughput_is_judged_against_what_was_offered() -> None:
 def test_one_that_got_nothing_broke_it() -> None:
     silent = Instance(2, ((*[Second(0.0)] * SECONDS,),))
     level = judge([instance(1, 1.0), silent], parse_service_level("p95<=10ms"))
-    assert level.state is State.BROKE
+    assert level.state is CountState.BROKE
     assert level.reasons == ["instance 2: p95 nothing; at most 10 is asked"]
 
 
 def test_too_few_samples_are_told() -> None:
     few = Instance(1, (tuple(second([1.0]) for _ in range(SECONDS)),))
     level = judge([few], parse_service_level("p99<=10ms"))
-    assert level.state is State.UNSURE
+    assert level.state is CountState.UNSURE
     assert math.isnan(level.clauses[0].low)
 
 
 def test_one_that_failed_is_told() -> None:
     level = judge([instance(1, 1.0), Instance(2, (), "fio failed")], parse_service_level("p95<=10ms"))
-    assert level.state is State.FAILED
+    assert level.state is CountState.FAILED
     assert level.reasons == ["instance 2: fio failed"]
 
 
@@ -138,8 +138,8 @@ def test_whole_rounds_are_judged_by_students_t() -> None:
     rounds = tuple((second([ms] * 400),) for ms in (5.0, 5.2, 5.4))
     clauses = parse_service_level("p95<=8ms, per_s>=100")
     level = judge([Instance(1, rounds)], clauses)
-    assert level.state is State.HELD
-    assert judge([Instance(1, rounds)], parse_service_level("p95<=5.3ms")).state is State.UNSURE
+    assert level.state is CountState.HELD
+    assert judge([Instance(1, rounds)], parse_service_level("p95<=5.3ms")).state is CountState.UNSURE
 
 
 def test_pooled_percentiles_are_those_of_the_pooled_requests() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.app.density.model import Level, State
+from leadline.app.density.model import CountLevel, CountState
 from leadline.app.density.steps import StepRule, answer, count_most, next_count
 from leadline.core.model.errors import UsageError
 from leadline.core.statistics.resampling import Interval
@@ -16,20 +16,20 @@ from leadline.core.statistics.resampling import Interval
 NAN = float("nan")
 
 
-def level(count: int, state: State, per_s: float = 100.0) -> Level:
+def level(count: int, state: CountState, per_s: float = 100.0) -> CountLevel:
     interval = Interval(per_s, per_s * 0.99, per_s * 1.01, 1.0, 30)
-    failures = ("instance 1: fio failed",) if state is State.FAILED else ()
+    failures = ("instance 1: fio failed",) if state is CountState.FAILED else ()
     each = (per_s / count,) * count
-    return Level(count, state, interval, each, "p95", {}, NAN, NAN, NAN, (NAN, NAN), 1.0, (), failures)
+    return CountLevel(count, state, interval, each, "p95", {}, NAN, NAN, NAN, (NAN, NAN), 1.0, (), failures)
 
 
-def searched(fits: int, rule: StepRule) -> dict[int, State]:
+def searched(fits: int, rule: StepRule) -> dict[int, CountState]:
     """What is measured when so many fit."""
-    states: dict[int, State] = {}
+    states: dict[int, CountState] = {}
     while (count := next_count(states, rule)) is not None:
         assert count not in states
         assert 1 <= count <= rule.most
-        states[count] = State.HELD if count <= fits else State.BROKE
+        states[count] = CountState.HELD if count <= fits else CountState.BROKE
     return states
 
 
@@ -60,10 +60,10 @@ def test_counts_double_then_halve() -> None:
 
 
 def test_what_cannot_be_told_is_bounded_from_both_sides() -> None:
-    states: dict[int, State] = {}
+    states: dict[int, CountState] = {}
     rule = StepRule(most=64)
     while (count := next_count(states, rule)) is not None:
-        states[count] = State.HELD if count <= 8 else State.UNSURE if count <= 11 else State.BROKE
+        states[count] = CountState.HELD if count <= 8 else CountState.UNSURE if count <= 11 else CountState.BROKE
     found = answer([level(c, s) for c, s in states.items()], rule)
     assert found.bounds == (8, 11)
     assert found.sentence.startswith("Between 8 and 11 instances fit: 8 surely held, 12 surely broke.")
@@ -75,19 +75,19 @@ def test_what_cannot_be_told_is_bounded_from_both_sides() -> None:
     ("states", "sentence"),
     [
         ({}, "Nothing was measured."),
-        ({1: State.BROKE}, "Not even one instance fits. At 1 it broke."),
-        ({1: State.HELD, 2: State.BROKE}, "1 instance fits: every one had its service level at 1, not at 2."),
-        ({64: State.HELD}, "At least 64 instances fit, the most asked for; nothing broke up to 64."),
-        ({1: State.HELD, 2: State.FAILED}, "At 2 could not run (instance 1: fio failed)."),
-        ({1: State.UNSURE}, "It cannot be told how many fit."),
+        ({1: CountState.BROKE}, "Not even one instance fits. At 1 it broke."),
+        ({1: CountState.HELD, 2: CountState.BROKE}, "1 instance fits: every one had its service level at 1, not at 2."),
+        ({64: CountState.HELD}, "At least 64 instances fit, the most asked for; nothing broke up to 64."),
+        ({1: CountState.HELD, 2: CountState.FAILED}, "At 2 could not run (instance 1: fio failed)."),
+        ({1: CountState.UNSURE}, "It cannot be told how many fit."),
     ],
 )
-def test_the_answer_in_words(states: dict[int, State], sentence: str) -> None:
+def test_the_answer_in_words(states: dict[int, CountState], sentence: str) -> None:
     assert sentence in answer([level(c, s) for c, s in states.items()], StepRule()).sentence
 
 
 def test_a_search_that_was_cut_says_so() -> None:
-    assert "ended before its time" in answer([level(1, State.HELD)], StepRule(), whole=False).sentence
+    assert "ended before its time" in answer([level(1, CountState.HELD)], StepRule(), whole=False).sentence
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from leadline.app.lab.results import Row, crowds
+from leadline.app.lab.results import LabRow, crowds
 
 
-def row(guest: str, guests: int, per_s: float, mean_ms: float, **other: int) -> Row:
-    return Row(guest, {"guests": guests, **other}, ("r1",), per_s, 0.0, 2 * per_s, mean_ms, {"p99": 4 * mean_ms})
+def row(guest: str, guests: int, per_s: float, mean_ms: float, **other: int) -> LabRow:
+    return LabRow(guest, {"guests": guests, **other}, ("r1",), per_s, 0.0, 2 * per_s, mean_ms, {"p99": 4 * mean_ms})
 
 
 def test_the_slowest_of_a_crowd_is_what_counts() -> None:
@@ -28,4 +28,4 @@ def test_crowds_of_a_variant_are_beside_their_own_fewest() -> None:
 
 
 def test_other_labs_have_no_crowds() -> None:
-    assert crowds([Row("a", {"oio": 8}, ("r1",), 1.0, 1.0, 1.0, 1.0, {})]) == []
+    assert crowds([LabRow("a", {"oio": 8}, ("r1",), 1.0, 1.0, 1.0, 1.0, {})]) == []

@@ -8,7 +8,7 @@ import pytest
 
 from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, measure_rounds
 from leadline.core.contracts.benchmark import Step, Tick, Watch
-from leadline.core.contracts.honoured import Check, State
+from leadline.core.contracts.honoured import LoadCheck, LoadState
 from leadline.core.model.errors import ToolError
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Workload
@@ -82,7 +82,7 @@ def test_a_cut_round_is_kept_as_such_before_the_interruption_goes_on() -> None:
 
 
 def test_a_load_that_was_another_one_fails_after_its_round_is_kept() -> None:
-    broken = Check("io", "rate_iops", "100/s", "250/s", State.BROKEN)
+    broken = LoadCheck("io", "rate_iops", "100/s", "250/s", LoadState.BROKEN)
     carrier = Scripted({"round-1": Carried((RESULT,), checks=(broken,))})
     kept: list[Progress] = []
     with pytest.raises(ToolError, match="measured 250/s"):

@@ -16,13 +16,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leadline.app.measure.nbd import Export, Server
+from leadline.app.measure.nbd import Export, NbdServer
 from leadline.app.protect import shards as protecting_shards
 from leadline.app.protect.failures import COMBINATIONS_MAX, Trials, failed_sets
 from leadline.app.protect.nodes import MARK, FolderNode, Workspace, left_behind
-from leadline.app.protect.protecting import Estimate, Request, clean, make_plan, run_protection, size_of
-from leadline.app.protect.shards import Coder, Scheme, aligned, library_version
-from leadline.app.protect.streams import Load, Phase, Source, Writers
+from leadline.app.protect.protecting import ProtectionRequest, RateEstimate, clean, make_plan, run_protection, size_of
+from leadline.app.protect.shards import Coder, ProtectionScheme, aligned, library_version
+from leadline.app.protect.streams import StreamPhase, StreamSource, WriteLoad, Writers
 from leadline.core.model.errors import ToolError, UsageError
 
 KIB, MIB = 1024, 1024**2
@@ -35,15 +35,15 @@ needs_servers = pytest.mark.skipif(
 
 
 @st.composite
-def losses(draw: st.DrawFn) -> tuple[Scheme, tuple[int, ...], int]:
+def losses(draw: st.DrawFn) -> tuple[ProtectionScheme, tuple[int, ...], int]:
     """A scheme, shards to lose that it tolerates, a seed."""
     k, m = draw(st.integers(1, 12)), draw(st.integers(0, 5))
     count = draw(st.integers(0, m))
     lost = draw(st.sets(st.integers(0, k + m - 1), min_size=count, max_size=count))
-    return Scheme(k, m), tuple(sorted(lost)), draw(st.integers(0, 2**32))
+    return ProtectionScheme(k, m), tuple(sorted(lost)), draw(st.integers(0, 2**32))
 
 
-def stripe_of(scheme: Scheme, unit: int, seed: int) -> list[np.ndarray]:
+def stripe_of(scheme: ProtectionScheme, unit: int, seed: int) -> list[np.ndarray]:
     rng = np.random.default_rng(seed)
     if scheme.data_count == 1:
         return [rng.integers(0, 256, unit, dtype=np.uint8)] * scheme.shard_count
@@ -55,7 +55,7 @@ def stripe_of(scheme: Scheme, unit: int, seed: int) -> list[np.ndarray]:
 
 @given(losses())
 @settings(max_examples=150, deadline=None)
-def test_any_tolerated_loss_is_restored(case: tuple[Scheme, tuple[int, ...], int]) -> None:
+def test_any_tolerated_loss_is_restored(case: tuple[ProtectionScheme, tuple[int, ...], int]) -> None:
     scheme, lost, seed = case
     coder = Coder(scheme, 4096)
     shards = stripe_of(scheme, 4096, seed)
@@ -71,7 +71,7 @@ def test_any_tolerated_loss_is_restored(case: tuple[Scheme, tuple[int, ...], int
 @pytest.mark.parametrize("text", ["3+2", "4+3", "10+4"])
 def test_parity_is_the_bytes_that_pyeclib_makes(text: str) -> None:
     driver = pytest.importorskip("pyeclib.ec_iface").ECDriver
-    scheme = Scheme.parse(text)
+    scheme = ProtectionScheme.parse(text)
     shards = stripe_of(scheme, 4096, 7)
     Coder(scheme, 4096).encode(shards)
     other = driver(k=scheme.data_count, m=scheme.parity_count, ec_type="isa_l_rs_cauchy")
@@ -81,18 +81,18 @@ def test_parity_is_the_bytes_that_pyeclib_makes(text: str) -> None:
 
 def test_one_shard_too_few_is_lost() -> None:
     with pytest.raises(ValueError, match="2 of 5 shards left, 3 needed"):
-        Coder(Scheme(3, 2), 4096).sources([1, 4])
+        Coder(ProtectionScheme(3, 2), 4096).sources([1, 4])
 
 
 @pytest.mark.parametrize("text", ["0+2", "3", "x", "0x", "200+100", "3+", "-1+2"])
 def test_a_scheme_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="For example 3\\+2"):
-        Scheme.parse(text)
+        ProtectionScheme.parse(text)
 
 
 def test_schemes_are_named_as_they_are_given() -> None:
-    assert [str(Scheme.parse(text)) for text in ("3+2", "3x", "1x", "4+0")] == ["3+2", "3x", "1x", "4+0"]
-    assert Scheme.parse("3+2").amplification == pytest.approx(5 / 3)
+    assert [str(ProtectionScheme.parse(text)) for text in ("3+2", "3x", "1x", "4+0")] == ["3+2", "3x", "1x", "4+0"]
+    assert ProtectionScheme.parse("3+2").amplification == pytest.approx(5 / 3)
 
 
 def test_without_isa_l_copies_work_and_coding_says_what_to_install(
@@ -114,12 +114,12 @@ def test_the_version_of_isa_l_is_told() -> None:
 
 def test_a_stream_is_made_again_and_no_block_of_it_twice() -> None:
     one, again, other = (aligned(3 * MIB) for _ in range(3))
-    Source(5, 3 * MIB).fill(2, 9, one)
-    Source(5, 3 * MIB).fill(2, 9, again)
-    Source(6, 3 * MIB).fill(2, 9, other)
+    StreamSource(5, 3 * MIB).fill(2, 9, one)
+    StreamSource(5, 3 * MIB).fill(2, 9, again)
+    StreamSource(6, 3 * MIB).fill(2, 9, other)
     assert np.array_equal(one, again)
     assert not np.array_equal(one, other)
-    source, blocks = Source(5, 3 * MIB), set()
+    source, blocks = StreamSource(5, 3 * MIB), set()
     for stream in range(4):
         for stripe in range(8):
             source.fill(stream, stripe, one)
@@ -129,17 +129,17 @@ def test_a_stream_is_made_again_and_no_block_of_it_twice() -> None:
 
 @pytest.mark.parametrize("written", [1, 4, 5, 8, 11])
 def test_a_slot_holds_its_latest_stripe(written: int) -> None:
-    load = Load(Scheme(1, 1), 1, UNIT, 4 * UNIT, 1.0, 1)
-    phase = Phase(load, [written], [0])
+    load = WriteLoad(ProtectionScheme(1, 1), 1, UNIT, 4 * UNIT, 1.0, 1)
+    phase = StreamPhase(load, [written], [0])
     held: dict[int, int] = {}
     for stripe in range(written):
         held[stripe % load.slot_count] = stripe
     assert {slot: phase.latest(0, slot) for slot in held} == held
 
 
-def small(folder: Path, *schemes: str, **changes: object) -> Request:
-    request = Request(
-        tuple(Scheme.parse(text) for text in schemes or ("3+2", "3x")),
+def small(folder: Path, *schemes: str, **changes: object) -> ProtectionRequest:
+    request = ProtectionRequest(
+        tuple(ProtectionScheme.parse(text) for text in schemes or ("3+2", "3x")),
         (1, 3),
         on=folder,
         node_count=5,
@@ -198,8 +198,8 @@ def test_a_timed_round_goes_around_and_still_reads_back(tmp_path: Path) -> None:
 @pytest.fixture
 def written(tmp_path: Path) -> Iterator[tuple[Trials, Path]]:
     nodes = [FolderNode(f"n{i}", tmp_path / f"n{i}") for i in range(5)]
-    load = Load(Scheme(3, 2), 2, UNIT, 12 * UNIT, None, 1)
-    source, stop = Source(1, load.stripe_bytes), threading.Event()
+    load = WriteLoad(ProtectionScheme(3, 2), 2, UNIT, 12 * UNIT, None, 1)
+    source, stop = StreamSource(1, load.stripe_bytes), threading.Event()
     phase = Writers(nodes, source, stop).run(load)
     yield Trials(nodes, source, phase, stop), tmp_path
     for node in nodes:
@@ -251,11 +251,11 @@ def test_a_node_that_refuses_writes_is_named(tmp_path: Path, monkeypatch: pytest
 
 
 def test_an_estimate_of_one_round_has_no_interval() -> None:
-    one = Estimate.of([4.0])
+    one = RateEstimate.of([4.0])
     assert one.mean == 4.0
     assert isnan(one.low)
     assert isnan(one.variation)
-    many = Estimate.of([4.0, 5.0, 6.0, 5.0])
+    many = RateEstimate.of([4.0, 5.0, 6.0, 5.0])
     assert many.low < many.mean == 5.0 < many.high
     assert many.variation == pytest.approx(np.std([4, 5, 6, 5], ddof=1) / 5)
 
@@ -270,7 +270,7 @@ def test_an_estimate_of_one_round_has_no_interval() -> None:
         ({"vm_counts": (0,)}, "numbers from 1"),
         ({"repeat_count": 0}, "1 or more"),
         ({"seconds": 0.0}, "more than 0"),
-        ({"schemes": (Scheme(1, 1), Scheme(1, 1))}, "distinct schemes"),
+        ({"schemes": (ProtectionScheme(1, 1), ProtectionScheme(1, 1))}, "distinct schemes"),
         ({"targets": ("/dev/null",) * 5}, "one node twice"),
         ({"destroy": frozenset({"nbd://a/b"})}, "no NBD node of that very name"),
     ],
@@ -347,9 +347,9 @@ def test_killed_nbd_servers_lose_nothing(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def foreign(tmp_path: Path) -> Iterator[list[Server]]:
+def foreign(tmp_path: Path) -> Iterator[list[NbdServer]]:
     """Servers that Leadline did not start."""
-    servers = [Server(f"s{i}", tmp_path / f"s{i}.img", 4 * MIB) for i in range(3)]
+    servers = [NbdServer(f"s{i}", tmp_path / f"s{i}.img", 4 * MIB) for i in range(3)]
     yield servers
     for server in servers:
         server.remove()
@@ -357,7 +357,7 @@ def foreign(tmp_path: Path) -> Iterator[list[Server]]:
 
 @pytest.mark.real
 @needs_servers
-def test_an_export_with_data_is_refused_until_it_is_named(foreign: list[Server], tmp_path: Path) -> None:
+def test_an_export_with_data_is_refused_until_it_is_named(foreign: list[NbdServer], tmp_path: Path) -> None:
     data = np.frombuffer(b"somebody's data".ljust(4096), dtype=np.uint8)
     export = Export(foreign[1].uri)
     export.write(MIB + 8192, data)
@@ -379,7 +379,7 @@ def test_an_export_with_data_is_refused_until_it_is_named(foreign: list[Server],
 
 @pytest.mark.real
 @needs_servers
-def test_an_export_too_small_or_not_there_is_told(foreign: list[Server], tmp_path: Path) -> None:
+def test_an_export_too_small_or_not_there_is_told(foreign: list[NbdServer], tmp_path: Path) -> None:
     uris = tuple(server.uri for server in foreign)
     large = small(tmp_path, "3x", targets=uris, size_bytes=8 * MIB, fail_count=1)
     with pytest.raises(UsageError, match=r"0\.00 GB; expected at least 0\.03 GB"):

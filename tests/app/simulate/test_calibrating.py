@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leadline.app.simulate.calibrating import calibrate
-from leadline.app.simulate.calibrating_laws import Line, fit_line, most_of
+from leadline.app.simulate.calibrating_laws import LinearLaw, fit_line, most_of
 from leadline.app.simulate.checking_block_layer import RealDisk, served
 from leadline.app.simulate.simulating import plan_simulation, simulate
 from leadline.core.contracts.scenario import parse_axis
@@ -50,7 +50,7 @@ def test_an_open_load_on_a_known_device_gives_the_device_back(tmp_path: Path) ->
     latency = 0.5 / (1.0 - 1.5 * rates / 2_400.0) * chance.normal(1.0, 0.03, 120)
     iostat(tmp_path / "iostat.txt", rates, latency)
     (disk,) = calibrate([tmp_path / "iostat.txt"], "sdb").disks
-    assert isinstance(disk.line, Line)
+    assert isinstance(disk.line, LinearLaw)
     assert disk.line.against == "rate"
     assert disk.line.at(1.0) == pytest.approx(0.5, rel=0.05)  # of who finds no other
     assert most_of(disk.device) == pytest.approx(2_400, rel=0.05)
@@ -67,7 +67,7 @@ def test_a_steady_load_with_noise_does_not_make_its_own_rate_the_limit(tmp_path:
     chance = np.random.default_rng(3)
     iostat(tmp_path / "iostat.txt", chance.normal(1_000, 50, 200), chance.normal(1.0, 0.2, 200).clip(0.2))
     (disk,) = calibrate([tmp_path / "iostat.txt"], "sdb").disks
-    assert isinstance(disk.line, Line)
+    assert isinstance(disk.line, LinearLaw)
     assert disk.line.against == "nothing"
     assert disk.line.slope_ms == 0.0
     assert disk.line.r2 < 0.2

@@ -15,7 +15,7 @@ from benches.recorded_disks import Array, linear, linear_loop, one_server, poiss
 from leadline.app.simulate import calibrating_checks
 from leadline.app.simulate.calibrating import calibrate
 from leadline.app.simulate.calibrating_fits import LATENCY, P95, RATE, Compared, Fitted
-from leadline.app.simulate.calibrating_laws import Line, Points, Queue, Sight, erlang_delay, most_of, open_law
+from leadline.app.simulate.calibrating_laws import LinearLaw, Points, Queue, Sight, erlang_delay, most_of, open_law
 from leadline.app.simulate.calibrating_loads import loads_of
 from leadline.app.simulate.simulating import plan_simulation, simulate
 from leadline.core.contracts.scenario import parse_axis
@@ -56,9 +56,9 @@ def rows(disk: Fitted, measure: str) -> list[Compared]:
 @pytest.mark.parametrize(
     ("load", "rates", "law", "seconds"),
     [
-        (exponential, (300, 600, 800), Line, 200),
+        (exponential, (300, 600, 800), LinearLaw, 200),
         (constant, (300, 600, 850), Queue, 200),
-        (by_line, (300, 1_000, 2_000), Line, 60),
+        (by_line, (300, 1_000, 2_000), LinearLaw, 60),
     ],
 )
 def test_three_loads_are_simulated_as_they_were_recorded(
@@ -104,7 +104,7 @@ def test_one_load_says_that_it_cannot_tell_the_slope(tmp_path: Path, load: Calla
     (mean,) = write_iostat(path, [load(500, 200, 1)], 200)
     found = calibrate([path])
     (disk,) = found.disks
-    assert isinstance(disk.line, Line)
+    assert isinstance(disk.line, LinearLaw)
     assert disk.line.against == "nothing"
     assert any("cannot separate base and slope of the latency" in note for note in disk.notes)
     assert any(note.startswith("assumed: the device is as slow under any load") for note in disk.notes)
@@ -121,7 +121,7 @@ def test_loops_of_three_depths_are_found_and_simulated(tmp_path: Path) -> None:
     means = write_iostat(path, loads, 40)
     disk = fitted(path)
     assert [level.clients for level in disk.loads.levels] == [1, 4, 16]
-    assert isinstance(disk.line, Line)
+    assert isinstance(disk.line, LinearLaw)
     assert disk.line.at(1.0) == pytest.approx(1.0, rel=0.05)
     assert disk.line.slope_ms == pytest.approx(0.3, rel=0.05)
     for count, mean, latency, per_s in zip((1, 4, 16), means, rows(disk, LATENCY), rows(disk, RATE), strict=True):

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from leadline.app.simulate.calibrating import calibrate
 from leadline.app.simulate.calibrating_arrivals import BURSTY, EVEN, POISSON, TRACE, fit_arrivals
 from leadline.app.simulate.calibrating_fits import Fitted
-from leadline.app.simulate.calibrating_laws import Line
+from leadline.app.simulate.calibrating_laws import LinearLaw
 from leadline.app.simulate.simulating import Simulated, plan_simulation, simulate
 from leadline.core.model.errors import InputError, UsageError
 from leadline.faces.cli.main import build_app
@@ -79,8 +79,8 @@ def fitted(path: Path, **more: Any) -> Fitted:
     return disk
 
 
-def line_of(disk: Fitted) -> Line:
-    assert isinstance(disk.line, Line)
+def line_of(disk: Fitted) -> LinearLaw:
+    assert isinstance(disk.line, LinearLaw)
     return disk.line
 
 

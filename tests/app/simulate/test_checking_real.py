@@ -21,8 +21,8 @@ from leadline.app.simulate import checking_lab, checking_loads, checking_real
 from leadline.app.simulate.checking_block_layer import RealDisk, served
 from leadline.app.simulate.checking_lab import _order
 from leadline.app.simulate.checking_real import check_block_layer, plan_check
-from leadline.app.simulate.checking_results import Check, CheckPlan, Row
-from leadline.app.simulate.simulating import Planned, plan_simulation, simulate
+from leadline.app.simulate.checking_results import CheckPlan, CheckRow, RealCheck
+from leadline.app.simulate.simulating import PlannedSimulation, plan_simulation, simulate
 from leadline.core.contracts.scenario import Axis
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.system import tools
@@ -55,7 +55,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checking_real, "WARM_UP_S", 1.5)
 
 
-def checked(store: RunStore, name: str, seconds: float, *axes: Axis) -> Check:
+def checked(store: RunStore, name: str, seconds: float, *axes: Axis) -> RealCheck:
     planned = plan_simulation(EXAMPLES / f"{name}.yaml", [*SHORT, *axes])
     made = plan_check(planned, seconds)
     shares: list[float] = []
@@ -68,13 +68,13 @@ def checked(store: RunStore, name: str, seconds: float, *axes: Axis) -> Check:
     return found
 
 
-def checked_in_guests(made: CheckPlan, planned: Planned, store: RunStore) -> Check:
+def checked_in_guests(made: CheckPlan, planned: PlannedSimulation, store: RunStore) -> RealCheck:
     assert made.guests is not None
     result = run_lab(made.guests, store, say=lambda _: None, done=lambda *_: None)
     return checking_lab.check_guests(made, simulate(planned, store), result)
 
 
-def row(found: Check, measure: str, entity: str = "db01", variant: int = 0) -> Row:
+def row(found: RealCheck, measure: str, entity: str = "db01", variant: int = 0) -> CheckRow:
     rows = [own for own in found.rows if (own.entity, own.measure) == (entity, measure)]
     return rows[variant]
 
@@ -213,7 +213,7 @@ def test_a_hosts_queue_holds_back_what_the_adapter_lets_through(store: RunStore)
     assert both.measured == pytest.approx(4.0, rel=0.35)
 
 
-def _lab_guests(monkeypatch: pytest.MonkeyPatch, planned: Planned) -> tuple[list[Guest], CheckPlan]:
+def _lab_guests(monkeypatch: pytest.MonkeyPatch, planned: PlannedSimulation) -> tuple[list[Guest], CheckPlan]:
     """The guests of a check, whether there can be a lab here or not."""
     kernel = Kernel(Path("vmlinuz"), Path("modules"))
     held: list[Lab] = []
@@ -277,13 +277,15 @@ def test_what_cannot_be_done_for_real_is_refused(tmp_path: Path, monkeypatch: py
 
 
 def test_distances_are_told_or_not_known() -> None:
-    assert Row("", "db01", "iops", "per_s", 110.0, 100.0).distance_pct == pytest.approx(10.0)
-    nothing = Row("", "db01", "latency_ms_p99", "ms", 1.0, float("nan"))
+    assert CheckRow("", "db01", "iops", "per_s", 110.0, 100.0).distance_pct == pytest.approx(10.0)
+    nothing = CheckRow("", "db01", "latency_ms_p99", "ms", 1.0, float("nan"))
     assert check_cells(nothing) == ("", "db01", "p99 ms", "1", "-", "-")
 
 
 def test_a_guest_that_gave_nothing_has_no_order() -> None:
-    rows = [Row(str(n), "db01", "iops", "per_s", simulated, measured) for n, (simulated, measured) in enumerate(PAIRS)]
+    rows = [
+        CheckRow(str(n), "db01", "iops", "per_s", simulated, measured) for n, (simulated, measured) in enumerate(PAIRS)
+    ]
     assert _order(rows) == ["db01: 0 of 1 pairs of variants stand in the same order in both"]
     assert _order(rows[::2]) == []
 
@@ -291,7 +293,7 @@ def test_a_guest_that_gave_nothing_has_no_order() -> None:
 def test_the_page_shows_simulated_beside_measured(store: RunStore) -> None:
     planned = plan_simulation(EXAMPLES / "iops-cap.yaml", [*SHORT])
     found = simulate(planned, store)
-    own = Check("block layer", (Row("", "db01", "iops", "per_s", 110.0, 100.0),), ("r1",), (), ("a note",))
+    own = RealCheck("block layer", (CheckRow("", "db01", "iops", "per_s", 110.0, 100.0),), ("r1",), (), ("a note",))
     page = simulation_page(planned, found, checked=own)
     assert "Simulated and measured" in page
     assert "+10.0 %" in page

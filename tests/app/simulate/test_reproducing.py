@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from leadline.app.simulate import reproducing
 from leadline.app.simulate.reproducing import reproduce
-from leadline.core.contracts.experiment import Check, Comparison, ExperimentMeta, Findings, Simulated, Verdict
+from leadline.core.contracts.experiment import ExperimentMeta, FigureVerdict, Findings, Published, Simulated, Statement
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.picture import Curve, Picture
 from leadline.faces.cli.main import build_app
@@ -29,12 +29,12 @@ QUICK = ["load-average-queue", "hardware-assisted-virtualisation"]
 META = ExperimentMeta("a <claim>", "a source", "second", "numeric", ("arithmetic",), 0.1, calibrated="a point")
 FOUND = Findings(
     (
-        Comparison("near", 100.0, 104.0, "ms"),
-        Comparison("far", (50.0, 60.0), 90.0, "per_s"),
-        Comparison("set", 5.0, 5.0, is_calibrated=True),
-        Comparison("unknown", 5.0, float("nan")),
+        Published("near", 100.0, 104.0, "ms"),
+        Published("far", (50.0, 60.0), 90.0, "per_s"),
+        Published("set", 5.0, 5.0, is_calibrated=True),
+        Published("unknown", 5.0, float("nan")),
     ),
-    (Check("it grows", holds=True, evidence="1 to 2"), Check("it falls", holds=False, evidence="2 to 2")),
+    (Statement("it grows", holds=True, evidence="1 to 2"), Statement("it falls", holds=False, evidence="2 to 2")),
     Picture("x", "y", (Curve("own", (1.0, 2.0), (1.0, 3.0)), Curve("own", (1.0,), (2.0,), is_published=True))),
     "Because of this.",
 )
@@ -54,7 +54,7 @@ def test_figures_come_in_the_order_asked_for_and_once() -> None:
     told: list[tuple[float, int, int]] = []
     found = reproduce([*QUICK, QUICK[0]], lambda *words: told.append(words))
     assert [own.name for own in found] == QUICK
-    assert all(own.verdict is Verdict.REPRODUCED for own in found)
+    assert all(own.verdict is FigureVerdict.REPRODUCED for own in found)
     assert told[-1][0] == 1.0
     assert told[-1][2] == 2
 
@@ -77,7 +77,7 @@ def test_a_scenario_that_is_none_is_a_defect_of_its_experiment(planted: ModuleTy
 
 def test_verdicts_errors_and_reasons_are_shown(planted: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     found = reproduce(["mine"])
-    assert found[0].verdict is Verdict.NOT_REPRODUCED
+    assert found[0].verdict is FigureVerdict.NOT_REPRODUCED
     show_reproductions(found)
     text = capsys.readouterr().out
     assert max(map(len, text.splitlines())) <= 80
@@ -121,7 +121,7 @@ def test_the_page_holds_everything_and_escapes_it(planted: ModuleType) -> None:
 
 
 def test_a_gauge_ends_where_the_error_is_beyond_it() -> None:
-    near, far = gauge(FOUND.comparisons[0], 0.1), gauge(Comparison("far", 1.0, 0.1), 0.1)
+    near, far = gauge(FOUND.comparisons[0], 0.1), gauge(Published("far", 1.0, 0.1), 0.1)
     assert near is not None
     assert far is not None
     assert near.band_start < near.place < near.band_start + near.band_width

@@ -16,7 +16,7 @@ import pytest
 
 from benches.throttled import missing, throttled_disk
 from leadline.app.measure.rounds import SILENT, Talk
-from leadline.app.sweep.sweeping import Planned, Wish, outcome, plan_rest, plan_sweep, point_timing, run_sweep
+from leadline.app.sweep.sweeping import PlannedSweep, SweepWish, outcome, plan_rest, plan_sweep, point_timing, run_sweep
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload
@@ -49,7 +49,7 @@ def disk(tmp_path: Path) -> Iterator[str]:
 @needs_fio
 def test_the_ceiling_and_the_knee_of_a_real_cap(disk: str, tmp_path: Path) -> None:
     """By Little's law 500 per second at 16 ms are 8 under way: up to there latency stays, beyond it doubles."""
-    wish = Wish(loads="2..64", target_ms=40.0, percentile="mean", seed=1)
+    wish = SweepWish(loads="2..64", target_ms=40.0, percentile="mean", seed=1)
     made = plan_sweep(workload(seconds=12.0), Target(disk), wish)
     store = RunStore(tmp_path / "home")
     done = run_sweep(made, store)
@@ -78,7 +78,7 @@ def test_the_ceiling_and_the_knee_of_a_real_cap(disk: str, tmp_path: Path) -> No
 def test_points_are_runs_and_one_that_is_ended_goes_on(tmp_path: Path) -> None:
     on, store = tmp_path / "on", RunStore(tmp_path / "home")
     on.mkdir()
-    made = plan_sweep(workload(), Target(str(on)), Wish(loads="1,2,4", read_pcts=(100.0, 50.0), seed=5))
+    made = plan_sweep(workload(), Target(str(on)), SweepWish(loads="1,2,4", read_pcts=(100.0, 50.0), seed=5))
     with pytest.raises(KeyboardInterrupt):
         run_sweep(made, store, talk=_ending(after=3))
     assert list(on.iterdir()) == []
@@ -172,12 +172,12 @@ def test_what_cannot_be_swept(tmp_path: Path) -> None:
     rated = TEXT.replace("read_pct: 100", "rate_iops: 100")
     network = "name: n\nnetwork: {}\n"
     for own, wish, part in (
-        (workload(rated), Wish(), "a rate in every stream"),
-        (workload(network), Wish(), "a network workload"),
-        (workload(), Wish(loads="0"), "numbers from 1"),
-        (workload(), Wish(loads="4..2"), "numbers from 1"),
-        (workload(), Wish(percentile="p42"), "p42"),
-        (find_workload("pgbench"), Wish(jobs=(2,)), "a database workload"),
+        (workload(rated), SweepWish(), "a rate in every stream"),
+        (workload(network), SweepWish(), "a network workload"),
+        (workload(), SweepWish(loads="0"), "numbers from 1"),
+        (workload(), SweepWish(loads="4..2"), "numbers from 1"),
+        (workload(), SweepWish(percentile="p42"), "p42"),
+        (find_workload("pgbench"), SweepWish(jobs=(2,)), "a database workload"),
     ):
         with pytest.raises(UsageError, match=part):
             plan_sweep(own, Target(str(tmp_path)), wish)
@@ -187,7 +187,7 @@ def test_a_sweep_that_is_none_or_damaged(tmp_path: Path) -> None:
     store = RunStore(tmp_path)
     with pytest.raises(UsageError, match="no such sweep"):
         plan_rest(store, "last", None, None)
-    made: Planned = plan_sweep(workload(), Target(str(tmp_path)), Wish(loads="1,2"))
+    made: PlannedSweep = plan_sweep(workload(), Target(str(tmp_path)), SweepWish(loads="1,2"))
     SweepStore(tmp_path).save(made.sweep)
     assert SweepStore(tmp_path).get("last") == made.sweep
     other = replace(made.sweep, id=f"{made.sweep.id}x")
@@ -201,7 +201,7 @@ def test_a_sweep_that_is_none_or_damaged(tmp_path: Path) -> None:
 
 def test_another_target_is_no_point_of_the_same_curve(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
-    made = plan_sweep(workload(), Target(str(tmp_path)), Wish(loads="1,2"))
+    made = plan_sweep(workload(), Target(str(tmp_path)), SweepWish(loads="1,2"))
     SweepStore(tmp_path).save(made.sweep)
     SweepStore(tmp_path).release(made.sweep)
     with pytest.raises(UsageError, match="another target"):

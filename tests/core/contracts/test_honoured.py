@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from leadline.core.contracts.honoured import (
-    Check,
     DatabaseLoad,
     Load,
-    State,
+    LoadCheck,
+    LoadState,
     StreamLoad,
     compare,
     notes_of,
@@ -35,12 +35,12 @@ def load(**changes: Any) -> StreamLoad:
     return replace(plain, **changes)
 
 
-def states(stream: str, own: Load, settings: str = "{}", cpu: float = math.nan) -> dict[str, State]:
+def states(stream: str, own: Load, settings: str = "{}", cpu: float = math.nan) -> dict[str, LoadState]:
     return {check.key: check.state for check in compare(workload(stream, settings), [own], SECONDS, cpu)}
 
 
 def broken(stream: str, own: Load, settings: str = "{}") -> list[str]:
-    return sorted({key for key, state in states(stream, own, settings).items() if state is State.BROKEN})
+    return sorted({key for key, state in states(stream, own, settings).items() if state is LoadState.BROKEN})
 
 
 def pulsed(on_s: float, off_s: float, step_s: float = 0.1, first_s: float | None = None) -> OverTime:
@@ -57,7 +57,7 @@ def pulsed(on_s: float, off_s: float, step_s: float = 0.1, first_s: float | None
 
 def test_a_load_as_asked_has_nothing_to_say() -> None:
     checks = compare(workload("{block: 8k}"), [load()], SECONDS)
-    assert {check.state for check in checks} == {State.HONOURED}
+    assert {check.state for check in checks} == {LoadState.HONOURED}
     assert {"measure_s", "block", "read_pct", "jobs", "oio"} == {check.key for check in checks}
     assert notes_of(checks) == ()
     require_honoured(workload("{}"), checks)
@@ -105,25 +105,27 @@ def test_a_device_that_is_too_slow_breaks_no_key() -> None:
     """Every request that may be in flight waits: the rate is the device's. With room left it is the tool's."""
     asked = "{rate_iops: 200, oio: 4}"
     slow = load(busy_s=39.0, depth=(3.9, 4.0))
-    assert states(asked, slow)["rate_iops.read"] is State.NOT_REACHED
+    assert states(asked, slow)["rate_iops.read"] is LoadState.NOT_REACHED
     note = notes_of(compare(workload(asked), [slow], SECONDS))[0]
     assert note == (
         "load was not reached: io: rate_iops.read: asked 200/s, measured 100/s, because all 4 requests that may be in "
         "flight wait: one takes 39 ms"
     )
     idle = load(busy_s=1.0)
-    assert states(asked, idle)["rate_iops.read"] is State.BROKEN
-    assert states(asked, replace(idle, cpu_pct=95.0))["rate_iops.read"] is State.NOT_REACHED
-    assert states(asked, idle, cpu=97.0)["rate_iops.read"] is State.NOT_REACHED
-    assert states("{rate_iops: 50, oio: 4}", slow, cpu=97.0)["rate_iops.read"] is State.BROKEN  # too much is never slow
+    assert states(asked, idle)["rate_iops.read"] is LoadState.BROKEN
+    assert states(asked, replace(idle, cpu_pct=95.0))["rate_iops.read"] is LoadState.NOT_REACHED
+    assert states(asked, idle, cpu=97.0)["rate_iops.read"] is LoadState.NOT_REACHED
+    assert (
+        states("{rate_iops: 50, oio: 4}", slow, cpu=97.0)["rate_iops.read"] is LoadState.BROKEN
+    )  # too much is never slow
 
 
 def test_bursts_are_seen_in_the_rate_over_time() -> None:
     asked = "{burst: {on_s: 1, off_s: 1.5}}"
     own = load(over_time=(pulsed(1.0, 1.5),))
-    assert states(asked, own)["burst"] is State.HONOURED
+    assert states(asked, own)["burst"] is LoadState.HONOURED
     found = compare(workload(asked), [load(over_time=(OverTime(0.1, *_steady()),))], SECONDS)[-1]
-    assert found == Check("io", "burst", "1 s on, 1.5 s off", "no pause", State.BROKEN)
+    assert found == LoadCheck("io", "burst", "1 s on, 1.5 s off", "no pause", LoadState.BROKEN)
     for other in (
         pulsed(1.0, 0.6),
         pulsed(2.0, 1.5),
@@ -138,9 +140,9 @@ def test_bursts_are_seen_in_the_rate_over_time() -> None:
 
 def test_a_stream_that_stops_while_another_pauses_is_told() -> None:
     whole, stopped = OverTime(0.1, *_steady()), pulsed(1.0, 4.0)
-    assert states("{}", load(over_time=(whole,)))["burst"] is State.HONOURED
+    assert states("{}", load(over_time=(whole,)))["burst"] is LoadState.HONOURED
     found = next(c for c in compare(workload("{}"), [load(over_time=(stopped,))], SECONDS) if c.key == "burst")
-    assert (found.state, found.asked) == (State.BROKEN, "no pause")
+    assert (found.state, found.asked) == (LoadState.BROKEN, "no pause")
     assert "without any" in found.measured
     slow = load(over_time=(stopped,), reads=50.0, read_bytes=50.0 * 8192)
     assert "burst" not in states("{}", slow)  # so few operations leave gaps
@@ -170,7 +172,7 @@ def _steady() -> tuple[tuple[float, ...], tuple[float, ...]]:
 )
 def test_bursts_that_cannot_be_seen_are_no_failure(stream: str, changes: dict[str, Any], why: str) -> None:
     found = next(c for c in compare(workload(stream), [load(**changes)], SECONDS) if c.key == "burst")
-    assert found.state is State.NOT_SEEN
+    assert found.state is LoadState.NOT_SEEN
     assert why in found.measured
 
 
@@ -212,15 +214,15 @@ def test_databases() -> None:
     asked = parse_workload("name: d\ndatabase: {clients: 8, rate_per_s: 100}\n", "d.yaml")
     closed = parse_workload("name: d\ndatabase: {clients: 8}\n", "d.yaml")
 
-    def keys(own: DatabaseLoad, wanted: Workload = asked) -> dict[str, State]:
+    def keys(own: DatabaseLoad, wanted: Workload = asked) -> dict[str, LoadState]:
         return {check.key: check.state for check in compare(wanted, [own], SECONDS)}
 
     good = DatabaseLoad(SECONDS, 1000.0, clients=8.0, busy_s=3.0)
-    assert set(keys(good).values()) == {State.HONOURED}
-    assert keys(replace(good, clients=4.0))["clients"] is State.BROKEN
-    assert keys(replace(good, transactions=3000.0))["rate_per_s"] is State.BROKEN
-    assert keys(replace(good, transactions=500.0))["rate_per_s"] is State.BROKEN
-    assert keys(replace(good, transactions=500.0, busy_s=79.0))["rate_per_s"] is State.NOT_REACHED
-    assert keys(replace(good, duration_s=30.0))["measure_s"] is State.BROKEN
-    assert set(keys(replace(good, busy_s=79.0), closed).values()) == {State.HONOURED}
-    assert keys(replace(good, busy_s=9.0), closed)["clients"] is State.BROKEN
+    assert set(keys(good).values()) == {LoadState.HONOURED}
+    assert keys(replace(good, clients=4.0))["clients"] is LoadState.BROKEN
+    assert keys(replace(good, transactions=3000.0))["rate_per_s"] is LoadState.BROKEN
+    assert keys(replace(good, transactions=500.0))["rate_per_s"] is LoadState.BROKEN
+    assert keys(replace(good, transactions=500.0, busy_s=79.0))["rate_per_s"] is LoadState.NOT_REACHED
+    assert keys(replace(good, duration_s=30.0))["measure_s"] is LoadState.BROKEN
+    assert set(keys(replace(good, busy_s=79.0), closed).values()) == {LoadState.HONOURED}
+    assert keys(replace(good, busy_s=9.0), closed)["clients"] is LoadState.BROKEN

@@ -22,7 +22,7 @@ from leadline.core.io.parquet import save
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.leftovers import remove_leftovers
-from leadline.generators.host_model import Shape
+from leadline.generators.host_model import CaptureShape
 
 OURS = b'{\n  "schema": "leadline.run/1"\n}\n'
 
@@ -145,11 +145,11 @@ def test_captures_are_known_by_their_metadata(tmp_path: Path) -> None:
 
 
 def test_a_generated_capture_is_known_by_its_truth_file_and_size(tmp_path: Path) -> None:
-    path, shape = tmp_path / "cap.csv", Shape(vm_count=2, lun_count=2, sample_count=4)
+    path, shape = tmp_path / "cap.csv", CaptureShape(vm_count=2, lun_count=2, sample_count=4)
     generate(shape, [], path, guest=0)
     names = {"cap.csv", "cap.csv.truth.yaml", "cap.csv.iostat.txt", "cap.csv.inventory.yaml"}
     assert {own.name for own in tmp_path.iterdir() if is_ours(own)} == names
-    generate(Shape(vm_count=3, lun_count=2, sample_count=4), [], path, guest=0)
+    generate(CaptureShape(vm_count=3, lun_count=2, sample_count=4), [], path, guest=0)
     assert all(map(is_ours, tmp_path.iterdir()))
     path.write_bytes(path.read_bytes() + b"one more row")
     with pytest.raises(UsageError, match=r"cap\.csv: exists and Leadline did not write it"):
@@ -158,10 +158,10 @@ def test_a_generated_capture_is_known_by_its_truth_file_and_size(tmp_path: Path)
 
 def test_a_failed_generation_leaves_the_old_files(tmp_path: Path) -> None:
     path = tmp_path / "cap.csv"
-    generate(Shape(vm_count=2, lun_count=2, sample_count=4), [], path)
+    generate(CaptureShape(vm_count=2, lun_count=2, sample_count=4), [], path)
     before = held(tmp_path)
     with pytest.raises(UsageError, match="at least"):
-        generate(Shape(vm_count=2, lun_count=2, sample_count=4), [FaultRequest("device-slow")], path, columns=10)
+        generate(CaptureShape(vm_count=2, lun_count=2, sample_count=4), [FaultRequest("device-slow")], path, columns=10)
     assert held(tmp_path) == before
 
 

@@ -16,20 +16,20 @@ from leadline.core.model.errors import UsageError
 from leadline.core.system.cgroups import (
     NOT_ENTERED,
     PREFIX,
-    Group,
+    ControlGroup,
     Groups,
     Hierarchies,
-    Limits,
+    InstanceLimits,
     disk_under,
     find,
     remove_leftovers,
 )
 
-LIMITS = Limits(cpus=0.2, memory_bytes=64 * 2**20)
+LIMITS = InstanceLimits(cpus=0.2, memory_bytes=64 * 2**20)
 BURN = "import time\nend = time.monotonic() + 2\nwhile time.monotonic() < end: pass"
 
 
-def made(limits: Limits, device: str | None = None) -> Groups:
+def made(limits: InstanceLimits, device: str | None = None) -> Groups:
     """Groups on this machine, or a skip with the reason."""
     where = find(limits)
     if isinstance(where, str):
@@ -37,7 +37,7 @@ def made(limits: Limits, device: str | None = None) -> Groups:
     return Groups(where, limits, device)
 
 
-def grouped(groups: Groups) -> Group:
+def grouped(groups: Groups) -> ControlGroup:
     try:
         return groups.make(1)
     except OSError as error:
@@ -45,24 +45,24 @@ def grouped(groups: Groups) -> Group:
 
 
 @pytest.fixture
-def group() -> Iterator[Group]:
+def group() -> Iterator[ControlGroup]:
     groups = made(LIMITS)
     yield grouped(groups)
     assert groups.remove() == []
 
 
-def run(group: Group, code: str) -> subprocess.CompletedProcess[bytes]:
+def run(group: ControlGroup, code: str) -> subprocess.CompletedProcess[bytes]:
     return subprocess.run(group.enter([sys.executable, "-c", code]), check=False, capture_output=True, timeout=60)
 
 
 @pytest.mark.real
-def test_a_process_and_its_children_are_inside(group: Group) -> None:
+def test_a_process_and_its_children_are_inside(group: ControlGroup) -> None:
     code = "import subprocess; subprocess.run(['cat', '/proc/self/cgroup'])"
     assert group.folders[0].name in run(group, code).stdout.decode()
 
 
 @pytest.mark.real
-def test_the_share_of_a_cpu_is_kept(group: Group) -> None:
+def test_the_share_of_a_cpu_is_kept(group: ControlGroup) -> None:
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     assert run(group, BURN).returncode == 0
     after, passed = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic() - began
@@ -71,7 +71,7 @@ def test_the_share_of_a_cpu_is_kept(group: Group) -> None:
 
 
 @pytest.mark.real
-def test_more_memory_than_the_limit_is_not_given(group: Group) -> None:
+def test_more_memory_than_the_limit_is_not_given(group: ControlGroup) -> None:
     code = "data = bytearray(256 * 2**20)\ndata[::4096] = bytes(len(data[::4096]))"
     if Path("/proc/swaps").read_text().count("\n") > 1:
         pytest.skip("with swap the rest goes there")
@@ -116,7 +116,7 @@ def test_what_a_killed_run_left_is_removed_and_what_is_alive_is_not() -> None:
 
 
 def test_a_group_that_cannot_be_entered_runs_nothing(tmp_path: Path) -> None:
-    done = subprocess.run(Group((tmp_path / "none",)).enter(["touch", str(tmp_path / "ran")]), check=False)
+    done = subprocess.run(ControlGroup((tmp_path / "none",)).enter(["touch", str(tmp_path / "ran")]), check=False)
     assert done.returncode == NOT_ENTERED
     assert list(tmp_path.iterdir()) == []
 
@@ -140,7 +140,7 @@ def test_version_2_goes_up_to_where_controllers_are_handed_on(tmp_path: Path) ->
         f"30 23 0:26 / {root} rw shared:4 - cgroup2 cgroup2 rw\n",
         "0::/system.slice/shell.service\n",
     )
-    limits = Limits(0.5, 2**28, 100)
+    limits = InstanceLimits(0.5, 2**28, 100)
     where = find(limits, *files)
     assert where == Hierarchies(2, dict.fromkeys(("cpu", "memory", "io"), service.parent))
     own = Groups(where, limits, "8:0").make(1).folders[0]
@@ -155,7 +155,7 @@ def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
         folder.mkdir(parents=True)
     lines = [f"3{i} 31 0:29 / {path} rw - cgroup cgroup rw,{name}" for i, (name, path) in enumerate(folders.items())]
     files = layout(tmp_path, "\n".join(lines) + "\n", "3:blkio:/\n2:cpu,cpuacct:/\n1:memory:/a/b\n0::/\n")
-    limits = Limits(0.5, 2**28, 100)
+    limits = InstanceLimits(0.5, 2**28, 100)
     where = find(limits, *files)
     assert isinstance(where, Hierarchies)
     assert where.version == 1
@@ -173,11 +173,13 @@ def test_version_1_has_a_folder_for_each_controller(tmp_path: Path) -> None:
 
 def test_without_hierarchies_the_reason_is_said(tmp_path: Path) -> None:
     files = layout(tmp_path, "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "0::/\n")
-    assert find(Limits(cpus=1.0), *files) == "no control group hierarchy here has the controller cpu"
+    assert find(InstanceLimits(cpus=1.0), *files) == "no control group hierarchy here has the controller cpu"
 
 
-@pytest.mark.parametrize("limits", [Limits(cpus=0.0), Limits(memory_bytes=2**20), Limits(iops=0)])
-def test_limits_nothing_can_run_in_are_refused(limits: Limits) -> None:
+@pytest.mark.parametrize(
+    "limits", [InstanceLimits(cpus=0.0), InstanceLimits(memory_bytes=2**20), InstanceLimits(iops=0)]
+)
+def test_limits_nothing_can_run_in_are_refused(limits: InstanceLimits) -> None:
     with pytest.raises(UsageError, match="--cpus"):
         limits.check()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from leadline.core.model.errors import ToolError, UsageError
-from leadline.core.system.following import Load, started
+from leadline.core.system.following import ToolCommand, started
 from leadline.core.system.opened import MARK, Identity, Targets, is_uri, printable, require_free
 from leadline.core.system.processes import wait
 
@@ -46,7 +46,7 @@ def test_a_plain_name_leads_to_what_was_opened_whatever_its_path_is_now(tmp_path
     held(path, 10)
     words = ["sh", "-c", "stat -L -c %d:%i t0; printf new 1<>t0; ls"]
     output = tmp_path / "said"
-    with started(Load(words, output, targets=targets)) as (process, _):
+    with started(ToolCommand(words, output, targets=targets)) as (process, _):
         assert wait(process, 10.0)
     assert output.read_text().splitlines()[0] == f"{wanted.device}:{wanted.inode}"
     assert (tmp_path / "moved").read_bytes()[:4] == b"newx"
@@ -182,14 +182,14 @@ def test_a_tool_that_opens_another_file_for_writing_is_stopped(tmp_path: Path, t
     for script in (f"exec 5>>'{bystander}'; sleep 20", f"sh -c \"exec 5>>'{bystander}'; sleep 20\" & wait"):
         with (
             pytest.raises(ToolError, match="v2: the load tool opened it for writing, and nobody named it"),
-            started(Load(["sh", "-c", script], own / "said", targets=targets)) as (process, look),
+            started(ToolCommand(["sh", "-c", script], own / "said", targets=targets)) as (process, look),
         ):
             began = time.monotonic()
             wait(process, 10.0, look)
         assert process.poll() is not None
         assert time.monotonic() - began < 5.0
     fine = f"exec 5<>t0 6>>'{own}/log' 7>own 8<'{bystander}' 9>/dev/null; sleep 0.3"
-    with started(Load(["sh", "-c", fine], own / "said", targets=targets)) as (process, look):
+    with started(ToolCommand(["sh", "-c", fine], own / "said", targets=targets)) as (process, look):
         assert wait(process, 10.0, look)
 
 
@@ -198,7 +198,10 @@ def test_a_target_that_is_only_read_may_not_be_opened_for_writing(tmp_path: Path
     targets.open(str(path), "t0", None, writes=False)
     with (
         pytest.raises(ToolError, match="target: the load tool opened it for writing"),
-        started(Load(["sh", "-c", "exec 5<>t0; sleep 20"], tmp_path / "said", targets=targets)) as (process, look),
+        started(ToolCommand(["sh", "-c", "exec 5<>t0; sleep 20"], tmp_path / "said", targets=targets)) as (
+            process,
+            look,
+        ),
     ):
         wait(process, 10.0, look)
 

@@ -12,7 +12,7 @@ import pytest
 from leadline.app.density import instances as density_instances
 from leadline.app.measure import benching
 from leadline.app.probe import probing
-from leadline.app.sweep.sweeping import Wish, plan_sweep
+from leadline.app.sweep.sweeping import SweepWish, plan_sweep
 from leadline.app.traces import replaying
 from leadline.core.contracts.benchmark import Target
 from leadline.core.model.errors import UsageError
@@ -44,7 +44,7 @@ def _io(target: Target, _: Path) -> None:
 
 WAYS: dict[str, Callable[[Target, Path], object]] = {
     "bench run": _io,
-    "sweep": lambda target, _: plan_sweep(parse_workload(IO, "t"), target, Wish(loads="1")),
+    "sweep": lambda target, _: plan_sweep(parse_workload(IO, "t"), target, SweepWish(loads="1")),
     "density": lambda target, _: density_instances.site_of(parse_workload(IO, "t"), target),
     "probe": lambda target, folder: probing.plan(
         target, folder / "out", seconds=(0.0, 1.0), limit=None, size="1m", outstanding=1

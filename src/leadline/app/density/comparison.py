@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from leadline.app.density.model import Level, State
-from leadline.app.density.steps import Answer, counted
+from leadline.app.density.model import CountLevel, CountState
+from leadline.app.density.steps import FitRange, counted
 from leadline.core.statistics.resampling import Interval
 
 Z_95 = 1.96
@@ -20,17 +20,17 @@ class Side:
     """One density result: how many fit, and its counts, fewest first."""
 
     name: str
-    answer: Answer
-    levels: tuple[Level, ...]
+    answer: FitRange
+    levels: tuple[CountLevel, ...]
 
     @property
-    def full(self) -> Level | None:
+    def full(self) -> CountLevel | None:
         """The last count that surely held; None when none did."""
         return next((level for level in self.levels if level.count == self.answer.held), None)
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class DensityChange:
     """After against before as a share of before, with its 95 % interval; NaN bounds with too few samples."""
 
     before: float
@@ -60,11 +60,11 @@ class CountChange:
     """What both systems did at the same count of instances; latencies are the worst instance's, in ms."""
 
     count: int
-    per_s: Change
+    per_s: DensityChange
     before_ms: float
     after_ms: float
-    before: State
-    after: State
+    before: CountState
+    after: CountState
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +80,8 @@ class DensityComparison:
 
     before: Side
     after: Side
-    fit: Change
-    full: Change
+    fit: DensityChange
+    full: DensityChange
     counts: tuple[CountChange, ...]
     unlike: tuple[str, ...]
 
@@ -124,7 +124,7 @@ def compare(before: Side, after: Side, unlike: Sequence[str] = ()) -> DensityCom
     """How many fit, throughput at the last count that held, and what both did at equal counts."""
     (old_low, old_high), (new_low, new_high) = before.answer.bounds, after.answer.bounds
     held = (float(old_low), float(new_low))
-    fit = Change(
+    fit = DensityChange(
         *held,
         _ratio(new_low, old_low),
         low=new_low / old_high - 1.0 if old_high else math.inf if new_low else 0.0,
@@ -142,11 +142,11 @@ def _ratio(after: float, before: float) -> float:
     return after / before - 1.0 if before else _NAN
 
 
-def _at(old: Level, new: Level) -> CountChange:
+def _at(old: CountLevel, new: CountLevel) -> CountChange:
     return CountChange(old.count, change_of(old.per_s, new.per_s), old.worst_ms, new.worst_ms, old.state, new.state)
 
 
-def change_of(before: Interval | None, after: Interval | None) -> Change:
+def change_of(before: Interval | None, after: Interval | None) -> DensityChange:
     """The ratio of two means that were measured apart, less one.
 
     Source: delta method on the logarithm of the ratio (Casella and Berger, Statistical Inference, 5.5.4): the relative
@@ -154,14 +154,16 @@ def change_of(before: Interval | None, after: Interval | None) -> Change:
     """
     if before is None or after is None or not before.mean > 0.0 or not after.mean > 0.0:
         nan = (_NAN, _NAN, _NAN)
-        return Change(_NAN if before is None else before.mean, _NAN if after is None else after.mean, *nan)
+        return DensityChange(_NAN if before is None else before.mean, _NAN if after is None else after.mean, *nan)
     errors = [(own.high - own.low) / (2.0 * Z_95) / own.mean for own in (before, after)]
     away = Z_95 * math.hypot(*errors)
     ratio = after.mean / before.mean
-    return Change(before.mean, after.mean, ratio - 1.0, ratio * math.exp(-away) - 1.0, ratio * math.exp(away) - 1.0)
+    return DensityChange(
+        before.mean, after.mean, ratio - 1.0, ratio * math.exp(-away) - 1.0, ratio * math.exp(away) - 1.0
+    )
 
 
-def _fits(answer: Answer) -> str:
+def _fits(answer: FitRange) -> str:
     low, high = answer.bounds
     if math.isinf(high):
         return f"at least {counted(low)} fit{'s' if low == 1 else ''}"

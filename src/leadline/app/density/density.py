@@ -19,15 +19,23 @@ from leadline.app.density.guests import GUESTS, Guests, guest_site
 from leadline.app.density.hosts import HostsCarrier
 from leadline.app.density.instances import (
     Instances,
-    Measured,
-    Site,
+    InstanceSite,
+    InstancesMeasured,
     bytes_per_s,
     instances_of,
     left_behind,
     offered_per_s,
     site_of,
 )
-from leadline.app.density.model import Clause, Instance, Level, State, judge, parse_service_level, total_seconds
+from leadline.app.density.model import (
+    Clause,
+    CountLevel,
+    CountState,
+    Instance,
+    judge,
+    parse_service_level,
+    total_seconds,
+)
 from leadline.app.density.results import Density, keep, stored
 from leadline.app.density.steps import StepRule, counted, next_count
 from leadline.app.measure import lab_targets
@@ -42,7 +50,7 @@ from leadline.core.model.run import BEHIND_MIN, PERCENTILES, Round
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.resampling import SAMPLE_COUNT_MIN
 from leadline.core.statistics.steady import steady_state
-from leadline.core.system.cgroups import Groups, Hierarchies, Limits, disk_under, find, remove_leftovers
+from leadline.core.system.cgroups import Groups, Hierarchies, InstanceLimits, disk_under, find, remove_leftovers
 from leadline.core.system.tools import TOOLS, examine, require_program
 from leadline.stores.runs import RunStore
 
@@ -51,14 +59,14 @@ SEEDS_BETWEEN = 10_000  # of two rounds, so that every instance has another seed
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class DensityRequest:
     """What was asked for; ``hosts`` are machines in the order they are added, empty for local instances."""
 
     workload: Workload
     target: Target
     clauses: tuple[Clause, ...]
     rule: StepRule = field(default_factory=StepRule)
-    limits: Limits = field(default_factory=Limits)
+    limits: InstanceLimits = field(default_factory=InstanceLimits)
     hosts: tuple[Host, ...] = ()
 
 
@@ -66,8 +74,8 @@ class Request:
 class DensityPlan:
     """What a density run will do, before anything is touched."""
 
-    request: Request
-    site: Site | None
+    request: DensityRequest
+    site: InstanceSite | None
     rule: StepRule
     clauses: tuple[Clause, ...]
     offered_per_s: float
@@ -87,7 +95,7 @@ class DensityPlan:
         return timing.warm_up_s + timing.measure_s + 1.0
 
 
-def make_plan(request: Request) -> DensityPlan:
+def make_plan(request: DensityRequest) -> DensityPlan:
     """What will be done; nothing is touched.
 
     Raises:
@@ -131,7 +139,7 @@ def make_plan(request: Request) -> DensityPlan:
     return DensityPlan(request, site, rule, clauses, offered, tuple(notes), groups, device)
 
 
-def _site(request: Request) -> Site:
+def _site(request: DensityRequest) -> InstanceSite:
     if not lab_targets.is_lab(request.target.name):
         return site_of(request.workload, request.target)
     if request.limits.controllers:
@@ -151,7 +159,7 @@ def _rate(workload: Workload) -> float:
     return float(sum(rate.read + rate.write for rate in rates if rate is not None))
 
 
-def _fitting(site: Site, name: str) -> str:
+def _fitting(site: InstanceSite, name: str) -> str:
     if site.kind == GUESTS:
         return f"guests there is memory and space for of {name}"
     what = "there is room for in" if site.kind == "folder" else f"stretches of {site.each_bytes / 2**20:.0f} MiB of"
@@ -223,7 +231,7 @@ def _require_samples(workload: Workload, clauses: Sequence[Clause], offered: flo
             )
 
 
-def _groups(request: Request, notes: list[str]) -> tuple[Hierarchies | None, str | None]:
+def _groups(request: DensityRequest, notes: list[str]) -> tuple[Hierarchies | None, str | None]:
     limits = request.limits
     if not limits.controllers:
         return None, None
@@ -262,7 +270,7 @@ def resume_plan(store: RunStore, name: str, destroy: str | None) -> tuple[Densit
             advice="Leave out --resume to measure anew.",
         )
     made = make_plan(
-        Request(
+        DensityRequest(
             Workload.model_validate(before.workload),
             Target(before.target, destroy),
             parse_service_level(", ".join(before.clauses)),
@@ -348,7 +356,7 @@ def _continued(made: DensityPlan, before: Density) -> Density:
 def _leftovers(made: DensityPlan, talk: Talk) -> list[str]:
     """What killed runs left: their empty control groups are removed, their files told."""
     found = []
-    where = made.groups or find(Limits(cpus=1.0))
+    where = made.groups or find(InstanceLimits(cpus=1.0))
     if isinstance(where, Hierarchies):
         found += [f"removed the control group of a killed run: {path}" for path in remove_leftovers(where)]
     if made.site is not None and made.site.kind == "folder":
@@ -359,7 +367,7 @@ def _leftovers(made: DensityPlan, talk: Talk) -> list[str]:
     return found
 
 
-def _said(level: Level) -> str:
+def _said(level: CountLevel) -> str:
     reasons = f": {level.reasons[0]}" if level.reasons else ""
     return f"{level.count}: {level.state.value}{reasons}"
 
@@ -377,7 +385,7 @@ class _Work:
         elif made.site is not None:
             self._instances = Instances(request.workload, request.target, made.site, groups)
 
-    def level(self, count: int, *, first: bool) -> Level:
+    def level(self, count: int, *, first: bool) -> CountLevel:
         """Measure one count, as a separate run; its rounds are kept whatever ends it."""
         workload = self._made.request.workload
         target = self._whole.hosts[0][1] if self._whole.hosts else self._whole.target
@@ -394,16 +402,16 @@ class _Work:
         with keeping(run, self._store) as kept:
             level = self._on_hosts(count, kept) if self._instances is None else self._here(count, kept, first)
             kept.run = replace(kept.run, notes=(*kept.run.notes, f"service level {level.state.value}", *level.reasons))
-            kept.state = "done" if level.state is not State.FAILED else "failed"
+            kept.state = "done" if level.state is not CountState.FAILED else "failed"
         return replace(level, run=run.id)
 
-    def _on_hosts(self, count: int, kept: Kept) -> Level:
+    def _on_hosts(self, count: int, kept: Kept) -> CountLevel:
         request, folder = self._made.request, self._store.files_of(kept.run.id)
         carrier = HostsCarrier(request.workload, request.hosts[:count], folder, self._talk)
         self._rounds(carrier, f"{count} machines", request.workload.timing.measure_s, kept)
         return self._judged(carrier.instances())
 
-    def _here(self, count: int, kept: Kept, first: bool) -> Level:
+    def _here(self, count: int, kept: Kept, first: bool) -> CountLevel:
         instances = cast("Instances | Guests", self._instances)
         folder = self._store.files_of(kept.run.id)
         self._talk.phase(f"preparing {counted(count)}", 0.0)
@@ -434,7 +442,7 @@ class _Work:
 
         measure_rounds(course, carrier, keep=keep, talk=named)
 
-    def _judged(self, instances: Sequence[Instance]) -> Level:
+    def _judged(self, instances: Sequence[Instance]) -> CountLevel:
         return judge(instances, self._made.clauses, offered_per_s=self._made.offered_per_s, seed=self._seed)
 
     def _unsteady(self, rounds: Sequence[Round]) -> list[str]:
@@ -451,7 +459,7 @@ class _Work:
         return [] if self._instances is None else self._instances.close()
 
 
-def _failed(count: int, why: str) -> Level:
+def _failed(count: int, why: str) -> CountLevel:
     level = judge([Instance(number, (), why if number == count else None) for number in range(1, count + 1)], ())
     return replace(level, failures=(f"instance {count}: {why}",))
 
@@ -464,7 +472,7 @@ class _InstancesCarrier:
     count: int
     warm_up_s: float
     folder: Path
-    measured: list[Measured] = field(default_factory=list)
+    measured: list[InstancesMeasured] = field(default_factory=list)
 
     def carry(self, step: Step, watch: Watch) -> Carried:
         """Load all of them; no round follows one in which an instance failed."""
@@ -477,7 +485,7 @@ class _InstancesCarrier:
         return Carried(results, ticks, commands, version, is_last=bool(measured.errors))
 
 
-def _all_instances(measured: Measured) -> tuple[tuple[Result, ...], tuple[Tick, ...]]:
+def _all_instances(measured: InstancesMeasured) -> tuple[tuple[Result, ...], tuple[Tick, ...]]:
     """Results of all instances, and the seconds of all together."""
     results = tuple(result for own in measured.results for result in own)
     instances = [Instance(index + 1, (seconds,)) for index, seconds in enumerate(measured.seconds)]

@@ -9,7 +9,14 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.app.density.instances import Measured, Place, Report, Site, collected, wait_for
+from leadline.app.density.instances import (
+    InstancePlace,
+    InstanceReport,
+    InstanceSite,
+    InstancesMeasured,
+    collected,
+    wait_for,
+)
 from leadline.app.measure import lab_targets
 from leadline.app.measure.guests import grounds_of, guests_that_fit
 from leadline.app.measure.lab_targets import GuestDriver, both_sides, fill, in_guest, job_words
@@ -25,7 +32,7 @@ GUESTS = "guests"  # kind of a site
 START_S = 1.0  # Judgement: what starting fio in one more guest under software emulation may put off the last
 
 
-def guest_site(workload: Workload, target: Target) -> Site:
+def guest_site(workload: Workload, target: Target) -> InstanceSite:
     """Guests alike of a lab file; nothing is started.
 
     Raises:
@@ -34,7 +41,7 @@ def guest_site(workload: Workload, target: Target) -> Site:
     """
     plan = lab_targets.plan(workload, target)
     guest = _driver(plan.driver).own.guest
-    return Site(GUESTS, plan, sum(disk.size for disk in guest.disks), guests_that_fit(guest))
+    return InstanceSite(GUESTS, plan, sum(disk.size for disk in guest.disks), guests_that_fit(guest))
 
 
 def _driver(driver: object) -> GuestDriver:
@@ -47,9 +54,9 @@ def _driver(driver: object) -> GuestDriver:
 class Guests:
     """The guests booted so far; `close` ends and removes them, safe to call twice."""
 
-    site: Site
+    site: InstanceSite
     _machines: list[Machine] = field(default_factory=list)
-    _places: list[Place] = field(default_factory=list)
+    _places: list[InstancePlace] = field(default_factory=list)
     _running: ExitStack = field(default_factory=ExitStack)
     _grounds: Grounds | None = None
     _folder: Path | None = None
@@ -73,7 +80,7 @@ class Guests:
             for number, machine in enumerate(machines, first):
                 plan = in_guest(self.site.plan, driver.own, machine)
                 fill(plan, driver.own, machine, folder, say)
-                self._places.append(Place(number, plan))
+                self._places.append(InstancePlace(number, plan))
                 self._machines.append(machine)
 
     def _boot(self, guests: Sequence[Guest]) -> list[Machine]:
@@ -88,7 +95,7 @@ class Guests:
             self._running.push(stack.pop_all())
         return machines
 
-    def measure(self, count: int, step: Step, warm_up_s: float, folder: Path) -> Measured:
+    def measure(self, count: int, step: Step, warm_up_s: float, folder: Path) -> InstancesMeasured:
         """One round of the first ``count``, in the seconds in which all of them ran, by this machine's clock.
 
         Raises:
@@ -97,16 +104,18 @@ class Guests:
         """
         length = warm_up_s + step.duration_s + 1.0 + START_S * count
         places, machines = self._places[:count], self._machines[:count]
-        reports: dict[int, Report] = {}
-        jobs: list[tuple[Place, Machine, list[str], Path]] = []
+        reports: dict[int, InstanceReport] = {}
+        jobs: list[tuple[InstancePlace, Machine, list[str], Path]] = []
         for place, machine in zip(places, machines, strict=True):
             base = folder / f"i{place.number:04}-{step.label}"
             text = place.job(Step(step.label, length, step.seed + place.number))
             base.with_name(f"{base.name}.fio").write_text(text, encoding="utf-8")
-            reports[place.number] = Report(base.with_name(f"{base.name}.json"), machine.channel.clock_offset_s())
+            reports[place.number] = InstanceReport(
+                base.with_name(f"{base.name}.json"), machine.channel.clock_offset_s()
+            )
             jobs.append((place, machine, job_words(machine.channel, f"{base.name}.fio", text, fio.REPORTING), base))
         with ExitStack() as stack:
-            live: list[tuple[Place, Path, fio.Process]] = []
+            live: list[tuple[InstancePlace, Path, fio.Process]] = []
             for place, machine, words, base in jobs:
                 talk = base.with_name(f"{base.name}.txt")
                 started = running_in(machine.channel, words, output=reports[place.number].path, talk=talk)
@@ -121,7 +130,7 @@ class Guests:
         return both_sides(machines, folder, tuple(dict.fromkeys(notes)))
 
     @property
-    def places(self) -> list[Place]:
+    def places(self) -> list[InstancePlace]:
         """Where each works."""
         return self._places
 

@@ -24,13 +24,13 @@ from leadline.app.density.model import Instance, Second
 from leadline.app.measure.honouring import broken_or_none
 from leadline.app.measure.recording import recording
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Plan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Step, Target
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Workload
-from leadline.core.system.cgroups import NOT_ENTERED, Group, Groups
-from leadline.core.system.following import Load, started
+from leadline.core.system.cgroups import NOT_ENTERED, ControlGroup, Groups
+from leadline.core.system.following import ToolCommand, started
 from leadline.core.system.opened import Targets, is_uri
 from leadline.core.system.processes import GRACE_S, POLL_S, wait
 from leadline.core.system.safety import require_space, usable_space
@@ -47,19 +47,19 @@ _TOO_LONG = "it did not end in time"
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class InstanceSite:
     """Where instances work: ``kind`` is ``folder``, ``stretch`` (of one device, file or export) or ``each``.
 
     ``capacity`` is how many fit there, None where that is not known; ``each_bytes`` is what one needs.
     """
 
     kind: str
-    plan: Plan
+    plan: LoadPlan
     each_bytes: int
     capacity: int | None
 
 
-def site_of(workload: Workload, target: Target) -> Site:
+def site_of(workload: Workload, target: Target) -> InstanceSite:
     """Where instances will work; nothing is touched.
 
     Raises:
@@ -73,38 +73,38 @@ def site_of(workload: Workload, target: Target) -> Site:
             raise UsageError(
                 name, found="paths that are not there", expected="exports or devices by number", advice="Name a folder."
             )
-        return Site("each", plan, _stretch_bytes(plan), None)
+        return InstanceSite("each", plan, _stretch_bytes(plan), None)
     plan = fio.plan(workload, target)
     each = _stretch_bytes(plan)
     path = Path(name)
     if not is_uri(name) and path.is_dir():
         total = sum({place.path: place.size_bytes for place in plan.places.values()}.values())
-        return Site("folder", plan, total, usable_space(name) // total)
+        return InstanceSite("folder", plan, total, usable_space(name) // total)
     if is_uri(name):
-        return Site("stretch", plan, each, None)
+        return InstanceSite("stretch", plan, each, None)
     with path.open("rb") as stream:
         there = stream.seek(0, os.SEEK_END)
-    return Site("stretch", plan, each, int(there // each))
+    return InstanceSite("stretch", plan, each, int(there // each))
 
 
-def _stretch_bytes(plan: Plan) -> int:
+def _stretch_bytes(plan: LoadPlan) -> int:
     return max(place.size_bytes for place in plan.places.values())
 
 
-def _each_plan(workload: Workload, target: Target, number: int) -> Plan:
+def _each_plan(workload: Workload, target: Target, number: int) -> LoadPlan:
     name = target.name.replace(NUMBER, str(number))
     # Naming the pattern names each of its targets.
     return fio.plan(workload, Target(name, name if target.destroy == target.name else target.destroy))
 
 
 @dataclass(slots=True)
-class Place:
+class InstancePlace:
     """One instance: its plan, and where in the target its stretch begins."""
 
     number: int
-    plan: Plan
+    plan: LoadPlan
     offset_bytes: int = 0
-    group: Group | None = None
+    group: ControlGroup | None = None
 
     def job(self, step: Step) -> str:
         """Its job file of a step."""
@@ -118,9 +118,9 @@ class Instances:
 
     workload: Workload
     target: Target
-    site: Site
+    site: InstanceSite
     groups: Groups | None
-    places: list[Place] = field(default_factory=list)
+    places: list[InstancePlace] = field(default_factory=list)
     _base: Path | None = None
     _made: Targets = field(default_factory=Targets)  # the folder of a folder's instances
     _lock: IO[bytes] | None = None
@@ -151,7 +151,7 @@ class Instances:
                 raise
 
     @staticmethod
-    def _grouped(groups: Groups, number: int) -> Group:
+    def _grouped(groups: Groups, number: int) -> ControlGroup:
         try:
             return groups.make(number)
         except OSError as error:
@@ -162,15 +162,15 @@ class Instances:
                 advice="Leave out --cpus, --memory or --iops.",
             ) from error
 
-    def _place(self, number: int) -> Place:
+    def _place(self, number: int) -> InstancePlace:
         if self.site.kind == "each":
-            return Place(number, _each_plan(self.workload, self.target, number))
+            return InstancePlace(number, _each_plan(self.workload, self.target, number))
         if self.site.kind == "stretch":
-            return Place(number, self.site.plan, (number - 1) * self.site.each_bytes)
+            return InstancePlace(number, self.site.plan, (number - 1) * self.site.each_bytes)
         require_space(self.target.name, self.site.each_bytes)
         own = self._folder() / f"i{number:04}"
         own.mkdir(exist_ok=True)  # filling it may have failed before
-        return Place(number, fio.plan(self.workload, Target(str(own))))
+        return InstancePlace(number, fio.plan(self.workload, Target(str(own))))
 
     def _folder(self) -> Path:
         if self._base is None:
@@ -182,7 +182,7 @@ class Instances:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return self._base
 
-    def measure(self, count: int, step: Step, warm_up_s: float, folder: Path) -> Measured:
+    def measure(self, count: int, step: Step, warm_up_s: float, folder: Path) -> InstancesMeasured:
         """One round of the first ``count``: see `measure`."""
         return measure(self.places[:count], step, warm_up_s, folder)
 
@@ -219,7 +219,7 @@ def offered_per_s(workload: Workload) -> float:
     return sum(fio.offered_per_s(stream) for stream in workload.io)
 
 
-def _fill_stretch(place: Place, folder: Path) -> None:
+def _fill_stretch(place: InstancePlace, folder: Path) -> None:
     """Fill one stretch with random data of the share that can be compressed or deduplicated as the workload says."""
     plan = place.plan
     whole = replace(next(iter(plan.places.values())), size_bytes=_stretch_bytes(plan))
@@ -232,12 +232,12 @@ def _fill_stretch(place: Place, folder: Path) -> None:
         }
     )
     filler = replace(plan, workload=own.model_copy(update={"io": (stream,)}), places={stream.name: whole})
-    text = Place(place.number, filler, place.offset_bytes).job(Step("fill", 1.0, place.number))
+    text = InstancePlace(place.number, filler, place.offset_bytes).job(Step("fill", 1.0, place.number))
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("time_based", "runtime", "verify")))
     job, talk = folder / "fill.fio", folder / "fill.txt"
     job.write_text(f"{text}\nend_fsync=1\n", encoding="utf-8")
     fio.reach(plan)
-    with started(Load(["fio", str(job.absolute())], talk, targets=plan.targets)) as (process, look):
+    with started(ToolCommand(["fio", str(job.absolute())], talk, targets=plan.targets)) as (process, look):
         wait(process, float("inf"), look)
         if process.returncode:
             raise _failed(f"instance {place.number}", talk)
@@ -245,7 +245,7 @@ def _fill_stretch(place: Place, folder: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class InstancesMeasured:
     """One round of all instances: what each did in the seconds in which all of them ran."""
 
     seconds: tuple[tuple[Second, ...], ...]
@@ -254,7 +254,7 @@ class Measured:
     commands: tuple[tuple[str, ...], ...]
 
 
-def measure(places: Sequence[Place], step: Step, warm_up_s: float, folder: Path) -> Measured:
+def measure(places: Sequence[InstancePlace], step: Step, warm_up_s: float, folder: Path) -> InstancesMeasured:
     """One round; seconds of the warm-up, and those in which some instance did not run yet or any more, do not count.
 
     Raises:
@@ -267,7 +267,7 @@ def measure(places: Sequence[Place], step: Step, warm_up_s: float, folder: Path)
     errors: dict[int, str] = {}
     commands = []
     with ExitStack() as stack:
-        live: list[tuple[Place, Path, subprocess.Popen[bytes]]] = []
+        live: list[tuple[InstancePlace, Path, subprocess.Popen[bytes]]] = []
         looks: list[Callable[[], None]] = []
         try:
             for place in places:
@@ -281,7 +281,7 @@ def measure(places: Sequence[Place], step: Step, warm_up_s: float, folder: Path)
                 reports[place.number] = report
                 entered = words if place.group is None else place.group.enter(words)
                 fio.reach(place.plan)
-                process, look = stack.enter_context(started(Load(entered, talk, targets=place.plan.targets)))
+                process, look = stack.enter_context(started(ToolCommand(entered, talk, targets=place.plan.targets)))
                 live.append((place, talk, process))
                 looks.append(look)
             followed = [(place, talk, process) for place, talk, process in live]
@@ -290,11 +290,13 @@ def measure(places: Sequence[Place], step: Step, warm_up_s: float, folder: Path)
             _end_together([process for *_, process in live])
     for place in places:
         place.plan.targets.require_linked()
-    return collected(places, {n: Report(path) for n, path in reports.items()}, errors, warm_up_s, tuple(commands))
+    return collected(
+        places, {n: InstanceReport(path) for n, path in reports.items()}, errors, warm_up_s, tuple(commands)
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class InstanceReport:
     """What an instance's fio wrote, and by how much the clock it was written by is ahead of this machine's."""
 
     path: Path
@@ -302,12 +304,12 @@ class Report:
 
 
 def collected(
-    places: Sequence[Place],
-    reports: Mapping[int, Report],
+    places: Sequence[InstancePlace],
+    reports: Mapping[int, InstanceReport],
     errors: dict[int, str],
     warm_up_s: float,
     commands: tuple[tuple[str, ...], ...],
-) -> Measured:
+) -> InstancesMeasured:
     """One round of the reports of all instances, by number; what is missing is added to ``errors``."""
     snapshots = {}
     for number, report in reports.items():
@@ -327,7 +329,7 @@ def collected(
 
 
 def wait_for(
-    live: Sequence[tuple[Place, Path, fio.Process]], seconds: float, looks: Sequence[Callable[[], None]] = ()
+    live: Sequence[tuple[InstancePlace, Path, fio.Process]], seconds: float, looks: Sequence[Callable[[], None]] = ()
 ) -> dict[int, str]:
     """Until all have ended or one has failed: why, by number; ``looks`` are called meanwhile, again and again."""
     deadline = time.monotonic() + seconds
@@ -368,7 +370,7 @@ class _Count:
 _Snapshot = tuple[int, dict[tuple[str, str], _Count]]
 
 
-def _snapshots(report: Report) -> list[_Snapshot]:
+def _snapshots(report: InstanceReport) -> list[_Snapshot]:
     """The reports fio appended about once a second: ms since 1970, and what was done until then."""
     text = report.path.read_text(encoding="utf-8", errors="replace")
     values = [document.value for document in json_documents(text, report.path.name).documents]
@@ -389,12 +391,12 @@ def _counts(jobs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], _Count]:
 
 
 def _common(
-    places: Sequence[Place],
+    places: Sequence[InstancePlace],
     snapshots: dict[int, list[_Snapshot]],
     errors: dict[int, str],
     warm_up_s: float,
     commands: tuple[tuple[str, ...], ...],
-) -> Measured:
+) -> InstancesMeasured:
     """What each did between the start of the last, with the warm-up after it, and the end of the first."""
     good = {number: found for number, found in snapshots.items() if number not in errors}
     start = max((found[0][0] for found in good.values()), default=0) + max(warm_up_s - 1.0, 0.0) * 1000.0
@@ -405,7 +407,7 @@ def _common(
         pairs = [(a, b) for a, b in pairwise(inside) if b[0] - a[0] >= _TICK_MS_MIN]
         seconds.append(tuple(_second(a, b) for a, b in pairs))
         results.append(_results(place.number, inside) if len(inside) > 1 else ())
-    return Measured(tuple(seconds), tuple(results), errors, commands)
+    return InstancesMeasured(tuple(seconds), tuple(results), errors, commands)
 
 
 def _second(before: _Snapshot, after: _Snapshot) -> Second:
@@ -446,7 +448,7 @@ def bytes_per_s(results: Sequence[Result]) -> float:
     return float(sum(operation.bytes_per_s for result in results for operation in result.operations))
 
 
-def instances_of(places: Sequence[Place], rounds: Sequence[Measured]) -> list[Instance]:
+def instances_of(places: Sequence[InstancePlace], rounds: Sequence[InstancesMeasured]) -> list[Instance]:
     """What each instance did over the rounds."""
     errors: dict[int, str] = {}
     for part in rounds:

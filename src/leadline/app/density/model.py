@@ -33,7 +33,7 @@ _TO_MS = {"us": 1e-3, "ms": 1.0, "s": 1e3}
 _NAN = float("nan")
 
 
-class State(StrEnum):
+class CountState(StrEnum):
     """What is known of a count of instances."""
 
     HELD = "held"
@@ -155,7 +155,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class InstanceEstimate:
     """A value with its 95 % interval, and the wider one that holds for all instances of a count together."""
 
     value: float
@@ -173,7 +173,7 @@ class ClauseResult:
     """
 
     clause: str
-    state: State
+    state: CountState
     bound: float
     unit: str
     instance: int
@@ -189,7 +189,7 @@ class ClauseResult:
     def hidden_by_pooling(self) -> bool:
         """Whether an instance broke the clause though the pooled requests keep it."""
         kept = self.pooled >= self.bound if self.unit == "/s" else self.pooled <= self.bound
-        return self.state is State.BROKE and kept
+        return self.state is CountState.BROKE and kept
 
     def sentence(self) -> str:
         """For people: the worst instance against the bound."""
@@ -201,7 +201,7 @@ class ClauseResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class CountLevel:
     """One count of instances as measured.
 
     Attributes:
@@ -213,7 +213,7 @@ class Level:
     """
 
     count: int
-    state: State
+    state: CountState
     per_s: Interval
     instance_per_s: tuple[float, ...]
     latency_name: str
@@ -245,12 +245,12 @@ class Level:
         """Why it did not hold, or why it cannot be told."""
         if self.failures:
             return list(self.failures)
-        return [part.sentence() for part in self.clauses if part.state is self.state is not State.HELD]
+        return [part.sentence() for part in self.clauses if part.state is self.state is not CountState.HELD]
 
 
 def judge(
     instances: Sequence[Instance], clauses: Sequence[Clause], *, offered_per_s: float = _NAN, seed: int = 1
-) -> Level:
+) -> CountLevel:
     """Whether every instance had the service level, from what each did.
 
     A count *held* when the interval of every instance keeps every clause; it *broke* when that of at least one breaks
@@ -263,14 +263,20 @@ def judge(
     latencies = [estimate(own, name, len(instances), seed) for own in instances]
     results = tuple(_judged(clause, instances, offered_per_s, seed) for clause in clauses)
     states = {part.state for part in results}
-    state = State.BROKE if State.BROKE in states else State.UNSURE if State.UNSURE in states else State.HELD
+    state = (
+        CountState.BROKE
+        if CountState.BROKE in states
+        else CountState.UNSURE
+        if CountState.UNSURE in states
+        else CountState.HELD
+    )
     pooled = pooled_histogram(instances)
     known = [part for part in latencies if part.value == part.value]
-    worst = max(known, key=lambda part: part.value, default=Estimate(_NAN, _NAN, _NAN, _NAN, _NAN))
+    worst = max(known, key=lambda part: part.value, default=InstanceEstimate(_NAN, _NAN, _NAN, _NAN, _NAN))
     rates = tuple(own.per_s for own in instances)
-    return Level(
+    return CountLevel(
         count=len(instances),
-        state=State.FAILED if failures else state,
+        state=CountState.FAILED if failures else state,
         per_s=mean_interval(total_seconds(instances), seed),
         instance_per_s=rates,
         latency_name=name,
@@ -289,7 +295,7 @@ def _judged(clause: Clause, instances: Sequence[Instance], offered_per_s: float,
     bound = clause.bound_for(offered_per_s)
     found = [estimate(own, clause.metric, len(instances), seed + own.number) for own in instances]
     states = [_state(part, bound, own, is_rate=clause.is_rate) for part, own in zip(found, instances, strict=True)]
-    state = next((s for s in (State.BROKE, State.UNSURE) if s in states), State.HELD)
+    state = next((s for s in (CountState.BROKE, CountState.UNSURE) if s in states), CountState.HELD)
     sign = -1.0 if clause.is_rate else 1.0
     # The worst of those that decide; one that did nothing at all is worse than any number.
     worst = max(
@@ -312,23 +318,23 @@ def _judged(clause: Clause, instances: Sequence[Instance], offered_per_s: float,
         high=found[worst].high,
         median=float(np.median(values)) if values else _NAN,
         pooled=whole,
-        broke_count=states.count(State.BROKE),
-        unsure_count=states.count(State.UNSURE),
+        broke_count=states.count(CountState.BROKE),
+        unsure_count=states.count(CountState.UNSURE),
     )
 
 
-def _state(found: Estimate, bound: float, instance: Instance, *, is_rate: bool) -> State:
+def _state(found: InstanceEstimate, bound: float, instance: Instance, *, is_rate: bool) -> CountState:
     if instance.rounds and all(second.per_s == 0.0 for part in instance.rounds for second in part):
-        return State.BROKE  # it waited all the time and got nothing
+        return CountState.BROKE  # it waited all the time and got nothing
     low, high, low_all, high_all = found.low, found.high, found.low_all, found.high_all
     if is_rate:  # turned round, so that small is good
         low, high, low_all, high_all, bound = -high, -low, -high_all, -low_all, -bound
     if high <= bound:
-        return State.HELD
-    return State.BROKE if low_all > bound else State.UNSURE
+        return CountState.HELD
+    return CountState.BROKE if low_all > bound else CountState.UNSURE
 
 
-def estimate(instance: Instance, metric: str, instance_count: int, seed: int) -> Estimate:
+def estimate(instance: Instance, metric: str, instance_count: int, seed: int) -> InstanceEstimate:
     """A rate or percentile of one instance with its intervals; NaN bounds where there are too few samples."""
     seconds = [second for part in instance.rounds for second in part]
     share = PERCENTILES.get(metric)
@@ -336,25 +342,27 @@ def estimate(instance: Instance, metric: str, instance_count: int, seed: int) ->
     if share is not None:
         whole = instance.histogram
         if whole is None or whole.total * (1.0 - share) < BEHIND_MIN - 1e-9:
-            return Estimate(_NAN if whole is None else whole.quantile(share), _NAN, _NAN, _NAN, _NAN)
+            return InstanceEstimate(_NAN if whole is None else whole.quantile(share), _NAN, _NAN, _NAN, _NAN)
         value = whole.quantile(share)
     tail = (1.0 - LEVEL) / 2.0
     tails = [tail, 1.0 - tail, tail / instance_count, 1.0 - tail / instance_count]
     if len(seconds) >= SAMPLE_COUNT_MIN:
         values = _resampled(instance, share, seed)
-        return Estimate(value, *(float(bound) for bound in np.quantile(values, tails)))
+        return InstanceEstimate(value, *(float(bound) for bound in np.quantile(values, tails)))
     if all(len(part) == 1 for part in instance.rounds) and len(seconds) >= ROUND_COUNT_MIN:
         return _by_rounds(seconds, share, value, tails)
-    return Estimate(value, _NAN, _NAN, _NAN, _NAN)
+    return InstanceEstimate(value, _NAN, _NAN, _NAN, _NAN)
 
 
-def _by_rounds(seconds: Sequence[Second], share: float | None, value: float, tails: Sequence[float]) -> Estimate:
+def _by_rounds(
+    seconds: Sequence[Second], share: float | None, value: float, tails: Sequence[float]
+) -> InstanceEstimate:
     """Student's t over rounds, where nothing finer is known."""
     each = [
         s.per_s if share is None else s.histogram.quantile(share) if s.histogram is not None else _NAN for s in seconds
     ]
     spread = float(np.std(each, ddof=1)) / np.sqrt(len(each))
-    return Estimate(value, *(value + student_t(tail, len(each) - 1) * spread for tail in tails))
+    return InstanceEstimate(value, *(value + student_t(tail, len(each) - 1) * spread for tail in tails))
 
 
 def student_t(share: float, freedom: int) -> float:
@@ -455,16 +463,16 @@ def _spaced(unit: str) -> str:
     return unit if unit.startswith("/") else f" {unit}"
 
 
-def level_of(plain: dict[str, Any]) -> Level:
+def level_of(plain: dict[str, Any]) -> CountLevel:
     """A level from the plain data `dataclasses.asdict` makes of it (NaN kept as null)."""
-    fields = {**_known(plain), "state": State(plain["state"]), "per_s": Interval(**_known(plain["per_s"]))}
+    fields = {**_known(plain), "state": CountState(plain["state"]), "per_s": Interval(**_known(plain["per_s"]))}
     for name in ("instance_per_s", "worst_ms_interval"):
         fields[name] = tuple(_NAN if item is None else item for item in plain[name])
     fields["failures"], fields["notes"] = tuple(plain["failures"]), tuple(plain["notes"])
     fields["clauses"] = tuple(
-        ClauseResult(**{**_known(part), "state": State(part["state"])}) for part in plain["clauses"]
+        ClauseResult(**{**_known(part), "state": CountState(part["state"])}) for part in plain["clauses"]
     )
-    return Level(**fields)
+    return CountLevel(**fields)
 
 
 def _known(plain: dict[str, Any]) -> dict[str, Any]:

@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from leadline.app.density.model import Level, level_of
-from leadline.app.density.steps import Answer, StepRule, answer
+from leadline.app.density.model import CountLevel, level_of
+from leadline.app.density.steps import FitRange, StepRule, answer
 from leadline.core.io.outputs import keep as keep_file
 from leadline.core.io.private import PRIVATE
 from leadline.core.model.errors import InputError, UsageError
-from leadline.core.system.cgroups import Limits
+from leadline.core.system.cgroups import InstanceLimits
 from leadline.stores.runs import RunStore
 
 VERSION = 1
@@ -42,10 +42,10 @@ class Density:
     clauses: tuple[str, ...]
     rule: StepRule
     offered_per_s: float
-    limits: Limits
+    limits: InstanceLimits
     are_limited: bool
     process: int | None = None
-    levels: tuple[Level, ...] = ()
+    levels: tuple[CountLevel, ...] = ()
     notes: tuple[str, ...] = ()
     host: dict[str, str] = field(default_factory=dict)
 
@@ -65,12 +65,12 @@ class Density:
         return self.process is not None and Path(f"/proc/{self.process}").exists()
 
     @property
-    def answer(self) -> Answer:
+    def answer(self) -> FitRange:
         """How many fit."""
         return answer(self.levels, self.rule, whole=self.is_done)
 
     @property
-    def by_count(self) -> list[Level]:
+    def by_count(self) -> list[CountLevel]:
         """The levels, fewest instances first."""
         return sorted(self.levels, key=lambda level: level.count)
 
@@ -133,7 +133,7 @@ def _density(plain: dict[str, Any]) -> Density:
         clauses=tuple(plain["clauses"]),
         rule=StepRule(**plain["rule"]),
         offered_per_s=float("nan") if plain["offered_per_s"] is None else plain["offered_per_s"],
-        limits=Limits(**plain["limits"]),
+        limits=InstanceLimits(**plain["limits"]),
         levels=tuple(level_of(part) for part in plain["levels"]),
         notes=tuple(plain["notes"]),
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from leadline.app.density.model import Level, State
+from leadline.app.density.model import CountLevel, CountState
 from leadline.core.model.errors import UsageError
 
 COUNT_MAX = 4096  # Judgement: processes on one machine, beyond which it measures itself
@@ -55,16 +55,16 @@ class Edges:
     broke: int | None
 
 
-def edges_of(states: Mapping[int, State]) -> Edges:
+def edges_of(states: Mapping[int, CountState]) -> Edges:
     """What the counts measured so far say."""
-    held = max((count for count, state in states.items() if state is State.HELD), default=0)
-    broke = min((c for c, s in states.items() if s in (State.BROKE, State.FAILED) and c > held), default=None)
-    unsure = [c for c, s in states.items() if s is State.UNSURE and c > held and (broke is None or c < broke)]
+    held = max((count for count, state in states.items() if state is CountState.HELD), default=0)
+    broke = min((c for c, s in states.items() if s in (CountState.BROKE, CountState.FAILED) and c > held), default=None)
+    unsure = [c for c, s in states.items() if s is CountState.UNSURE and c > held and (broke is None or c < broke)]
     first_bad = min([*unsure, *([] if broke is None else [broke])], default=None)
     return Edges(held, first_bad, max(unsure, default=None), broke)
 
 
-def next_count(states: Mapping[int, State], rule: StepRule) -> int | None:
+def next_count(states: Mapping[int, CountState], rule: StepRule) -> int | None:
     """The count to measure next, or None when the answer is as close as the step allows.
 
     First upwards until one surely breaks; then the gap below the first that did not hold is halved, and the gap
@@ -92,7 +92,7 @@ def count_most(rule: StepRule) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FitRange:
     """How many fit: at least ``held`` and, when one surely broke, fewer than ``broke``."""
 
     edges: Edges
@@ -115,19 +115,19 @@ class Answer:
         return {**{name: getattr(self.edges, name) for name in names}, "max": self.most, "sentence": self.sentence}
 
 
-def answer(levels: Sequence[Level], rule: StepRule, *, whole: bool = True) -> Answer:
+def answer(levels: Sequence[CountLevel], rule: StepRule, *, whole: bool = True) -> FitRange:
     """The answer with its uncertainty; ``whole`` is False when the search was ended before its time."""
     states = {level.count: level.state for level in levels}
     edges = edges_of(states)
     sentence = _fit(edges, rule)
     by_count = {level.count: level for level in levels}
     if edges.last_unsure is not None:
-        unsure = sorted(c for c, s in states.items() if s is State.UNSURE and c > edges.held)
+        unsure = sorted(c for c, s in states.items() if s is CountState.UNSURE and c > edges.held)
         reasons = by_count[unsure[0]].reasons
         sentence += f" At {_listed(unsure)} it cannot be told{_because(reasons)}; measure longer."
     if edges.broke is not None:
         broken = by_count[edges.broke]
-        verb = "could not run" if broken.state is State.FAILED else "it broke"
+        verb = "could not run" if broken.state is CountState.FAILED else "it broke"
         sentence += f" At {edges.broke} {verb}{_because(broken.reasons)}."
         hidden = [part for part in broken.clauses if part.hidden_by_pooling and part.unit == "ms"]
         if hidden:
@@ -135,7 +135,7 @@ def answer(levels: Sequence[Level], rule: StepRule, *, whole: bool = True) -> An
             sentence += f" The pooled {broken.latency_name} of {part.pooled:.4g} ms would have hidden it."
     if not whole:
         sentence += " The search was ended before its time."
-    return Answer(edges, rule.most, sentence)
+    return FitRange(edges, rule.most, sentence)
 
 
 def _fit(edges: Edges, rule: StepRule) -> str:

@@ -38,7 +38,7 @@ NS_PER_HOUR = 3_600_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class StatisticChange:
     """A statistic of one series before and after, in the metric's unit; ``low`` to ``high`` is the 95 % interval of the
     difference. Of median and p95 the one that changed more surely.
     """
@@ -99,7 +99,7 @@ class Comparison:
         seasonal: the baseline was long enough to compare the same weekdays and hours only.
     """
 
-    changes: tuple[Change, ...]
+    changes: tuple[StatisticChange, ...]
     compared_count: int
     new: tuple[Finding, ...]
     gone: tuple[Finding, ...]
@@ -155,7 +155,7 @@ def compare(now: Capture, baseline: Capture, found_now: Diagnosis, found_before:
     )
 
 
-def _pairs(now: Capture, baseline: Capture, *, seasonal: bool) -> Iterator[Change]:
+def _pairs(now: Capture, baseline: Capture, *, seasonal: bool) -> Iterator[StatisticChange]:
     known: dict[tuple[str, Entity], tuple[SeriesGroup, int]] = {}
     for group, row in baseline.series():
         known.setdefault((group.metric, group.entities[row]), (group, row))
@@ -176,7 +176,7 @@ def _pairs(now: Capture, baseline: Capture, *, seasonal: bool) -> Iterator[Chang
 
 def _changes(
     now: SeriesGroup, before: SeriesGroup, members: list[tuple[int, int]], *, seasonal: bool
-) -> Iterator[Change]:
+) -> Iterator[StatisticChange]:
     """Changes of the series of two groups; ``members`` are (row now, row before)."""
     now_part = now.take([row for row, _ in members]).measured()
     before_part = before.take([row for _, row in members]).measured()
@@ -198,7 +198,7 @@ def _changes(
             difference = float(after[0][i] - earlier[0][i])
             half = float(np.hypot(after[1][i], earlier[1][i]))
             of_series.append(
-                Change(
+                StatisticChange(
                     now.entities[row],
                     now.metric,
                     now.unit,

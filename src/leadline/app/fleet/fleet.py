@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from leadline.app.fleet import vcenter
 from leadline.app.fleet.model import FleetPlan
-from leadline.app.fleet.offer import Site, site_of
+from leadline.app.fleet.offer import VcenterSite, site_of
 from leadline.app.measure.hosts import Host, HostResult, HostsResult, load_hosts
 from leadline.app.measure.kept_runs import begun_run, keeping
 from leadline.core.contracts.collector import Access
@@ -41,7 +41,7 @@ CONNECTS, RECONNECT_S = 3, 3.0  # tries to reach vCenter for the removal
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class WorkerLoad:
     """What the workers do: workload, folders or devices of each, the port of their fio servers, how long to wait."""
 
     workload: Workload
@@ -54,7 +54,7 @@ class Load:
 
 
 @dataclass(frozen=True, slots=True)
-class Talk:
+class FleetTalk:
     """How a run tells what it is doing: a phase, and the state of a worker."""
 
     say: Callable[[str], None]
@@ -78,7 +78,9 @@ class FleetDone:
         return not self.failed and not self.left and not any(own.error for own in (self.hosts or HostsResult(())).hosts)
 
 
-def run_fleet(plan: FleetPlan, access: Access, load: Load, talk: Talk, store: RunStore | None = None) -> FleetDone:
+def run_fleet(
+    plan: FleetPlan, access: Access, load: WorkerLoad, talk: FleetTalk, store: RunStore | None = None
+) -> FleetDone:
     """Make the workers, load them together, keep the run, remove them.
 
     Raises:
@@ -122,8 +124,8 @@ def _journal(plan: FleetPlan, access: Access) -> Journal:
 class _Job:
     plan: FleetPlan
     access: Access
-    load: Load
-    talk: Talk
+    load: WorkerLoad
+    talk: FleetTalk
     fleets: FleetStore
     fleet_id: str
 
@@ -157,7 +159,7 @@ def _make(job: _Job, done: FleetDone, stop: Event) -> dict[str, str]:
     return found
 
 
-def _why_unreachable(told: vcenter.Told | None, load: Load) -> str:
+def _why_unreachable(told: vcenter.Told | None, load: WorkerLoad) -> str:
     if told is None:
         return f"no address within {load.address_wait_s:.0f} s"
     return f"nothing answers at {told.address} port {load.port}, where fio --server should"
@@ -175,7 +177,7 @@ def _apart(found: dict[str, str], done: FleetDone) -> None:
             del found[name]
 
 
-def _worker_steps(site: Site, job: _Job, index: int) -> Callable[[], vcenter.Steps]:
+def _worker_steps(site: VcenterSite, job: _Job, index: int) -> Callable[[], vcenter.Steps]:
     placement = job.plan.placements[index]
     worker = Worker(placement.name, str(uuid.uuid4()))
 
@@ -205,7 +207,9 @@ def _require(job: _Job, done: FleetDone, stop: Event, every: Iterable[str]) -> N
     )
 
 
-def _load(plan: FleetPlan, load: Load, found: dict[str, str], done: FleetDone, talk: Talk, store: RunStore) -> None:
+def _load(
+    plan: FleetPlan, load: WorkerLoad, found: dict[str, str], done: FleetDone, talk: FleetTalk, store: RunStore
+) -> None:
     hosts, names = [], []
     for name in sorted(found):
         for path in load.paths:
@@ -225,7 +229,7 @@ def _load(plan: FleetPlan, load: Load, found: dict[str, str], done: FleetDone, t
         kept.state = "done"
 
 
-def _run(load: Load, target: str) -> Run:
+def _run(load: WorkerLoad, target: str) -> Run:
     return begun_run(load.workload.name, load.workload.plain(), seed=load.seed, tool="fio", target=target)
 
 
@@ -253,7 +257,7 @@ def _result(name: str, own: HostResult) -> Result:
     )
 
 
-def remove(journal: Journal, access: Access, talk: Talk, fleets: FleetStore, done: FleetDone) -> None:
+def remove(journal: Journal, access: Access, talk: FleetTalk, fleets: FleetStore, done: FleetDone) -> None:
     """Remove the workers of a fleet that are there; what is left, with why, is in ``done``. Safe to call again.
 
     Ctrl-C does not stop it: what was made must go.
@@ -283,7 +287,7 @@ def remove(journal: Journal, access: Access, talk: Talk, fleets: FleetStore, don
         raise
 
 
-def _removal(site: Site, journal: Journal, worker: Worker, talk: Talk) -> Callable[[], vcenter.Steps]:
+def _removal(site: VcenterSite, journal: Journal, worker: Worker, talk: FleetTalk) -> Callable[[], vcenter.Steps]:
     def steps() -> vcenter.Steps:
         yield from vcenter.removing(site, journal, worker)
         talk.worker(worker.name, "removed")
@@ -292,7 +296,7 @@ def _removal(site: Site, journal: Journal, worker: Worker, talk: Talk) -> Callab
 
 
 @contextmanager
-def _reached(access: Access) -> Iterator[Site]:
+def _reached(access: Access) -> Iterator[VcenterSite]:
     """A session of its own, since the one that made the workers may have ended during the load."""
     with ExitStack() as stack:
         for attempt in range(1, CONNECTS + 1):
@@ -317,7 +321,7 @@ def _require_removed(done: FleetDone) -> None:
         )
 
 
-def clean(journal: Journal, access: Access, talk: Talk, fleets: FleetStore) -> FleetDone:
+def clean(journal: Journal, access: Access, talk: FleetTalk, fleets: FleetStore) -> FleetDone:
     """Remove what a killed run left of a fleet.
 
     Raises:

@@ -35,7 +35,7 @@ _DATASTORE = ("name", "host", "summary.accessible", "summary.maintenanceMode", "
 
 
 @dataclass(slots=True)
-class Site:
+class VcenterSite:
     """An open session with a vCenter."""
 
     access: Access
@@ -52,7 +52,7 @@ class Site:
 
 
 @contextlib.contextmanager
-def site_of(access: Access) -> Iterator[Site]:
+def site_of(access: Access) -> Iterator[VcenterSite]:
     """A session, closed afterwards.
 
     Raises:
@@ -62,7 +62,7 @@ def site_of(access: Access) -> Iterator[Site]:
 
     session = connect(access, context_of(verify=access.verify))
     try:
-        yield Site(access, session, session.RetrieveContent())
+        yield VcenterSite(access, session, session.RetrieveContent())
     except (vmodl.MethodFault, OSError, HTTPException) as error:
         raise ToolError(
             access.host,
@@ -82,7 +82,7 @@ def said(error: Any) -> str:  # noqa: ANN401
     return f"{name}: {' '.join(str(text).split())[:120]}" if text else name
 
 
-def offer_of(site: Site, spec: FleetSpec) -> Offer:
+def offer_of(site: VcenterSite, spec: FleetSpec) -> Offer:
     """What there is; half a dozen questions, whatever their number."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -168,7 +168,7 @@ def _datastore(ref: Any, own: dict[str, Any]) -> fleet.DatastoreFacts:  # noqa: 
     )
 
 
-def _pools(site: Site, computes: dict[str, Any]) -> tuple[fleet.PoolFacts, ...]:
+def _pools(site: VcenterSite, computes: dict[str, Any]) -> tuple[fleet.PoolFacts, ...]:
     from pyVmomi import vim  # noqa: PLC0415
 
     hosts = {key: frozenset(id_of(host) for host in own.get("host") or ()) for key, (_, own) in computes.items()}
@@ -179,7 +179,7 @@ def _pools(site: Site, computes: dict[str, Any]) -> tuple[fleet.PoolFacts, ...]:
     )
 
 
-def _folders(site: Site, spec: FleetSpec, templates: list[Any]) -> tuple[str, ...]:
+def _folders(site: VcenterSite, spec: FleetSpec, templates: list[Any]) -> tuple[str, ...]:
     """Ids of the folders asked for; else that of the template."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -196,7 +196,7 @@ def _folders(site: Site, spec: FleetSpec, templates: list[Any]) -> tuple[str, ..
     )
 
 
-def refused_privileges(site: Site, plan: FleetPlan) -> list[tuple[str, str]]:
+def refused_privileges(site: VcenterSite, plan: FleetPlan) -> list[tuple[str, str]]:
     """Privileges the account lacks, with the name of what it lacks them on."""
     from pyVmomi import vim  # noqa: PLC0415
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline.app.fleet.file import FleetFile, FleetLoad
-from leadline.app.fleet.fleet import Load
+from leadline.app.fleet.fleet import WorkerLoad
 from leadline.app.fleet.model import FleetPlan, Problem, of_privileges, plan_fleet
 from leadline.app.fleet.offer import offer_of, refused_privileges, site_of
 from leadline.app.measure.hosts import require_fio
@@ -27,7 +27,7 @@ class Prepared:
 
     plan: FleetPlan
     access: Access | None
-    load: Load | None
+    load: WorkerLoad | None
     exit_status: int = 0  # of the problems: 4 when something was missing or did not answer, else 2
 
     @property
@@ -59,7 +59,7 @@ def prepare(file: FleetFile, folder: Path, password: Callable[[], Secret]) -> Pr
     return Prepared(plan, access, load, status if plan.problems else 0)
 
 
-def _load(file: FleetFile, folder: Path) -> tuple[Load | None, list[LeadlineError]]:
+def _load(file: FleetFile, folder: Path) -> tuple[WorkerLoad | None, list[LeadlineError]]:
     wrong: list[LeadlineError] = []
     try:
         require_fio()
@@ -71,7 +71,7 @@ def _load(file: FleetFile, folder: Path) -> tuple[Load | None, list[LeadlineErro
     except LeadlineError as error:
         return None, [*wrong, error]
     own = file.load
-    made = Load(
+    made = WorkerLoad(
         timed(workload, own),
         own.paths,
         own.fio_port,
@@ -88,7 +88,7 @@ def timed(workload: Workload, own: FleetLoad) -> Workload:
     return adjusted(workload, own.working_set, own.measure_s, own.rounds, own.warm_up_s)
 
 
-def _of_load(file: FleetFile, load: Load | None) -> Iterator[Problem]:
+def _of_load(file: FleetFile, load: WorkerLoad | None) -> Iterator[Problem]:
     paths, disks = file.load.paths, file.disks
     wrong = [path for path in paths if not path.startswith("/")]
     if wrong:

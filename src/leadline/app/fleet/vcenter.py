@@ -19,7 +19,7 @@ from threading import Event
 from typing import Any
 
 from leadline.app.fleet.model import MARK, FleetPlan, Placement
-from leadline.app.fleet.offer import Site, said
+from leadline.app.fleet.offer import VcenterSite, said
 from leadline.estate.vcenter_session import id_of
 from leadline.stores.fleets import Journal, Worker
 
@@ -48,7 +48,7 @@ class Order:
     worker: Worker
 
 
-def making(site: Site, order: Order, note: Callable[[str, str], None]) -> Steps:
+def making(site: VcenterSite, order: Order, note: Callable[[str, str], None]) -> Steps:
     """Clone, disks and power of one worker; ``note`` is told of each state, and of the clone's task as it begins."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -66,7 +66,7 @@ def making(site: Site, order: Order, note: Callable[[str, str], None]) -> Steps:
     note("powered on", "")
 
 
-def _clone(site: Site, order: Order) -> Any:  # noqa: ANN401
+def _clone(site: VcenterSite, order: Order) -> Any:  # noqa: ANN401
     from pyVmomi import vim  # noqa: PLC0415
 
     where = order.placement
@@ -91,7 +91,7 @@ def _profile(order: Order) -> list[Any]:
     return [] if policy is None else [vim.vm.DefinedProfileSpec(profileId=policy)]
 
 
-def _disks(site: Site, order: Order) -> list[Any]:
+def _disks(site: VcenterSite, order: Order) -> list[Any]:
     """Controllers on the buses the template leaves free, and the disks on them; temporary keys are negative."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -123,7 +123,7 @@ def _disks(site: Site, order: Order) -> list[Any]:
     return change
 
 
-def _network(site: Site, order: Order, machine: Any) -> list[Any]:  # noqa: ANN401
+def _network(site: VcenterSite, order: Order, machine: Any) -> list[Any]:  # noqa: ANN401
     """The first network adapter put on the network asked for; nothing without one."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -151,7 +151,7 @@ class Pace:
     stop: Event
 
 
-def drive(site: Site, work: dict[str, Callable[[], Steps]], pace: Pace) -> dict[str, str]:
+def drive(site: VcenterSite, work: dict[str, Callable[[], Steps]], pace: Pace) -> dict[str, str]:
     """Let steps run; why those failed that did, by name.
 
     When they are stopped nothing new begins, and the tasks that run are cancelled and waited for.
@@ -217,7 +217,7 @@ def cancel(task: Any) -> None:  # noqa: ANN401
         task.CancelTask()
 
 
-def _states(site: Site, tasks: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
+def _states(site: VcenterSite, tasks: dict[str, Any]) -> dict[str, tuple[str, Any, Any]]:
     """State, error and result of tasks; one vCenter does not know any more counts as failed."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -249,7 +249,7 @@ class Told:
 
 
 def addresses(
-    site: Site, machines: dict[str, Any], patience: Patience, tell: Callable[[str, str], None]
+    site: VcenterSite, machines: dict[str, Any], patience: Patience, tell: Callable[[str, str], None]
 ) -> dict[str, Told]:
     """Address of each VM by name, as soon as VMware Tools tell it; those without are left out."""
     found: dict[str, Told] = {}
@@ -269,7 +269,7 @@ def addresses(
     return found
 
 
-def _told_addresses(site: Site, machines: dict[str, Any]) -> dict[str, str]:
+def _told_addresses(site: VcenterSite, machines: dict[str, Any]) -> dict[str, str]:
     from pyVmomi import vim  # noqa: PLC0415
 
     names = {id_of(machine): name for name, machine in machines.items()}
@@ -290,7 +290,7 @@ def answers_at(address: str, port: int) -> bool:
         return False
 
 
-def settle(site: Site, journal: Journal) -> None:
+def settle(site: VcenterSite, journal: Journal) -> None:
     """Wait until no clone of the fleet is being made any more; those whose tasks are known are cancelled.
 
     A run killed while it asked for a clone does not know the task: then every clone of the template is waited for,
@@ -314,7 +314,7 @@ def settle(site: Site, journal: Journal) -> None:
         time.sleep(POLL_S)
 
 
-def _clones_run(site: Site, template: str) -> bool:
+def _clones_run(site: VcenterSite, template: str) -> bool:
     from pyVmomi import vim  # noqa: PLC0415
 
     recent = list(site.content.taskManager.recentTask or ())
@@ -327,7 +327,7 @@ def _clones_run(site: Site, template: str) -> bool:
     return False
 
 
-def find(site: Site, journal: Journal, worker: Worker) -> Any:  # noqa: ANN401
+def find(site: VcenterSite, journal: Journal, worker: Worker) -> Any:  # noqa: ANN401
     """The worker's VM, by its instance UUID or its name in the fleet's folder; None unless it has the fleet's mark."""
     from pyVmomi import vim, vmodl  # noqa: PLC0415
 
@@ -341,7 +341,7 @@ def find(site: Site, journal: Journal, worker: Worker) -> Any:  # noqa: ANN401
     return None
 
 
-def is_ours(site: Site, machine: Any, fleet_id: str) -> bool:  # noqa: ANN401
+def is_ours(site: VcenterSite, machine: Any, fleet_id: str) -> bool:  # noqa: ANN401
     """Whether a VM carries the mark of a fleet."""
     from pyVmomi import vim  # noqa: PLC0415
 
@@ -351,7 +351,7 @@ def is_ours(site: Site, machine: Any, fleet_id: str) -> bool:  # noqa: ANN401
     return False
 
 
-def removing(site: Site, journal: Journal, worker: Worker) -> Steps:
+def removing(site: VcenterSite, journal: Journal, worker: Worker) -> Steps:
     """Power off and destruction of one worker; nothing when it is not there."""
     from pyVmomi import vmodl  # noqa: PLC0415
 

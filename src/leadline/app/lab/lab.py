@@ -11,7 +11,7 @@ from typing import Any
 
 from leadline.app.lab.loads import LoadOrder, load_guest
 from leadline.app.lab.steps import Timeline
-from leadline.app.measure.guests import CLOCK_S, LabPlan, LabResult, Loaded, booted
+from leadline.app.measure.guests import CLOCK_S, GuestRun, LabPlan, LabResult, booted
 from leadline.app.measure.recording import recording
 from leadline.core.contracts.benchmark import Said
 from leadline.core.model.errors import LeadlineError
@@ -48,7 +48,7 @@ def run_lab(
             offset = machine.channel.clock_offset_s()
             if abs(offset) > CLOCK_S:
                 notes.append(f"{machine.guest.name}: its clock is {offset:+.1f} s off; its time line is shifted")
-        loads: list[Loaded] = []
+        loads: list[GuestRun] = []
         for number, (group, variant, repeat) in enumerate(_order(made, machines), 1):
             words = ", ".join(f"{key} {value}" for key, value in variant.items())
             say(f"{' and '.join(m.guest.name for m in group)}: {words or 'load'}, repeat {repeat}")
@@ -90,9 +90,9 @@ def _order(made: LabPlan, machines: Sequence[Machine]) -> Iterator[tuple[list[Ma
 
 def _together(
     made: LabPlan, group: list[Machine], variant: dict[str, Any], repeat: int, store: RunStore
-) -> list[Loaded]:
+) -> list[GuestRun]:
     """Load some guests at the same time, the host's counters beside."""
-    found: dict[str, Loaded] = {}
+    found: dict[str, GuestRun] = {}
     steps = Timeline(made.lab, group)
 
     def work(machine: Machine) -> None:
@@ -101,9 +101,9 @@ def _together(
         how = made.accelerator_of(machine.guest)
         try:
             order = LoadOrder(made.lab, how, variant, repeat, begun=lambda: steps.begun(name))
-            found[name] = Loaded(name, variant, repeat, load_guest(order, machine, store))
+            found[name] = GuestRun(name, variant, repeat, load_guest(order, machine, store))
         except LeadlineError as error:
-            found[name] = Loaded(name, variant, repeat, None, str(error))
+            found[name] = GuestRun(name, variant, repeat, None, str(error))
         finally:
             steps.begun(name)
 
@@ -127,7 +127,7 @@ def _together(
     return loads
 
 
-def _with_phases(load: Loaded, machine: Machine, steps: Timeline) -> Loaded:
+def _with_phases(load: GuestRun, machine: Machine, steps: Timeline) -> GuestRun:
     """A load whose run is told by the phases its steps mark; failed when a step did."""
     if load.run is None or not steps.steps:
         return load

@@ -19,11 +19,11 @@ from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.run import Run
 from leadline.core.system.leftovers import scratch_folder
 from leadline.lab.accelerator import Accelerator
-from leadline.lab.channel import Answer
+from leadline.lab.channel import CommandOutput
 from leadline.lab.counters import counted, counters, ticks
 from leadline.lab.image import WORK_FOLDER
 from leadline.lab.machine import Machine
-from leadline.lab.specification import Lab, Load
+from leadline.lab.specification import GuestLoad, Lab
 from leadline.stores.runs import RunStore
 
 _WORKLOAD, _RECORDING = "/tmp/workload.yaml", "/tmp/recording"
@@ -75,7 +75,7 @@ def load_guest(order: LoadOrder, machine: Machine, store: RunStore) -> Run:
     return run
 
 
-def _workload(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -> Run:
+def _workload(order: LoadOrder, machine: Machine, load: GuestLoad, store: RunStore) -> Run:
     """A run by Leadline in the guest, brought here with its files."""
     channel = machine.channel
     variant = {key: value for key, value in order.variant.items() if key in order.lab.vary}
@@ -104,7 +104,7 @@ def _workload(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -
     return run
 
 
-def _targets(machine: Machine, load: Load) -> list[str]:
+def _targets(machine: Machine, load: GuestLoad) -> list[str]:
     """Options that name the disks of a load: a device to be overwritten, or where its file system is mounted."""
     words: list[str] = []
     for option, name in (("--on", load.disk), ("--wal", load.wal)):
@@ -118,7 +118,7 @@ def _targets(machine: Machine, load: Load) -> list[str]:
     return words
 
 
-def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) -> Run:
+def _command(order: LoadOrder, machine: Machine, load: GuestLoad, store: RunStore) -> Run:
     """A command again and again, the guest's counters recorded; its disks' work as the hypervisor counts it."""
     run = begun_run(
         order.lab.name,
@@ -133,12 +133,12 @@ def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) ->
     script = f"{places(machine)}; end=$(($(date +%s) + {load.seconds:.0f})); "
     script += f"while [ $(date +%s) -lt $end ]; do {load.command or 'true'}; done"
     recorder = ["collect", "linux", "-o", _RECORDING, "--seconds", f"{load.seconds:.0f}", "--every", "1", "--quiet"]
-    recorded: list[Answer] = []
+    recorded: list[CommandOutput] = []
     recording = threading.Thread(
         target=lambda: recorded.append(machine.channel.leadline(recorder, timeout_s=PATIENCE_S + 5 * load.seconds))
     )
     recording.start()
-    ended: list[Answer] = []
+    ended: list[CommandOutput] = []
     words = within(load.seconds + 2.0, script)
     work = threading.Thread(
         target=lambda: ended.append(machine.channel.run(words, timeout_s=load.seconds + PATIENCE_S))
@@ -160,7 +160,7 @@ def _command(order: LoadOrder, machine: Machine, load: Load, store: RunStore) ->
     return replace(run, state="done", rounds=(whole,))
 
 
-def _must(machine: Machine, answer: Answer) -> None:
+def _must(machine: Machine, answer: CommandOutput) -> None:
     if answer.status:
         said = answer.err.decode(errors="replace").strip().splitlines()
         raise ToolError(

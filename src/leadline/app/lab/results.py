@@ -26,7 +26,7 @@ FINDING_COUNT_MAX = 4  # Judgement: of each row; the run itself shows all
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LabRow:
     """A guest under a variant: operations per second with the interval over repeats, latency of all its requests.
 
     ``low`` and ``high`` are NaN with fewer than two repeats.
@@ -75,7 +75,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PhaseChange:
     """A phase beside an earlier one of the same guest and variant: operations per second and mean latency.
 
     ``operations`` and ``latency`` are multiples of the earlier one's: (multiple, low, high); low and high are NaN with
@@ -123,7 +123,7 @@ class Crowd:
         return f"{count} guest{'s' * (count != 1)} at once{under}: {waits}; {rates}."
 
 
-def crowds(rows: Sequence[Row]) -> list[Crowd]:
+def crowds(rows: Sequence[LabRow]) -> list[Crowd]:
     """What became of the guests with more and more of them, in the order of the variants; none of other labs."""
     found: list[Crowd] = []
     for variant in {str(row.variant): row.variant for row in rows if GUESTS in row.variant}.values():
@@ -155,7 +155,7 @@ def _shown(given: tuple[float, float, float], above: str, below: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LabOutcome:
     """A lab's result as it is shown.
 
     Attributes:
@@ -166,10 +166,10 @@ class Outcome:
     """
 
     result: LabResult
-    rows: tuple[Row, ...]
+    rows: tuple[LabRow, ...]
     ratios: tuple[Ratio, ...]
     findings: tuple[str, ...] = ()
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PhaseChange, ...] = ()
     moved: tuple[Moved, ...] = ()
 
     @property
@@ -184,7 +184,7 @@ class Outcome:
         return [f"{load.guest}, repeat {load.repeat}: {load.error}" for load in self.result.loads if load.error]
 
 
-def outcome(result: LabResult, store: RunStore) -> Outcome:
+def outcome(result: LabResult, store: RunStore) -> LabOutcome:
     """Rows and ratios of a lab, and what the rules find in the recordings of its runs."""
     loaded = {load.guest for load in result.loads}
     guests = [guest.name for guest in result.lab.machines() if guest.name in loaded]
@@ -207,10 +207,10 @@ def outcome(result: LabResult, store: RunStore) -> Outcome:
     )
     last = {(load.guest, tuple(load.variant.items())): load.moved for load in result.loads if load.moved}
     moves = tuple(one for moved in last.values() for one in moved)
-    return Outcome(result, tuple(rows), tuple(ratios), tuple(_findings(rows, store)), changes, moves)
+    return LabOutcome(result, tuple(rows), tuple(ratios), tuple(_findings(rows, store)), changes, moves)
 
 
-def _findings(rows: Sequence[Row], store: RunStore) -> Iterator[str]:
+def _findings(rows: Sequence[LabRow], store: RunStore) -> Iterator[str]:
     """The first findings of the last run of every row, each told once."""
     found: dict[str, None] = {}
     for row in rows:
@@ -220,7 +220,7 @@ def _findings(rows: Sequence[Row], store: RunStore) -> Iterator[str]:
     yield from found
 
 
-def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> Row | None:
+def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> LabRow | None:
     runs = result.runs(guest, variant)
     if not runs:
         return None
@@ -229,7 +229,7 @@ def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> Row | None:
     whole = pooled(runs)
     shown = {name: whole.percentiles_ms[name][0] for name in SHOWN if name in whole.percentiles_ms}
     ids = tuple(run.id for run in runs)
-    return Row(guest, variant, ids, float(np.mean(rates)), low, high, whole.mean_ms, shown)
+    return LabRow(guest, variant, ids, float(np.mean(rates)), low, high, whole.mean_ms, shown)
 
 
 def pooled(runs: Sequence[Run]) -> Pooled:
@@ -255,14 +255,14 @@ def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -
     return Ratio(guest, first, variant, 1.0 + found.change, 1.0 + found.low, 1.0 + found.high)
 
 
-def _change(result: LabResult, guest: str, variant: dict[str, Any], pair: tuple[str, str]) -> Change | None:
+def _change(result: LabResult, guest: str, variant: dict[str, Any], pair: tuple[str, str]) -> PhaseChange | None:
     sides = [result.runs(guest, {**variant, PHASE: phase}) for phase in pair]
     rates = [[run.counted_per_s() for run in side] for side in sides]
     times = [[pooled([run]).mean_ms for run in side] for side in sides]
     if not all(sides) or not all(value > 0.0 for side in (*rates, *times) for value in side):
         return None
     operations, latency = shift(rates[0], rates[1]), shift(times[0], times[1])
-    return Change(guest, {**variant, PHASE: pair[1]}, pair[0], _multiple(operations), _multiple(latency))
+    return PhaseChange(guest, {**variant, PHASE: pair[1]}, pair[0], _multiple(operations), _multiple(latency))
 
 
 def _multiple(found: Shift) -> tuple[float, float, float]:

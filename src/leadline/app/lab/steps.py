@@ -13,7 +13,7 @@ from leadline.core.model.run import Round
 from leadline.lab.counters import Counters, Moved, counted, counters, moved
 from leadline.lab.machine import Machine
 from leadline.lab.snapshots import Snapshots
-from leadline.lab.specification import BEFORE, Lab, Step
+from leadline.lab.specification import BEFORE, Lab, LabStep
 
 SETTLE_S = 2.0  # Judgement: a command under software emulation is at work by then
 AT_WORK = 20  # Judgement: operations of a guest that is not only looking at its disk
@@ -27,7 +27,7 @@ _WITHIN = (
 
 
 @dataclass(frozen=True, slots=True)
-class Phase:
+class LoadPhase:
     """A time between two steps, with the counters of all loaded guests at both ends."""
 
     name: str
@@ -39,7 +39,7 @@ class Phase:
 class Done:
     """A step that was taken: how long it took, and the bytes a consolidation copied."""
 
-    step: Step
+    step: LabStep
     began_s: float
     seconds: float
     copied_bytes: int = 0
@@ -58,7 +58,7 @@ class Timeline:
         self._machines = {machine.guest.name: machine for machine in group}
         own = [step for step in lab.steps if step.guest in self._machines]
         self.steps = sorted(own, key=lambda step: step.at_s)
-        self.phases: list[Phase] = []
+        self.phases: list[LoadPhase] = []
         self.done: list[Done] = []
         self.errors: list[str] = []
         self._begun = {name: threading.Event() for name in self._machines}
@@ -87,7 +87,7 @@ class Timeline:
             self._wait_until(min(SETTLE_S, self.steps[0].at_s / 2.0))
             self._wait_for_work(self.steps[0].at_s / 2.0)
             self._turn(BEFORE)
-        running: dict[Step, threading.Thread] = {}
+        running: dict[LabStep, threading.Thread] = {}
         for at_s, step in self._schedule():
             self._wait_until(at_s)
             if step not in running:
@@ -108,7 +108,7 @@ class Timeline:
             except LeadlineError as error:
                 self.errors.append(str(error))
 
-    def _schedule(self) -> list[tuple[float, Step]]:
+    def _schedule(self) -> list[tuple[float, LabStep]]:
         """When each step begins, and again when a command is at work."""
         at_work = [(step.at_s + SETTLE_S, step) for step in self.steps if step.do == "command"]
         return sorted([(step.at_s, step) for step in self.steps] + at_work, key=lambda moment: moment[0])
@@ -147,10 +147,10 @@ class Timeline:
                 self.errors.append(str(error))
                 return
             if self._open is not None:
-                self.phases.append(Phase(*self._open, now))
+                self.phases.append(LoadPhase(*self._open, now))
             self._open = None if name is None else (name, now)
 
-    def _guarded(self, step: Step) -> None:
+    def _guarded(self, step: LabStep) -> None:
         began_s = time.monotonic()
         try:
             copied = self._do(step)
@@ -163,7 +163,7 @@ class Timeline:
         if step.do != "snapshot" and step.phase is not None:
             self._turn(step.then, only_from=step.phase)
 
-    def _do(self, step: Step) -> int:
+    def _do(self, step: LabStep) -> int:
         machine = self._machines[step.guest]
         if step.do == "command":
             self._tell(machine, step)
@@ -176,7 +176,7 @@ class Timeline:
             return 0
         return chain.consolidate(step.speed or 0)
 
-    def _tell(self, machine: Machine, step: Step) -> None:
+    def _tell(self, machine: Machine, step: LabStep) -> None:
         for_s = step.for_s or 0.0
         words = within(for_s, f"{self._places[step.guest]}; {step.command}")
         answer = machine.channel.run(words, timeout_s=for_s + PATIENCE_S)

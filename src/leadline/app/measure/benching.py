@@ -14,7 +14,7 @@ from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.recording import recording
 from leadline.app.measure.rounds import SILENT, WARM_UP, Carried, Course, Progress, Talk, measure_rounds
 from leadline.app.read.importing import import_paths
-from leadline.core.contracts.benchmark import Benchmark, Measured, Plan, Step, Target, Watch
+from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Measured, Step, Target, Watch
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
@@ -47,7 +47,7 @@ def driver_of(workload: Workload) -> tuple[str, Benchmark]:
     )
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """What a run will do; nothing is touched.
 
     Raises:
@@ -66,7 +66,7 @@ def plan(workload: Workload, target: Target) -> Plan:
     return driver_of(workload)[1].plan(workload, target)
 
 
-def carrier_of(made: Plan) -> Benchmark:
+def carrier_of(made: LoadPlan) -> Benchmark:
     """Who carries a plan out: its own driver, else the one of its workload."""
     return made.driver or driver_of(made.workload)[1]
 
@@ -76,7 +76,7 @@ def expected_s(workload: Workload) -> float:
     return workload.timing.warm_up_s + workload.timing.rounds * workload.timing.measure_s
 
 
-def new_run(made: Plan, *, seed: int | None = None) -> Run:
+def new_run(made: LoadPlan, *, seed: int | None = None) -> Run:
     """A run of a plan, before anything was done."""
     return begun_run(
         made.workload.name,
@@ -90,7 +90,7 @@ def new_run(made: Plan, *, seed: int | None = None) -> Run:
 
 
 @contextmanager
-def prepared(made: Plan, folder: Path, talk: Talk) -> Iterator[tuple[str, ...]]:
+def prepared(made: LoadPlan, folder: Path, talk: Talk) -> Iterator[tuple[str, ...]]:
     """The target of a plan made ready, and cleaned on the way out whatever happens; yields notes.
 
     Raises:
@@ -105,7 +105,7 @@ def prepared(made: Plan, folder: Path, talk: Talk) -> Iterator[tuple[str, ...]]:
         driver.clean(made)
 
 
-def load(made: Plan, kept: Kept, store: RunStore, talk: Talk) -> None:
+def load(made: LoadPlan, kept: Kept, store: RunStore, talk: Talk) -> None:
     """Warm up and measure on a target that is ready; the run is kept after every round.
 
     Raises:
@@ -140,7 +140,7 @@ class DriverCarrier:
     """A driver that carries out the steps of a plan; what it writes goes to a folder of the run."""
 
     driver: Benchmark
-    plan: Plan
+    plan: LoadPlan
     folder: Path
 
     def carry(self, step: Step, watch: Watch) -> Carried:
@@ -170,7 +170,7 @@ class DriverCarrier:
         return Carried(ticks=measured.ticks, commands=measured.commands, tool_version=measured.tool_version)
 
 
-def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
+def run(made: LoadPlan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
     """Prepare, warm up, measure; the run is kept after every round and whatever ends it.
 
     Raises:
@@ -180,7 +180,9 @@ def run(made: Plan, store: RunStore, *, seed: int | None = None, talk: Talk = SI
     return run_repeated(made, store, 1, seed=seed, talk=talk)[0]
 
 
-def run_repeated(made: Plan, store: RunStore, count: int, *, seed: int | None = None, talk: Talk = SILENT) -> list[Run]:
+def run_repeated(
+    made: LoadPlan, store: RunStore, count: int, *, seed: int | None = None, talk: Talk = SILENT
+) -> list[Run]:
     """Whole runs one after the other, each with its own warm-up and seed, on what is prepared once.
 
     Raises:
@@ -205,7 +207,7 @@ def run_repeated(made: Plan, store: RunStore, count: int, *, seed: int | None = 
     return done
 
 
-def _recording(driver: Benchmark, made: Plan, folder: Path) -> AbstractContextManager[list[str]]:
+def _recording(driver: Benchmark, made: LoadPlan, folder: Path) -> AbstractContextManager[list[str]]:
     """What is recorded while a target is loaded: where the load runs, or this machine and what the driver offers."""
     own = getattr(driver, "recording", None)
     if own is not None:
@@ -213,13 +215,13 @@ def _recording(driver: Benchmark, made: Plan, folder: Path) -> AbstractContextMa
     return recording({"linux": "", **_sources(driver, made)}, folder)
 
 
-def _sources(driver: Benchmark, made: Plan) -> dict[str, Address]:
+def _sources(driver: Benchmark, made: LoadPlan) -> dict[str, Address]:
     """What a driver offers to be recorded besides the machine."""
     offered = getattr(driver, "sources", None)
     return {} if offered is None else cast("dict[str, Address]", offered(made))
 
 
-def drop_caches(made: Plan) -> tuple[str, ...]:
+def drop_caches(made: LoadPlan) -> tuple[str, ...]:
     """Empty the page cache where the kernel lets us, so that nothing is answered from it; notes when it could not."""
     own = getattr(carrier_of(made), "drop_caches", None)
     if own is not None:

@@ -58,7 +58,7 @@ Dial = Callable[[], Awaitable[tuple[Reader, Writer]]]
 
 
 @dataclass(slots=True)
-class Lane:
+class GateLane:
     """One machine in one step; times are of this machine's monotonic clock, None until it happened."""
 
     dial: Dial
@@ -78,7 +78,7 @@ class Gate:
     """The relay of one step: a socket per machine in a folder; used inside an event loop."""
 
     def __init__(self, dials: Mapping[int, Dial], folder: Path) -> None:
-        self.lanes = {index: Lane(dial) for index, dial in dials.items()}
+        self.lanes = {index: GateLane(dial) for index, dial in dials.items()}
         self._folder = folder
         self._changed = asyncio.Condition()
         self._servers: list[asyncio.Server] = []
@@ -111,7 +111,7 @@ class Gate:
         """Nobody waits for this machine any longer."""
         await self._note(self.lanes[index], gone=True)
 
-    async def _note(self, lane: Lane, **changes: bool) -> None:
+    async def _note(self, lane: GateLane, **changes: bool) -> None:
         async with self._changed:
             for name, value in changes.items():
                 setattr(lane, name, value)
@@ -123,7 +123,7 @@ class Gate:
             async with asyncio.timeout(patience_s), self._changed:
                 await self._changed.wait_for(lambda: all(getattr(o, name) or o.gone for o in self.lanes.values()))
 
-    async def _serve(self, lane: Lane, reader: Reader, writer: Writer) -> None:
+    async def _serve(self, lane: GateLane, reader: Reader, writer: Writer) -> None:
         await self._note(lane, arrived=True)
         await self._everyone("arrived", ARRIVAL_S)
         try:
@@ -145,7 +145,7 @@ class Gate:
             with contextlib.suppress(Exception):
                 end.close()
 
-    async def _up(self, lane: Lane, reader: Reader, writer: Writer) -> None:
+    async def _up(self, lane: GateLane, reader: Reader, writer: Writer) -> None:
         """From the client to the server, with the command to run held back."""
         frames, quitting = _Frames(), False
         with contextlib.suppress(OSError):
@@ -165,7 +165,7 @@ class Gate:
                 await asyncio.sleep(LOOK_S * 1.1)  # until the server has looked
         writer.close()  # there is nobody left to tell anything
 
-    async def _down(self, lane: Lane, reader: Reader, writer: Writer) -> None:
+    async def _down(self, lane: GateLane, reader: Reader, writer: Writer) -> None:
         """From the server to the client, looked at on the way."""
         frames = _Frames()
         try:
@@ -185,7 +185,7 @@ class Gate:
         finally:
             writer.close()
 
-    async def _hold(self, lane: Lane) -> None:
+    async def _hold(self, lane: GateLane) -> None:
         await self._everyone("loaded", LOADING_S)
         if self._run_at is None:
             connected = [own.connected_s for own in self.lanes.values() if own.connected_s is not None and not own.gone]

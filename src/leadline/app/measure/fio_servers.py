@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from leadline.app.measure.background import Background
-from leadline.app.measure.fio_gate import Dial, Gate, Lane, dial_address
+from leadline.app.measure.fio_gate import Dial, Gate, GateLane, dial_address
 from leadline.app.measure.remote import Login, reason
-from leadline.app.measure.remote_hosts import Machine, Wish, open_machine
+from leadline.app.measure.remote_hosts import MachineWish, RemoteMachine, open_machine
 from leadline.benchmarks import fio
 from leadline.core.model.errors import LeadlineError
 from leadline.core.system.processes import POLL_S, running
@@ -31,7 +31,7 @@ QUIT_S = 2.0  # fio's server looks for commands once a second
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ServersStep:
     """What one step left: reports and logs by machine, why those failed that did, when loads began (monotonic)."""
 
     reports: dict[int, Path] = field(default_factory=dict)
@@ -50,7 +50,7 @@ class Fleet:
         self._sockets = Path()
         self._folders = ExitStack()
         self._background = Background()
-        self.machines: dict[int, Machine] = {}
+        self.machines: dict[int, RemoteMachine] = {}
         self.notes: dict[int, list[str]] = {}
         self.commands: list[tuple[str, ...]] = []
 
@@ -69,11 +69,11 @@ class Fleet:
             self._background.__exit__()
             self._folders.close()
 
-    def reach(self, wishes: Mapping[int, tuple[Login, Wish]]) -> dict[int, str]:
+    def reach(self, wishes: Mapping[int, tuple[Login, MachineWish]]) -> dict[int, str]:
         """Log in to those reached over SSH, all at once; why those failed that did."""
         failed: dict[int, str] = {}
 
-        async def one(index: int, login: Login, wish: Wish) -> None:
+        async def one(index: int, login: Login, wish: MachineWish) -> None:
             try:
                 machine = self.machines[index] = await open_machine(login, wish)
                 self.notes[index] = machine.notes
@@ -90,13 +90,13 @@ class Fleet:
         return failed
 
     async def _let_go(self) -> None:
-        async def one(machine: Machine) -> None:
+        async def one(machine: RemoteMachine) -> None:
             if not await machine.close():
                 machine.notes.append("it did not say whether what was made is removed")
 
         await asyncio.gather(*(one(machine) for machine in self.machines.values()))
 
-    def step(self, label: str, jobs: Mapping[int, str], seconds: float) -> Step:
+    def step(self, label: str, jobs: Mapping[int, str], seconds: float) -> ServersStep:
         """A job on each of some machines, started together; Ctrl-C ends it and is told in what comes back."""
         gate = Gate({index: self._dial(index) for index in jobs}, self._sockets)
         self._background.call(gate.open(), LET_GO_S)
@@ -148,8 +148,8 @@ class Fleet:
 
     def _left(
         self, label: str, gate: Gate, clients: Mapping[int, subprocess.Popen[bytes]], *, interrupted: bool, late: bool
-    ) -> Step:
-        done = Step(interrupted=interrupted)
+    ) -> ServersStep:
+        done = ServersStep(interrupted=interrupted)
         for index, client in clients.items():
             lane, base = gate.lanes[index], self._base(label, index)
             report, talk = base.with_name(f"{base.name}.json"), base.with_name(f"{base.name}.txt")
@@ -168,7 +168,7 @@ class Fleet:
             done.failed[index] = f"{label}: {found}; expected a whole run. {self._advice(index, lane)}"
         return done
 
-    def _advice(self, index: int, lane: Lane) -> str:
+    def _advice(self, index: int, lane: GateLane) -> str:
         if lane.error is not None and index not in self.machines:
             return "Start `fio --server` there, and let its port through."
         return "Look at that machine, its target and its free space."

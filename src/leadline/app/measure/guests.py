@@ -150,7 +150,7 @@ def _available_bytes() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class GuestRun:
     """One load of one guest: which variant, which repeat, and its run; ``error`` says why there is none.
 
     ``moved`` is what the guest and its hypervisor moved in each phase.
@@ -171,7 +171,7 @@ class LabResult:
     lab: Lab
     accelerator: Accelerator
     boot_s: dict[str, float]
-    loads: tuple[Loaded, ...]
+    loads: tuple[GuestRun, ...]
     notes: tuple[str, ...]
     accelerators: Mapping[str, Accelerator] = field(default_factory=dict)
 

@@ -7,14 +7,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from leadline.core.contracts.benchmark import Measured
-from leadline.core.contracts.honoured import Check, Load, State, compare
+from leadline.core.contracts.honoured import Load, LoadCheck, LoadState, compare
 from leadline.core.model.workload import Workload
 
 STAT = Path("/proc/stat")
 ANY_CPU = 100.0  # where the CPU is limited on purpose, or not known: a rate that is too low is nobody's mistake
 
 
-def measured(workload: Workload, duration_s: float, work: Callable[[], Measured]) -> tuple[Measured, tuple[Check, ...]]:
+def measured(
+    workload: Workload, duration_s: float, work: Callable[[], Measured]
+) -> tuple[Measured, tuple[LoadCheck, ...]]:
     """Do a step, and compare the load it was with the workload; a step that was ended early says nothing."""
     before = _cpu_times()
     done = work()
@@ -25,7 +27,7 @@ def measured(workload: Workload, duration_s: float, work: Callable[[], Measured]
 def broken_or_none(workload: Workload, loads: Sequence[Load]) -> str | None:
     """The first key that was not honoured, in words; rates that are too low are left to the reader."""
     checks = compare(workload, loads, math.nan, ANY_CPU)
-    return next((own.sentence for own in checks if own.state is State.BROKEN), None)
+    return next((own.sentence for own in checks if own.state is LoadState.BROKEN), None)
 
 
 def _cpu_times() -> tuple[float, float]:

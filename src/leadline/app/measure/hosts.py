@@ -15,15 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.app.measure.fio_servers import Fleet, Step
+from leadline.app.measure.fio_servers import Fleet, ServersStep
 from leadline.app.measure.honouring import broken_or_none
 from leadline.app.measure.remote import SCHEME, parse_login
-from leadline.app.measure.remote_hosts import Wish
+from leadline.app.measure.remote_hosts import MachineWish
 from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, measure_rounds
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
 from leadline.core.contracts import benchmark
-from leadline.core.contracts.benchmark import Place, Plan, Target, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Place, Target, Tick
 from leadline.core.contracts.importer import Request
 from leadline.core.model.errors import InputError, LeadlineError, UsageError
 from leadline.core.model.histogram import Histogram
@@ -311,7 +311,7 @@ class _Work:
                 places = self._plans[index].places.values()
                 wishes[index] = (
                     login,
-                    Wish(
+                    MachineWish(
                         host.path,
                         host.path in self._options.destroy,
                         _made_name(self._tokens[index]),
@@ -360,7 +360,7 @@ class _Work:
         ticks = () if self._options.raw_latencies else tuple(_ticks(done))
         return Carried(tuple(self._results(step.label, done)), ticks, is_cut=done.interrupted)
 
-    def _job(self, step: benchmark.Step, plan: Plan) -> str:
+    def _job(self, step: benchmark.Step, plan: LoadPlan) -> str:
         own = ["write_lat_log"] if self._options.raw_latencies else ["write_iops_log", "log_avg_msec"]
         values = {"write_lat_log": step.label, "write_iops_log": step.label, "log_avg_msec": "1000"}
         lines = "\n".join(f"{name}={values[name]}" for name in own)
@@ -383,7 +383,7 @@ class _Work:
     def _live(self) -> list[int]:
         return [index for index in range(len(self._hosts)) if index not in self._errors]
 
-    def _step(self, label: str, jobs: dict[int, str], seconds: float) -> Step:
+    def _step(self, label: str, jobs: dict[int, str], seconds: float) -> ServersStep:
         done = self._fleet.step(label, jobs, seconds)
         if not done.interrupted:
             self._errors.update(done.failed)
@@ -391,7 +391,7 @@ class _Work:
             raise KeyboardInterrupt
         return done
 
-    def _results(self, label: str, done: Step) -> list[Result]:
+    def _results(self, label: str, done: ServersStep) -> list[Result]:
         """What the machines report of a round; how far they ran together is noted."""
         results: list[Result] = []
         ran: dict[int, float] = {}
@@ -449,7 +449,7 @@ def _count(hosts: int) -> str:
     return "1 host" if hosts == 1 else f"{hosts} hosts"
 
 
-def _plan(workload: Workload, host: Host, token: str) -> Plan:
+def _plan(workload: Workload, host: Host, token: str) -> LoadPlan:
     places = {}
     for number, stream in enumerate(workload.io):
         made, size = "://" not in host.path and not host.is_blank, workload.working_set_bytes(stream)
@@ -460,14 +460,14 @@ def _plan(workload: Workload, host: Host, token: str) -> Plan:
         elif made:
             path = f"{host.path.rstrip('/')}/leadline-bench-{token}-{number}.dat"
         places[stream.name] = Place(path, size, made=made, is_device=host.is_blank, link=link)
-    return Plan(workload, Target(host.path), places, engine=workload.io_settings.engine_elsewhere())
+    return LoadPlan(workload, Target(host.path), places, engine=workload.io_settings.engine_elsewhere())
 
 
 def _made_name(token: str) -> str:
     return f"leadline-bench-{token}"
 
 
-def _device_plan(plan: Plan) -> Plan:
+def _device_plan(plan: LoadPlan) -> LoadPlan:
     """The same on a device, which is there already."""
     there = plan.target.name
     places = {
@@ -476,7 +476,7 @@ def _device_plan(plan: Plan) -> Plan:
     return replace(plan, places=places)
 
 
-def _fill_job(plan: Plan) -> str:
+def _fill_job(plan: LoadPlan) -> str:
     lines = ["[global]", "thread=1", "direct=1", "rw=write", "bs=1m", "refill_buffers=1", "end_fsync=1"]
     # An export whose workload only reads is not written to; one that is overwritten was named by the user.
     writes = any(stream.read_pct < 100.0 for stream in plan.workload.io)
@@ -488,7 +488,7 @@ def _fill_job(plan: Plan) -> str:
     return "\n".join([*lines, ""]) if places else ""
 
 
-def _clean_job(plan: Plan) -> str:
+def _clean_job(plan: LoadPlan) -> str:
     lines = ["[global]", "thread=1", "rw=read", "bs=4k", "size=4k", "unlink=1", "ioengine=psync"]
     made = [place for place in plan.places.values() if place.made]
     for number, place in enumerate(made):
@@ -510,7 +510,7 @@ def _results(report: Path, address: str) -> tuple[list[Result], str | None]:
     return found, None if found else "it did no I/O"
 
 
-def _ticks(done: Step) -> list[Tick]:
+def _ticks(done: ServersStep) -> list[Tick]:
     """Operations of all machines per second, of the seconds all of them have; NaN-free.
 
     Source: fio, Log File Formats: time (ms), value, direction, block size, offset, priority.

@@ -17,14 +17,14 @@ from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_lab
 from leadline.app.measure.recording import recording
 from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Measured, Place, Plan, Said, Step, Target, Watch
+from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Said, Step, Target, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Workload
 from leadline.lab.channel import Channel
 from leadline.lab.image import WORK_FOLDER
 from leadline.lab.machine import Machine
 from leadline.lab.programs import running_in
-from leadline.lab.specification import Disk, Guest, Lab, read_lab
+from leadline.lab.specification import Guest, Lab, LabDisk, read_lab
 
 PREFIX = "lab:"
 FORM = "lab:FILE:GUEST/DISK"
@@ -60,10 +60,10 @@ class Named:
     file: Path
     lab: Lab
     guest: Guest
-    disk: Disk
-    roles: dict[str, Disk]
+    disk: LabDisk
+    roles: dict[str, LabDisk]
 
-    def disk_of(self, role: str | None) -> Disk:
+    def disk_of(self, role: str | None) -> LabDisk:
         """Where streams of a role go."""
         return self.roles.get(role or "", self.disk)
 
@@ -110,7 +110,7 @@ def _not_one(where: str, found: str, lab: Lab) -> UsageError:
     )
 
 
-def plan(workload: Workload, target: Target) -> Plan:
+def plan(workload: Workload, target: Target) -> LoadPlan:
     """What a load of a guest will do; nothing is started.
 
     Raises:
@@ -128,7 +128,7 @@ def plan(workload: Workload, target: Target) -> Plan:
     alone = own.guest.model_copy(update={"count": 1, "load": None})
     made = plan_lab(own.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1}))
     driver = GuestDriver(own, made, lambda say: booted_one(made, say))
-    return Plan(
+    return LoadPlan(
         workload,
         Target(own.name, roles=target.roles),
         {stream.name: _place(workload, own, stream.name) for stream in workload.io},
@@ -156,7 +156,7 @@ def _place(workload: Workload, own: Named, stream_name: str) -> Place:
     return Place(f"{own.guest.name}/{disk.name}", min(size, there), made=True, is_device=disk.filesystem is None)
 
 
-def _is_filled(disk: Disk, workload: Workload) -> bool:
+def _is_filled(disk: LabDisk, workload: Workload) -> bool:
     """Whether a disk is filled by the load before it begins: what its file says is filled already is not."""
     if disk.filesystem is not None:
         return True
@@ -216,11 +216,11 @@ class GuestDriver:
 
     META = fio.META
 
-    def plan(self, workload: Workload, target: Target) -> Plan:
+    def plan(self, workload: Workload, target: Target) -> LoadPlan:
         """See `plan`."""
         return plan(workload, target)
 
-    def prepare(self, plan: Plan, folder: Path, say: Said) -> None:
+    def prepare(self, plan: LoadPlan, folder: Path, say: Said) -> None:
         """Boot the guest, and fill what its file does not say is filled.
 
         Raises:
@@ -230,7 +230,7 @@ class GuestDriver:
         self._notes = notes_of(machine)
         fill(in_guest(plan, self.own, machine), self.own, machine, folder, say)
 
-    def measure(self, plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+    def measure(self, plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
         """One run of fio in the guest.
 
         Raises:
@@ -252,18 +252,18 @@ class GuestDriver:
         done = Measured((report,), tuple(ticks), (tuple(words),), version, ended_early)
         return fio.with_loads(placed, done, folder, step)
 
-    def recording(self, plan: Plan, folder: Path) -> AbstractContextManager[list[str]]:
+    def recording(self, plan: LoadPlan, folder: Path) -> AbstractContextManager[list[str]]:
         """What is recorded while it is loaded: the guest by its own counters, the hypervisor beside it."""
         del plan
         return both_sides([self._there()], folder, self._notes)
 
-    def drop_caches(self, plan: Plan) -> tuple[str, ...]:
+    def drop_caches(self, plan: LoadPlan) -> tuple[str, ...]:
         """Empty the guest's page cache where it would answer; it is root there, so there is nothing to note."""
         if plan.workload.io_settings.buffered:
             self._there().channel.run(["sh", "-c", _DROP], timeout_s=120.0)
         return ()
 
-    def clean(self, plan: Plan) -> None:
+    def clean(self, plan: LoadPlan) -> None:
         """End the guest and remove its files."""
         del plan
         self._machine = None
@@ -282,7 +282,7 @@ def notes_of(machine: Machine) -> tuple[str, ...]:
     return (*machine.notes, *([off] if abs(offset) > CLOCK_S else []))
 
 
-def in_guest(plan: Plan, own: Named, machine: Machine) -> Plan:
+def in_guest(plan: LoadPlan, own: Named, machine: Machine) -> LoadPlan:
     """A plan with the disks as the guest calls them."""
     found: dict[str, str] = {}
     places: dict[str, Place] = {}
@@ -295,7 +295,7 @@ def in_guest(plan: Plan, own: Named, machine: Machine) -> Plan:
     return replace(plan, places=fio.named_plainly(places))
 
 
-def fill(plan: Plan, own: Named, machine: Machine, folder: Path, say: Said) -> None:
+def fill(plan: LoadPlan, own: Named, machine: Machine, folder: Path, say: Said) -> None:
     """Fill what the lab file does not say is filled.
 
     Raises:
@@ -316,7 +316,7 @@ def fill(plan: Plan, own: Named, machine: Machine, folder: Path, say: Said) -> N
             raise fio.failed(talk, f"{machine.guest.name}: {place.path}")
 
 
-def link(plan: Plan, own: Named, machine: Machine) -> None:
+def link(plan: LoadPlan, own: Named, machine: Machine) -> None:
     """Make the files of file systems, which nobody has yet, and the plain names fio knows all places by.
 
     Raises:

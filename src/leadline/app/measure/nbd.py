@@ -100,7 +100,7 @@ class Export:
             raise OSError(self._library.nbd_get_errno() or errno.ENOTCONN, text.decode(errors="replace"))
 
 
-class Server:
+class NbdServer:
     """A qemu-storage-daemon that serves one file on a port of this machine, with direct I/O; it dies with us."""
 
     def __init__(self, name: str, image: Path, size_bytes: int) -> None:

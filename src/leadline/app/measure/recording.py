@@ -20,7 +20,7 @@ EVERY_S_MIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordingOutcome:
     """What a recording came to."""
 
     sample_count: int
@@ -35,7 +35,7 @@ def record(
     every_s: float,
     seconds: float,
     progress: Callable[[int, int], None] | None = None,
-) -> Recorded:
+) -> RecordingOutcome:
     """Sample until the time is over or Ctrl-C, which ends it like the time.
 
     Raises:
@@ -61,7 +61,7 @@ def record(
         recorder.notes.append("ended by Ctrl-C; the samples until then are kept")
     finally:
         recorder.close()
-    return Recorded(count, tuple(recorder.notes))
+    return RecordingOutcome(count, tuple(recorder.notes))
 
 
 def _opened(source: str, target: str | Address, folder: Path) -> Recorder:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.app.measure.fio_gate import Reader, Writer
 from leadline.app.measure.remote import Login, answer, command_of, connect, reason
-from leadline.app.measure.remote_scripts import CHECK, CLOCK, SAMPLE, SAMPLED, SERVE, Checked, objection, read_check
+from leadline.app.measure.remote_scripts import CHECK, CLOCK, SAMPLE, SAMPLED, SERVE, RemoteFacts, objection, read_check
 from leadline.core.model.errors import ToolError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ END_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MachineWish:
     """What a machine is needed for.
 
     Attributes:
@@ -52,11 +52,11 @@ class Wish:
 
 
 @dataclass(slots=True)
-class Machine:
+class RemoteMachine:
     """A machine with its server running."""
 
     connection: asyncssh.SSHClientConnection
-    checked: Checked
+    checked: RemoteFacts
     clock_offset_s: float
     clock_error_s: float
     socket: str = ""
@@ -85,19 +85,19 @@ class Machine:
         return removed
 
 
-async def open_machine(login: Login, wish: Wish) -> Machine:
+async def open_machine(login: Login, wish: MachineWish) -> RemoteMachine:
     """Log in, look whether the target may be loaded, start the server and the copying.
 
     Raises:
         ToolError: it cannot be reached or must not be loaded; nothing is left there.
     """
     connection = await connect(login)
-    machine: Machine | None = None
+    machine: RemoteMachine | None = None
     try:
         checked = read_check(await answer(connection, CHECK, wish.path))
         _require_loadable(login, checked, wish)
         offset, error = await _clock(connection)
-        machine = Machine(connection, checked, offset, error)
+        machine = RemoteMachine(connection, checked, offset, error)
         machine.notes.append(_clock_note(offset, error))
         await _serve(machine, wish)
         machine._sampler = asyncio.create_task(_sample(machine, wish))
@@ -109,7 +109,7 @@ async def open_machine(login: Login, wish: Wish) -> Machine:
     return machine
 
 
-def _require_loadable(login: Login, checked: Checked, wish: Wish) -> None:
+def _require_loadable(login: Login, checked: RemoteFacts, wish: MachineWish) -> None:
     why_not = objection(checked, wish.path, wish.needed_bytes, destroy=wish.destroy)
     if why_not is not None:
         raise ToolError(login.host, found=why_not, expected="a target to load", advice="Name another target.")
@@ -143,7 +143,7 @@ def _clock_note(offset_s: float, error_s: float) -> str:
     return f"clock: {abs(offset_s):.3f} s {'ahead' if offset_s > 0 else 'behind'} (give or take {error_s:.3f} s)"
 
 
-async def _serve(machine: Machine, wish: Wish) -> None:
+async def _serve(machine: RemoteMachine, wish: MachineWish) -> None:
     import asyncssh  # noqa: PLC0415
 
     checked = machine.checked
@@ -162,7 +162,7 @@ async def _serve(machine: Machine, wish: Wish) -> None:
     machine.socket = rest
 
 
-async def _sample(machine: Machine, wish: Wish) -> None:
+async def _sample(machine: RemoteMachine, wish: MachineWish) -> None:
     """Append what the machine copies, as it comes; a cut last block is one the importer leaves out."""
     import asyncssh  # noqa: PLC0415
 

@@ -158,7 +158,7 @@ SAMPLED = linux.PATHS
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class RemoteFacts:
     """What a machine says of itself and of the target."""
 
     fio: str | None
@@ -173,7 +173,7 @@ class Checked:
     holds_server: bool = False
 
 
-def read_check(text: str) -> Checked:
+def read_check(text: str) -> RemoteFacts:
     """The answer of `CHECK`.
 
     Raises:
@@ -195,7 +195,7 @@ def read_check(text: str) -> Checked:
         size, free = (1024 * int(word) for word in one["space"].split())
     if one.get("sectors", "").isdecimal():
         size = 512 * int(one["sectors"])
-    return Checked(
+    return RemoteFacts(
         one.get("fio"),
         one.get("kind"),
         "writable" in one,
@@ -221,7 +221,7 @@ def _user_of(found: dict[str, list[str]]) -> str | None:
     return "swap" if family & set(found.get("swapped", ())) else None
 
 
-def objection(checked: Checked, path: str, needed_bytes: int, *, destroy: bool) -> str | None:
+def objection(checked: RemoteFacts, path: str, needed_bytes: int, *, destroy: bool) -> str | None:
     """Why this target is not loaded; None when it may be.
 
     A device must be named to be overwritten, is refused while it is used, and a folder keeps a share of its space free.
@@ -244,7 +244,7 @@ def objection(checked: Checked, path: str, needed_bytes: int, *, destroy: bool) 
     return next((told for wrong, told in reasons if wrong), None)
 
 
-def _usable(checked: Checked) -> int | None:
+def _usable(checked: RemoteFacts) -> int | None:
     """Bytes that may be written; None when it is not known."""
     if checked.size_bytes is None or checked.kind == "device":
         return checked.size_bytes

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from leadline.core.contracts.benchmark import Step, Tick, Watch
-from leadline.core.contracts.honoured import Check, notes_of, require_honoured
+from leadline.core.contracts.honoured import LoadCheck, notes_of, require_honoured
 from leadline.core.model.result import Result
 from leadline.core.model.run import Round, Run
 from leadline.core.model.workload import Workload
@@ -49,7 +49,7 @@ class Carried:
     ticks: tuple[Tick, ...] = ()
     commands: tuple[tuple[str, ...], ...] = ()
     tool_version: str | None = None
-    checks: tuple[Check, ...] = ()
+    checks: tuple[LoadCheck, ...] = ()
     is_cut: bool = False
     is_last: bool = False
 

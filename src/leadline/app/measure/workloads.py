@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Place, Plan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Place, Step, Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Workload, find_workload, profiles
 from leadline.core.system.opened import printable
@@ -135,7 +135,7 @@ def fio_job_text(workload: Workload, target: str = "", seed: int = 1) -> str:
         is_whole = "://" in target or target.startswith("/dev/")
         path = target if is_whole else f"{target.rstrip('/')}/{file}" if target else file
         places[stream.name] = Place(path, size, made=not is_whole)
-    plan = Plan(workload, Target(target), places, engine=workload.io_settings.engine_elsewhere())
+    plan = LoadPlan(workload, Target(target), places, engine=workload.io_settings.engine_elsewhere())
     timing = workload.timing
     does = "writes to" if any(stream.read_pct < 100.0 for stream in workload.io) else "reads"
     text = fio.job_file(plan, Step("round-1", timing.measure_s, seed))  # refuses a path that would be no one line

@@ -19,7 +19,7 @@ from leadline.app.measure.recording import recording
 from leadline.app.measure.rounds import Talk
 from leadline.app.probe.model import TRUE_LOAD_SHARE, Observed, ProbeVerdict, Pulse, judge
 from leadline.app.read.importing import Imported, import_paths
-from leadline.core.contracts.benchmark import Benchmark, Plan, Step, Target, Tick
+from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Step, Target, Tick
 from leadline.core.contracts.honoured import require_honoured
 from leadline.core.contracts.importer import Request
 from leadline.core.io.outputs import check_folder
@@ -55,7 +55,7 @@ class ProbePlan:
     pulse_s: float
     limit: float | None
     outstanding: int
-    load: Plan | None  # None: only observe, or judge what was recorded before
+    load: LoadPlan | None  # None: only observe, or judge what was recorded before
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _recordings(folder: Path) -> list[Path]:
     return sorted([*folder.glob("round-*/linux.txt"), *folder.glob("round-2/*.json")])
 
 
-def _pulses(made: ProbePlan, load: Plan, read_pct: float, folder: Path, talk: Talk) -> list[Pulse]:
+def _pulses(made: ProbePlan, load: LoadPlan, read_pct: float, folder: Path, talk: Talk) -> list[Pulse]:
     """As hard as possible, then at a share of the ceiling, then at the provisioned limit."""
     driver = driver_of(load.workload)[1]
     size = str(load.workload.io_settings.working_set)
@@ -180,7 +180,7 @@ def _pulses(made: ProbePlan, load: Plan, read_pct: float, folder: Path, talk: Ta
 
 
 def _pulse(
-    driver: Benchmark, load: Plan, how: tuple[ProbePlan, float, float | None, str], folder: Path, talk: Talk
+    driver: Benchmark, load: LoadPlan, how: tuple[ProbePlan, float, float | None, str], folder: Path, talk: Talk
 ) -> Pulse:
     made, read_pct, rate, size = how
     name = "as hard as possible" if rate is None else f"{rate:,.0f} per second"

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from leadline.app.measure.nbd import Bytes
-    from leadline.app.protect.nodes import Lane, Node
-    from leadline.app.protect.streams import Phase, Source
+    from leadline.app.protect.nodes import Node, NodeLane
+    from leadline.app.protect.streams import StreamPhase, StreamSource
 
 COMBINATIONS_MAX = 64
 
@@ -97,7 +97,7 @@ def failed_sets(node_count: int, fail_count: int, seed: int) -> list[tuple[int, 
 class Trials:
     """Failures tried on what one phase left on the nodes."""
 
-    def __init__(self, nodes: Sequence[Node], source: Source, phase: Phase, stop: threading.Event) -> None:
+    def __init__(self, nodes: Sequence[Node], source: StreamSource, phase: StreamPhase, stop: threading.Event) -> None:
         self._nodes = nodes
         self._phase = phase
         self._stop = stop
@@ -239,7 +239,7 @@ class _Lanes:
     """A stream's lanes for reading; None for a node that is down, which only asking tells."""
 
     def __init__(self, nodes: Sequence[Node], stream: int, without: tuple[int, ...] = ()) -> None:
-        self.by_node: list[Lane | None] = []
+        self.by_node: list[NodeLane | None] = []
         for index, node in enumerate(nodes):
             try:
                 self.by_node.append(None if index in without else node.open(stream, writing=False))
@@ -256,7 +256,7 @@ def _buffers(coder: Coder) -> list[Bytes]:
     return [aligned(coder.unit_bytes) for _ in range(coder.scheme.shard_count)]
 
 
-def _hashes(source: Source, phase: Phase, stream: int, stop: threading.Event) -> list[bytes]:
+def _hashes(source: StreamSource, phase: StreamPhase, stream: int, stop: threading.Event) -> list[bytes]:
     """What each slot of a stream must hold."""
     buffer = aligned(phase.load.stripe_bytes)
     hashes = []

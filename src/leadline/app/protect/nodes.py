@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from leadline.app.measure.nbd import Export, Server
+from leadline.app.measure.nbd import Export, NbdServer
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.leftovers import forget, identify, note
 
@@ -36,7 +36,7 @@ _CHUNK_BYTES = 1024**2
 _SYNC_BYTES = 16 * 1024**2  # without direct I/O: at most so much per stream and node waits in the page cache
 
 
-class Lane(Protocol):
+class NodeLane(Protocol):
     """One stream's way to one node."""
 
     @property
@@ -65,7 +65,7 @@ class Node(Protocol):
     def prepare(self, region_bytes: int) -> None:
         """Be empty, with so much room for each stream."""
 
-    def open(self, stream: int, *, writing: bool) -> Lane:
+    def open(self, stream: int, *, writing: bool) -> NodeLane:
         """A stream's lane; raises OSError when the node is down."""
 
     def fail(self) -> None:
@@ -169,7 +169,7 @@ class NbdNode:
 
     overhead_bytes = 28  # a request's header (NBD protocol, "Request message")
 
-    def __init__(self, uri: str, server: Server | None = None) -> None:
+    def __init__(self, uri: str, server: NbdServer | None = None) -> None:
         self.name = uri if server is None else server.name
         self._server = server
         self._uri = uri

@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from leadline.app.measure.nbd import Server
+from leadline.app.measure.nbd import NbdServer
 from leadline.app.protect.failures import Reading, Rebuild, Trials, failed_sets
 from leadline.app.protect.nodes import MARK_BYTES, FolderNode, NbdNode, Node, Workspace, left_behind
-from leadline.app.protect.shards import Scheme, isal, library_version
-from leadline.app.protect.streams import Load, Phase, Source, Writers
+from leadline.app.protect.shards import ProtectionScheme, isal, library_version
+from leadline.app.protect.streams import StreamPhase, StreamSource, WriteLoad, Writers
 from leadline.core.model.errors import UsageError
 from leadline.core.system.safety import require_usable
 
@@ -31,10 +31,10 @@ Progress = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProtectionRequest:
     """What to measure; sizes in bytes. ``targets`` are folders or nbd:// addresses; without, ``on`` gets folders."""
 
-    schemes: tuple[Scheme, ...]
+    schemes: tuple[ProtectionScheme, ...]
     vm_counts: tuple[int, ...]
     targets: tuple[str, ...] = ()
     on: Path = Path()
@@ -50,10 +50,10 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ProtectionPlan:
     """What a run will do: where it writes, how much at most at a time and in all, how long it may take."""
 
-    request: Request
+    request: ProtectionRequest
     node_names: tuple[str, ...]
     parents: tuple[Path, ...]  # of the marked folders
     held_bytes: int
@@ -77,7 +77,7 @@ class Plan:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class RateEstimate:
     """A mean over rounds with its 95 % confidence interval (bootstrap) and coefficient of variation."""
 
     mean: float
@@ -86,7 +86,7 @@ class Estimate:
     variation: float
 
     @classmethod
-    def of(cls, values: list[float]) -> Estimate:
+    def of(cls, values: list[float]) -> RateEstimate:
         """Of values [rounds]; the interval of a single round is NaN.
 
         Source: Efron and Tibshirani 1993, An Introduction to the Bootstrap, chapter 13 (percentile interval).
@@ -109,24 +109,24 @@ class Estimate:
 class Cell:
     """One scheme at one number of VMs, over the rounds that count."""
 
-    scheme: Scheme
+    scheme: ProtectionScheme
     vm_count: int
-    phases: list[Phase] = field(default_factory=list)
+    phases: list[StreamPhase] = field(default_factory=list)
 
-    def over(self, measure: Callable[[Phase], float]) -> Estimate:
+    def over(self, measure: Callable[[StreamPhase], float]) -> RateEstimate:
         """A figure of every round."""
-        return Estimate.of([measure(phase) for phase in self.phases])
+        return RateEstimate.of([measure(phase) for phase in self.phases])
 
     @property
-    def throughput(self) -> Estimate:
+    def throughput(self) -> RateEstimate:
         """Data protected, bytes/s."""
         return self.over(lambda phase: phase.logical_bytes / phase.seconds)
 
     @property
-    def node_throughputs(self) -> list[Estimate]:
+    def node_throughputs(self) -> list[RateEstimate]:
         """Bytes/s written to each node."""
         rates = [[written / phase.seconds for written in phase.node_bytes] for phase in self.phases]
-        return [Estimate.of(list(of_node)) for of_node in zip(*rates, strict=True)]
+        return [RateEstimate.of(list(of_node)) for of_node in zip(*rates, strict=True)]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``; bytes/s, and ratios to the data."""
@@ -146,12 +146,12 @@ class Cell:
         }
 
 
-def written_amplification(phase: Phase) -> float:
+def written_amplification(phase: StreamPhase) -> float:
     """Bytes written to nodes per byte of data."""
     return sum(phase.node_bytes) / phase.logical_bytes
 
 
-def stored_amplification(phase: Phase) -> float:
+def stored_amplification(phase: StreamPhase) -> float:
     """Bytes allocated on nodes per byte of data kept; NaN when a node does not say."""
     return phase.stored_bytes / phase.kept_bytes
 
@@ -160,7 +160,7 @@ def stored_amplification(phase: Phase) -> float:
 class Survival:
     """What a scheme did when nodes failed: as many as asked, one more than it tolerates, and the rebuild."""
 
-    scheme: Scheme
+    scheme: ProtectionScheme
     readings: list[Reading] = field(default_factory=list)
     beyond: Reading | None = None
     rebuild: Rebuild | None = None
@@ -183,10 +183,10 @@ class Survival:
 
 
 @dataclass(slots=True)
-class Outcome:
+class ProtectionOutcome:
     """What was measured; ``is_complete`` is False when it was stopped."""
 
-    plan: Plan
+    plan: ProtectionPlan
     cells: list[Cell]
     survivals: list[Survival] = field(default_factory=list)
     is_complete: bool = True
@@ -197,11 +197,11 @@ class Outcome:
         """Schemes that lost data to the failures asked for."""
         return [one for one in self.survivals if one.readings and not one.survived]
 
-    def ratio(self, cell: Cell, other: Cell) -> Estimate:
+    def ratio(self, cell: Cell, other: Cell) -> RateEstimate:
         """How many times faster a cell is than another, round by round."""
         pairs = zip(cell.phases, other.phases, strict=False)
         rates = [(p.logical_bytes / p.seconds, q.logical_bytes / q.seconds) for p, q in pairs]
-        return Estimate.of([rate / base for rate, base in rates])
+        return RateEstimate.of([rate / base for rate, base in rates])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
@@ -218,7 +218,7 @@ class Outcome:
         }
 
 
-def make_plan(request: Request) -> Plan:
+def make_plan(request: ProtectionRequest) -> ProtectionPlan:
     """Check a request against the machine without writing anything.
 
     Raises:
@@ -240,7 +240,7 @@ def make_plan(request: Request) -> Plan:
     per_round = sum(load.vm_count * load.slot_count * load.unit_bytes * load.scheme.shard_count for load in loads)
     rounds = request.repeat_count + 1
     writing_s = per_round / ASSUMED_BYTES_PER_S if request.seconds is None else request.seconds * len(loads)
-    return Plan(
+    return ProtectionPlan(
         request,
         targets,
         tuple(folders),
@@ -253,7 +253,7 @@ def make_plan(request: Request) -> Plan:
     )
 
 
-def run_protection(plan: Plan, progress: Progress | None = None) -> Outcome:
+def run_protection(plan: ProtectionPlan, progress: Progress | None = None) -> ProtectionOutcome:
     """Measure what a plan says. Ctrl-C stops the load and keeps what was measured; what was made is always removed.
 
     Raises:
@@ -263,7 +263,7 @@ def run_protection(plan: Plan, progress: Progress | None = None) -> Outcome:
     request = plan.request
     cells = [Cell(scheme, count) for count in request.vm_counts for scheme in request.schemes]
     coded = any(scheme.data_count > 1 for scheme in request.schemes)
-    outcome = Outcome(plan, cells, library=library_version() if coded else None)
+    outcome = ProtectionOutcome(plan, cells, library=library_version() if coded else None)
     stop = threading.Event()
     workspace = Workspace.make(list(plan.parents))
     nodes: list[Node] = []
@@ -293,10 +293,10 @@ def clean(parent: Path) -> list[Path]:
     return found
 
 
-def _measure(outcome: Outcome, nodes: list[Node], stop: threading.Event, progress: Progress) -> None:
+def _measure(outcome: ProtectionOutcome, nodes: list[Node], stop: threading.Event, progress: Progress) -> None:
     request = outcome.plan.request
     stripe_bytes = max(scheme.data_count for scheme in request.schemes) * request.unit_bytes
-    source = Source(request.seed, stripe_bytes)
+    source = StreamSource(request.seed, stripe_bytes)
     writers = Writers(nodes, source, stop)
     rounds = request.repeat_count + 1
     total, done = rounds * len(outcome.cells), 0
@@ -320,7 +320,7 @@ def _measure(outcome: Outcome, nodes: list[Node], stop: threading.Event, progres
     outcome.survivals.sort(key=lambda one: request.schemes.index(one.scheme))
 
 
-def _try_failures(survival: Survival, trials: Trials, request: Request, node_count: int) -> None:
+def _try_failures(survival: Survival, trials: Trials, request: ProtectionRequest, node_count: int) -> None:
     for failed in failed_sets(node_count, request.fail_count, request.seed):
         survival.readings.append(trials.read_without(failed))
     beyond = survival.scheme.tolerated + 1
@@ -330,7 +330,7 @@ def _try_failures(survival: Survival, trials: Trials, request: Request, node_cou
         survival.rebuild = trials.rebuild(tuple(range(request.fail_count)))
 
 
-def _make_nodes(plan: Plan, workspace: Workspace, nodes: list[Node]) -> None:
+def _make_nodes(plan: ProtectionPlan, workspace: Workspace, nodes: list[Node]) -> None:
     """One by one into the list, so that those made are removed when a later one fails."""
     request = plan.request
     loads = [_load(request, scheme, count) for scheme in request.schemes for count in request.vm_counts]
@@ -341,7 +341,7 @@ def _make_nodes(plan: Plan, workspace: Workspace, nodes: list[Node]) -> None:
     folders = iter(workspace.folders)
     for name in plan.node_names:
         if not request.targets and request.is_nbd:
-            server = Server(name, workspace.folders[0] / f"{name}.img", need)
+            server = NbdServer(name, workspace.folders[0] / f"{name}.img", need)
             nodes.append(NbdNode(name, server))
         elif not request.targets:
             nodes.append(FolderNode(name, workspace.folders[0] / name))
@@ -352,15 +352,15 @@ def _make_nodes(plan: Plan, workspace: Workspace, nodes: list[Node]) -> None:
             nodes.append(FolderNode(name, next(folders) / "node"))
 
 
-def _load(request: Request, scheme: Scheme, vm_count: int) -> Load:
-    return Load(scheme, vm_count, request.unit_bytes, request.size_bytes, request.seconds, request.seed)
+def _load(request: ProtectionRequest, scheme: ProtectionScheme, vm_count: int) -> WriteLoad:
+    return WriteLoad(scheme, vm_count, request.unit_bytes, request.size_bytes, request.seconds, request.seed)
 
 
 def _is_address(target: str) -> bool:
     return target.startswith(("nbd://", "nbd+unix://"))
 
 
-def _check_numbers(request: Request) -> None:
+def _check_numbers(request: ProtectionRequest) -> None:
     checks = (
         ("--scheme", len(request.schemes), len(set(request.schemes)) == len(request.schemes) > 0, "distinct schemes"),
         ("--vms", request.vm_counts, bool(request.vm_counts) and min(request.vm_counts) >= 1, "numbers from 1"),
@@ -379,7 +379,7 @@ def _is_unit(unit_bytes: int) -> bool:
     return unit_bytes > 0 and unit_bytes % BLOCK_BYTES == 0 and unit_bytes <= 16 * 1024**2
 
 
-def _check_nodes(request: Request, targets: tuple[str, ...], widest: int) -> None:
+def _check_nodes(request: ProtectionRequest, targets: tuple[str, ...], widest: int) -> None:
     if len(targets) < widest:
         raise UsageError(
             "--node" if request.targets else "--nodes",
@@ -441,7 +441,7 @@ def _check_space(folders: list[Path], held_bytes: int, node_count: int, *, own: 
     return least, (own and node_count > 1) or len(set(devices)) < len(devices)
 
 
-def _trial_seconds(request: Request, node_count: int) -> float:
+def _trial_seconds(request: ProtectionRequest, node_count: int) -> float:
     """Reading everything once per combination, and the rebuild."""
     if not request.fail_count:
         return 0.0

@@ -34,14 +34,14 @@ _SCHEME = re.compile(r"(\d{1,3})(?:\+(\d{1,3})|x)")
 
 
 @dataclass(frozen=True, slots=True)
-class Scheme:
+class ProtectionScheme:
     """How a stripe is protected: ``data_count`` shards of data and ``parity_count`` more; copies have one of data."""
 
     data_count: int
     parity_count: int
 
     @classmethod
-    def parse(cls, text: str) -> Scheme:
+    def parse(cls, text: str) -> ProtectionScheme:
         """From ``K+M`` (erasure coding) or ``Nx`` (copies).
 
         Raises:
@@ -90,7 +90,7 @@ def aligned(byte_count: int) -> Bytes:
 class Coder:
     """Encodes and restores the stripes of a scheme; may be used by several threads at once."""
 
-    def __init__(self, scheme: Scheme, unit_bytes: int) -> None:
+    def __init__(self, scheme: ProtectionScheme, unit_bytes: int) -> None:
         self.scheme = scheme
         self.unit_bytes = unit_bytes
         self._restoring: dict[tuple[tuple[int, ...], tuple[int, ...]], ctypes.Array[ctypes.c_ubyte]] = {}

@@ -18,21 +18,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.app.protect.shards import Coder, Scheme, aligned
+from leadline.app.protect.shards import Coder, ProtectionScheme, aligned
 from leadline.core.model.errors import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from leadline.app.measure.nbd import Bytes
-    from leadline.app.protect.nodes import Lane, Node
+    from leadline.app.protect.nodes import Node, NodeLane
 
 _BASE_WORDS = 4 * 1024**2  # 32 MiB of random words: more than compressors look back
 _UNITS_IN_FLIGHT = 6  # of data per stream, the same for every scheme, so that none waits for fewer writes
 _POLL_S = 0.05
 
 
-class Source:
+class StreamSource:
     """The data of every stream: a function of the seed, the stream and the stripe.
 
     A stripe is a stretch of one random block, every word changed by a key of the stripe's own: no two blocks of any two
@@ -54,10 +54,10 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class WriteLoad:
     """What is written in one phase: so many streams, each a ring of stripes, for a time or once around."""
 
-    scheme: Scheme
+    scheme: ProtectionScheme
     vm_count: int
     unit_bytes: int
     size_bytes: int
@@ -85,10 +85,10 @@ class Load:
 
 
 @dataclass(slots=True)
-class Phase:
+class StreamPhase:
     """What one phase wrote: times in seconds, sizes in bytes."""
 
-    load: Load
+    load: WriteLoad
     stripes: list[int]  # written by each stream
     node_bytes: list[int]
     seconds: float = float("nan")
@@ -121,12 +121,12 @@ class Phase:
 class Writers:
     """Runs phases over the same nodes; ``stop`` ends one early, within the time of the writes under way."""
 
-    def __init__(self, nodes: Sequence[Node], source: Source, stop: threading.Event) -> None:
+    def __init__(self, nodes: Sequence[Node], source: StreamSource, stop: threading.Event) -> None:
         self._nodes = nodes
         self._source = source
         self._stop = stop
 
-    def run(self, load: Load) -> Phase:
+    def run(self, load: WriteLoad) -> StreamPhase:
         """Write a phase on emptied nodes, to the last fdatasync or flush.
 
         Raises:
@@ -134,7 +134,7 @@ class Writers:
         """
         for node in self._nodes:
             node.prepare(load.region_bytes)
-        phase = Phase(load, [0] * load.vm_count, [0] * len(self._nodes))
+        phase = StreamPhase(load, [0] * load.vm_count, [0] * len(self._nodes))
         coder = Coder(load.scheme, load.unit_bytes)
         barrier = threading.Barrier(load.vm_count + 1)
         ends: list[float] = []
@@ -170,12 +170,12 @@ class Writers:
         return phase
 
     @staticmethod
-    def _lane(stack: ExitStack, node: Node, index: int) -> Lane:
+    def _lane(stack: ExitStack, node: Node, index: int) -> NodeLane:
         lane = node.open(index, writing=True)
         stack.callback(lane.close)
         return lane
 
-    def _network_bytes(self, phase: Phase) -> tuple[int, int]:
+    def _network_bytes(self, phase: StreamPhase) -> tuple[int, int]:
         """From what was written to each node; the request headers of NBD are counted, TCP's are not."""
         unit, scheme = phase.load.unit_bytes, phase.load.scheme
         sent = sum(
@@ -198,7 +198,9 @@ class NodeFailure(Exception):
 class _Stream:
     """One VM's stream: stripes in a few buffers, written to all nodes at once."""
 
-    def __init__(self, source: Source, coder: Coder, phase: Phase, index: int, lanes: list[Lane]) -> None:
+    def __init__(
+        self, source: StreamSource, coder: Coder, phase: StreamPhase, index: int, lanes: list[NodeLane]
+    ) -> None:
         load = phase.load
         scheme, unit = load.scheme, load.unit_bytes
         self._source, self._coder, self._phase, self._index, self._lanes = source, coder, phase, index, lanes
@@ -268,7 +270,7 @@ class _Stream:
                 phase.node_bytes[node] += written
 
 
-def _is_over(load: Load, stripe: int, end: float | None) -> bool:
+def _is_over(load: WriteLoad, stripe: int, end: float | None) -> bool:
     return stripe >= load.slot_count if end is None else time.perf_counter() >= end
 
 

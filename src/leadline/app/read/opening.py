@@ -39,7 +39,7 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenedPaths:
     """Files to import, and what in folders and archives could not be opened, with the reasons."""
 
     sources: list[Source] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Opened:
 
 
 @contextmanager
-def open_sources(paths: Iterable[Path]) -> Iterator[Opened]:
+def open_sources(paths: Iterable[Path]) -> Iterator[OpenedPaths]:
     """The files behind paths: files themselves, files of folders, members of archives, what comes through pipes.
 
     Raises:
@@ -66,7 +66,7 @@ class _Opener:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.opened = Opened()
+        self.opened = OpenedPaths()
         self.member_count = 0
         self.byte_count = 0
 

@@ -24,12 +24,12 @@ from leadline.app.simulate.calibrating_fits import (
     NAME,
     Calibrated,
     Fitted,
-    Recorded,
+    RecordedLatencies,
     scenario_of,
     text_of,
 )
-from leadline.app.simulate.calibrating_laws import AnyLaw, Line, Queue, Sight, closed_law, open_law, refitted
-from leadline.app.simulate.calibrating_loads import Array, Level, Loads, Seen, Sums, loads_of, sums_of
+from leadline.app.simulate.calibrating_laws import AnyLaw, LinearLaw, Queue, Sight, closed_law, open_law, refitted
+from leadline.app.simulate.calibrating_loads import Array, LoadLevel, Loads, Seen, Sums, loads_of, sums_of
 from leadline.app.simulate.calibrating_traces import fit_trace, split, traced_disks
 from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.entities import Entity
@@ -276,7 +276,7 @@ def _law(loads: Loads, sight: Sight, top: float) -> AnyLaw:
         return closed_law(sight, top) if loads.is_closed else open_law(sight, top)
     mean = float(np.average(sight.latency_ms, weights=sight.weight))
     end = float(max(level.clients for level in loads.levels))  # none of the loop finds more
-    return Line(against="nothing", base_ms=mean, slope_ms=0.0, ends=(end, end) if loads.is_closed else (1.0, top))
+    return LinearLaw(against="nothing", base_ms=mean, slope_ms=0.0, ends=(end, end) if loads.is_closed else (1.0, top))
 
 
 def _intervals(law: AnyLaw, loads: Loads, sums: Sums) -> dict[str, tuple[float, float]]:
@@ -308,11 +308,11 @@ def _told_law(law: AnyLaw, loads: Loads) -> Iterator[str]:
             yield "assumed: with fewer outstanding the device is as slow, with more it does no more operations"
         else:
             yield "assumed: the device is as slow under any load; under more load it is probably slower than that"
-    elif isinstance(law, Line) and law.intervals.get("slope_ms", (1.0, 1.0))[0] <= 0.0:
+    elif isinstance(law, LinearLaw) and law.intervals.get("slope_ms", (1.0, 1.0))[0] <= 0.0:
         yield "the slope may be 0: latency hardly differs between the loads that were seen"
 
 
-def _recorded(own: Seen, loads: Loads, results: Sequence[Result]) -> Recorded:
+def _recorded(own: Seen, loads: Loads, results: Sequence[Result]) -> RecordedLatencies:
     """95th percentiles from the load tool's own results of this job: of each level that whole results belong to."""
     mine = [one for one in results if own.entity.kind is EntityKind.JOB and one.job == own.entity.name]
     kinds = {str(one.workload.get("percentiles_of")) for one in mine}
@@ -324,7 +324,7 @@ def _recorded(own: Seen, loads: Loads, results: Sequence[Result]) -> Recorded:
         level = _level_of(own, loads, one)
         if level is not None:
             by_level[level] += held
-    return Recorded(tuple(_p95(held) for held in by_level), _p95([part for held in by_level for part in held]))
+    return RecordedLatencies(tuple(_p95(held) for held in by_level), _p95([part for held in by_level for part in held]))
 
 
 def _level_of(own: Seen, loads: Loads, result: Result) -> int | None:
@@ -364,7 +364,7 @@ def _open(own: Seen) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _closed(own: Seen, level: Level) -> tuple[dict[str, Any], ...]:
+def _closed(own: Seen, level: LoadLevel) -> tuple[dict[str, Any], ...]:
     busy = own.busy
     reads, writes = float(own.reads[busy].sum()), float(own.writes[busy].sum())
     share = reads / (reads + writes)

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline.app.simulate.calibrating_fits import Window
+from leadline.app.simulate.calibrating_fits import BurstWindow
 from leadline.app.simulate.calibrating_loads import Array
 
 WINDOWS_S = (0.01, 0.1, 1.0, 10.0)
@@ -64,7 +64,7 @@ class Arrivals:
         period = self.on_s + self.off_s
         return np.asarray(np.floor(at_s / period) * self.on_s + np.minimum(at_s % period, self.on_s))
 
-    def told(self, windows: Sequence[Window]) -> str:
+    def told(self, windows: Sequence[BurstWindow]) -> str:
         """For people: the source, and how well it fits."""
         if not windows:
             return "too few requests to say how they come: replayed as recorded"
@@ -85,14 +85,14 @@ def _number(value: float) -> str:
     return f"{value:.2f}" if value < 10.0 else f"{value:,.0f}"
 
 
-def fit_arrivals(times_s: Array) -> tuple[Arrivals, tuple[Window, ...]]:
+def fit_arrivals(times_s: Array) -> tuple[Arrivals, tuple[BurstWindow, ...]]:
     """The first source whose index of dispersion is that of the arrivals in every window; times [n], s."""
     measured = {width: found for width in WINDOWS_S if (found := _dispersion(times_s, width)) is not None}
     rate = (len(times_s) - 1) / float(times_s[-1])
     for source in (Arrivals(POISSON, rate), Arrivals(EVEN, rate), _bursts(times_s, measured)):
         if source is not None and measured and all(_off(source, w, *own) <= OFF_MAX for w, own in measured.items()):
-            return source, tuple(Window(w, own[0], source.dispersion(w)) for w, own in measured.items())
-    return Arrivals(TRACE, rate), tuple(Window(w, own[0], own[0]) for w, own in measured.items())
+            return source, tuple(BurstWindow(w, own[0], source.dispersion(w)) for w, own in measured.items())
+    return Arrivals(TRACE, rate), tuple(BurstWindow(w, own[0], own[0]) for w, own in measured.items())
 
 
 def _dispersion(times_s: Array, window_s: float) -> tuple[float, int] | None:

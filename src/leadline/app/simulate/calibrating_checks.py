@@ -17,8 +17,8 @@ import numpy as np
 from leadline.app.measure.simulated import simulated, system_of
 from leadline.app.simulate.calibrating_fits import LATENCY, P95, RATE, WEAK_PCT, WORDS, Compared, Fitted, scenario_of
 from leadline.app.simulate.calibrating_laws import AnyLaw, Points, Queue, most_of, tried
-from leadline.app.simulate.calibrating_loads import Array, Level, sums_of
-from leadline.core.contracts.scenario import Outcome, Timing
+from leadline.app.simulate.calibrating_loads import Array, LoadLevel, sums_of
+from leadline.core.contracts.scenario import Outcome, VirtualTiming
 from leadline.scenarios.storage_path import StoragePath
 
 NEAR_PCT = 5.0  # Judgement: within it, a simulation counts as equal to its recording; beyond it, a warning says so
@@ -41,7 +41,7 @@ class _Model:
     interval_s: float
     requests_max: int = REQUESTS[1]
 
-    def at(self, level: Level | None, count: int = REQUESTS[0]) -> Outcome:
+    def at(self, level: LoadLevel | None, count: int = REQUESTS[0]) -> Outcome:
         """A run with a level's load instead of the file's, long enough for its mean latency to be sure."""
         scenario = self.scenario if level is None else _loaded(self.scenario, level)
         vm = scenario.vms[0]
@@ -50,7 +50,9 @@ class _Model:
         rate = _rate_of(scenario) if level is None else level.rate
         while True:
             measure_s = min(max(count / rate, 20.0 * self.interval_s), 1e6, WINDOWS_MAX * self.interval_s)
-            times = Timing(warm_up_s=measure_s / 10.0, measure_s=measure_s, window_s=min(self.interval_s, measure_s))
+            times = VirtualTiming(
+                warm_up_s=measure_s / 10.0, measure_s=measure_s, window_s=min(self.interval_s, measure_s)
+            )
             found = self._ran(scenario.model_copy(update={"timing": times}))
             latency = found.measure(vm.name, LATENCY)
             sure = not isfinite(latency.half_width) or latency.half_width < SURE_SHARE * latency.value
@@ -68,7 +70,7 @@ class _Model:
         return simulated(system_of(scenario.system), scenario)
 
 
-def _loaded(scenario: StoragePath, level: Level) -> StoragePath:
+def _loaded(scenario: StoragePath, level: LoadLevel) -> StoragePath:
     """The scenario of a disk with another load of the same kind."""
     (vm,) = scenario.vms
     if vm.workload is None:
@@ -120,7 +122,7 @@ def _model(disk: Fitted, requests_max: int) -> _Model:
     return _Model(scenario_of([disk], "check"), disk.seen.interval_s, requests_max)
 
 
-def _simulated_levels(disk: Fitted) -> tuple[Level, ...]:
+def _simulated_levels(disk: Fitted) -> tuple[LoadLevel, ...]:
     """The loads that are simulated one by one; none where there is but one, which is that of the file."""
     return disk.loads.levels if len(disk.loads.levels) > 1 and not disk.is_traced else ()
 
@@ -130,7 +132,7 @@ def _as_written(disk: Fitted) -> bool:
     return disk.is_traced or len(disk.loads.levels) == 1 or not disk.loads.is_closed
 
 
-def _rows(disk: Fitted, level: Level | None, run: Outcome) -> Iterator[Compared]:
+def _rows(disk: Fitted, level: LoadLevel | None, run: Outcome) -> Iterator[Compared]:
     """What was recorded and simulated at a load; None is that of the file."""
     levels = disk.loads.levels if level is None else (level,)
     seen, load = disk.seen, AS_WRITTEN if level is None else level.words

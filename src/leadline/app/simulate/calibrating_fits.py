@@ -29,7 +29,7 @@ NAME = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class BurstWindow:
     """How bursty arrivals are in windows of this length: index of dispersion, and that of the source fitted to them."""
 
     window_s: float
@@ -38,7 +38,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Recorded:
+class RecordedLatencies:
     """Latencies that a recording has one by one, or their percentiles: of each level, and of all; NaN is not recorded.
 
     ``is_traced``: every request was seen.
@@ -100,8 +100,8 @@ class Fitted:
     notes: tuple[str, ...]
     recording: dict[str, Any] | None = None
     recorded_s: float = 0.0
-    arrivals: tuple[Window, ...] = ()
-    recorded: Recorded = Recorded()
+    arrivals: tuple[BurstWindow, ...] = ()
+    recorded: RecordedLatencies = RecordedLatencies()
     compared: tuple[Compared, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -53,7 +53,7 @@ class Law:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line(Law):
+class LinearLaw(Law):
     """Latency in ms as ``base_ms + slope_ms`` x outstanding, the arriving request included.
 
     ``ends``: outstanding from which to which the curve of a scenario is drawn; beyond it the rate stays.
@@ -123,7 +123,7 @@ class Queue(Law):
         return f"{service} at {own}, one request after the other, variation {self.service_cv:.2f}"
 
 
-AnyLaw = Line | Points | Queue
+AnyLaw = LinearLaw | Points | Queue
 
 
 def most_of(device: dict[str, Any]) -> float:
@@ -154,7 +154,7 @@ class Sight:
 def open_law(sight: Sight, top: float) -> AnyLaw:
     """The law of a device under open load: a line, or servers where a line is off by more than chance and they less."""
     alone, slope, missed = _hyperbola(sight)
-    line = Line(against="rate", base_ms=alone - slope, slope_ms=slope, ends=(1.0, top))
+    line = LinearLaw(against="rate", base_ms=alone - slope, slope_ms=slope, ends=(1.0, top))
     freedom = len(sight.rate) - 2
     if freedom < 1 or missed <= freedom + 2.0 * np.sqrt(2.0 * freedom):
         return line
@@ -180,7 +180,7 @@ def closed_law(sight: Sight, top: float) -> AnyLaw:
     freedom = len(sight.rate) - 2
     missed = float((sight.weight * off**2).sum())
     if np.abs(off).max() <= LINE_OFF_MAX and missed <= max(freedom, 0) + 2.0 * np.sqrt(2.0 * max(freedom, 1)):
-        return Line(against="outstanding", base_ms=base, slope_ms=slope, ends=(1.0, top))
+        return LinearLaw(against="outstanding", base_ms=base, slope_ms=slope, ends=(1.0, top))
     pairs = zip(sight.arriving, sight.latency_ms, strict=True)
     return Points(against="outstanding", points=tuple((float(n), float(ms)) for n, ms in pairs))
 
@@ -201,7 +201,7 @@ def refitted(law: AnyLaw, sight: Sight) -> dict[str, float]:
     return {"alone_ms": alone, "slope_ms": slope}
 
 
-def fit_line(load: Array, latency_ms: Array, count: Array) -> Line:
+def fit_line(load: Array, latency_ms: Array, count: Array) -> LinearLaw:
     """Latency by requests outstanding at an arrival, fitted on every other value and tried on the rest.
 
     Arrays are float64 [n]; ``count`` is the weight of a value, its operations: a mean of many says more.
@@ -212,7 +212,7 @@ def fit_line(load: Array, latency_ms: Array, count: Array) -> Line:
     real, weight = latency_ms[1::2], count[1::2]
     predicted = base + slope * load[1::2]
     off, r2 = tried(real, predicted, weight)
-    return Line(against=against, base_ms=base, slope_ms=slope, r2=r2, error_pct=off, window_count=len(real))
+    return LinearLaw(against=against, base_ms=base, slope_ms=slope, r2=r2, error_pct=off, window_count=len(real))
 
 
 def tried(real: Array, predicted: Array, weight: Array) -> tuple[float, float]:

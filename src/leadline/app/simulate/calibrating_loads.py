@@ -100,7 +100,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Level:
+class LoadLevel:
     """A load and its windows in the order of time: ``fitted`` are fitted, ``held`` test the fit.
 
     ``rate`` is per s, ``outstanding`` the mean; ``clients`` and ``think_s`` are those of a loop, 0 of a stream.
@@ -131,10 +131,10 @@ class Loads:
 
     is_closed: bool
     is_one: bool
-    levels: tuple[Level, ...]
+    levels: tuple[LoadLevel, ...]
 
     @property
-    def written(self) -> Level:
+    def written(self) -> LoadLevel:
         """The level of a loop that a scenario gets: the one of most windows; of several the highest load."""
         return max(self.levels, key=lambda level: (len(level.fitted) + len(level.held), level.outstanding))
 
@@ -156,7 +156,7 @@ def loads_of(seen: Seen) -> Loads:
     return Loads(closed, is_one, tuple(levels))
 
 
-def _level(seen: Seen, windows: Index, *, closed: bool) -> Level:
+def _level(seen: Seen, windows: Index, *, closed: bool) -> LoadLevel:
     rate, outstanding = float(seen.rate[windows].mean()), float(seen.outstanding[windows].mean())
     clients, think_s = 0, 0.0
     if closed:
@@ -165,7 +165,7 @@ def _level(seen: Seen, windows: Index, *, closed: bool) -> Level:
         think_s = max((clients - outstanding) / rate, 0.0)
         if think_s * rate < THINK_NOISE * clients:
             think_s = 0.0
-    return Level(windows[::2], windows[1::2], rate, outstanding, clients, think_s)
+    return LoadLevel(windows[::2], windows[1::2], rate, outstanding, clients, think_s)
 
 
 def _labels(load: Array, spread: float) -> Index:

@@ -21,9 +21,9 @@ import numpy as np
 
 from leadline._core import ParseError, trace_format
 from leadline.app.simulate.calibrating_arrivals import TRACE, Arrivals, fit_arrivals
-from leadline.app.simulate.calibrating_fits import BEYOND, DEPTH, WEAK_PCT, Fitted, Recorded, Window
-from leadline.app.simulate.calibrating_laws import Line, fit_line
-from leadline.app.simulate.calibrating_loads import Array, Flags, Level, Loads, Seen
+from leadline.app.simulate.calibrating_fits import BEYOND, DEPTH, WEAK_PCT, BurstWindow, Fitted, RecordedLatencies
+from leadline.app.simulate.calibrating_laws import LinearLaw, fit_line
+from leadline.app.simulate.calibrating_loads import Array, Flags, LoadLevel, Loads, Seen
 from leadline.core.io.pipes import as_file
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
@@ -175,7 +175,7 @@ def fit_trace(own: Traced, name: str, *, replay: bool = False) -> Fitted:
     else:
         notes.append("no completions in the trace: the device is a placeholder of 1 ms; put your own in its place")
     closed = own.issues_when_done or bool(own.seen.busy.any() and own.seen.is_closed)
-    arrivals: tuple[Window, ...] = ()
+    arrivals: tuple[BurstWindow, ...] = ()
     kept = 0
     if closed:
         kept = max(round(float(np.nanmedian(outstanding))), 1)
@@ -192,18 +192,18 @@ def fit_trace(own: Traced, name: str, *, replay: bool = False) -> Fitted:
         notes.append(f"the recording is the load, request by request, {own.duration_s:,.3g} s of it")
     recorded_s = round(own.duration_s, 3) if replay else 0.0
     loads = Loads(closed, True, (_level(own, kept),))
-    recorded = Recorded(p95_ms_all=_p95(own), is_traced=True)
+    recorded = RecordedLatencies(p95_ms_all=_p95(own), is_traced=True)
     told = (*notes, *own.notes)
     return Fitted(name, own.seen, loads, line, streams, device, most, told, recording, recorded_s, arrivals, recorded)
 
 
-def _level(own: Traced, kept: int) -> Level:
+def _level(own: Traced, kept: int) -> LoadLevel:
     """The whole trace as one load, every other window of it held out."""
     seen = own.seen
     busy = np.flatnonzero(seen.busy) if seen.busy.any() else np.arange(len(seen.rate))
     outstanding = float(np.nanmean(seen.outstanding[busy])) if np.isfinite(seen.outstanding[busy]).any() else 0.0
     odd = busy % 2 == 1
-    return Level(busy[~odd], busy[odd], len(own.times_s) / own.duration_s, outstanding, kept)
+    return LoadLevel(busy[~odd], busy[odd], len(own.times_s) / own.duration_s, outstanding, kept)
 
 
 def _p95(own: Traced) -> float:
@@ -216,7 +216,7 @@ def _p95(own: Traced) -> float:
 # Latency.
 
 
-def _fit_latency(own: Traced, outstanding: Array, notes: list[str]) -> tuple[Line, dict[str, Any]]:
+def _fit_latency(own: Traced, outstanding: Array, notes: list[str]) -> tuple[LinearLaw, dict[str, Any]]:
     """The line of latency against requests outstanding at arrival, and a device that follows it."""
     known = np.isfinite(outstanding) & (own.latency_ms > 0)
     level, latency = outstanding[known], own.latency_ms[known]

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from math import isfinite
 
 from leadline.app.measure.guests import LabResult, plan_lab
-from leadline.app.simulate.checking_results import NAN, Check, CheckPlan, Row, scenario_of
-from leadline.app.simulate.simulating import Planned, Simulated
+from leadline.app.simulate.checking_results import NAN, CheckPlan, CheckRow, RealCheck, scenario_of
+from leadline.app.simulate.simulating import PlannedSimulation, Simulated
 from leadline.core.contracts.scenario import Variant
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import adjusted
 from leadline.core.system.tools import require_program
 from leadline.lab.machine import STORAGE_DEPTH
-from leadline.lab.specification import Adapter, Disk, Guest, Lab, Limits, Load
+from leadline.lab.specification import Adapter, DiskLimits, Guest, GuestLoad, Lab, LabDisk
 from leadline.scenarios.storage_path import Device, StoragePath, Vm, index_of
 
 SIZE_BYTES = 64 * 1024**2
@@ -33,7 +33,7 @@ _SERVER = "nbdkit"
 _STEP_S = 0.001  # in which its delay is given
 
 
-def plan_guests(planned: Planned, seconds: float) -> CheckPlan:
+def plan_guests(planned: PlannedSimulation, seconds: float) -> CheckPlan:
     """What booting the variants of a scenario as guests will do.
 
     Raises:
@@ -88,14 +88,14 @@ def _guest(name: str, variant: Variant, vm: Vm, seconds: float, *, by_server: bo
     depth, at_host = vm.depth, _host_depth(scenario, vm)
     if by_server:
         _check_server(vm, service, min(depth, at_host))
-    disk = Disk(
+    disk = LabDisk(
         name="data",
         adapter="scsi0",
         size=SIZE_BYTES,
         null_latency=None if by_server else service,
         storage_latency=service if by_server else None,
         queue_depth=None if vm.adapter in _WITHOUT_DEPTH else depth,
-        limits=None if vm.iops_limit is None else Limits(iops=round(vm.iops_limit), iops_size=32 * 1024),
+        limits=None if vm.iops_limit is None else DiskLimits(iops=round(vm.iops_limit), iops_size=32 * 1024),
     )
     workload = adjusted(load, size=SIZE_BYTES, seconds=seconds, rounds=1, warm_up=WARM_UP_S)
     return Guest(
@@ -104,7 +104,7 @@ def _guest(name: str, variant: Variant, vm: Vm, seconds: float, *, by_server: bo
         host_queue_depth=min(at_host, STORAGE_DEPTH) if by_server else None,
         adapters=(Adapter(name="scsi0", type=vm.adapter, module_options=_BY_MODULE.get(vm.adapter, "").format(depth)),),
         disks=(disk,),
-        load=Load(workload={**workload.plain(), "name": "check"}, disk="data"),
+        load=GuestLoad(workload={**workload.plain(), "name": "check"}, disk="data"),
     )
 
 
@@ -142,7 +142,7 @@ def _constant(device: Device) -> float | None:
     return draw.mean
 
 
-def check_guests(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> Check:
+def check_guests(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> RealCheck:
     """Compare the variants as simulated with the guests that were loaded for them.
 
     Args:
@@ -154,25 +154,25 @@ def check_guests(made: CheckPlan, found: Sequence[Simulated], result: LabResult)
     rows = _rows(made, found, result)
     notes = [*made.notes, *result.notes, *(f"{load.guest}: {load.error}" for load in result.loads if load.error)]
     notes += _order(rows)
-    return Check(f"lab guests, {result.accelerator.name}", tuple(rows), runs, (), tuple(notes))
+    return RealCheck(f"lab guests, {result.accelerator.name}", tuple(rows), runs, (), tuple(notes))
 
 
-def _rows(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> list[Row]:
+def _rows(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> list[CheckRow]:
     """Operations per second of each variant, as a multiple of the first one's."""
-    rows: list[Row] = []
+    rows: list[CheckRow] = []
     rates = {load.guest: load.run.counted_per_s() for load in result.loads if load.run is not None}
     for index, own in enumerate(found):
         for number, vm in enumerate(scenario_of(made.planned.variants[index]).vms):
             first = found[0].outcome.measure(vm.name, "iops").value
             now = own.outcome.measure(vm.name, "iops").value
             real_first, real = rates.get(f"v0-{number}", NAN), rates.get(f"v{index}-{number}", NAN)
-            rows.append(Row(own.variant.label, vm.name, "iops", "per_s", now, real))
+            rows.append(CheckRow(own.variant.label, vm.name, "iops", "per_s", now, real))
             if index:
-                rows.append(Row(own.variant.label, vm.name, "iops_ratio", "", now / first, real / real_first))
+                rows.append(CheckRow(own.variant.label, vm.name, "iops_ratio", "", now / first, real / real_first))
     return rows
 
 
-def _order(rows: Sequence[Row]) -> list[str]:
+def _order(rows: Sequence[CheckRow]) -> list[str]:
     """Whether variants stand in the same order, simulated and measured; those near each other have none."""
     found = []
     for entity in dict.fromkeys(row.entity for row in rows):

@@ -12,8 +12,8 @@ from typing import Any
 from leadline.app.simulate.checking_block_layer import BURST_S, IO_UNIT_BYTES, SCRATCH, RealDisk
 from leadline.app.simulate.checking_lab import plan_guests
 from leadline.app.simulate.checking_loads import CALIBRATION_COUNTS, Calibration, Ground, calibrated, loaded
-from leadline.app.simulate.checking_results import NAN, Check, CheckPlan, Row, scenario_of
-from leadline.app.simulate.simulating import Planned, Simulated, simulate
+from leadline.app.simulate.checking_results import NAN, CheckPlan, CheckRow, RealCheck, scenario_of
+from leadline.app.simulate.simulating import PlannedSimulation, Simulated, simulate
 from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.scenario import Variant
 from leadline.core.model.errors import UsageError
@@ -33,7 +33,7 @@ Said = Callable[[str], None]
 Told = Callable[[float, int, int], None]
 
 
-def plan_check(planned: Planned, seconds: float) -> CheckPlan:
+def plan_check(planned: PlannedSimulation, seconds: float) -> CheckPlan:
     """What a real run of a scenario will do.
 
     Raises:
@@ -78,7 +78,7 @@ def plan_check(planned: Planned, seconds: float) -> CheckPlan:
     return CheckPlan(planned, seconds, words, tuple(_notes(planned)), expected)
 
 
-def _backings(planned: Planned) -> list[int | None]:
+def _backings(planned: PlannedSimulation) -> list[int | None]:
     """Latencies of the devices there are, ns; None is a file."""
     found = [_latency_ns(scenario_of(own), index) for own in planned.variants for index in range(_device_count(own))]
     return list(dict.fromkeys(found))
@@ -103,7 +103,7 @@ def _latency_ns(scenario: StoragePath, index: int) -> int | None:
     return round(float(service["mean"]) * 1e9)
 
 
-def _notes(planned: Planned) -> list[str]:
+def _notes(planned: PlannedSimulation) -> list[str]:
     """What the block layer does otherwise than the scenario says."""
     scenarios = [scenario_of(own) for own in planned.variants]
     found = []
@@ -127,7 +127,9 @@ def _notes(planned: Planned) -> list[str]:
     return found
 
 
-def check_block_layer(made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: Said, told: Told) -> Check:
+def check_block_layer(
+    made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: Said, told: Told
+) -> RealCheck:
     """Measure the devices, do every variant, simulate it again with the devices as measured.
 
     Args:
@@ -166,16 +168,16 @@ def check_block_layer(made: CheckPlan, found: Sequence[Simulated], store: RunSto
             runs += own_runs
             elapsed += made.seconds + WARM_UP_S
     again = [_with_measured(variant, held) for variant in made.planned.variants]
-    simulated = simulate(Planned(made.planned.system, made.planned.scenario, tuple(again)), store)
+    simulated = simulate(PlannedSimulation(made.planned.system, made.planned.scenario, tuple(again)), store)
     rows = [
         row
         for before, own, by_vm in zip(found, simulated, measured, strict=True)
         for row in _rows(own.variant.label, (before, own), by_vm)
     ]
-    return Check("block layer", tuple(rows), tuple(runs), tuple(held.values()), made.notes)
+    return RealCheck("block layer", tuple(rows), tuple(runs), tuple(held.values()), made.notes)
 
 
-def _probe_streams(planned: Planned) -> Any:  # noqa: ANN401 - a stream
+def _probe_streams(planned: PlannedSimulation) -> Any:  # noqa: ANN401 - a stream
     """What the device is measured with: the first stream of the scenario, without its rate and bursts."""
     scenario = scenario_of(planned.variants[0])
     first = next((stream for vm in scenario.vms for stream in vm.streams), None)
@@ -207,7 +209,7 @@ def _with_measured(variant: Variant, held: dict[int | None, Calibration]) -> Var
     return Variant(variant.settings, type(scenario).model_validate(plain))
 
 
-def _rows(label: str, simulated: tuple[Simulated, Simulated], by_vm: dict[str, list[Operation]]) -> list[Row]:
+def _rows(label: str, simulated: tuple[Simulated, Simulated], by_vm: dict[str, list[Operation]]) -> list[CheckRow]:
     before, own = simulated
     found = []
     for vm, operations in by_vm.items():
@@ -220,5 +222,5 @@ def _rows(label: str, simulated: tuple[Simulated, Simulated], by_vm: dict[str, l
         }
         for name, unit in MEASURES:
             given, now = (part.outcome.measure(vm, name).value for part in (before, own))
-            found.append(Row(label, vm, name, unit, now, values[name], given))
+            found.append(CheckRow(label, vm, name, unit, now, values[name], given))
     return found

@@ -8,7 +8,7 @@ from typing import cast
 
 from leadline.app.measure.guests import LabPlan
 from leadline.app.simulate.checking_loads import Calibration
-from leadline.app.simulate.simulating import Planned
+from leadline.app.simulate.simulating import PlannedSimulation
 from leadline.core.contracts.scenario import Variant
 from leadline.scenarios.storage_path import StoragePath
 
@@ -21,7 +21,7 @@ def scenario_of(variant: Variant) -> StoragePath:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CheckRow:
     """One measure of one VM in one variant.
 
     Attributes:
@@ -46,11 +46,11 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class RealCheck:
     """A scenario done for real: rows, the runs they come from, and what the comparison is about."""
 
     by: str
-    rows: tuple[Row, ...]
+    rows: tuple[CheckRow, ...]
     runs: tuple[str, ...]
     calibrations: tuple[Calibration, ...]
     notes: tuple[str, ...]
@@ -60,7 +60,7 @@ class Check:
 class CheckPlan:
     """What will be done, before anything is made."""
 
-    planned: Planned
+    planned: PlannedSimulation
     seconds: float
     sentences: tuple[str, ...]
     notes: tuple[str, ...]

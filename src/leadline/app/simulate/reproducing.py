@@ -12,7 +12,7 @@ from leadline.app.measure.simulated import simulated, system_of
 from leadline.app.simulate.parallel import side_by_side
 from leadline.core.contracts.discovery import load_unit, unit_modules
 from leadline.core.contracts.docstrings import sections, title
-from leadline.core.contracts.experiment import Experiment, ExperimentMeta, Findings, Simulated, Verdict, verdict
+from leadline.core.contracts.experiment import Experiment, ExperimentMeta, FigureVerdict, Findings, Simulated, verdict
 from leadline.core.contracts.scenario import Outcome, Progress
 from leadline.core.model.errors import InputError
 
@@ -44,7 +44,7 @@ class Reproduction:
     meta: ExperimentMeta
     sections: dict[str, str]
     findings: Findings
-    verdict: Verdict
+    verdict: FigureVerdict
     runs: tuple[SimulatedRun, ...]
 
 

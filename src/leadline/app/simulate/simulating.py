@@ -42,7 +42,7 @@ Told = Callable[[float, int, int], object]
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedSimulation:
     """What will be simulated: the system, its scenario as the file has it, and the variants."""
 
     system: System
@@ -61,7 +61,7 @@ class Simulated:
 
 def plan_simulation(
     path: Path, axes: Sequence[Axis] = (), policies: Sequence[str] = (), seed: int | None = None
-) -> Planned:
+) -> PlannedSimulation:
     """The variants of a scenario file; ``axes`` replace those of the file, ``policies`` stand beside its own.
 
     Raises:
@@ -76,7 +76,7 @@ def plan_simulation(
         wanted = [axis for axis in wanted if axis.key != system.META.policy_key]
         wanted.append(_policies(system, scenario, policies))
     made = variants(scenario, wanted)
-    return Planned(system, scenario, tuple(with_idle_keys(path, scenario, made)))
+    return PlannedSimulation(system, scenario, tuple(with_idle_keys(path, scenario, made)))
 
 
 def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Axis:
@@ -94,7 +94,12 @@ def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Ax
 
 
 def simulate(
-    planned: Planned, store: RunStore, told: Told = lambda *_: None, *, resume: bool = False, cluster: str | None = None
+    planned: PlannedSimulation,
+    store: RunStore,
+    told: Told = lambda *_: None,
+    *,
+    resume: bool = False,
+    cluster: str | None = None,
 ) -> list[Simulated]:
     """Simulate every variant on the cores there are; each is kept as soon as it is done.
 
@@ -127,7 +132,7 @@ def simulate(
     return [found[index] for index in range(count)]
 
 
-def _kept(planned: Planned, store: RunStore) -> dict[int, Simulated]:
+def _kept(planned: PlannedSimulation, store: RunStore) -> dict[int, Simulated]:
     """Variants that were simulated before, by number."""
     keys = [key_of(variant.scenario) for variant in planned.variants]
     held = kept_outcomes(planned.scenario.name, set(keys), store)
@@ -139,7 +144,7 @@ def _kept(planned: Planned, store: RunStore) -> dict[int, Simulated]:
 
 
 def _outcomes(
-    planned: Planned, done: set[int], told: Callable[[float], object], cluster: str | None
+    planned: PlannedSimulation, done: set[int], told: Callable[[float], object], cluster: str | None
 ) -> Iterator[tuple[int, Outcome]]:
     """Variants but those that are ``done``, as they are; the rest is stopped when anything ends this."""
     left = [index for index in range(len(planned.variants)) if index not in done]

@@ -11,7 +11,7 @@ import numpy as np
 
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.run import Pooled, Run, percentiles
-from leadline.core.model.sweep import OIO, Key, Sweep, Variant, load_of
+from leadline.core.model.sweep import OIO, Key, LoadVariant, Sweep, load_of
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.resampling import Interval, difference_interval, mean_interval
 from leadline.core.statistics.scaling import (
@@ -128,10 +128,10 @@ class Levelled:
 
 
 @dataclass(frozen=True, slots=True)
-class Curve:
+class LoadCurve:
     """A variant at all its loads, points ascending; `points` has none that was measured again."""
 
-    variant: Variant
+    variant: LoadVariant
     points: tuple[Point, ...]
     again: tuple[Point, ...]
     axis: str
@@ -163,7 +163,7 @@ class Curve:
         own = self.levelled
         usl = {"untold": [self.usl.reason]} if isinstance(self.usl, Untold) else self.usl.to_dict()
         return {
-            "variant": {name: getattr(self.variant, name) for name in Variant.__dataclass_fields__},
+            "variant": {name: getattr(self.variant, name) for name in LoadVariant.__dataclass_fields__},
             "points": [point.to_dict() for point in (*self.points, *self.again)],
             "levelled": None
             if own is None
@@ -177,7 +177,7 @@ class Curve:
         }
 
 
-def curve_of(sweep: Sweep, index: int, points: Sequence[Point]) -> Curve:
+def curve_of(sweep: Sweep, index: int, points: Sequence[Point]) -> LoadCurve:
     """The curve of a variant, of its points in any order."""
     first = tuple(sorted((p for p in points if not p.key.again), key=lambda point: point.load))
     again = tuple(point for point in points if point.key.again)
@@ -190,7 +190,7 @@ def curve_of(sweep: Sweep, index: int, points: Sequence[Point]) -> Curve:
     if sweep.target_ms is not None:
         times = [point.latency_ms(sweep.percentile) for point in first]
         best = best_under([point.load for point in first], rates, times, sweep.target_ms)
-    return Curve(
+    return LoadCurve(
         sweep.variants[index],
         first,
         again,
@@ -236,7 +236,7 @@ def _drift(first: Sequence[Point], again: Sequence[Point], seed: int) -> tuple[f
     return None
 
 
-def load_words(curve: Curve, load: float) -> str:
+def load_words(curve: LoadCurve, load: float) -> str:
     """A load with what it counts."""
     word = _WORDS.get(curve.axis, curve.axis)
     number = f"{load:,.0f}" if load >= 10 or load == round(load) else f"{load:.1f}"
@@ -260,7 +260,7 @@ def _drift_sentence(change: float, low: float, high: float) -> str:
     return f"The lowest load, measured again at the end, gave {text}."
 
 
-def _growth_sentence(curve: Curve) -> str:
+def _growth_sentence(curve: LoadCurve) -> str:
     own = curve.levelled
     if own is None:
         last = curve.points[-1]
@@ -278,7 +278,7 @@ def _growth_sentence(curve: Curve) -> str:
     )
 
 
-def _knee_sentences(curve: Curve) -> list[str]:
+def _knee_sentences(curve: LoadCurve) -> list[str]:
     if curve.knee is None:
         return ["No knee: no latency was measured."]
     own = curve.knee
@@ -299,7 +299,7 @@ def _knee_sentences(curve: Curve) -> list[str]:
     return found
 
 
-def _usl_sentences(curve: Curve) -> list[str]:
+def _usl_sentences(curve: LoadCurve) -> list[str]:
     law = curve.usl
     if isinstance(law, Untold):
         return [f"Universal scalability law: cannot be told ({law.reason})."]
@@ -330,7 +330,7 @@ def _estimate(own: Any, form: str) -> str:  # noqa: ANN401 - an Estimate
     return f"{own.value:{form}} ({own.low:{form}} to {own.high:{form}})"
 
 
-def _best_sentence(curve: Curve, target_ms: float) -> str:
+def _best_sentence(curve: LoadCurve, target_ms: float) -> str:
     best, name = curve.best, curve.percentile
     word = "mean" if name == "mean" else name
     if best is None or all(not isfinite(point.latency_ms(name)) for point in curve.points):

@@ -11,8 +11,8 @@ from typing import Any
 from leadline.app.measure import benching
 from leadline.app.measure.kept_runs import keeping
 from leadline.app.measure.rounds import SILENT, Talk
-from leadline.app.sweep.curves import Curve, Point, curve_of, levelled_off, point_of
-from leadline.core.contracts.benchmark import Plan, Target
+from leadline.app.sweep.curves import LoadCurve, Point, curve_of, levelled_off, point_of
+from leadline.core.contracts.benchmark import LoadPlan, Target
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.run import PERCENTILES, Run
 from leadline.core.model.sweep import (
@@ -20,8 +20,8 @@ from leadline.core.model.sweep import (
     LOAD_MAX,
     OIO,
     Key,
+    LoadVariant,
     Sweep,
-    Variant,
     is_swept,
     next_key,
     parse_loads,
@@ -36,7 +36,7 @@ STEADY = {"window_s": 1.0, "window_count": 5}
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class SweepWish:
     """What to sweep over; None and nothing are as the workload has it."""
 
     loads: str | None = None
@@ -49,11 +49,11 @@ class Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class PlannedSweep:
     """A sweep, and the plan that prepares for all its points."""
 
     sweep: Sweep
-    made: Plan
+    made: LoadPlan
     workload: Workload
     done_count: int = 0
 
@@ -70,11 +70,11 @@ class Planned:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class SweepOutcome:
     """A sweep as far as it was measured: its curves, and whether points are left."""
 
     sweep: Sweep
-    curves: tuple[Curve, ...]
+    curves: tuple[LoadCurve, ...]
     is_complete: bool
     runs: tuple[Run, ...]
 
@@ -115,7 +115,7 @@ def point_timing(workload: Workload, seconds: float | None, rounds: int | None, 
     return workload.model_copy(update={"timing": timing, "steady": steady})
 
 
-def plan_sweep(workload: Workload, target: Target, wish: Wish) -> Planned:
+def plan_sweep(workload: Workload, target: Target, wish: SweepWish) -> PlannedSweep:
     """What a sweep will do; nothing is touched.
 
     Raises:
@@ -127,7 +127,7 @@ def plan_sweep(workload: Workload, target: Target, wish: Wish) -> Planned:
     axis = str(axis)
     loads, grows = parse_loads(wish.loads or "1..", f"--{axis}", LOAD_MAX[axis])
     variants = tuple(
-        Variant(block, read_pct, jobs)
+        LoadVariant(block, read_pct, jobs)
         for block in wish.blocks or (None,)
         for read_pct in wish.read_pcts or (None,)
         for jobs in wish.jobs or (None,)
@@ -148,10 +148,10 @@ def plan_sweep(workload: Workload, target: Target, wish: Wish) -> Planned:
         target_ms=wish.target_ms,
         percentile=wish.percentile,
     )
-    return Planned(sweep, made, workload)
+    return PlannedSweep(sweep, made, workload)
 
 
-def _require_axis(workload: Workload, axis: str | None, wish: Wish) -> None:
+def _require_axis(workload: Workload, axis: str | None, wish: SweepWish) -> None:
     found = expected = ""
     if axis is None:
         found, expected = f"a {workload.kind} workload", "one of I/O or of a database"
@@ -169,7 +169,7 @@ def _require_axis(workload: Workload, axis: str | None, wish: Wish) -> None:
         )
 
 
-def _covering(workload: Workload, axis: str, variants: Sequence[Variant], loads: Sequence[int]) -> Workload:
+def _covering(workload: Workload, axis: str, variants: Sequence[LoadVariant], loads: Sequence[int]) -> Workload:
     """What must be prepared for: the variant that writes most, at the highest load."""
     shares = [variant.read_pct for variant in variants]
     known = [share for share in shares if share is not None]
@@ -177,7 +177,7 @@ def _covering(workload: Workload, axis: str, variants: Sequence[Variant], loads:
     return point_workload(workload, axis, most, loads[-1])
 
 
-def plan_rest(store: RunStore, name: str, on: str | None, destroy: str | None) -> Planned:
+def plan_rest(store: RunStore, name: str, on: str | None, destroy: str | None) -> PlannedSweep:
     """What is left of a sweep that was ended; ``on`` names its target again, with a password if it needs one.
 
     Raises:
@@ -204,10 +204,10 @@ def plan_rest(store: RunStore, name: str, on: str | None, destroy: str | None) -
             expected=sweep.target,
             advice="Points of different targets do not make a curve; begin a new sweep.",
         )
-    return Planned(sweep, made, workload, len(_measured(sweep, store)))
+    return PlannedSweep(sweep, made, workload, len(_measured(sweep, store)))
 
 
-def run_sweep(planned: Planned, store: RunStore, *, talk: Talk = SILENT) -> Outcome:
+def run_sweep(planned: PlannedSweep, store: RunStore, *, talk: Talk = SILENT) -> SweepOutcome:
     """Prepare once, measure point by point, clean once; every point is kept as soon as it is measured.
 
     Raises:
@@ -227,7 +227,7 @@ def run_sweep(planned: Planned, store: RunStore, *, talk: Talk = SILENT) -> Outc
     return outcome(sweep, store)
 
 
-def _measure(planned: Planned, key: Key, store: RunStore, talk: Talk) -> Point:
+def _measure(planned: PlannedSweep, key: Key, store: RunStore, talk: Talk) -> Point:
     sweep = planned.sweep
     workload = point_workload(planned.workload, sweep.axis, sweep.variants[key.variant], key.load)
     made = replace(planned.made, workload=workload)
@@ -275,7 +275,7 @@ def _next(sweep: Sweep, points: Sequence[Point]) -> Key | None:
     return next_key(sweep, {point.key for point in points}, ended)
 
 
-def outcome(sweep: Sweep, store: RunStore) -> Outcome:
+def outcome(sweep: Sweep, store: RunStore) -> SweepOutcome:
     """What was measured of a sweep until now."""
     found = _measured(sweep, store)
     curves = []
@@ -284,4 +284,4 @@ def outcome(sweep: Sweep, store: RunStore) -> Outcome:
         if any(not point.key.again for point in own):
             curves.append(curve_of(sweep, index, own))
     left = _next(sweep, [point for point, _ in found])
-    return Outcome(sweep, tuple(curves), left is None, tuple(run for _, run in found))
+    return SweepOutcome(sweep, tuple(curves), left is None, tuple(run for _, run in found))

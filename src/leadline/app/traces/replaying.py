@@ -23,7 +23,7 @@ from leadline._core import ParseError, TraceProfile, trace_write_lanes
 from leadline.app.traces.tracing import DiskTrace
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.direct_io import takes_direct_io
-from leadline.core.system.following import Load, started
+from leadline.core.system.following import ToolCommand, started
 from leadline.core.system.opened import Identity, Targets, printable
 from leadline.core.system.processes import POLL_S, wait
 from leadline.core.system.safety import refuse_mounted, require_space, require_usable, usable
@@ -253,7 +253,7 @@ def _opened(made: ReplayPlan, say: Say) -> Iterator[Targets]:
             say(f"filling {printable(made.path)} with {made.size_bytes / 2**20:,.0f} MiB of random data")
             words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--ioengine=psync", f"--direct={int(made.direct)}"]
             words += [f"--size={made.size_bytes}", f"--filename={LINK}", "--refill_buffers=1", "--end_fsync=1"]
-            load = Load([*words, "--allow_file_create=0"], targets.folder / "fill.txt", targets=targets)
+            load = ToolCommand([*words, "--allow_file_create=0"], targets.folder / "fill.txt", targets=targets)
             with started(load) as (process, look):
                 wait(process, float("inf"), look)
                 if process.returncode:
@@ -327,7 +327,7 @@ def _run(made: ReplayPlan, targets: Targets, lanes: list[Path]) -> None:
     words = ["fio", "--output=fio.json", "--output-format=json", *(["--readonly"] if made.read_only else [])]
     expected = made.expected_s
     late = time.monotonic() + (10 * expected + LATE_S if np.isfinite(expected) else float("inf"))
-    with started(Load([*words, "replay.fio"], folder / "fio.txt", targets=targets)) as (process, look):
+    with started(ToolCommand([*words, "replay.fio"], folder / "fio.txt", targets=targets)) as (process, look):
         while process.poll() is None:
             time.sleep(POLL_S)
             look()

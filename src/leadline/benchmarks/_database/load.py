@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from leadline.benchmarks._database import mysql_client, throwaway_mysql, throwaway_postgresql
-from leadline.benchmarks._database.throwaway import NEW, Server
-from leadline.core.contracts.benchmark import Place, Plan, Step, Target, Tick, Watch
+from leadline.benchmarks._database.throwaway import NEW, ServerModule
+from leadline.core.contracts.benchmark import LoadPlan, Place, Step, Target, Tick, Watch
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Database, Workload
 from leadline.core.system import dsn, following
 from leadline.core.system.addresses import Address
-from leadline.core.system.following import Load
+from leadline.core.system.following import ToolCommand
 from leadline.core.system.processes import running, wait
 from leadline.core.system.safety import require_space, require_usable
 from leadline.core.system.secret import Secret, in_memory, of_environment
@@ -24,7 +24,7 @@ PLACE = "database"
 LOG_PLACE = "wal"
 FILL_S = 86_400.0
 CONNECT_TIMEOUT_S = 10
-_SERVERS: dict[str, Server] = {"postgresql": throwaway_postgresql, dsn.MYSQL: throwaway_mysql}
+_SERVERS: dict[str, ServerModule] = {"postgresql": throwaway_postgresql, dsn.MYSQL: throwaway_mysql}
 PASSWORD = "PGPASSWORD"
 _PASSWORDS = {"postgresql": PASSWORD, dsn.MYSQL: mysql_client.PASSWORD}
 _NO_COUNTERS = "the server's own counters are not recorded: Leadline reads those of PostgreSQL"
@@ -52,7 +52,7 @@ def settings_of(workload: Workload) -> Database:
     return workload.database
 
 
-def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
+def plan_of(workload: Workload, target: Target, tables: Tables) -> LoadPlan:
     """A throw-away server for ``new`` or a folder, else the database of a DSN.
 
     Raises:
@@ -69,13 +69,13 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
         needed = server.expected_bytes(tables.size_bytes)
         require_space(str(base.parent), needed)
         places = {PLACE: Place(str(base), needed, made=True), **_log_place(target, server, engine)}
-        return Plan(workload, target, places, (server.NOTE, *notes))
+        return LoadPlan(workload, target, places, (server.NOTE, *notes))
     plain = _server(target.name, engine)
     secret = target.secret or of_environment(_PASSWORDS[engine])
     if target.destroy is not None and dsn.parts(target.destroy) == dsn.parts(target.name):
         note = f"{', '.join(tables.names)} in that database are dropped, made and filled, and dropped in the end"
         place = Place(plain, tables.size_bytes, made=False)
-        return Plan(workload, Target(plain, plain), {PLACE: place}, (note, *notes), secret=secret)
+        return LoadPlan(workload, Target(plain, plain), {PLACE: place}, (note, *notes), secret=secret)
     if not tables.only_read or target.destroy is not None or not _has_tables(plain, secret, tables.names):
         raise UsageError(
             dsn.masked(target.name),
@@ -84,10 +84,10 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> Plan:
             advice="Name `new` for a server of its own; what only reads may use tables that are there.",
         )
     place = Place(plain, 0, made=False)
-    return Plan(workload, Target(plain), {PLACE: place}, notes, read_only=True, secret=secret)
+    return LoadPlan(workload, Target(plain), {PLACE: place}, notes, read_only=True, secret=secret)
 
 
-def _log_place(target: Target, server: Server, engine: str) -> dict[str, Place]:
+def _log_place(target: Target, server: ServerModule, engine: str) -> dict[str, Place]:
     """Where the log goes when it was given a folder of its own.
 
     Raises:
@@ -167,7 +167,7 @@ def ask(plain: str, secret: Secret | None, statement: str, *values: object) -> l
         ) from None
 
 
-def reached(plan: Plan) -> dict[str, str]:
+def reached(plan: LoadPlan) -> dict[str, str]:
     """The parameters of the server a plan loads, without the password."""
     place = plan.places[PLACE]
     found = _made_by(plan).dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
@@ -175,18 +175,18 @@ def reached(plan: Plan) -> dict[str, str]:
     return {key: str(value) for key, value in found.items() if key != left_out}
 
 
-def _made_by(plan: Plan) -> Server:
+def _made_by(plan: LoadPlan) -> ServerModule:
     return _SERVERS[settings_of(plan.workload).engine]
 
 
-def sources_of(plan: Plan) -> dict[str, Address]:
+def sources_of(plan: LoadPlan) -> dict[str, Address]:
     """The server, to be recorded while it is loaded, where there is a collector for it."""
     if settings_of(plan.workload).engine != "postgresql":
         return {}
     return {"postgresql": Address(dsn.together(reached(plan)), plan.secret)}
 
 
-def start(plan: Plan, folder: Path) -> None:
+def start(plan: LoadPlan, folder: Path) -> None:
     """Start the throw-away server, where the plan has one.
 
     Raises:
@@ -199,7 +199,7 @@ def start(plan: Plan, folder: Path) -> None:
         _made_by(plan).start(Path(place.path), folder / f"{own.engine}.txt", own.clients, apart)
 
 
-def stop(plan: Plan) -> bool:
+def stop(plan: LoadPlan) -> bool:
     """End and remove the throw-away server; False when the plan has none."""
     place = plan.places[PLACE]
     if place.made:
@@ -207,7 +207,7 @@ def stop(plan: Plan) -> bool:
     return place.made
 
 
-def finish(plan: Plan, load: Load) -> None:
+def finish(plan: LoadPlan, load: ToolCommand) -> None:
     """Run a command to its end.
 
     Raises:
@@ -228,7 +228,7 @@ def finish(plan: Plan, load: Load) -> None:
 
 
 def follow(
-    plan: Plan, load: Load, step: Step, tick_of: Callable[[str], Tick | None], watch: Watch
+    plan: LoadPlan, load: ToolCommand, step: Step, tick_of: Callable[[str], Tick | None], watch: Watch
 ) -> tuple[list[Tick], bool]:
     """Run a load to its end, or until ``watch`` has seen enough; its seconds, and whether it was ended early.
 
@@ -240,7 +240,7 @@ def follow(
 
 
 @contextmanager
-def _let_in(plan: Plan, load: Load) -> Iterator[Load]:
+def _let_in(plan: LoadPlan, load: ToolCommand) -> Iterator[ToolCommand]:
     """A load with the password in a file of its client that has no name; numbers with decimal points.
 
     Source: libpq documentation, "The Password File"; sysbench(1), ``--config-file``.
@@ -258,7 +258,7 @@ def _let_in(plan: Plan, load: Load) -> Iterator[Load]:
             yield replace(load, variables=plain | {"PGPASSFILE": path}, descriptors=(held,))
 
 
-def failed(plan: Plan, load: Load) -> ToolError:
+def failed(plan: LoadPlan, load: ToolCommand) -> ToolError:
     """The error of a tool that failed, with what it said."""
     lines = [line for line in load.output.read_text(errors="replace").splitlines() if line.strip()]
     marks = ("error", "fatal", "aborted", "could not")

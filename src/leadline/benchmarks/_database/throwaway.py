@@ -18,7 +18,7 @@ _ODD = frozenset(",'\"\\$`")
 _SOCKET_BYTES_MAX = 107  # Source: unix(7), sun_path without its final zero
 
 
-class Server(Protocol):
+class ServerModule(Protocol):
     """The type of a module that makes throw-away servers of one engine."""
 
     NOTE: str

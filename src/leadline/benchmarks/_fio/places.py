@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from zlib import crc32
 
-from leadline.core.contracts.benchmark import Place, Plan, Target
+from leadline.core.contracts.benchmark import LoadPlan, Place, Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Stream, Workload
 from leadline.core.system.opened import Identity, is_uri, printable
@@ -108,7 +108,7 @@ def require_plain_uri(name: str) -> None:
         )
 
 
-def reach(plan: Plan) -> None:
+def reach(plan: LoadPlan) -> None:
     """Open and lock every place of this machine, make those that are to be made; a second time is nothing.
 
     Raises:

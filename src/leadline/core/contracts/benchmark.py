@@ -91,7 +91,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class LoadPlan:
     """What a run will do, before anything is touched; ``places`` by the name of the stream that works there.
 
     ``facts`` are conditions of the target, kept with the run: runs whose facts differ are not alike.
@@ -160,14 +160,14 @@ class Benchmark(Protocol):
 
     META: BenchmarkMeta
 
-    def plan(self, workload: Workload, target: Target) -> Plan:
+    def plan(self, workload: Workload, target: Target) -> LoadPlan:
         """What a run will do."""
 
-    def prepare(self, plan: Plan, folder: Path, say: Said) -> None:
+    def prepare(self, plan: LoadPlan, folder: Path, say: Said) -> None:
         """Make what the plan names."""
 
-    def measure(self, plan: Plan, step: Step, folder: Path, watch: Watch) -> Measured:
+    def measure(self, plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
         """One step."""
 
-    def clean(self, plan: Plan) -> None:
+    def clean(self, plan: LoadPlan) -> None:
         """Remove what prepare made."""

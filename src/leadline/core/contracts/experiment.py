@@ -28,7 +28,7 @@ Way = Literal["arithmetic", "simulation", "real"]
 Simulated = Callable[[Mapping[str, Any]], Outcome]
 
 
-class Verdict(StrEnum):
+class FigureVerdict(StrEnum):
     """What became of a published figure."""
 
     REPRODUCED = "reproduced"
@@ -63,7 +63,7 @@ class ExperimentMeta:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class Published:
     """A published value, or range of values, and what came out; ``is_calibrated`` where a parameter was set by it."""
 
     name: str
@@ -87,7 +87,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class Statement:
     """A published direction or ordering as a statement, and whether it holds; ``evidence`` has the numbers."""
 
     statement: str
@@ -99,8 +99,8 @@ class Check:
 class Findings:
     """What came out. ``why`` tells in a sentence why something was not reproduced, or what the model leaves out."""
 
-    comparisons: tuple[Comparison, ...] = ()
-    checks: tuple[Check, ...] = ()
+    comparisons: tuple[Published, ...] = ()
+    checks: tuple[Statement, ...] = ()
     picture: Picture | None = None
     why: str = ""
 
@@ -134,23 +134,23 @@ def told_of(name: str, meta: ExperimentMeta) -> dict[str, str]:
     }
 
 
-def verdict(meta: ExperimentMeta, found: Findings) -> Verdict:
+def verdict(meta: ExperimentMeta, found: Findings) -> FigureVerdict:
     """What the findings amount to.
 
     Reproduced: every check holds, and every comparison that was not calibrated is within the tolerance; there is at
     least one of either, and nothing was adjusted. Direction only: numbers are off, every check holds, and there is one.
 
     >>> meta = ExperimentMeta("a limit of 200", "a blog", "read", "numeric", ("arithmetic",), tolerance=0.05)
-    >>> verdict(meta, Findings((Comparison("latency", 580.0, 590.0, "ms"),)))
+    >>> verdict(meta, Findings((Published("latency", 580.0, 590.0, "ms"),)))
     <Verdict.REPRODUCED: 'reproduced'>
-    >>> verdict(meta, Findings((Comparison("latency", 580.0, 580.0, "ms", is_calibrated=True),)))
+    >>> verdict(meta, Findings((Published("latency", 580.0, 580.0, "ms", is_calibrated=True),)))
     <Verdict.NOT_REPRODUCED: 'not reproduced'>
     """
     predicted = [own for own in found.comparisons if not own.is_calibrated]
     all_hold = all(check.holds for check in found.checks)
     near = all(own.is_within(meta.tolerance) for own in predicted)
     if all_hold and near and (predicted or found.checks) and not meta.adjusted:
-        return Verdict.REPRODUCED
+        return FigureVerdict.REPRODUCED
     if all_hold and found.checks:
-        return Verdict.DIRECTION_ONLY
-    return Verdict.NOT_REPRODUCED
+        return FigureVerdict.DIRECTION_ONLY
+    return FigureVerdict.NOT_REPRODUCED

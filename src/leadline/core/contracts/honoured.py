@@ -38,7 +38,7 @@ STOP_SHARE, LATE_FACTOR = 0.2, 20.0  # Judgement: of the round, and of a request
 LATE_SHARE = 0.25  # Judgement: requests that take longer than this share of a phase blur its end
 
 
-class State(StrEnum):
+class LoadState(StrEnum):
     """What became of a key."""
 
     HONOURED = "honoured"
@@ -103,14 +103,14 @@ Load = StreamLoad | DatabaseLoad
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class LoadCheck:
     """One key of a workload: what was asked, what was measured, and what that means."""
 
     stream: str
     key: str
     asked: str
     measured: str
-    state: State
+    state: LoadState
 
     @property
     def sentence(self) -> str:
@@ -121,7 +121,7 @@ class Check:
 
 def compare(
     workload: Workload, loads: Sequence[Load], duration_s: float, cpu_busy_pct: float = math.nan
-) -> tuple[Check, ...]:
+) -> tuple[LoadCheck, ...]:
     """Every key of a workload that can be seen in what a round counted.
 
     Args:
@@ -130,7 +130,7 @@ def compare(
         duration_s: how long the round was to be; NaN is not compared.
         cpu_busy_pct: how busy all CPUs of the loading machine were together; NaN is not known.
     """
-    found: list[Check] = []
+    found: list[LoadCheck] = []
     if workload.database is not None:
         for load in loads:
             if isinstance(load, DatabaseLoad):
@@ -146,19 +146,23 @@ def compare(
     return tuple(found)
 
 
-def notes_of(checks: Sequence[Check]) -> tuple[str, ...]:
+def notes_of(checks: Sequence[LoadCheck]) -> tuple[str, ...]:
     """What a run must say of its load: keys that were not honoured, not reached, or could not be seen."""
-    words = {State.BROKEN: "was not honoured", State.NOT_REACHED: "was not reached", State.NOT_SEEN: "was not seen"}
+    words = {
+        LoadState.BROKEN: "was not honoured",
+        LoadState.NOT_REACHED: "was not reached",
+        LoadState.NOT_SEEN: "was not seen",
+    }
     return tuple(f"load {words[own.state]}: {own.sentence}" for own in checks if own.state in words)
 
 
-def require_honoured(workload: Workload, checks: Sequence[Check]) -> None:
+def require_honoured(workload: Workload, checks: Sequence[LoadCheck]) -> None:
     """Fail a run whose load is not the one that was asked for.
 
     Raises:
         ToolError: a key was not honoured; it names all of them.
     """
-    broken = [own for own in checks if own.state is State.BROKEN]
+    broken = [own for own in checks if own.state is LoadState.BROKEN]
     if not broken:
         return
     first, *others = broken
@@ -178,13 +182,13 @@ def require_honoured(workload: Workload, checks: Sequence[Check]) -> None:
 class _Of:
     stream: Stream
 
-    def check(self, key: str, asked: str, measured: str, state: bool | State) -> Check:
+    def check(self, key: str, asked: str, measured: str, state: bool | LoadState) -> LoadCheck:
         if isinstance(state, bool):
-            state = State.HONOURED if state else State.BROKEN
-        return Check(self.stream.name, key, asked, measured, state)
+            state = LoadState.HONOURED if state else LoadState.BROKEN
+        return LoadCheck(self.stream.name, key, asked, measured, state)
 
 
-def _stream(workload: Workload, stream: Stream, load: StreamLoad, around: tuple[float, float]) -> list[Check]:
+def _stream(workload: Workload, stream: Stream, load: StreamLoad, around: tuple[float, float]) -> list[LoadCheck]:
     found = [] if math.isnan(around[0]) else [_duration(stream, load, around[0])]
     found += _sizes(stream, load)
     verifies = workload.io_settings.verify  # what was written is read again: fio counts those reads as reads
@@ -203,7 +207,7 @@ def _stream(workload: Workload, stream: Stream, load: StreamLoad, around: tuple[
     return found
 
 
-def _duration(stream: Stream, load: StreamLoad, asked_s: float) -> Check:
+def _duration(stream: Stream, load: StreamLoad, asked_s: float) -> LoadCheck:
     pause_s = 0.0 if stream.burst is None else stream.burst.off_s  # a job ends its last pause before it ends itself
     least = asked_s - _slack(asked_s, TIME_PCT, TIME_SLACK_S)
     most = asked_s + _slack(asked_s, TIME_PCT, TIME_SLACK_S) + pause_s + 2.0 * _known(load.mean_s)
@@ -226,7 +230,7 @@ def _points(share_pct: float, count: float) -> float:
     return 100.0 * SIGMAS * math.sqrt(share * (1.0 - share) / count) if count > 0 else 100.0
 
 
-def _sizes(stream: Stream, load: StreamLoad) -> list[Check]:
+def _sizes(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     """Mean bytes of an operation in each direction; the parts of a mix are told apart by nothing a tool reports."""
     mean = stream.mean_block_bytes
     spread = math.sqrt(sum(part / 100.0 * (size - mean) ** 2 for size, part in stream.block.items()))
@@ -243,7 +247,7 @@ def _sizes(stream: Stream, load: StreamLoad) -> list[Check]:
     return found
 
 
-def _read_share(stream: Stream, load: StreamLoad) -> Check:
+def _read_share(stream: Stream, load: StreamLoad) -> LoadCheck:
     count = load.reads + load.writes
     share = 100.0 * load.reads / count
     pure = stream.read_pct in (0.0, 100.0)
@@ -252,7 +256,7 @@ def _read_share(stream: Stream, load: StreamLoad) -> Check:
     return _Of(stream).check("read_pct", f"{stream.read_pct:g} %", f"{share:.1f} %", fits)
 
 
-def _rates(stream: Stream, asked: Rates, load: StreamLoad, cpu_busy_pct: float) -> list[Check]:
+def _rates(stream: Stream, asked: Rates, load: StreamLoad, cpu_busy_pct: float) -> list[LoadCheck]:
     """What was offered in each direction, over the time in which there was load."""
     least_s, most_s = _loaded_s(stream, load)
     percent = RATE_PCT if stream.burst is None else BURST_RATE_PCT
@@ -263,12 +267,12 @@ def _rates(stream: Stream, asked: Rates, load: StreamLoad, cpu_busy_pct: float) 
         low, high = (rate * seconds for seconds in (least_s, most_s))
         low -= _slack(low, percent, 2.0) + SIGMAS * math.sqrt(low)
         high += _slack(high, percent, 2.0) + SIGMAS * math.sqrt(high)
-        state: bool | State = low <= count <= high
+        state: bool | LoadState = low <= count <= high
         text = f"{2.0 * count / (least_s + most_s):,.4g}/s" if most_s > 0 else "no load"
         if not state and count < low:
             why = _too_slow(stream, load, least_s, cpu_busy_pct)
             if why is not None:
-                state, text = State.NOT_REACHED, f"{text}, because {why}"
+                state, text = LoadState.NOT_REACHED, f"{text}, because {why}"
         found.append(_Of(stream).check(f"rate_iops.{way}", f"{rate:,.4g}/s", text, state))
     return found
 
@@ -287,7 +291,7 @@ def _too_slow(stream: Stream, load: StreamLoad, on_s: float, cpu_busy_pct: float
     return None
 
 
-def _in_flight(stream: Stream, load: StreamLoad) -> list[Check]:
+def _in_flight(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     """Jobs and outstanding requests; where engines have one request at a time, jobs stand for them."""
     slots, of, found = stream.jobs * stream.oio, _Of(stream), []
     each = stream.oio
@@ -318,7 +322,7 @@ def _keeps_all(stream: Stream, load: StreamLoad) -> bool:
     return not pauses and not stream.sync_every and 1000.0 * load.mean_s >= LITTLE_MS
 
 
-def _think(stream: Stream, load: StreamLoad) -> list[Check]:
+def _think(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     """The pause each request is followed by: what is left of a job's time after its requests."""
     count = load.reads + load.writes
     if not stream.think_time_s or stream.rate_iops is not None or math.isnan(load.busy_s) or count <= 0:
@@ -330,11 +334,11 @@ def _think(stream: Stream, load: StreamLoad) -> list[Check]:
     most = THINK_HIGH * stream.think_time_s + THINK_SLACK_S + edge
     asked = f"{1000.0 * stream.think_time_s:.4g} ms"
     if not load.reads + load.writes > slots:
-        return [_Of(stream).check("think_time_s", asked, "too few requests", State.NOT_SEEN)]
+        return [_Of(stream).check("think_time_s", asked, "too few requests", LoadState.NOT_SEEN)]
     return [_Of(stream).check("think_time_s", asked, f"{1000.0 * paused:.4g} ms", least <= paused <= most)]
 
 
-def _syncs(stream: Stream, load: StreamLoad, *, verifies: bool) -> list[Check]:
+def _syncs(stream: Stream, load: StreamLoad, *, verifies: bool) -> list[LoadCheck]:
     if verifies or (not stream.sync_every and not load.syncs):
         return []
     if not stream.sync_every or load.writes <= 0:
@@ -363,7 +367,7 @@ def _phases(stream: Stream, own: OverTime, load: StreamLoad) -> Phases:
     return phases(own, off_s, load.duration_s)
 
 
-def _burst(stream: Stream, load: StreamLoad) -> list[Check]:
+def _burst(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     """Bursts and pauses in the operations over time of every job."""
     own, of = stream.burst, _Of(stream)
     if own is None:
@@ -371,7 +375,7 @@ def _burst(stream: Stream, load: StreamLoad) -> list[Check]:
     asked = f"{own.on_s:g} s on, {own.off_s:g} s off"
     blind = _blind(stream, load)
     if blind is not None:
-        return [of.check("burst", asked, blind, State.NOT_SEEN)]
+        return [of.check("burst", asked, blind, LoadState.NOT_SEEN)]
     each = [_phases(stream, job, load) for job in load.over_time]
     step_s = max(job.interval_s for job in load.over_time)
     slack_s = 2.0 * step_s + 2.0 * _known(load.mean_s)
@@ -383,7 +387,7 @@ def _burst(stream: Stream, load: StreamLoad) -> list[Check]:
     return [of.check("burst", asked, each[0].sentence(), True)]
 
 
-def _steady(stream: Stream, load: StreamLoad) -> list[Check]:
+def _steady(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     """Whether a stream beside others that pause went on: a tool may stop all of them."""
     count = load.reads + load.writes + load.syncs
     if not load.over_time or count < SPARSE_PER_S * len(load.over_time) * load.duration_s:
@@ -432,16 +436,16 @@ def _blind(stream: Stream, load: StreamLoad) -> str | None:
     return None
 
 
-def _database(own: Database, load: DatabaseLoad, duration_s: float) -> list[Check]:
+def _database(own: Database, load: DatabaseLoad, duration_s: float) -> list[LoadCheck]:
     found = []
     slack = _slack(duration_s, TIME_PCT, TIME_SLACK_S)
     fits = abs(load.duration_s - duration_s) <= slack + 2.0 * _known(_each_s(load))
-    found.append(Check("", "measure_s", f"{duration_s:.3g} s", f"{load.duration_s:.3g} s", _state(fits)))
+    found.append(LoadCheck("", "measure_s", f"{duration_s:.3g} s", f"{load.duration_s:.3g} s", _state(fits)))
     if not math.isnan(load.clients):
         # A client that waits for the others' locks may end a short round without a transaction.
         quiet = load.transactions < 10.0 * own.clients
         fits = load.clients == own.clients or (quiet and load.clients < own.clients)
-        found.append(Check("", "clients", f"{own.clients}", f"{load.clients:.0f}", _state(fits)))
+        found.append(LoadCheck("", "clients", f"{own.clients}", f"{load.clients:.0f}", _state(fits)))
     if own.rate_per_s is not None and load.duration_s > 0:
         found.append(_transactions(own, own.rate_per_s, load))
     elif not math.isnan(load.busy_s) and load.duration_s > 0:
@@ -449,25 +453,25 @@ def _database(own: Database, load: DatabaseLoad, duration_s: float) -> list[Chec
         at_once = load.busy_s / load.duration_s
         fits = 0.5 * min(own.clients, load.transactions) <= at_once <= LITTLE_HIGH * own.clients
         text = f"{at_once:.3g} transactions at once"
-        found.append(Check("", "clients", f"{own.clients} at once", text, _state(fits)))
+        found.append(LoadCheck("", "clients", f"{own.clients} at once", text, _state(fits)))
     return found
 
 
-def _transactions(own: Database, rate: float, load: DatabaseLoad) -> Check:
+def _transactions(own: Database, rate: float, load: DatabaseLoad) -> LoadCheck:
     expected = rate * load.duration_s
     slack = _slack(expected, RATE_PCT, 2.0) + SIGMAS * math.sqrt(expected)
     state = _state(abs(load.transactions - expected) <= slack)
     text = f"{load.transactions / load.duration_s:,.4g}/s"
     at_once = load.busy_s / load.duration_s
-    if state is State.BROKEN and load.transactions < expected and at_once >= FULL_SHARE * own.clients:
-        state = State.NOT_REACHED
+    if state is LoadState.BROKEN and load.transactions < expected and at_once >= FULL_SHARE * own.clients:
+        state = LoadState.NOT_REACHED
         text += f", because all {own.clients} clients wait: a transaction takes {1000.0 * _each_s(load):.3g} ms"
-    return Check("", "rate_per_s", f"{rate:,.4g}/s", text, state)
+    return LoadCheck("", "rate_per_s", f"{rate:,.4g}/s", text, state)
 
 
 def _each_s(load: DatabaseLoad) -> float:
     return load.busy_s / load.transactions if load.transactions > 0 else math.nan
 
 
-def _state(fits: bool) -> State:
-    return State.HONOURED if fits else State.BROKEN
+def _state(fits: bool) -> LoadState:
+    return LoadState.HONOURED if fits else LoadState.BROKEN

@@ -56,7 +56,7 @@ Progress = Callable[[float], object]
 Name = Annotated[str, Field(pattern=NAME)]
 
 
-class Timing(BaseModel):
+class VirtualTiming(BaseModel):
     """Virtual seconds: the warm-up, what is measured, and the windows of the series."""
 
     model_config = STRICT
@@ -81,7 +81,7 @@ class Timing(BaseModel):
         return lambda now_ns: progress(now_ns / total_ns)
 
     @model_validator(mode="after")
-    def _fits(self) -> Timing:
+    def _fits(self) -> VirtualTiming:
         count = self.measure_s / self.window_s
         if not 1.0 <= count <= WINDOWS_MAX:
             message = f"{count:,.3g} windows in what is measured; there are 1 to {WINDOWS_MAX:,}"
@@ -100,7 +100,7 @@ class Scenario(BaseModel):
     source: str = ""
     system: str
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 1
-    timing: Timing = Timing()
+    timing: VirtualTiming = VirtualTiming()
     vary: dict[str, list[Any]] = Field(default_factory=dict)
 
     def plain(self) -> dict[str, Any]:

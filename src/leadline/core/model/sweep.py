@@ -21,7 +21,7 @@ CHECK_LOADS_MIN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
+class LoadVariant:
     """What is different besides the load; None is as the workload has it."""
 
     block: int | None = None
@@ -73,7 +73,7 @@ class Sweep:
     axis: str
     loads: tuple[int, ...]
     grows: bool
-    variants: tuple[Variant, ...] = (Variant(),)
+    variants: tuple[LoadVariant, ...] = (LoadVariant(),)
     roles: dict[str, str] = field(default_factory=dict)
     target_ms: float | None = None
     percentile: str = "p99"
@@ -118,7 +118,7 @@ def _keys(sweep: Sweep, ended: Mapping[int, int]) -> list[Key]:
     return found + [Key(v, sweep.loads[0], again=True) for v in variants if counts[v] >= CHECK_LOADS_MIN]
 
 
-def point_workload(workload: Workload, axis: str, variant: Variant, load: int) -> Workload:
+def point_workload(workload: Workload, axis: str, variant: LoadVariant, load: int) -> Workload:
     """The workload of a point.
 
     Streams with a rate of their own keep what they have: their load is offered, not outstanding.

@@ -31,7 +31,7 @@ _MOUNTS, _OWN = Path("/proc/self/mountinfo"), Path("/proc/self/cgroup")
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class InstanceLimits:
     """What one instance may have; None: as much as it gets. ``iops`` holds for reads and for writes, each."""
 
     cpus: float | None = None
@@ -79,7 +79,7 @@ class Hierarchies:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class ControlGroup:
     """One group: its folders, one of each hierarchy."""
 
     folders: tuple[Path, ...]
@@ -103,7 +103,7 @@ class Group:
         return not left
 
 
-def find(limits: Limits, mounts: Path = _MOUNTS, own: Path = _OWN) -> Hierarchies | str:
+def find(limits: InstanceLimits, mounts: Path = _MOUNTS, own: Path = _OWN) -> Hierarchies | str:
     """Where groups with these limits can be made, or why they cannot."""
     wanted = limits.controllers
     places, paths = _mounted(mounts), _own_paths(own)
@@ -169,19 +169,19 @@ def _delegating(root: Path, path: str, wanted: tuple[str, ...]) -> Path | None:
 class Groups:
     """The groups of one run, all with the same limits; ``device`` is the disk ``iops`` is limited on."""
 
-    def __init__(self, where: Hierarchies, limits: Limits, device: str | None = None) -> None:
+    def __init__(self, where: Hierarchies, limits: InstanceLimits, device: str | None = None) -> None:
         self._where, self._limits, self._device = where, limits, device
         self._name = f"{PREFIX}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._made: list[Group] = []
+        self._made: list[ControlGroup] = []
 
-    def make(self, number: int) -> Group:
+    def make(self, number: int) -> ControlGroup:
         """The group of an instance, with its limits set.
 
         Raises:
             OSError: the kernel refuses it.
         """
         parents = dict.fromkeys(self._where.folders.values())
-        group = Group(tuple(parent / f"{self._name}-{number}" for parent in parents))
+        group = ControlGroup(tuple(parent / f"{self._name}-{number}" for parent in parents))
         self._made.append(group)
         for folder in group.folders:
             folder.mkdir()

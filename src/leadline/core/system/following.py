@@ -19,7 +19,7 @@ LATE_S = 30.0  # Judgement: how long a tool may take to end and write its summar
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class ToolCommand:
     """A command of a tool.
 
     Attributes:
@@ -40,7 +40,7 @@ class Load:
 
 
 def follow(
-    load: Load,
+    load: ToolCommand,
     seconds: float,
     tick_of: Callable[[str], Tick | None],
     watch: Watch,
@@ -73,7 +73,7 @@ def follow(
 
 
 @contextmanager
-def started(load: Load) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], None]]]:
+def started(load: ToolCommand) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], None]]]:
     """A load as a process, and what looks at the files it has open.
 
     Raises:

@@ -157,7 +157,7 @@ def _locker(descriptor: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class OpenedTarget:
     """One target: its descriptor, and where it was made, if so."""
 
     descriptor: int
@@ -173,7 +173,7 @@ class Targets:
     """The targets of one plan while they are loaded; `close` lets them go and removes those that were made."""
 
     _folder: Path | None = None
-    _opened: dict[str, Opened] = field(default_factory=dict)
+    _opened: dict[str, OpenedTarget] = field(default_factory=dict)
     _scratch: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
 
     @property
@@ -208,7 +208,7 @@ class Targets:
         except BaseException:
             os.close(descriptor)
             raise
-        self._add(Opened(descriptor, found, writes, link, path))
+        self._add(OpenedTarget(descriptor, found, writes, link, path))
 
     def make(self, path: str, link: str, parent: Identity | None, size_bytes: int) -> None:
         """Make a file that nobody has yet, never through a link, and give it a plain name; a second time is nothing.
@@ -232,7 +232,7 @@ class Targets:
             raise
         identify(Path(path), os.fstat(descriptor))
         found = Identity.of(os.fstat(descriptor))
-        self._add(Opened(descriptor, found, True, link, path, base))
+        self._add(OpenedTarget(descriptor, found, True, link, path, base))
         with contextlib.suppress(OSError):  # a file system without attributes: what a killed run leaves stays there
             os.setxattr(descriptor, MARK, found.mark)
         lock(descriptor, path)
@@ -258,9 +258,9 @@ class Targets:
             forget(Path(path))
             os.close(base)
             raise _not_made(path, error) from error
-        self._add(Opened(descriptor, Identity.of(os.fstat(descriptor)), True, link, path, base))
+        self._add(OpenedTarget(descriptor, Identity.of(os.fstat(descriptor)), True, link, path, base))
 
-    def _add(self, own: Opened) -> None:
+    def _add(self, own: OpenedTarget) -> None:
         self._opened[own.link] = own
         self.relink(own.link)
 
@@ -458,7 +458,7 @@ def _is_marked(descriptor: int) -> bool:
         return False
 
 
-def _removed(own: Opened) -> bool:
+def _removed(own: OpenedTarget) -> bool:
     """Remove what was made, by its identity; True also when its name is gone or is something else's now."""
     name = Path(own.path).name
     try:

@@ -31,7 +31,7 @@ _BOUNDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ToolLimits:
     """What a tool that reads a file from elsewhere may take; a damaged file makes some take all there is."""
 
     wall_s: float
@@ -105,7 +105,7 @@ def _start(
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ToolEnd:
     """How a tool ended: its exit status, what it complained of, and the limit it met, in words, if it met one."""
 
     status: int
@@ -114,8 +114,8 @@ class Ended:
 
 
 def run_limited(
-    command: Sequence[str], *, output: Path, limits: Limits, variables: Mapping[str, str] | None = None
-) -> Ended:
+    command: Sequence[str], *, output: Path, limits: ToolLimits, variables: Mapping[str, str] | None = None
+) -> ToolEnd:
     """Run a tool that reads what a user gave, its output in a file, its time, memory and output bounded.
 
     Raises:
@@ -131,14 +131,14 @@ def run_limited(
         complaint = stream.read(COMPLAINT_BYTES_MAX).decode("utf-8", errors="replace").strip()
     status = process.returncode
     if not in_time:
-        return Ended(status, complaint, f"took longer than {limits.wall_s:g} s")
+        return ToolEnd(status, complaint, f"took longer than {limits.wall_s:g} s")
     if status == -signal.SIGXCPU:
-        return Ended(status, complaint, f"needed more than {limits.cpu_s} s of CPU time")
+        return ToolEnd(status, complaint, f"needed more than {limits.cpu_s} s of CPU time")
     if status == -signal.SIGXFSZ or output.stat().st_size >= limits.output_bytes:
-        return Ended(status, complaint, f"wrote more than {limits.output_bytes >> 20} MiB")
+        return ToolEnd(status, complaint, f"wrote more than {limits.output_bytes >> 20} MiB")
     if status and _MEMORY.search(complaint):
-        return Ended(status, complaint, f"needed more than {limits.memory_bytes >> 20} MiB of memory")
-    return Ended(status, complaint, None)
+        return ToolEnd(status, complaint, f"needed more than {limits.memory_bytes >> 20} MiB of memory")
+    return ToolEnd(status, complaint, None)
 
 
 def end(process: subprocess.Popen[bytes], stop_signal: int = signal.SIGINT) -> None:

@@ -7,18 +7,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.density.model import State
+from leadline.app.density.model import CountState
 from leadline.faces.report.page import standalone
-from leadline.faces.report.xy import Chart, Line, Mark, drawn
 from leadline.faces.report.xy import Level as Bound
+from leadline.faces.report.xy import Line, Mark, XyChart, drawn
 
 if TYPE_CHECKING:
     from leadline.app.density.comparison import DensityComparison
-    from leadline.app.density.model import Level
+    from leadline.app.density.model import CountLevel
     from leadline.app.density.results import Density
 
-_CLASS = {State.HELD: "cleared", State.BROKE: "convicted", State.UNSURE: "suspected", State.FAILED: "convicted"}
-Values = Callable[["Level"], tuple[float, float, float]]  # with the ends of its 95 % interval
+_CLASS = {
+    CountState.HELD: "cleared",
+    CountState.BROKE: "convicted",
+    CountState.UNSURE: "suspected",
+    CountState.FAILED: "convicted",
+}
+Values = Callable[["CountLevel"], tuple[float, float, float]]  # with the ends of its 95 % interval
 
 
 def density_page(runs: Sequence[Density], comparison: DensityComparison | None = None) -> str:
@@ -37,7 +42,7 @@ def _first(text: str) -> str:
     return f"{text.split('. ', maxsplit=1)[0].rstrip('.')}."
 
 
-def density_charts(runs: Sequence[Density]) -> list[Chart]:
+def density_charts(runs: Sequence[Density]) -> list[XyChart]:
     """What all instances did together, and the latency of the worst of them, against how many there were."""
     levels = [level for own in runs for level in own.levels]
     if not levels:
@@ -49,25 +54,25 @@ def density_charts(runs: Sequence[Density]) -> list[Chart]:
     return [rate, replace(_chart(runs, f"{name} of the worst instance, ms", "ms", _worst), levels=asked)]
 
 
-def _rate(level: Level) -> tuple[float, float, float]:
+def _rate(level: CountLevel) -> tuple[float, float, float]:
     return level.per_s.mean, level.per_s.low, level.per_s.high
 
 
-def _worst(level: Level) -> tuple[float, float, float]:
+def _worst(level: CountLevel) -> tuple[float, float, float]:
     return level.worst_ms, *level.worst_ms_interval
 
 
-def _chart(runs: Sequence[Density], title: str, unit: str, values: Values) -> Chart:
+def _chart(runs: Sequence[Density], title: str, unit: str, values: Values) -> XyChart:
     """A line for each run, a mark for each count in the colour of its state."""
     lines = []
     for index, own in enumerate(runs):
         marks = tuple(_mark(own, level, *values(level)) for level in own.by_count)
         lines.append(Line(own.id, tuple((mark.x, mark.y) for mark in marks), marks, index))
     said = "; ".join(mark.text for line in lines for mark in line.marks if math.isfinite(mark.y))
-    return Chart(title, "instances", unit, tuple(lines), whole_x=True, summary=said)
+    return XyChart(title, "instances", unit, tuple(lines), whole_x=True, summary=said)
 
 
-def _mark(own: Density, level: Level, value: float, low: float, high: float) -> Mark:
+def _mark(own: Density, level: CountLevel, value: float, low: float, high: float) -> Mark:
     text = f"{own.id}, {level.count} instances: {value:,.4g}, {level.state.value}"
     return Mark(level.count, value, text, low=low, high=high, state=_CLASS[level.state])
 
@@ -92,7 +97,7 @@ def _run(own: Density) -> dict[str, Any]:
     }
 
 
-def _row(level: Level) -> dict[str, Any]:
+def _row(level: CountLevel) -> dict[str, Any]:
     low, high = level.worst_ms_interval
     return {
         "count": level.count,
@@ -109,7 +114,7 @@ def _row(level: Level) -> dict[str, Any]:
             f"{level.fairness:.3f}" if math.isfinite(level.fairness) else "–",
         ],
         "pooled": "  ".join(f"{name} {_shown(ms)}" for name, ms in level.percentiles_ms.items()),
-        "evidence": [*(level.reasons if level.state is not State.HELD else ()), *level.notes],
+        "evidence": [*(level.reasons if level.state is not CountState.HELD else ()), *level.notes],
         "run": level.run,
     }
 

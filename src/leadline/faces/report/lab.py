@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 from leadline.app.lab.results import SHOWN
 from leadline.faces.labs import accelerators
 from leadline.faces.report.page import standalone
-from leadline.faces.report.xy import Chart, Line, Mark, drawn
+from leadline.faces.report.xy import Line, Mark, XyChart, drawn
 
 if TYPE_CHECKING:
-    from leadline.app.lab.results import Outcome, Row
+    from leadline.app.lab.results import LabOutcome, LabRow
 
 
-def lab_page(outcome: Outcome) -> str:
+def lab_page(outcome: LabOutcome) -> str:
     """The whole page as a string."""
     result = outcome.result
     lab = result.lab
@@ -35,13 +35,13 @@ def lab_page(outcome: Outcome) -> str:
     )
 
 
-def lab_charts(outcome: Outcome) -> list[Chart]:
+def lab_charts(outcome: LabOutcome) -> list[XyChart]:
     """Operations per second and mean latency against the first key that varies and is a number, a line per guest."""
     rows = outcome.rows
     key = next((k for k in outcome.result.lab.cases()[0] if all(_is_number(r.variant.get(k)) for r in rows)), None)
     if key is None or not rows:
         return []
-    lines: dict[str, list[Row]] = {}
+    lines: dict[str, list[LabRow]] = {}
     for row in rows:
         rest = ", ".join(f"{k} {v}" for k, v in row.variant.items() if k != key)
         lines.setdefault(f"{row.guest}{f', {rest}' if rest else ''}", []).append(row)
@@ -58,8 +58,8 @@ def lab_charts(outcome: Outcome) -> list[Chart]:
         times = tuple(Mark(x, row.mean_ms, words) for x, row, words in zip(places, own, text, strict=True))
         latencies.append(Line(name, tuple((mark.x, mark.y) for mark in times), times, index))
     return [
-        Chart(f"Operations per second against {key}", key, "operations per second", tuple(rates)),
-        Chart(f"Mean latency against {key}", key, "ms (logarithmic)", tuple(latencies), log_y=True),
+        XyChart(f"Operations per second against {key}", key, "operations per second", tuple(rates)),
+        XyChart(f"Mean latency against {key}", key, "ms (logarithmic)", tuple(latencies), log_y=True),
     ]
 
 
@@ -67,7 +67,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _cells(row: Row) -> dict[str, Any]:
+def _cells(row: LabRow) -> dict[str, Any]:
     span = f"{row.low:,.0f} and {row.high:,.0f}" if isfinite(row.low) else "–"
     times = [row.mean_ms, *(row.percentiles_ms.get(name, float("nan")) for name in SHOWN)]
     cells = [f"{row.per_s:,.0f}", span, *(f"{value:.3g}" if isfinite(value) else "–" for value in times)]

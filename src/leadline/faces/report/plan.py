@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 from leadline.faces.plans import number, numeric_columns, with_unit
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
-from leadline.faces.report.xy import Chart, Line, drawn
+from leadline.faces.report.xy import Line, XyChart, drawn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from leadline.app.planning import Planned
+    from leadline.app.planning import PlannedAnswer
     from leadline.core.io.outputs import Output
     from leadline.core.model.picture import Picture
 
 
-def write_plan(output: Output | Path, planned: Planned) -> int:
+def write_plan(output: Output | Path, planned: PlannedAnswer) -> int:
     """Write the page; returns its size in bytes.
 
     Raises:
@@ -27,7 +27,7 @@ def write_plan(output: Output | Path, planned: Planned) -> int:
     return write_page(output, plan_page(planned))
 
 
-def plan_page(planned: Planned) -> str:
+def plan_page(planned: PlannedAnswer) -> str:
     """The whole page as a string."""
     plan = planned.plan
     return standalone(
@@ -44,9 +44,9 @@ def plan_page(planned: Planned) -> str:
     )
 
 
-def _chart(picture: Picture) -> Chart:
+def _chart(picture: Picture) -> XyChart:
     lines = tuple(
         Line(own.name, tuple(zip(own.x, own.y, strict=True)), (), colour, own.is_published)
         for colour, own in enumerate(picture.curves)
     )
-    return Chart(f"{picture.y_label} by {picture.x_label}", picture.x_label, picture.y_label, lines)
+    return XyChart(f"{picture.y_label} by {picture.x_label}", picture.x_label, picture.y_label, lines)

@@ -7,10 +7,10 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.contracts.docstrings import paragraphs
-from leadline.core.contracts.experiment import VERIFIED, Verdict
+from leadline.core.contracts.experiment import VERIFIED, FigureVerdict
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
-from leadline.faces.report.xy import Chart, Line, Mark, drawn
+from leadline.faces.report.xy import Line, Mark, XyChart, drawn
 from leadline.faces.reproductions import basis, counts, error, published, sentence, value
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from leadline.app.simulate.reproducing import Reproduction
-    from leadline.core.contracts.experiment import Comparison
+    from leadline.core.contracts.experiment import Published
     from leadline.core.io.outputs import Output
     from leadline.core.model.picture import Picture
 
 STATES = {
-    Verdict.REPRODUCED: "cleared",
-    Verdict.DIRECTION_ONLY: "suspected",
-    Verdict.NOT_REPRODUCED: "convicted",
+    FigureVerdict.REPRODUCED: "cleared",
+    FigureVerdict.DIRECTION_ONLY: "suspected",
+    FigureVerdict.NOT_REPRODUCED: "convicted",
 }
 GAUGE_WIDTH, GAUGE_MIDDLE = 140.0, 70.0
 GAUGE_SPAN = 3.0  # tolerances from the middle to an end
@@ -81,7 +81,7 @@ def bar(found: Sequence[Reproduction]) -> list[dict[str, Any]]:
     return parts
 
 
-def gauge(part: Comparison, tolerance: float) -> Gauge | None:
+def gauge(part: Published, tolerance: float) -> Gauge | None:
     """Where the error of a comparison lies; None where nothing was measured."""
     if not isfinite(part.error):
         return None
@@ -122,7 +122,7 @@ def _figure(own: Reproduction) -> dict[str, Any]:
     }
 
 
-def picture(title: str, given: Picture) -> Chart:
+def picture(title: str, given: Picture) -> XyChart:
     """An experiment's picture as a chart; what was published is hollow and dashed, in the colour of what was found."""
     names = [curve.name for curve in given.curves if not curve.is_published]
     lines = []
@@ -134,4 +134,4 @@ def picture(title: str, given: Picture) -> Chart:
         marks = tuple(Mark(x, y, f"{curve.name}, {words}: {y:.4g}", hollow=curve.is_published) for x, y in points)
         name = f"{own}, published" if curve.is_published else curve.name
         lines.append(Line(name, points, marks, colour, dashed=curve.is_published))
-    return Chart(title, given.x_label, given.y_label, tuple(lines), hollow="published")
+    return XyChart(title, given.x_label, given.y_label, tuple(lines), hollow="published")

@@ -13,15 +13,15 @@ from leadline.faces.report import write_page
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.lead import Spread
 from leadline.faces.report.page import standalone
-from leadline.faces.report.xy import Chart, Line, Mark, drawn
+from leadline.faces.report.xy import Line, Mark, XyChart, drawn
 from leadline.faces.simulations import cell, changes, told
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from leadline.app.simulate.checking_results import Check
-    from leadline.app.simulate.simulating import Planned, Simulated
+    from leadline.app.simulate.checking_results import RealCheck
+    from leadline.app.simulate.simulating import PlannedSimulation, Simulated
     from leadline.core.contracts.scenario import Outcome
     from leadline.core.io.outputs import Output
 
@@ -33,11 +33,11 @@ _MARKED = ("p50", "p95", "p99", "p99.9")
 
 def write_simulation(
     output: Output | Path,
-    planned: Planned,
+    planned: PlannedSimulation,
     found: Sequence[Simulated],
     *,
     compared: bool = False,
-    checked: Check | None = None,
+    checked: RealCheck | None = None,
 ) -> int:
     """Write the page; returns its size in bytes.
 
@@ -49,7 +49,7 @@ def write_simulation(
 
 
 def simulation_page(
-    planned: Planned, found: Sequence[Simulated], *, compared: bool = False, checked: Check | None = None
+    planned: PlannedSimulation, found: Sequence[Simulated], *, compared: bool = False, checked: RealCheck | None = None
 ) -> str:
     """The whole page as a string."""
     scenario = planned.scenario
@@ -81,7 +81,7 @@ def simulation_page(
     )
 
 
-def by_key(planned: Planned, found: Sequence[Simulated]) -> list[Chart]:
+def by_key(planned: PlannedSimulation, found: Sequence[Simulated]) -> list[XyChart]:
     """Each quantity against the value of the one key that takes numbers; a line for each entity."""
     keys = [key for key, _ in found[0].variant.settings]
     if len(keys) != 1 or len(found) < 2:
@@ -100,7 +100,7 @@ def by_key(planned: Planned, found: Sequence[Simulated]) -> list[Chart]:
             )
             lines.append(Line(entity, tuple((mark.x, mark.y) for mark in marks), marks, colour))
         if shown:
-            charts.append(Chart(f"{_title(name)} by {keys[0]}", keys[0], symbol(shown[0].unit), tuple(lines)))
+            charts.append(XyChart(f"{_title(name)} by {keys[0]}", keys[0], symbol(shown[0].unit), tuple(lines)))
     return charts
 
 
@@ -110,7 +110,7 @@ def _mark(x: float, outcome: Outcome, entity: str, name: str) -> Mark:
     return Mark(x, measure.value, f"{entity}: {cell(measure)}", low=low, high=high)
 
 
-def over_time(own: Simulated, planned: Planned) -> list[Chart]:
+def over_time(own: Simulated, planned: PlannedSimulation) -> list[XyChart]:
     """Every quantity that has a series, a line for each entity, window by window."""
     window = planned.scenario.timing.window_s
     charts = []
@@ -122,7 +122,7 @@ def over_time(own: Simulated, planned: Planned) -> list[Chart]:
         )
         variant = f": {own.variant.label}" if own.variant.label else ""
         title = f"{_title(name)} over time{variant}"
-        charts.append(Chart(title, "seconds measured", symbol(series[0].unit), lines))
+        charts.append(XyChart(title, "seconds measured", symbol(series[0].unit), lines))
     return charts
 
 

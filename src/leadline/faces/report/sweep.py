@@ -12,19 +12,19 @@ from leadline.core.model.sweep import OIO
 from leadline.core.statistics.scaling import Usl
 from leadline.faces.report import write_page
 from leadline.faces.report.page import standalone
-from leadline.faces.report.xy import Chart, Level, Line, Mark, drawn
+from leadline.faces.report.xy import Level, Line, Mark, XyChart, drawn
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from leadline.app.sweep.curves import Curve, Point
-    from leadline.app.sweep.sweeping import Outcome
+    from leadline.app.sweep.curves import LoadCurve, Point
+    from leadline.app.sweep.sweeping import SweepOutcome
     from leadline.core.io.outputs import Output
 
 LAW_POINTS = 80
 
 
-def write_sweep(output: Output | Path, outcome: Outcome) -> int:
+def write_sweep(output: Output | Path, outcome: SweepOutcome) -> int:
     """Write the page of a sweep; returns its size in bytes.
 
     Raises:
@@ -34,7 +34,7 @@ def write_sweep(output: Output | Path, outcome: Outcome) -> int:
     return write_page(output, sweep_page(outcome))
 
 
-def sweep_page(outcome: Outcome) -> str:
+def sweep_page(outcome: SweepOutcome) -> str:
     """The whole page as a string."""
     sweep = outcome.sweep
     charts = [*latency_charts(outcome), rate_chart(outcome)]
@@ -54,7 +54,7 @@ def sweep_page(outcome: Outcome) -> str:
     )
 
 
-def latency_charts(outcome: Outcome) -> list[Chart]:
+def latency_charts(outcome: SweepOutcome) -> list[XyChart]:
     """Latency against operations per second, joined in the order of load: the mean, and the percentile asked for."""
     sweep = outcome.sweep
     charts = []
@@ -68,11 +68,11 @@ def latency_charts(outcome: Outcome) -> list[Chart]:
             levels = (Level(sweep.target_ms, f"target {sweep.target_ms:g} ms"),)
         word = "Mean latency" if name == "mean" else f"Latency, {name}"
         title = f"{word} against operations per second"
-        charts.append(Chart(title, "operations per second", "ms (logarithmic)", tuple(lines), levels, log_y=True))
+        charts.append(XyChart(title, "operations per second", "ms (logarithmic)", tuple(lines), levels, log_y=True))
     return charts
 
 
-def rate_chart(outcome: Outcome) -> Chart:
+def rate_chart(outcome: SweepOutcome) -> XyChart:
     """Operations per second against load, with the law where it describes the points."""
     lines = []
     for index, curve in enumerate(outcome.curves):
@@ -85,17 +85,17 @@ def rate_chart(outcome: Outcome) -> Chart:
             name = f"{_name(curve)}: universal scalability law"
             lines.append(Line(name, law, (), index, dashed=True))
     title, x_title = "Operations per second against load", _axis(outcome.sweep.axis)
-    return Chart(title, x_title, "operations per second", tuple(lines), whole_x=True)
+    return XyChart(title, x_title, "operations per second", tuple(lines), whole_x=True)
 
 
-def _mark(curve: Curve, point: Point, x: float, y: float, form: str) -> Mark:
+def _mark(curve: LoadCurve, point: Point, x: float, y: float, form: str) -> Mark:
     words = [f"{_axis(curve.axis)} {point.load}", f"{point.per_s.mean:,.0f}/s", form % y, *point.marks]
     if point is curve.knee:
         words.append("knee")
     return Mark(x, y, ", ".join(dict.fromkeys(words)), hollow=bool(point.marks))
 
 
-def _name(curve: Curve) -> str:
+def _name(curve: LoadCurve) -> str:
     return curve.variant.label() or "measured"
 
 
@@ -103,7 +103,7 @@ def _axis(axis: str) -> str:
     return "outstanding I/O" if axis == OIO else axis
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
+def _curve(curve: LoadCurve) -> dict[str, Any]:
     percentiles = list(dict.fromkeys(("p50", "p99", *(() if curve.percentile == "mean" else (curve.percentile,)))))
     rows = []
     for point in (*curve.points, *curve.again):

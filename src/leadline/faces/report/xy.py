@@ -61,7 +61,7 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True)
-class Chart:
+class XyChart:
     """What is drawn.
 
     Attributes:
@@ -98,7 +98,7 @@ class Drawn:
     right: ClassVar[int] = WIDTH - RIGHT
     floor: ClassVar[int] = HEIGHT - BOTTOM
 
-    chart: Chart
+    chart: XyChart
     x_ticks: list[tuple[float, str]] = field(default_factory=list)
     y_ticks: list[tuple[float, str]] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
@@ -129,7 +129,7 @@ class _Scale:
         return [(self.at(tick), number(tick)) for tick in self.ticks]
 
 
-def drawn(chart: Chart) -> Drawn | None:
+def drawn(chart: XyChart) -> Drawn | None:
     """The chart's shapes; None when nothing of it was measured. Points that are not measured are left out."""
     shapes = [[(x, y) for x, y in line.points if _shown(chart, x, y)] for line in chart.lines]
     marks = [[mark for mark in line.marks if _shown(chart, mark.x, mark.y)] for line in chart.lines]
@@ -151,7 +151,7 @@ def drawn(chart: Chart) -> Drawn | None:
     return found
 
 
-def _scales(chart: Chart, points: list[tuple[float, float]], marks: list[Mark]) -> tuple[_Scale, _Scale] | None:
+def _scales(chart: XyChart, points: list[tuple[float, float]], marks: list[Mark]) -> tuple[_Scale, _Scale] | None:
     """The axes, long enough for all that is shown: x from 0, y from 0 unless it is logarithmic."""
     places = points + [(mark.x, mark.y) for mark in marks]
     if not places:
@@ -171,11 +171,11 @@ def _whisker(x: float, mark: Mark, up: _Scale) -> str:
     return f"M{x:.1f},{low:.1f}V{high:.1f}{caps}"
 
 
-def _shown(chart: Chart, x: float, y: float) -> bool:
+def _shown(chart: XyChart, x: float, y: float) -> bool:
     return isfinite(x) and x >= 0.0 and _on_axis(chart, y)
 
 
-def _on_axis(chart: Chart, y: float) -> bool:
+def _on_axis(chart: XyChart, y: float) -> bool:
     return isfinite(y) and (y > 0.0 if chart.log_y else y >= 0.0)
 
 

@@ -52,7 +52,7 @@ class Option(Written):
 
 
 @dataclass(slots=True)
-class Job:
+class FioJob:
     """A job: every option that holds for it by name, the last one given; and those given in its own section."""
 
     name: str
@@ -66,7 +66,7 @@ class Job:
 class JobFile:
     """The jobs of a file, and the options of its [global] sections."""
 
-    jobs: list[Job]
+    jobs: list[FioJob]
     shared: list[Option]
 
 
@@ -78,8 +78,8 @@ def read_jobs(path: Path) -> JobFile:
     """
     shared: list[Option] = []
     held: dict[str, Option] = {}
-    jobs: list[Job] = []
-    job: Job | None = None
+    jobs: list[FioJob] = []
+    job: FioJob | None = None
     began = False
     for number, line in enumerate(_lines(path), start=1):
         text = _stripped(line)
@@ -90,7 +90,7 @@ def read_jobs(path: Path) -> JobFile:
             began = True
             job = None
             if match[1] != "global":
-                job = Job(match[1], str(path), number, dict(held))
+                job = FioJob(match[1], str(path), number, dict(held))
                 jobs.append(job)
             continue
         if not began:

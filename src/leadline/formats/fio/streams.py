@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from leadline.formats.fio.jobs import Job, Option
+from leadline.formats.fio.jobs import FioJob, Option
 from leadline.formats.fio.numbers import NotANumberError, per_direction, percent_of, plain_number, seconds, span
 from leadline.formats.fio.options import ASYNCHRONOUS, NO_DISK, OTHERS, SYNCHRONOUS, UNKNOWN
 from leadline.formats.translation import JOBS_MAX, OIO_MAX, Fate, Notes, block_mix, block_range, wrong
@@ -25,7 +25,7 @@ Value = TypeVar("Value")
 
 
 @dataclass(slots=True)
-class Made:
+class TranslatedJob:
     """What a job became: a stream, what it asks for all streams, and its times in seconds."""
 
     stream: dict[str, Any] = field(default_factory=dict)
@@ -35,7 +35,7 @@ class Made:
     dropped: str = ""
 
 
-def read_stream(job: Job, notes: Notes) -> Made:
+def read_stream(job: FioJob, notes: Notes) -> TranslatedJob:
     """The stream of a job, or why there is none.
 
     Raises:
@@ -91,17 +91,17 @@ def _per_s(mix: dict[int, float], *, by_count: bool, poisson: bool) -> float:
 class _JobReader:
     """Reads the options of one job; each leaves a note of what became of it."""
 
-    def __init__(self, job: Job, notes: Notes) -> None:
+    def __init__(self, job: FioJob, notes: Notes) -> None:
         self.job = job
         self.notes = notes
         self.kb_base = 1024
-        self.made = Made()
+        self.made = TranslatedJob()
         self.done: set[str] = set()
         self.sizes: Option | None = None
         self.mixes: list[dict[int, float]] = [{BLOCK: 100.0}, {BLOCK: 100.0}]  # of reads and of writes
         self.is_listed = True
 
-    def read(self) -> Made:
+    def read(self) -> TranslatedJob:
         """The job as a stream."""
         self.kb_base = self._int("kb_base", 1024, quiet=True)
         self._dropped()

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from leadline.formats.fio.jobs import WHAT, Job, JobFile, read_jobs
-from leadline.formats.fio.streams import Made, read_stream
+from leadline.formats.fio.jobs import WHAT, FioJob, JobFile, read_jobs
+from leadline.formats.fio.streams import TranslatedJob, read_stream
 from leadline.formats.translation import Fate, Notes, Translation, slug, unique, workload_from, wrong
 
 SOURCE = "fio job file"
@@ -56,7 +56,7 @@ def translate_fio(path: Path, pick: str = "") -> Translation:
     return Translation(workload, found, SOURCE, choices)
 
 
-def _phases(jobs: list[Job], notes: Notes) -> list[list[Job]]:
+def _phases(jobs: list[FioJob], notes: Notes) -> list[list[FioJob]]:
     """Jobs that run together, in the order of their turns."""
     turn, turns = 0, list[int]()
     for index, job in enumerate(jobs):
@@ -74,7 +74,7 @@ def _phases(jobs: list[Job], notes: Notes) -> list[list[Job]]:
     return [[job for job, own in zip(jobs, turns, strict=True) if own == number] for number in sorted(set(turns))]
 
 
-def _chosen(path: Path, phases: list[list[Job]], pick: str) -> list[Job]:
+def _chosen(path: Path, phases: list[list[FioJob]], pick: str) -> list[FioJob]:
     if not pick:
         return phases[0]
     for phase in phases:
@@ -84,7 +84,7 @@ def _chosen(path: Path, phases: list[list[Job]], pick: str) -> list[Job]:
     raise wrong(f"{path}#{pick}", "no job of that name", f"one of {names[:200]}", "Name a job after the #.")
 
 
-def _settings(made: list[tuple[Job, Made]], notes: Notes) -> dict[str, Any]:
+def _settings(made: list[tuple[FioJob, TranslatedJob]], notes: Notes) -> dict[str, Any]:
     """What holds for all streams; where jobs differ, what most load has, or the larger share."""
     found: dict[str, Any] = {}
     choose: dict[str, Callable[[list[Any]], Any]] = {
@@ -103,7 +103,7 @@ def _settings(made: list[tuple[Job, Made]], notes: Notes) -> dict[str, Any]:
     return found
 
 
-def _timing(made: list[tuple[Job, Made]], notes: Notes) -> dict[str, Any]:
+def _timing(made: list[tuple[FioJob, TranslatedJob]], notes: Notes) -> dict[str, Any]:
     """One round of the longest runtime; the rounds of a workload where none is given."""
     times = [own.runtime_s for _, own in made if own.runtime_s is not None]
     ramps = [own.ramp_s for _, own in made if own.ramp_s is not None]
@@ -121,7 +121,7 @@ def _timing(made: list[tuple[Job, Made]], notes: Notes) -> dict[str, Any]:
     return found
 
 
-def _given_again(read: JobFile, chosen: list[Job], notes: Notes) -> None:
+def _given_again(read: JobFile, chosen: list[FioJob], notes: Notes) -> None:
     """Note the lines that nothing came of, since a later line says it again or no job of this phase has it."""
     for option in [*read.shared, *(option for job in chosen for option in job.own)]:
         if not notes.has(option.at):

@@ -35,7 +35,7 @@ _CPUS = re.compile(r"numberofcpus=(\d{1,5})\b")
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class SamplingSpan:
     """When a report's samples were taken: the day and time they begin, seconds between them; None: not said."""
 
     day: date | None
@@ -43,7 +43,7 @@ class Run:
     interval_s: float | None
 
     @classmethod
-    def of(cls, text: str) -> Run:
+    def of(cls, text: str) -> SamplingSpan:
         """What the report's head says of its run."""
         every = _EVERY.search(text)
         interval_s = None if every is None else float(every[1]) * (60.0 if every[2] == "minute" else 1.0)
@@ -58,7 +58,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class ReportMachine:
     """Whose report it is."""
 
     guest: Entity
@@ -67,7 +67,7 @@ class Machine:
     version: str | None
 
 
-def note_facts(text: str, sections: Sections, builder: CaptureBuilder) -> Machine:
+def note_facts(text: str, sections: Sections, builder: CaptureBuilder) -> ReportMachine:
     """Note in the inventory what the report says of its machine and instance."""
     named, product, cpus = _INSTANCE.search(text), _PRODUCT.search(text), _CPUS.search(text)
     guest = UNNAMED_GUEST if named is None else Entity(EntityKind.GUEST, named[2])
@@ -93,7 +93,7 @@ def note_facts(text: str, sections: Sections, builder: CaptureBuilder) -> Machin
     found = filesystems(sections.texts("mount"), sections.texts("df-m", "df-k"), mapped)
     _note_disks(found, guest, builder)
     _note_places(cpf, found, database, builder)
-    return Machine(guest, database, None if named is None else named[2], version)
+    return ReportMachine(guest, database, None if named is None else named[2], version)
 
 
 def _memory_mib(sections: Sections) -> float | None:

@@ -13,7 +13,7 @@ from leadline.core.contracts.importer import ImporterMeta, Request
 from leadline.core.io.clock import to_ns
 from leadline.core.io.source import Source
 from leadline.core.model.capture import CaptureBuilder
-from leadline.formats.iris.pbuttons_facts import Machine, Run
+from leadline.formats.iris.pbuttons_facts import ReportMachine, SamplingSpan
 from leadline.formats.iris.report_sections import Folded, Sections, section_source
 from leadline.formats.linux.listings import partition_names
 from leadline.formats.sysstat.iostat import Emitter, Reports
@@ -52,8 +52,8 @@ class TextReader:
     source: Source
     sections: Sections
     request: Request
-    machine: Machine
-    run: Run
+    machine: ReportMachine
+    run: SamplingSpan
     folder: Path
 
     def read(self, folded: Folded) -> bool:

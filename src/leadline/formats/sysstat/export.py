@@ -1,6 +1,6 @@
 """What sysstat's tools write for machines: JSON of all of them, and XML, CSV and the database form of ``sadf``.
 
-All become the tables of a `Recording`, as its text does, with the names the form itself uses: ``disk.rkB`` in JSON,
+All become the tables of a `SysstatTables`, as its text does, with the names the form itself uses: ``disk.rkB`` in JSON,
 ``disk-device.rkB`` in XML (the element), ``DEV:rkB/s`` in CSV.
 """
 
@@ -22,7 +22,7 @@ from leadline.core.model.errors import InputError
 from leadline.formats.sysstat.text import (
     PER_CPU,
     Banner,
-    Recording,
+    SysstatTables,
     clock_of,
     column_layout,
     dates,
@@ -41,7 +41,9 @@ _NOT_SAMPLED = frozenset({"usb-devices", "usb"})  # a list of what is plugged in
 _SEPARATORS = {"csv": ";", "database": "\t"}
 
 
-def read_json(source: Source, request: Request, builder: CaptureBuilder, item_of: ItemOf | None = None) -> Recording:
+def read_json(
+    source: Source, request: Request, builder: CaptureBuilder, item_of: ItemOf | None = None
+) -> SysstatTables:
     """The tables of a JSON document; one cut in its last report loses that report, with a warning.
 
     Args:
@@ -54,7 +56,7 @@ def read_json(source: Source, request: Request, builder: CaptureBuilder, item_of
         InputError: it is not sysstat's JSON, or is damaged before its last report.
     """
     document = _load(source, builder)
-    recording = Recording(source)
+    recording = SysstatTables(source)
     try:
         for host in document["sysstat"]["hosts"]:
             recording.banners.append(_banner_of(host))
@@ -95,7 +97,7 @@ def _banner_of(host: Mapping[str, Any]) -> Banner:
     )
 
 
-def _json_moment(stamp: Any, recording: Recording, request: Request) -> int:  # noqa: ANN401 - text or an object
+def _json_moment(stamp: Any, recording: SysstatTables, request: Request) -> int:  # noqa: ANN401 - text or an object
     if isinstance(stamp, Mapping):
         zoned = stamp.get("tz") in {"UTC", "GMT"} or bool(stamp.get("utc"))
         return _absolute(f"{stamp['date']} {stamp['time']}{' UTC' if zoned else ''}", recording, request)
@@ -105,7 +107,7 @@ def _json_moment(stamp: Any, recording: Recording, request: Request) -> int:  # 
     return moment_of(recording, found[0])
 
 
-def _absolute(text: str, recording: Recording, request: Request) -> int:
+def _absolute(text: str, recording: SysstatTables, request: Request) -> int:
     """A dated time of sadf as UTC nanoseconds; ValueError when it is none."""
     recording.absolute = True
     epoch = epoch_ns(text)
@@ -138,7 +140,7 @@ def _rows(name: str, node: Any, item_of: ItemOf) -> Iterator[tuple[str, str, dic
                 yield name, item, own
 
 
-def _fill(recording: Recording, moment: int, rows: Iterator[tuple[str, str, dict[str, float]]]) -> None:
+def _fill(recording: SysstatTables, moment: int, rows: Iterator[tuple[str, str, dict[str, float]]]) -> None:
     """Put the rows of one report into their tables; an item named twice in it is numbered."""
     seen: dict[tuple[str, str, tuple[str, ...]], int] = {}
     for group, item, values in rows:
@@ -163,7 +165,7 @@ def _numbers(entry: Mapping[str, Any]) -> dict[str, float]:
     }
 
 
-def read_xml(source: Source, request: Request) -> Recording:
+def read_xml(source: Source, request: Request) -> SysstatTables:
     """The tables of ``sadf -x``; entities a document declares itself are refused, they can grow without end.
 
     Raises:
@@ -172,7 +174,7 @@ def read_xml(source: Source, request: Request) -> Recording:
     text = source.text()
     if "<!ENTITY" in text:
         raise _foreign(source, "XML that declares entities")
-    recording = Recording(source)
+    recording = SysstatTables(source)
     try:
         root = ET.fromstring(text.encode("utf-8", errors="replace"))  # entities are refused above
         for host in _named(root, "host"):
@@ -214,13 +216,13 @@ def _xml_rows(node: ET.Element, of: str) -> Iterator[tuple[str, str, dict[str, f
         yield from _xml_rows(element, item)
 
 
-def read_csv(source: Source, request: Request, builder: CaptureBuilder, groups: frozenset[str]) -> Recording:
+def read_csv(source: Source, request: Request, builder: CaptureBuilder, groups: frozenset[str]) -> SysstatTables:
     """The tables of ``sadf -d``: headings that begin with ``#``, then rows of host, interval, time, item, numbers.
 
     Raises:
         InputError: a row in the middle fits no heading, or ``sadf -h`` folded the items into one row.
     """
-    recording = Recording(source)
+    recording = SysstatTables(source)
     layout, width = None, 0
     lines = source.lines()
     for index, line in enumerate(lines, 1):
@@ -258,13 +260,13 @@ def _whole(item: str) -> str:
     return "all" if item == "-1" else item
 
 
-def read_database(source: Source, request: Request, builder: CaptureBuilder) -> Recording:
+def read_database(source: Source, request: Request, builder: CaptureBuilder) -> SysstatTables:
     """The tables of ``sadf -p``: a line per value of host, interval, time, item, name, value.
 
     Raises:
         InputError: a line in the middle has another shape.
     """
-    recording = Recording(source)
+    recording = SysstatTables(source)
     lines = source.lines()
     row = _DatabaseRow()
     for index, line in enumerate(lines, 1):
@@ -301,7 +303,7 @@ class _DatabaseRow:
     key: tuple[int, str, str] | None = None
     values: dict[str, float] = field(default_factory=dict)
 
-    def into(self, recording: Recording) -> None:
+    def into(self, recording: SysstatTables) -> None:
         if self.key is not None:
             moment, group, item = self.key
             table_of(recording, group, tuple(self.values)).add(moment, item, list(self.values.values()))
@@ -323,7 +325,7 @@ _DEVICE_NAMES = frozenset(
 )
 
 
-def _host(recording: Recording, name: str) -> None:
+def _host(recording: SysstatTables, name: str) -> None:
     if not recording.banners:
         recording.banners.append(Banner("Linux", "", name, ()))
 
@@ -334,7 +336,7 @@ def _damaged(source: Source, index: int, line: str, line_count: int, builder: Ca
     builder.warn("cut", "the last line is cut and was left out")
 
 
-def _filled(recording: Recording) -> Recording:
+def _filled(recording: SysstatTables) -> SysstatTables:
     if not any(table.moments for table in recording.tables.values()):
         raise _foreign(recording.source, "no sample")
     return recording

@@ -34,7 +34,7 @@ _COMMA = re.compile(r'(": *-?\d+),(\d+)(?=\s*[,}])')
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class IostatRun:
     """One run of iostat: index of its first report, its banner and the date in it, if the first is since boot."""
 
     first: int
@@ -57,13 +57,13 @@ class Reports:
     """
 
     stamps: list[str]
-    runs: list[Run]
+    runs: list[IostatRun]
     devices: list[str]
     cpu: dict[str, Matrix]
     disks: dict[str, Matrix]
     derived_cpu: dict[str, Matrix] = field(default_factory=dict)
 
-    def spans(self) -> Iterator[tuple[Run, slice]]:
+    def spans(self) -> Iterator[tuple[IostatRun, slice]]:
         """Runs that have reports, with where these are."""
         ends = [run.first for run in self.runs[1:]] + [len(self.stamps)]
         for run, end in zip(self.runs, ends, strict=True):
@@ -149,7 +149,7 @@ class Emitter:
             return known.metric
         return f"{RAW_PREFIX}{self.meta.tool}.{name}" if self.request.metrics is None else None
 
-    def _entities(self, run: Run, devices: list[str]) -> tuple[Entity, list[Entity]]:
+    def _entities(self, run: IostatRun, devices: list[str]) -> tuple[Entity, list[Entity]]:
         guest = run.banner.guest if run.banner is not None else UNNAMED_GUEST
         return guest, [Entity(EntityKind.BLOCK_DEVICE, name, guest) for name in devices]
 
@@ -204,7 +204,7 @@ class _JsonReader:
     text: str
     wanted: set[str] | None
     stamps: list[str] = field(default_factory=list)
-    runs: list[Run] = field(default_factory=list)
+    runs: list[IostatRun] = field(default_factory=list)
     cpu_rows: list[tuple[int, int, dict[str, float]]] = field(default_factory=list)
     disk_rows: list[tuple[int, int, dict[str, float]]] = field(default_factory=list)
     devices: dict[str, int] = field(default_factory=dict)
@@ -229,7 +229,7 @@ class _JsonReader:
         day, host, cpus = text_of("date"), text_of("nodename"), text_of("number-of-cpus")
         count = int(cpus) if cpus.isascii() and cpus.isdigit() and len(cpus) < 7 else None
         banner = Banner(text_of("sysname") or "Linux", text_of("release"), host, dates(day), None, count)
-        self.runs.append(Run(len(self.stamps), banner, day, since_boot))
+        self.runs.append(IostatRun(len(self.stamps), banner, day, since_boot))
 
     def reports(self, position: int) -> int:
         """Read the reports of one run; where they end."""

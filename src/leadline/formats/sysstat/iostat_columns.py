@@ -15,7 +15,7 @@ from leadline.core.contracts.importer import Field, Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import CaptureBuilder
 from leadline.core.model.errors import InputError
-from leadline.formats.sysstat.iostat import Reports, Run
+from leadline.formats.sysstat.iostat import IostatRun, Reports
 from leadline.formats.sysstat.text import parse_banner
 
 FIELDS: dict[str, Field] = {
@@ -121,7 +121,7 @@ def read_text_reports(source: Source, builder: CaptureBuilder, wanted: set[str] 
         raise InputError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
     for code, message, count in recording.notes:
         builder.warn(code, message, count)
-    runs = [Run(first, parse_banner(line), day_text(line), boot) for first, line, boot in recording.runs]
+    runs = [IostatRun(first, parse_banner(line), day_text(line), boot) for first, line, boot in recording.runs]
     return Reports(recording.stamps, runs, recording.devices, dict(recording.cpu), dict(recording.disks))
 
 

@@ -10,8 +10,8 @@ from leadline.core.contracts.importer import Field, Request
 from leadline.core.model.capture import CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.formats.sysstat.text import Layout, Recording, add_cpu_busy, clock_of, column_layout, times_of
-from leadline.formats.tables import Scheme, emit
+from leadline.formats.sysstat.text import SysstatTables, TableLayout, add_cpu_busy, clock_of, column_layout, times_of
+from leadline.formats.tables import TableScheme, emit
 
 # Canonical metric, unit with an optional multiplier, then the names in text and CSV, in JSON, in XML.
 _TABLE = """
@@ -122,13 +122,13 @@ def is_heading(line: str) -> bool:
     return layout is not None and (layout.strict or all(word.endswith("/s") for word in words[1:]))
 
 
-def layout_of(words: list[str]) -> Layout | None:
+def layout_of(words: list[str]) -> TableLayout | None:
     """The layout below a heading of sar."""
     return column_layout(words, GROUPS, FIELDS)
 
 
 def emit_tables(
-    recording: Recording,
+    recording: SysstatTables,
     guest: Entity,
     builder: CaptureBuilder,
     request: Request,
@@ -151,6 +151,6 @@ def emit_tables(
     if machine is not None and not _FOUR_KIB_MACHINES.match(machine):
         fields = {name: known for name, known in fields.items() if _SCALES.get(name) != _PAGE_KIB}
         builder.warn("page-size", f"the page size of {machine} is not known: swap rates were left out")
-    scheme = Scheme("sar", fields, entity, scales=_SCALES, derive=add_cpu_busy, guest=guest)
+    scheme = TableScheme("sar", fields, entity, scales=_SCALES, derive=add_cpu_busy, guest=guest)
     for table in recording.tables.values():
         emit(table, times_of(recording, table, request, builder), scheme, builder, request)

@@ -168,7 +168,7 @@ def number(token: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class TableLayout:
     """How to read the rows below one heading.
 
     Attributes:
@@ -185,10 +185,10 @@ class Layout:
     strict: bool = True
 
 
-LayoutOf = Callable[[list[str]], Layout | None]
+LayoutOf = Callable[[list[str]], TableLayout | None]
 
 
-def column_layout(words: list[str], groups: frozenset[str], known: Iterable[str]) -> Layout | None:
+def column_layout(words: list[str], groups: frozenset[str], known: Iterable[str]) -> TableLayout | None:
     """The layout below a heading of sar or mpstat: a column for the item, first or last, then numbers.
 
     Args:
@@ -219,7 +219,7 @@ def column_layout(words: list[str], groups: frozenset[str], known: Iterable[str]
         except ValueError:
             return item, [number(token) for token in tokens]
 
-    return Layout(group, columns, parse, strict=any(name in known for name in columns))
+    return TableLayout(group, columns, parse, strict=any(name in known for name in columns))
 
 
 def _is_heading(words: list[str]) -> bool:
@@ -227,7 +227,7 @@ def _is_heading(words: list[str]) -> bool:
 
 
 @dataclass(slots=True)
-class Recording:
+class SysstatTables:
     """The tables of a recording, and its banners.
 
     Moments are (banner, time of day) until `times_of`, or UTC nanoseconds when ``absolute``; ``zoned`` says whether
@@ -248,7 +248,7 @@ class Recording:
         return self.banners[0].guest if self.banners else UNNAMED_GUEST
 
 
-def read_text(source: Source, layout_of: LayoutOf, builder: CaptureBuilder) -> Recording:
+def read_text(source: Source, layout_of: LayoutOf, builder: CaptureBuilder) -> SysstatTables:
     """The tables of a recording.
 
     Args:
@@ -262,7 +262,7 @@ def read_text(source: Source, layout_of: LayoutOf, builder: CaptureBuilder) -> R
     text = source.text()
     lines = text.splitlines()
     cut = bool(lines) and not text.endswith(("\n", "\r")) and _SUMMARY.match(lines[-1]) is None
-    reader = _TextReader(Recording(source), layout_of, builder, len(lines) if cut else len(lines) + 1)
+    reader = _TextReader(SysstatTables(source), layout_of, builder, len(lines) if cut else len(lines) + 1)
     for index, line in enumerate(lines, 1):
         if line and not line.isspace():
             reader.line(index, line)
@@ -279,12 +279,12 @@ def read_text(source: Source, layout_of: LayoutOf, builder: CaptureBuilder) -> R
     return reader.recording
 
 
-def moment_of(recording: Recording, time_of_day_ns: int) -> int:
+def moment_of(recording: SysstatTables, time_of_day_ns: int) -> int:
     """A time of day below the latest banner, as a moment of the recording's tables."""
     return (max(len(recording.banners) - 1, 0) << _SEGMENT_SHIFT) + time_of_day_ns
 
 
-def table_of(recording: Recording, group: str, columns: tuple[str, ...], lead_in: int | None = None) -> SampleTable:
+def table_of(recording: SysstatTables, group: str, columns: tuple[str, ...], lead_in: int | None = None) -> SampleTable:
     """The table of a heading, begun when it is new."""
     key = (group, *columns)
     table = recording.tables.get(key)
@@ -297,11 +297,11 @@ def table_of(recording: Recording, group: str, columns: tuple[str, ...], lead_in
 class _TextReader:
     """State of reading a text line by line."""
 
-    recording: Recording
+    recording: SysstatTables
     layout_of: LayoutOf
     builder: CaptureBuilder
     last_index: int  # number of the line that may have been cut; one past the end when none was
-    layout: Layout | None = None
+    layout: TableLayout | None = None
     table: SampleTable | None = None
     moment: int | None = None
     after_blank: bool = True
@@ -384,7 +384,9 @@ class _TextReader:
             )
 
 
-def times_of(recording: Recording, table: SampleTable, request: Request, builder: CaptureBuilder) -> NDArray[np.int64]:
+def times_of(
+    recording: SysstatTables, table: SampleTable, request: Request, builder: CaptureBuilder
+) -> NDArray[np.int64]:
     """When the samples of a table were, int64 [samples] UTC nanoseconds, as its banners and the request say.
 
     Raises:
@@ -403,7 +405,7 @@ def times_of(recording: Recording, table: SampleTable, request: Request, builder
     return times
 
 
-def clock_known(recording: Recording, request: Request, builder: CaptureBuilder) -> bool:
+def clock_known(recording: SysstatTables, request: Request, builder: CaptureBuilder) -> bool:
     """Whether the times are certain; warns when a zone had to be assumed."""
     if recording.absolute and recording.zoned:
         return True
@@ -422,7 +424,7 @@ def _on_day(times: NDArray[np.int64], day: date, request: Request) -> NDArray[np
     )
 
 
-def _day(recording: Recording, segment: int, request: Request, builder: CaptureBuilder) -> date:
+def _day(recording: SysstatTables, segment: int, request: Request, builder: CaptureBuilder) -> date:
     """The day of a banner; where it may mean two, the one asked for, else the likelier."""
     days = recording.banners[segment].days if recording.banners else ()
     if len(days) == 1:
@@ -437,7 +439,7 @@ def _day(recording: Recording, segment: int, request: Request, builder: CaptureB
     return days[0]
 
 
-def record_guest(recording: Recording, builder: CaptureBuilder) -> Entity:
+def record_guest(recording: SysstatTables, builder: CaptureBuilder) -> Entity:
     """Note what the banner says of the guest, and return it."""
     guest = recording.guest
     banner = recording.banners[0] if recording.banners else None
@@ -449,7 +451,7 @@ def record_guest(recording: Recording, builder: CaptureBuilder) -> Entity:
     return guest
 
 
-def lone_report(recording: Recording, builder: CaptureBuilder) -> bool:
+def lone_report(recording: SysstatTables, builder: CaptureBuilder) -> bool:
     """Whether there is one report only, which a form without headings does not tell from one since boot."""
     alone = all(len(table.moments) <= 1 for table in recording.tables.values())
     if alone:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leadline.formats.workbook import Row
+from leadline.formats.workbook import SheetRow
 
 MIB_PER_GIB = 1024
 
@@ -139,12 +139,12 @@ DATASTORE: Columns = {
 }
 
 
-def facts_of(row: Row, columns: Columns) -> dict[str, Any]:
+def facts_of(row: SheetRow, columns: Columns) -> dict[str, Any]:
     """The settings of a row; None where a cell is empty or unreadable."""
     return {setting: _value(row, column, kind) for setting, (column, kind) in columns.items()}
 
 
-def _value(row: Row, column: str, kind: str | dict[str, str]) -> Any:  # noqa: ANN401 - of the setting's type
+def _value(row: SheetRow, column: str, kind: str | dict[str, str]) -> Any:  # noqa: ANN401 - of the setting's type
     text = row.text(column) if isinstance(kind, dict) or kind in {"text", "lower"} else None
     if isinstance(kind, dict):
         return None if text is None else kind.get(text.casefold(), text)

@@ -44,7 +44,7 @@ class Part:
 
 
 @dataclass(slots=True)
-class Made:
+class TranslatedDefinition:
     """What a definition became: a stream, whether the page cache is used, or why it is left out."""
 
     stream: dict[str, Any]
@@ -52,7 +52,7 @@ class Made:
     dropped: str = ""
 
 
-def read_stream(load: Definition, part: Part, notes: Notes) -> Made:
+def read_stream(load: Definition, part: Part, notes: Notes) -> TranslatedDefinition:
     """The stream of a definition.
 
     Raises:
@@ -68,10 +68,10 @@ class _Reader:
         self.load = load
         self.part = part
         self.notes = notes
-        self.made = Made({})
+        self.made = TranslatedDefinition({})
         self.is_files = load.kind == "fwd"
 
-    def read(self) -> Made:
+    def read(self) -> TranslatedDefinition:
         """The definition as a stream."""
         self._operation()
         if not self.made.dropped:

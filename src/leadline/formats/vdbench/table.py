@@ -50,7 +50,7 @@ class Moment:
 
 
 @dataclass
-class Table:
+class VdbenchTable:
     """Intervals and averages of a flat file or report, values by column name in vdbench's units."""
 
     columns: list[str]
@@ -114,7 +114,7 @@ def sibling_head(source: Source) -> str:
 
 
 def interval_times(
-    table: Table, source: Source, request: Request, builder: CaptureBuilder
+    table: VdbenchTable, source: Source, request: Request, builder: CaptureBuilder
 ) -> tuple[NDArray[np.int64], bool]:
     """UTC nanoseconds of the intervals [n], and whether date and zone are known.
 
@@ -141,7 +141,7 @@ def interval_times(
     return found, dated and (zone is not None or request.timezone is not None)
 
 
-def _on_days(table: Table, midnight: datetime, name: str, request: Request) -> NDArray[np.int64]:
+def _on_days(table: VdbenchTable, midnight: datetime, name: str, request: Request) -> NDArray[np.int64]:
     found: list[int] = []
     before = timedelta(0)
     for index, moment in enumerate(table.moments):
@@ -173,7 +173,7 @@ def _zone(text: str, made: re.Match[str] | None) -> tzinfo | None:
     return zone_named(text)
 
 
-def metric_columns(table: Table, fields: Mapping[str, Field]) -> dict[str, NDArray[np.float64]]:
+def metric_columns(table: VdbenchTable, fields: Mapping[str, Field]) -> dict[str, NDArray[np.float64]]:
     """Metrics of the intervals [n]; response times of operations that did not happen are not measured."""
     data = np.array(table.values, dtype=np.float64).reshape(len(table.values), len(table.columns)).T
     by_name = dict(zip(table.columns, data, strict=True))
@@ -192,7 +192,7 @@ def metric_columns(table: Table, fields: Mapping[str, Field]) -> dict[str, NDArr
     return found
 
 
-def results(table: Table, times_ns: NDArray[np.int64], tool: str, part: str, name: str) -> Iterator[Result]:
+def results(table: VdbenchTable, times_ns: NDArray[np.int64], tool: str, part: str, name: str) -> Iterator[Result]:
     """One result per run definition's average; vdbench leaves the warm-up out of it.
 
     ``times_ns`` int64 [n] are those of the intervals; ``part`` names the host or definition a report is of, or "".

@@ -15,7 +15,7 @@ from typing import Any
 from leadline.formats.translation import Fate, Notes, Translation, slug, unique, workload_from, wrong
 from leadline.formats.vdbench.options import OTHERS, UNKNOWN
 from leadline.formats.vdbench.parameters import WHAT, Definition, Parameter, ParameterFile, read_parameters
-from leadline.formats.vdbench.streams import Made, Part, read_stream
+from leadline.formats.vdbench.streams import Part, TranslatedDefinition, read_stream
 
 SOURCE = "vdbench parameter file"
 ELAPSED_S = 30.0  # Source: RD parameters, elapsed
@@ -167,7 +167,7 @@ def _rate(run: Definition, notes: Notes) -> float | None:
 
 
 def _settings(
-    read: ParameterFile, run: Definition, made: list[tuple[Definition, Made]], notes: Notes
+    read: ParameterFile, run: Definition, made: list[tuple[Definition, TranslatedDefinition]], notes: Notes
 ) -> dict[str, Any]:
     """What holds for all streams; where they differ on the page cache, it is not used."""
     found: dict[str, Any] = {"buffered": all(own.buffered for _, own in made)}

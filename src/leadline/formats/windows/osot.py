@@ -25,7 +25,7 @@ _CONDITIONS = ("condition", "conditions", "osreleaseid", "messageonly", "customo
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class TemplateStep:
     """One step of a template, as written there.
 
     Attributes:
@@ -54,7 +54,7 @@ class Template:
 
     name: str
     systems: str
-    steps: tuple[Step, ...]
+    steps: tuple[TemplateStep, ...]
 
 
 def read_template(path: Path) -> Template:
@@ -103,7 +103,7 @@ def _wrong(where: str, found: str) -> InputError:
     )
 
 
-def _steps(element: ET.Element, groups: tuple[str, ...], depth: int, name: str) -> Iterator[Step]:
+def _steps(element: ET.Element, groups: tuple[str, ...], depth: int, name: str) -> Iterator[TemplateStep]:
     if depth > DEPTH_MAX:
         raise _wrong(name, f"groups nested more than {DEPTH_MAX} deep")
     for child in element:
@@ -115,7 +115,7 @@ def _steps(element: ET.Element, groups: tuple[str, ...], depth: int, name: str) 
             yield from _steps(child, groups, depth + 1, name)
 
 
-def _step(element: ET.Element, groups: tuple[str, ...]) -> Step:
+def _step(element: ET.Element, groups: tuple[str, ...]) -> TemplateStep:
     action = next((child for child in element if _tag(child) == "action"), ET.Element("action"))
     parts = next((child for child in action if _tag(child) == "params"), ET.Element("params"))
     params = {key.lower(): value for key, value in parts.attrib.items()}
@@ -124,7 +124,7 @@ def _step(element: ET.Element, groups: tuple[str, ...]) -> Step:
     conditions = [name for name in _CONDITIONS if _has(element, name) or _has(action, name)]
     if sum(_tag(child) == "action" for child in element) > 1:
         conditions.append("a second action")
-    return Step(
+    return TemplateStep(
         groups=groups,
         name=_field(element, "name") or "unnamed",
         description=_field(element, "description"),

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, vm_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, vm_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("cpu-costop-high",), layer=Layer.HYPERVISOR_CPU, target=Target.VM)
+META = FaultMeta(rules=("cpu-costop-high",), layer=Layer.HYPERVISOR_CPU, target=FaultTarget.VM)
 
 COSTOP_PCT = 9.0
 READY_PCT = 1.5  # contention that skews the vCPUs, too little to be a finding of its own

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, vm_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, vm_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("cpu-mlmtd-nonzero",), layer=Layer.HYPERVISOR_CPU, target=Target.VM)
+META = FaultMeta(rules=("cpu-mlmtd-nonzero",), layer=Layer.HYPERVISOR_CPU, target=FaultTarget.VM)
 
 LIMITED_PCT = 30.0
 SLOWDOWN = 0.7

@@ -19,10 +19,10 @@ import numpy as np
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, host_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, host_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("host-cpu-saturated",), layer=Layer.HYPERVISOR_CPU, target=Target.HOST)
+META = FaultMeta(rules=("host-cpu-saturated",), layer=Layer.HYPERVISOR_CPU, target=FaultTarget.HOST)
 
 UTIL_PCT = 98.0
 LOAD = 1.6

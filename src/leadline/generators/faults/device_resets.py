@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, lun_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, lun_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("disk-resets",), layer=Layer.STORAGE_PATH, target=Target.LUN)
+META = FaultMeta(rules=("disk-resets",), layer=Layer.STORAGE_PATH, target=FaultTarget.LUN)
 
 RESETS_PER_S = 0.4
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, lun_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, lun_entity
 from leadline.generators.host_model import HostModel
 
 META = FaultMeta(
@@ -29,7 +29,7 @@ META = FaultMeta(
         "disk-davg-wal",
     ),
     layer=Layer.STORAGE_PATH,
-    target=Target.LUN,
+    target=FaultTarget.LUN,
 )
 
 DEVICE_MS = 45.0

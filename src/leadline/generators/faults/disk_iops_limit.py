@@ -19,10 +19,10 @@ import numpy as np
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, disk_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, disk_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("vm-iops-limit-hit",), layer=Layer.VM, target=Target.DISK)
+META = FaultMeta(rules=("vm-iops-limit-hit",), layer=Layer.VM, target=FaultTarget.DISK)
 
 LIMIT_IOPS = 500.0
 OUTSTANDING = 32.0

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, vm_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, vm_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("mem-balloon-nonzero",), layer=Layer.HYPERVISOR_MEMORY, target=Target.VM)
+META = FaultMeta(rules=("mem-balloon-nonzero",), layer=Layer.HYPERVISOR_MEMORY, target=FaultTarget.VM)
 
 BALLOON_MIB = 4096.0
 

@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, port_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, port_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("net-drops-vm-port",), layer=Layer.NETWORK, target=Target.VM)
+META = FaultMeta(rules=("net-drops-vm-port",), layer=Layer.NETWORK, target=FaultTarget.VM)
 
 DROPPED_PCT = 3.0
 

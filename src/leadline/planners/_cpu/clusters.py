@@ -13,12 +13,12 @@ from leadline.planners._cpu.estate import (
     DATABASE,
     RECORDED,
     Counting,
-    Estate,
-    Server,
+    CpuEstate,
+    EstateHost,
     box_text,
     room_text,
 )
-from leadline.planners._cpu.packing import Box, Placed, cores_free, fits, lying
+from leadline.planners._cpu.packing import Box, PackedVms, cores_free, fits, lying
 from leadline.planners._cpu.restart import arranged, clashes, left_by
 
 SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
@@ -29,7 +29,7 @@ VSAN_SHARE = 0.1  # Source: SOURCE and the vSAN Design and Sizing guide: about a
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedCluster:
     """A cluster with what was found.
 
     Attributes:
@@ -40,13 +40,13 @@ class Checked:
         is_checked: whether restarts could be checked: two hosts or more, and none missing.
     """
 
-    estate: Estate
-    now: Placed
+    estate: CpuEstate
+    now: PackedVms
     spilled: tuple[str, ...]
     left: dict[int, list[str]]
     left_then: dict[int, list[str]]
     pairs: tuple[tuple[int, int], ...]
-    placed: Placed | None
+    placed: PackedVms | None
     is_checked: bool
 
     @property
@@ -62,7 +62,7 @@ class Checked:
         return [i for i, (old, new) in enumerate(zip(self.estate.at, self.placed.hosts, strict=True)) if old != new]
 
 
-def checked(estate: Estate, counting: Counting) -> Checked:
+def checked(estate: CpuEstate, counting: Counting) -> CheckedCluster:
     """Restarts as VMs lie, and an assignment where needed."""
     now, then = ([getattr(own, key) for own in estate.members] for key in ("now", "then"))
     lies, spilled = lying(now, estate.at, estate.empty)
@@ -73,10 +73,10 @@ def checked(estate: Estate, counting: Counting) -> Checked:
     spare = counting.spare_hosts if is_checked else 0
     placed = arranged(then, estate.empty, spare, estate.at)
     pairs = tuple(clashes(now, estate.at))
-    return Checked(estate, lies, tuple(spilled), left, left_then, pairs, placed, is_checked)
+    return CheckedCluster(estate, lies, tuple(spilled), left, left_then, pairs, placed, is_checked)
 
 
-def plan_clusters(estates: Sequence[Estate], counting: Counting) -> Plan | None:
+def plan_clusters(estates: Sequence[CpuEstate], counting: Counting) -> Plan | None:
     """The answer for all clusters of an inventory; None where no restart could be checked and no rule is broken."""
     found = [checked(estate, counting) for estate in estates]
     found = [own for own in found if own.is_checked or own.pairs]
@@ -99,7 +99,7 @@ def plan_clusters(estates: Sequence[Estate], counting: Counting) -> Plan | None:
     )
 
 
-def _headline(own: Checked, counting: Counting) -> str:
+def _headline(own: CheckedCluster, counting: Counting) -> str:
     estate = own.estate
     where = estate.name or _count(estate.servers, "host")
     lost = sorted({name for names in own.left.values() for name in names})
@@ -120,7 +120,7 @@ def _headline(own: Checked, counting: Counting) -> str:
     return f"{where}: {said}; right-sized, all do." if lost and _restarts(own, counting) else f"{where}: {said}."
 
 
-def _restarts(own: Checked, counting: Counting) -> bool:
+def _restarts(own: CheckedCluster, counting: Counting) -> bool:
     """Whether all VMs of the assignment restart."""
     return own.is_checked and counting.spare_hosts > 0
 
@@ -133,7 +133,7 @@ def _count(things: Sequence[object], noun: str) -> str:
     return several(len(things), noun)
 
 
-def _figures(own: Checked, counting: Counting) -> Iterator[Figure]:
+def _figures(own: CheckedCluster, counting: Counting) -> Iterator[Figure]:
     estate, title = own.estate, own.title
     whole = sum(server.cores for server in estate.servers)
     is_sized = any(member.needed != member.vcpus for member in estate.members)
@@ -156,7 +156,7 @@ def _figures(own: Checked, counting: Counting) -> Iterator[Figure]:
     yield from _licences(own)
 
 
-def _parts(estate: Estate, key: str, counting: Counting) -> str:
+def _parts(estate: CpuEstate, key: str, counting: Counting) -> str:
     """How many VMs were counted by which rule, and what they come to."""
     said = {
         DATABASE: "of databases, a core per vCPU",
@@ -167,13 +167,13 @@ def _parts(estate: Estate, key: str, counting: Counting) -> str:
     return " + ".join(f"{sum(cores):.1f} {said[how]} ({len(cores)})" for how, cores in sums.items() if cores)
 
 
-def _pair(own: Checked, pair: tuple[int, int]) -> str:
+def _pair(own: CheckedCluster, pair: tuple[int, int]) -> str:
     one, two = (own.estate.members[i] for i in pair)
     rule = ", ".join(sorted(one.now.apart & two.now.apart))
     return f"{one.name} and {two.name} on {own.estate.servers[one.host].entity.name} ({rule})"
 
 
-def _licences(own: Checked) -> Iterator[Figure]:
+def _licences(own: CheckedCluster) -> Iterator[Figure]:
     servers = own.estate.servers
     if all(server.sockets for server in servers):
         cores = sum(server.sockets * max(ceil(server.cores / server.sockets), LICENCE_CORES_MIN) for server in servers)
@@ -188,7 +188,7 @@ def _licences(own: Checked) -> Iterator[Figure]:
         yield Figure(f"{own.title}licences, database by machine", then, "cores", told, "SQL Server licensing guide")
 
 
-def _failures(own: Checked) -> Sheet:
+def _failures(own: CheckedCluster) -> Sheet:
     rows: list[tuple[str | float | int, ...]] = []
     for host, server in enumerate(own.estate.servers):
         here = [member for member in own.estate.members if member.host == host]
@@ -199,7 +199,7 @@ def _failures(own: Checked) -> Sheet:
     return Sheet(f"{own.title}hosts that fail, VMs as they lie", columns, tuple(rows))
 
 
-def _stuck(own: Checked) -> Sheet:
+def _stuck(own: CheckedCluster) -> Sheet:
     rows: list[tuple[str | float | int, ...]] = []
     for host, names in own.left.items():
         room = room_text(max((free for other, free in enumerate(own.now.free) if other != host), key=cores_free))
@@ -213,13 +213,13 @@ def _stuck(own: Checked) -> Sheet:
     return Sheet(f"{own.title}VMs that cannot restart, as they lie", columns, tuple(rows))
 
 
-def cores_text(server: Server) -> str:
+def cores_text(server: EstateHost) -> str:
     """Nodes of a host for people."""
     memory = f", {server.gib:,.0f} GiB" if isfinite(server.gib) else ""
     return f"{server.nodes} x {server.node[0]:g} cores{memory}"
 
 
-def _places(own: Checked, placed: Placed) -> Sheet:
+def _places(own: CheckedCluster, placed: PackedVms) -> Sheet:
     names = [server.entity.name for server in own.estate.servers]
     rows = tuple(
         (member.name, names[member.host], names[host], member.vcpus, member.needed, round(member.then.cores, 2),
@@ -231,7 +231,7 @@ def _places(own: Checked, placed: Placed) -> Sheet:
     return Sheet(f"{own.title}an assignment that keeps rules and restarts", columns, rows)
 
 
-def _assumptions(found: Sequence[Checked], counting: Counting) -> Iterator[str]:
+def _assumptions(found: Sequence[CheckedCluster], counting: Counting) -> Iterator[str]:
     yield (
         "Cores a VM counts: of databases one per vCPU; of others what was recorded at peak / "
         f"{counting.target_pct:g} %; not recorded, its vCPUs / {counting.vcpus_per_core:g} (vcpus_per_core)."
@@ -257,7 +257,7 @@ def _assumptions(found: Sequence[Checked], counting: Counting) -> Iterator[str]:
             yield f"{own.title}{own.estate.missing} hosts or their cores are not known: restarts are not checked."
 
 
-def _bends(own: Checked, counting: Counting) -> Iterator[Bend]:
+def _bends(own: CheckedCluster, counting: Counting) -> Iterator[Bend]:
     estate, title = own.estate, own.title
     if own.pairs:
         cost = "; ".join(_pair(own, pair) for pair in own.pairs[:TOLD_MAX]) + ": one failed host takes both"
@@ -281,7 +281,7 @@ def _bends(own: Checked, counting: Counting) -> Iterator[Bend]:
         yield Bend(f"{title}cores of hyperconverged storage are kept free", cost, "vSAN Design and Sizing guide")
 
 
-def _moves(own: Checked, placed: Placed) -> Snippet:
+def _moves(own: CheckedCluster, placed: PackedVms) -> Snippet:
     names = [server.entity.name for server in own.estate.servers]
     lines = ["# each when its target has room; between full hosts by way of a third"]
     lines += [
@@ -291,7 +291,7 @@ def _moves(own: Checked, placed: Placed) -> Snippet:
     return Snippet(f"{own.title}the assignment", "powercli", "\n".join(lines))
 
 
-def _infeasible(own: Checked, counting: Counting) -> Infeasible:
+def _infeasible(own: CheckedCluster, counting: Counting) -> Infeasible:
     """The constraint that binds: a VM no host holds, cores, memory, or pieces; and how many hosts more would do."""
     estate = own.estate
     boxes = [member.then for member in estate.members]
@@ -303,7 +303,7 @@ def _infeasible(own: Checked, counting: Counting) -> Infeasible:
     return Infeasible(f"{own.title}{_binding(own, boxes)}", _nearest(estate, boxes, counting))
 
 
-def _binding(own: Checked, boxes: Sequence[Box]) -> str:
+def _binding(own: CheckedCluster, boxes: Sequence[Box]) -> str:
     estate = own.estate
     largest = max(range(len(estate.servers)), key=lambda host: cores_free(estate.empty[host]))
     rest = [host for position, host in enumerate(estate.empty) if position != largest]
@@ -321,7 +321,7 @@ def _binding(own: Checked, boxes: Sequence[Box]) -> str:
     return f"{what}, though {free:,.1f} cores are free: in pieces on {_count(estate.servers, 'host')} and their nodes"
 
 
-def _nearest(estate: Estate, boxes: Sequence[Box], counting: Counting) -> str:
+def _nearest(estate: CpuEstate, boxes: Sequence[Box], counting: Counting) -> str:
     largest = max(estate.servers, key=lambda server: server.node[0] * server.nodes)
     for more in range(1, MORE_MAX + 1):
         empty = (*estate.empty, *((largest.empty,) * more))

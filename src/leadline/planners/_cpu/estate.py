@@ -39,7 +39,7 @@ class Counting:
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class EstateHost:
     """A host with its NUMA nodes, all of a size; ``is_told`` is False where the number of nodes is not known."""
 
     entity: Entity
@@ -71,7 +71,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Estate:
+class CpuEstate:
     """A cluster of which the inventory knows hosts and VMs.
 
     Attributes:
@@ -85,7 +85,7 @@ class Estate:
     """
 
     name: str
-    servers: tuple[Server, ...]
+    servers: tuple[EstateHost, ...]
     members: tuple[Member, ...]
     missing: int
     together: int
@@ -103,9 +103,9 @@ class Estate:
         return tuple(member.host for member in self.members)
 
 
-def estates(inventory: Inventory, sizes: Sequence[Sized], counting: Counting) -> list[Estate]:
+def estates(inventory: Inventory, sizes: Sequence[Sized], counting: Counting) -> list[CpuEstate]:
     """Every cluster with hosts whose cores are known and VMs that run on them."""
-    by_cluster: dict[Entity | None, list[Server]] = {}
+    by_cluster: dict[Entity | None, list[EstateHost]] = {}
     closed: dict[Entity | None, int] = {}
     unknown: dict[Entity | None, int] = {}
     for host in inventory.of_kind(EntityKind.HOST):
@@ -128,17 +128,17 @@ def estates(inventory: Inventory, sizes: Sequence[Sized], counting: Counting) ->
         )
         together, name = len(drs_rules(inventory, cluster, "together")), "" if cluster is None else cluster.name
         if members:
-            found.append(Estate(name, tuple(servers), tuple(members), missing, together, is_ha_off, is_vsan))
+            found.append(CpuEstate(name, tuple(servers), tuple(members), missing, together, is_ha_off, is_vsan))
     return found
 
 
-def _server(inventory: Inventory, host: Entity, counting: Counting) -> Server:
+def _server(inventory: Inventory, host: Entity, counting: Counting) -> EstateHost:
     cores, sockets = int(inventory.get(host, "core_count")), int(inventory.get(host, "socket_count") or 0)
     memory, told = inventory.get(host, "memory_mib"), inventory.get(host, "numa_node_count")
     nodes = int(told) if told else max(sockets, 1) * counting.socket_nodes
     gib = float(memory) / MIB_PER_GIB if memory else inf
     own = max(cores // nodes - ceil(counting.storage_cores / nodes), 0)
-    return Server(host, cores, gib, sockets, (float(own), (gib - counting.own_gib) / nodes), nodes, bool(told))
+    return EstateHost(host, cores, gib, sockets, (float(own), (gib - counting.own_gib) / nodes), nodes, bool(told))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class _Vms:
     sized: dict[Entity, Sized]
 
 
-def _members(vms: _Vms, cluster: Entity | None, servers: list[Server], counting: Counting) -> list[Member]:
+def _members(vms: _Vms, cluster: Entity | None, servers: list[EstateHost], counting: Counting) -> list[Member]:
     inventory = vms.inventory
     rules = drs_rules(inventory, cluster, "separate")
     shapes = list({(server.node, server.nodes): None for server in servers})

@@ -41,7 +41,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PackedVms:
     """Hosts by VM (in the order given), what is free then, and whether no plan with fewer hosts exists."""
 
     hosts: tuple[int, ...]
@@ -75,7 +75,7 @@ def by_size(boxes: Sequence[Box]) -> list[int]:
     return sorted(range(len(boxes)), key=lambda i: (-boxes[i].cores, -boxes[i].gib, boxes[i].name))
 
 
-def packed(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> Placed | None:
+def packed(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> PackedVms | None:
     """The plan with the fewest hosts; None when there is none (or none was found within the steps).
 
     Args:
@@ -86,7 +86,7 @@ def packed(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> Pla
     return _searched(boxes, free, fixed or {}, STEPS_MAX, is_any=False)
 
 
-def _searched(boxes: Sequence[Box], free: Free, fixed: Groups, steps_max: int, *, is_any: bool) -> Placed | None:
+def _searched(boxes: Sequence[Box], free: Free, fixed: Groups, steps_max: int, *, is_any: bool) -> PackedVms | None:
     order = by_size(boxes)
     search = _Search([boxes[i] for i in order], free, fixed, steps_max, is_any=is_any)
     search.descend(0, free, ())
@@ -95,7 +95,7 @@ def _searched(boxes: Sequence[Box], free: Free, fixed: Groups, steps_max: int, *
     hosts = [0] * len(boxes)
     for position, host in zip(order, search.best[0], strict=True):
         hosts[position] = host
-    return Placed(tuple(hosts), search.best[1], search.steps < steps_max)
+    return PackedVms(tuple(hosts), search.best[1], search.steps < steps_max)
 
 
 class _Search:
@@ -150,7 +150,9 @@ def cores_free(host: Host) -> float:
     return sum(cores for cores, _ in host)
 
 
-def spread(boxes: Sequence[Box], free: Free, fixed: Groups | None = None, *, is_packed: bool = False) -> Placed | None:
+def spread(
+    boxes: Sequence[Box], free: Free, fixed: Groups | None = None, *, is_packed: bool = False
+) -> PackedVms | None:
     """The largest VM first, each on the host with the most free cores it fits on (with the fewest, if packed)."""
     hosts, left = [0] * len(boxes), list(free)
     groups = dict(fixed or {})
@@ -164,10 +166,10 @@ def spread(boxes: Sequence[Box], free: Free, fixed: Groups | None = None, *, is_
                 break
         else:
             return None
-    return Placed(tuple(hosts), tuple(left))
+    return PackedVms(tuple(hosts), tuple(left))
 
 
-def somehow(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> Placed | None:
+def somehow(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> PackedVms | None:
     """Any plan that holds them: spread, packed, else the first of a short search; None when none was found."""
     for is_packed in (False, True):
         found = spread(boxes, free, fixed, is_packed=is_packed)
@@ -176,7 +178,7 @@ def somehow(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> Pl
     return _searched(boxes, free, fixed or {}, SOME_STEPS, is_any=True) if len(boxes) <= SOME_BOXES else None
 
 
-def lying(boxes: Sequence[Box], hosts: Sequence[int], empty: Free) -> tuple[Placed, list[str]]:
+def lying(boxes: Sequence[Box], hosts: Sequence[int], empty: Free) -> tuple[PackedVms, list[str]]:
     """VMs where they are, and names of those that do not fit the nodes of their host: they take of all alike."""
     free, spilled = list(empty), []
     for i in by_size(boxes):
@@ -187,10 +189,10 @@ def lying(boxes: Sequence[Box], hosts: Sequence[int], empty: Free) -> tuple[Plac
             count = len(free[host])
             after = tuple((cores - box.cores / count, gib - box.gib / count) for cores, gib in free[host])
         free[host] = after
-    return Placed(tuple(hosts), tuple(free)), spilled
+    return PackedVms(tuple(hosts), tuple(free)), spilled
 
 
-def stranded(boxes: Sequence[Box], placed: Placed, host: int) -> list[str]:
+def stranded(boxes: Sequence[Box], placed: PackedVms, host: int) -> list[str]:
     """VMs of a host that find no place when it fails and nobody else moves; the largest is restarted first."""
     lost = [box for box, own in zip(boxes, placed.hosts, strict=True) if own == host]
     lost = [lost[i] for i in by_size(lost)]

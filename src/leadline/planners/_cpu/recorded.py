@@ -14,7 +14,7 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.cpu_demand import Demand, demands, vcpus_for
 from leadline.estate.placement import runs
 from leadline.planners._cpu.packing import split
-from leadline.planners._cpu.simulated import Expected, Loaded, Machine, expected
+from leadline.planners._cpu.simulated import Expected, SimulatedHost, SimulatedVm, expected
 
 TOLD_MAX = 12  # VMs with a figure of their own; the sheet has all
 SHORT_S = 86_400.0  # Judgement: a day holds most of what recurs
@@ -124,8 +124,8 @@ def _shown(context: PlanContext, host: Entity | None, vms: list[Sized], given: G
     before, after = (
         expected(
             context,
-            [Loaded(count, own.cores) for own, count in zip(vms, counts, strict=True)],
-            Machine(nodes if cores % nodes == 0 else 1, cores, given.overhead, threads),
+            [SimulatedVm(count, own.cores) for own, count in zip(vms, counts, strict=True)],
+            SimulatedHost(nodes if cores % nodes == 0 else 1, cores, given.overhead, threads),
         )
         for counts in ([own.vcpus for own in vms], [own.needed for own in vms])
     )

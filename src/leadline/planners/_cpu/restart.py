@@ -9,7 +9,7 @@ from leadline.planners._cpu.packing import (
     SOME_BOXES,
     Box,
     Free,
-    Placed,
+    PackedVms,
     by_size,
     cores_free,
     lying,
@@ -23,7 +23,7 @@ from leadline.planners._cpu.packing import (
 TRIES_MAX, TRIES_WORK = 400, 200_000
 
 
-def left_by(boxes: Sequence[Box], placed: Placed) -> dict[int, list[str]]:
+def left_by(boxes: Sequence[Box], placed: PackedVms) -> dict[int, list[str]]:
     """VMs without a place, by the host that fails; hosts of which all restart are left out."""
     found = {host: stranded(boxes, placed, host) for host in sorted(set(placed.hosts))}
     return {host: names for host, names in found.items() if names}
@@ -35,7 +35,7 @@ def clashes(boxes: Sequence[Box], hosts: Sequence[int]) -> list[tuple[int, int]]
     return [(i, j) for i, j in pairs if hosts[i] == hosts[j] and boxes[i].apart & boxes[j].apart]
 
 
-def arranged(boxes: Sequence[Box], empty: Free, spare: int, at: Sequence[int] | None = None) -> Placed | None:
+def arranged(boxes: Sequence[Box], empty: Free, spare: int, at: Sequence[int] | None = None) -> PackedVms | None:
     """The first assignment that holds all, and of which all restart after any host failed; None where none was found.
 
     Tried in this order: where VMs lie (``at``) with few moves, spread over all hosts, and packed on some with the
@@ -53,16 +53,16 @@ def arranged(boxes: Sequence[Box], empty: Free, spare: int, at: Sequence[int] | 
     free = list(empty)
     for position, host in enumerate(used):
         free[host] = held.free[position]
-    placed = _kept(Placed(tuple(used[host] for host in held.hosts), tuple(free)), empty, at)
+    placed = _kept(PackedVms(tuple(used[host] for host in held.hosts), tuple(free)), empty, at)
     return placed if spare != 1 or not left_by(boxes, placed) else None
 
 
-def _held(boxes: Sequence[Box], empty: Free) -> Placed | None:
+def _held(boxes: Sequence[Box], empty: Free) -> PackedVms | None:
     found = somehow(boxes, empty)
     return packed(boxes, empty) if found is None and len(boxes) <= SOME_BOXES else found
 
 
-def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: int) -> Iterator[Placed]:
+def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: int) -> Iterator[PackedVms]:
     if at is not None:
         mended = _mended(boxes, empty, at)
         if mended is not None:
@@ -76,7 +76,7 @@ def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: i
         yield _kept(found, empty, at)
 
 
-def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> Placed | None:
+def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> PackedVms | None:
     """Where they lie, but for those that do not fit there or share a host against a rule: these are spread."""
     spilled = lying(boxes, at, empty)[1]
     going = {i for i, box in enumerate(boxes) if box.name in spilled} | {j for _, j in clashes(boxes, at)}
@@ -92,10 +92,10 @@ def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> Placed | No
     hosts = list(at)
     for i, host in zip(moved, found.hosts, strict=True):
         hosts[i] = host
-    return Placed(tuple(hosts), found.free)
+    return PackedVms(tuple(hosts), found.free)
 
 
-def _improved(boxes: Sequence[Box], empty: Free, placed: Placed) -> Placed:
+def _improved(boxes: Sequence[Box], empty: Free, placed: PackedVms) -> PackedVms:
     """The same with one VM after the other moved, while that leaves fewer cores of VMs without a place."""
     tries, lost = 0, _lost(boxes, placed)
     tries_max = min(TRIES_MAX, TRIES_WORK // (len(boxes) * len(empty)))
@@ -119,13 +119,13 @@ def _improved(boxes: Sequence[Box], empty: Free, placed: Placed) -> Placed:
     return placed
 
 
-def _lost(boxes: Sequence[Box], placed: Placed) -> float:
+def _lost(boxes: Sequence[Box], placed: PackedVms) -> float:
     """Cores of VMs without a place, over all hosts that can fail."""
     names = {name for left in left_by(boxes, placed).values() for name in left}
     return sum(box.cores for box in boxes if box.name in names)
 
 
-def _kept(placed: Placed, empty: Free, at: Sequence[int] | None) -> Placed:
+def _kept(placed: PackedVms, empty: Free, at: Sequence[int] | None) -> PackedVms:
     """The same assignment with hosts that are alike renamed, so that as many VMs as may be stay where they are."""
     if at is None:
         return placed
@@ -135,4 +135,4 @@ def _kept(placed: Placed, empty: Free, at: Sequence[int] | None) -> Placed:
         pairs = [now for now, host in zip(at, placed.hosts, strict=True) if host == new]
         names[new] = max(alike, key=lambda own: (pairs.count(own), own == new, -own))
     free = {names[new]: host for new, host in enumerate(placed.free)}
-    return Placed(tuple(names[host] for host in placed.hosts), tuple(free[host] for host in range(len(empty))))
+    return PackedVms(tuple(names[host] for host in placed.hosts), tuple(free[host] for host in range(len(empty))))

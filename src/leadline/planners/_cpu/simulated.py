@@ -15,7 +15,7 @@ FULL = 0.95  # Judgement: beyond it an open load has no steady state to report
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class SimulatedVm:
     """A VM with its vCPUs and the cores it keeps busy."""
 
     vcpus: int
@@ -23,7 +23,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class SimulatedHost:
     """A host: NUMA nodes, cores in all, the hypervisor's work in percent of its VMs', two threads a core or one."""
 
     nodes: int
@@ -41,7 +41,7 @@ class Expected:
     co_stop_pct: float
 
 
-def scenario(vms: Sequence[Loaded], host: Machine) -> dict[str, Any]:
+def scenario(vms: Sequence[SimulatedVm], host: SimulatedHost) -> dict[str, Any]:
     """The host with all VMs. Transactions begin at a rate of cores / CPU time."""
     return {
         "name": "plan-cpu",
@@ -70,7 +70,9 @@ def scenario(vms: Sequence[Loaded], host: Machine) -> dict[str, Any]:
     }
 
 
-def expected(context: PlanContext, vms: Sequence[Loaded], host: Machine) -> tuple[list[Expected], float] | None:
+def expected(
+    context: PlanContext, vms: Sequence[SimulatedVm], host: SimulatedHost
+) -> tuple[list[Expected], float] | None:
     """What each VM and the host (percent of cores in use) show; None where more is asked for than there is."""
     whole = (1.0 + host.overhead_pct / 100.0) * sum(vm.cores for vm in vms)
     if whole > FULL * host.cores or any(vm.cores > FULL * vm.vcpus for vm in vms):

@@ -12,7 +12,7 @@ from leadline.core.contracts.planner import STRICT, Figure, Sheet
 HOURS = 24
 
 
-class Group(BaseModel):
+class JobGroup(BaseModel):
     """Jobs that run at the same hours each day."""
 
     model_config = STRICT
@@ -27,12 +27,12 @@ class Group(BaseModel):
         return (hour - self.start_h) % HOURS < self.hours
 
 
-def by_hour(groups: Sequence[Group]) -> list[int]:
+def by_hour(groups: Sequence[JobGroup]) -> list[int]:
     """Jobs at once in each hour of the day."""
     return [sum(group.jobs for group in groups if group.runs_at(hour)) for hour in range(HOURS)]
 
 
-def sheet(groups: Sequence[Group], slow: Callable[[int], float], closed: Callable[[int], float], how: str) -> Sheet:
+def sheet(groups: Sequence[JobGroup], slow: Callable[[int], float], closed: Callable[[int], float], how: str) -> Sheet:
     """Hours in which jobs run: which, how many, and how many times as long they take."""
     rows = tuple(
         (
@@ -48,7 +48,7 @@ def sheet(groups: Sequence[Group], slow: Callable[[int], float], closed: Callabl
     return Sheet("Times as long as alone, by hour", ("hour", "jobs", "groups", "simulated", how), rows)
 
 
-def figures(groups: Sequence[Group], slow: Callable[[int], float], source: str) -> list[Figure]:
+def figures(groups: Sequence[JobGroup], slow: Callable[[int], float], source: str) -> list[Figure]:
     """What each group takes longer over its hours: hours by the work that gets done in them."""
     counts = by_hour(groups)
     made = []

@@ -15,7 +15,7 @@ CV = 0.3  # Judgement: steps of a job differ, and jobs are not in step with each
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class GpuJob:
     """What repeats on a GPU: duty is the share of a step alone that is on the GPU; slots are the profiles on it."""
 
     duty: float
@@ -45,14 +45,14 @@ def slowdown(duty: float, at_once: int, scheduler: str, slots: int) -> float:
     return cycle
 
 
-def simulated(job: Job, at_once: int, scheduler: str, context: PlanContext) -> float:
+def simulated(job: GpuJob, at_once: int, scheduler: str, context: PlanContext) -> float:
     """The same by the simulator: the mean over all jobs."""
     outcome = context.simulated(scenario(job, at_once, scheduler))
     values = [own.value for own in outcome.measures if own.name == "slowdown"]
     return sum(values) / len(values)
 
 
-def scenario(job: Job, at_once: int, scheduler: str) -> dict[str, Any]:
+def scenario(job: GpuJob, at_once: int, scheduler: str) -> dict[str, Any]:
     """So many jobs alike, for as long as they take for enough steps."""
     step_s = job.step_ms / 1000.0
     cycle_s = step_s * slowdown(job.duty, at_once, scheduler, job.slots)

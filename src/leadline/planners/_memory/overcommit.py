@@ -14,7 +14,7 @@ IDLE_TAX = 0.75  # of idle pages that are taken first; Source: Mem.IdleTax; Wald
 
 
 @dataclass(frozen=True, slots=True)
-class Estate:
+class MemoryEstate:
     """What hosts have for VMs, each, and what VMs were given; GiB.
 
     Attributes:
@@ -55,7 +55,7 @@ class Taken:
         return self.reclaimed - self.ballooned
 
 
-def taken(estate: Estate, failed: int) -> Taken:
+def taken(estate: MemoryEstate, failed: int) -> Taken:
     """What is taken back with so many hosts failed: idle memory first, up to the tax; the rest hits what is active."""
     usable = sum(estate.up(failed))
     room = max(0.0, usable - estate.reserved)
@@ -65,7 +65,7 @@ def taken(estate: Estate, failed: int) -> Taken:
     return Taken(usable, room, reclaimed, min(reclaimed, BALLOON_MAX * estate.others), at_risk)
 
 
-def figures(estate: Estate, spare: int) -> list[Figure]:
+def figures(estate: MemoryEstate, spare: int) -> list[Figure]:
     """Overcommit, and what is taken back, before and after a failure."""
     told = f"({estate.reserved:,.0f} reserved + {estate.others:,.0f} others) / {sum(estate.hosts):,.0f} GiB"
     made = [Figure("overcommit", round(estate.overcommit, 3), "ratio", told)]
@@ -87,7 +87,7 @@ def figures(estate: Estate, spare: int) -> list[Figure]:
     return made
 
 
-def sheet(estate: Estate, spare: int) -> Sheet:
+def sheet(estate: MemoryEstate, spare: int) -> Sheet:
     """The same by hosts that failed."""
     rows = []
     for failed in range(min(spare, len(estate.hosts)) + 1):
@@ -99,7 +99,7 @@ def sheet(estate: Estate, spare: int) -> Sheet:
     return Sheet("Memory of the hosts by hosts failed, GiB", columns, tuple(rows))
 
 
-def bends(estate: Estate, spare: int) -> list[Bend]:
+def bends(estate: MemoryEstate, spare: int) -> list[Bend]:
     """What is taken back although it fits."""
     for failed, when in ((0, ""), (spare, f" with {spare} failed")):
         own = taken(estate, failed)
@@ -110,7 +110,7 @@ def bends(estate: Estate, spare: int) -> list[Bend]:
     return []
 
 
-def infeasible(estate: Estate, spare: int) -> Infeasible | None:
+def infeasible(estate: MemoryEstate, spare: int) -> Infeasible | None:
     """Why memory does not fit with hosts failed, and what would."""
     own = taken(estate, spare)
     largest = max(estate.hosts)
@@ -129,7 +129,7 @@ def infeasible(estate: Estate, spare: int) -> Infeasible | None:
     )
 
 
-def _hosts_more(estate: Estate, spare: int) -> str:
+def _hosts_more(estate: MemoryEstate, spare: int) -> str:
     """How many hosts more, as large as the largest, hold all that is reserved or active."""
     largest = max(estate.hosts)
     idle = estate.others - estate.active

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leadline.planners._place.cluster import NEAR, Cluster, Unit
-from leadline.planners._place.initial import Step
+from leadline.planners._place.cluster import NEAR, DiskSet, StoreState
+from leadline.planners._place.initial import DiskMove
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +29,13 @@ class Costs:
 class Balanced:
     """A move, and why: benefit and cost in operations x ms x s; NaN for a move for space."""
 
-    step: Step
+    step: DiskMove
     why: str
     benefit: float
     cost: float
 
 
-def balanced(cluster: Cluster, moves_max: int, costs: Costs) -> list[Balanced]:
+def balanced(cluster: StoreState, moves_max: int, costs: Costs) -> list[Balanced]:
     """Moves in order, made on the cluster: first for space, then for latency."""
     made: list[Balanced] = []
     while len(made) < moves_max:
@@ -47,7 +47,7 @@ def balanced(cluster: Cluster, moves_max: int, costs: Costs) -> list[Balanced]:
     return made
 
 
-def _for_space(cluster: Cluster) -> Balanced | None:
+def _for_space(cluster: StoreState) -> Balanced | None:
     """The smallest unit that brings the fullest datastore below its threshold, or else the largest that fits."""
     over = cluster.used_gib - cluster.limit_gib
     for store in np.argsort(-over, kind="stable"):
@@ -59,11 +59,11 @@ def _for_space(cluster: Cluster) -> Balanced | None:
             flags = cluster.fits(unit)
             if flags.any():
                 target = int(np.argmin(np.where(flags, cluster.loads_with(unit), np.inf)))
-                return Balanced(Step(unit, int(store), target), "space", float("nan"), float("nan"))
+                return Balanced(DiskMove(unit, int(store), target), "space", float("nan"), float("nan"))
     return None
 
 
-def _for_latency(cluster: Cluster, costs: Costs) -> Balanced | None:
+def _for_latency(cluster: StoreState, costs: Costs) -> Balanced | None:
     """The move off the slowest datastore with the largest benefit less cost, if that is positive."""
     latency = cluster.latency_ms()
     for store in np.argsort(-np.nan_to_num(latency, nan=-1.0), kind="stable"):
@@ -79,7 +79,7 @@ def _for_latency(cluster: Cluster, costs: Costs) -> Balanced | None:
     return None
 
 
-def _best_move(cluster: Cluster, unit: Unit, store: int, costs: Costs) -> Balanced | None:
+def _best_move(cluster: StoreState, unit: DiskSet, store: int, costs: Costs) -> Balanced | None:
     flags = cluster.fits(unit) & np.isfinite(cluster.latency_ms())
     if not flags.any():
         return None
@@ -94,4 +94,4 @@ def _best_move(cluster: Cluster, unit: Unit, store: int, costs: Costs) -> Balanc
     target = int(np.argmax(net))
     if net[target] <= 0:
         return None
-    return Balanced(Step(unit, store, target), "latency", float(benefit[target]), float(cost[target]))
+    return Balanced(DiskMove(unit, store, target), "latency", float(benefit[target]), float(cost[target]))

@@ -18,7 +18,7 @@ NEAR = 1e-9  # GiB: sums of sizes that are equal but for rounding
 
 
 @dataclass(frozen=True, slots=True)
-class Unit:
+class DiskSet:
     """Disks that stay together: what is placed or moved.
 
     Attributes:
@@ -52,7 +52,7 @@ class Unit:
 
 
 @dataclass(slots=True)
-class Cluster:
+class StoreState:
     """State of n datastores.
 
     Attributes:
@@ -88,7 +88,7 @@ class Cluster:
     def __post_init__(self) -> None:
         self.on = self.on or [set() for _ in self.names]
 
-    def copied(self) -> Cluster:
+    def copied(self) -> StoreState:
         """A state of its own, to try something on."""
         twin = copy.copy(self)
         twin.used_gib, twin.outstanding = self.used_gib.copy(), self.outstanding.copy()
@@ -114,7 +114,7 @@ class Cluster:
         """Latency [n] with more outstanding; NaN where not measured."""
         return self.base_ms + self.slope_ms * np.maximum(self.outstanding + added, 0.0)
 
-    def forbidden(self, unit: Unit) -> set[int]:
+    def forbidden(self, unit: DiskSet) -> set[int]:
         """Datastores that rules keep the unit away from."""
         found = set(unit.avoid)
         for rule in self.rules:
@@ -124,23 +124,23 @@ class Cluster:
             found.update(self.at[disk] for disk in self.of_vm.get(unit.vm, ()) if disk not in unit.ids)
         return found
 
-    def allowed(self, unit: Unit) -> Flags:
+    def allowed(self, unit: DiskSet) -> Flags:
         """Datastores [n] that rules leave; where it lies is none of them."""
         flags = self.usable.copy()
         flags[[*self.forbidden(unit), *{self.at[disk] for disk in unit.ids}]] = False
         return flags
 
-    def fits(self, unit: Unit, *, is_strict: bool = True) -> Flags:
+    def fits(self, unit: DiskSet, *, is_strict: bool = True) -> Flags:
         """Datastores [n] with space for it; if strict those that stay below the latency threshold too."""
         flags = self.allowed(unit) & (self.used_gib + unit.size_gib <= self.limit_gib + NEAR)
         return flags & ~(self.latency_ms(unit.load) > self.latency_max_ms) if is_strict else flags
 
-    def loads_with(self, unit: Unit) -> Floats:
+    def loads_with(self, unit: DiskSet) -> Floats:
         """How full [n] each would be: the larger of space over its limit and latency over the threshold."""
         space = (self.used_gib + unit.size_gib) / self.limit_gib
         return np.fmax(space, self.latency_ms(unit.load) / self.latency_max_ms)
 
-    def put(self, unit: Unit, store: int) -> Unit:
+    def put(self, unit: DiskSet, store: int) -> DiskSet:
         """Place or move a unit; the unit as it is then."""
         if unit.ids:
             for disk in unit.ids:
@@ -164,7 +164,7 @@ class Cluster:
         self.used_gib[store] -= self.sizes[disk]
         self.outstanding[store] -= 0.0 if np.isnan(self.loads[disk]) else self.loads[disk]
 
-    def groups(self, store: int, kind: str) -> list[Unit]:
+    def groups(self, store: int, kind: str) -> list[DiskSet]:
         """What can move off a datastore: the disks of a VM together, or one by one where they lie apart."""
         by_vm: dict[str, list[int]] = {}
         for disk in sorted(self.on[store]):
@@ -175,10 +175,10 @@ class Cluster:
             found += [self.unit(vm, part, kind) for part in parts]
         return found
 
-    def unit(self, vm: str, disks: list[int], kind: str) -> Unit:
+    def unit(self, vm: str, disks: list[int], kind: str) -> DiskSet:
         """Disks of a VM as one."""
         loads = [self.loads[disk] for disk in disks]
-        return Unit(
+        return DiskSet(
             vm,
             tuple(self.labels[disk] for disk in disks),
             sum(self.sizes[disk] for disk in disks),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.planners._place.cluster import NEAR, Cluster, Unit
+from leadline.planners._place.cluster import NEAR, DiskSet, StoreState
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,10 +23,10 @@ ROUNDS_MAX = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DiskMove:
     """A unit that goes to a datastore; ``source`` is -1 for what is new."""
 
-    unit: Unit
+    unit: DiskSet
     source: int
     target: int
     is_late: bool = False  # the target goes beyond the latency threshold
@@ -41,9 +41,14 @@ class Step:
 class Placed:
     """Steps in order, what found no place, and the state then."""
 
-    cluster: Cluster
-    steps: list[Step] = field(default_factory=list)
-    failed: list[Unit] = field(default_factory=list)
+    cluster: StoreState
+    steps: list[DiskMove] = field(default_factory=list)
+    failed: list[DiskSet] = field(default_factory=list)
+
+    @property
+    def answer_count(self) -> int:
+        """How many of the disks that were asked for found a place; moves that come first do not count."""
+        return sum(step.unit.kind != "prerequisite" for step in self.steps)
 
     @property
     def cost(self) -> tuple[float, float, float]:
@@ -55,10 +60,10 @@ class Placed:
 def worst_load(placed: Placed) -> float:
     """Load of the fullest of the datastores that take something; 0 when none does."""
     targets = sorted({step.target for step in placed.steps})
-    return float(placed.cluster.loads_with(Unit("", (), 0.0))[targets].max()) if targets else 0.0
+    return float(placed.cluster.loads_with(DiskSet("", (), 0.0))[targets].max()) if targets else 0.0
 
 
-def place_all(cluster: Cluster, units: Sequence[Unit], moves_max: int) -> Placed:
+def place_all(cluster: StoreState, units: Sequence[DiskSet], moves_max: int) -> Placed:
     """The cheaper of two tries: each unit to the emptiest datastore, and to the fullest that it fits on.
 
     The second is tried only when the first needs moves or finds no place.
@@ -71,7 +76,7 @@ def place_all(cluster: Cluster, units: Sequence[Unit], moves_max: int) -> Placed
     return min(spread, packed, key=lambda own: own.cost)
 
 
-def _tried(cluster: Cluster, units: Sequence[Unit], moves_max: int, *, is_packed: bool) -> Placed:
+def _tried(cluster: StoreState, units: Sequence[DiskSet], moves_max: int, *, is_packed: bool) -> Placed:
     placed = Placed(cluster)
     for unit in units:
         source = cluster.at[unit.ids[0]] if unit.ids else -1
@@ -83,14 +88,14 @@ def _tried(cluster: Cluster, units: Sequence[Unit], moves_max: int, *, is_packed
                 continue
             target, before = moves
             for group, place in before:
-                placed.steps.append(Step(group, target, place))
+                placed.steps.append(DiskMove(group, target, place))
                 cluster.put(group, place)
         is_late = bool(cluster.latency_ms(unit.load)[target] > cluster.latency_max_ms)
-        placed.steps.append(Step(cluster.put(unit, target), source, target, is_late))
+        placed.steps.append(DiskMove(cluster.put(unit, target), source, target, is_late))
     return placed
 
 
-def choice(cluster: Cluster, unit: Unit, *, is_packed: bool = False) -> int | None:
+def choice(cluster: StoreState, unit: DiskSet, *, is_packed: bool = False) -> int | None:
     """The datastore a unit fits on; beyond the latency threshold only when all with the space are."""
     flags = cluster.fits(unit)
     if not flags.any():
@@ -101,10 +106,10 @@ def choice(cluster: Cluster, unit: Unit, *, is_packed: bool = False) -> int | No
     return int(np.argmax(np.where(flags, loads, -np.inf)) if is_packed else np.argmin(np.where(flags, loads, np.inf)))
 
 
-Moves = tuple[tuple[Unit, int], ...]
+Moves = tuple[tuple[DiskSet, int], ...]
 
 
-def room_for(cluster: Cluster, unit: Unit, moves_max: int) -> tuple[int, Moves] | None:
+def room_for(cluster: StoreState, unit: DiskSet, moves_max: int) -> tuple[int, Moves] | None:
     """Target and moves that must come first, the fewest GiB copied; None when up to ``moves_max`` make no room."""
     short = unit.size_gib - (cluster.limit_gib - cluster.used_gib)
     flags = cluster.allowed(unit) & (cluster.limit_gib + NEAR >= unit.size_gib)
@@ -120,7 +125,7 @@ def room_for(cluster: Cluster, unit: Unit, moves_max: int) -> tuple[int, Moves] 
     return None if best is None else (best[2], best[3])
 
 
-def alternatives(cluster: Cluster, unit: Unit, moves_max: int) -> dict[int, tuple[float, Moves]]:
+def alternatives(cluster: StoreState, unit: DiskSet, moves_max: int) -> dict[int, tuple[float, Moves]]:
     """The cheapest moves that make room on each datastore, where there are any."""
     flags = cluster.allowed(unit)
     found = {int(store): _cheapest(cluster, unit, int(store), moves_max, np.inf) for store in np.flatnonzero(flags)}
@@ -128,7 +133,7 @@ def alternatives(cluster: Cluster, unit: Unit, moves_max: int) -> dict[int, tupl
 
 
 def _cheapest(
-    cluster: Cluster, unit: Unit, target: int, moves_max: int, copied_max: float
+    cluster: StoreState, unit: DiskSet, target: int, moves_max: int, copied_max: float
 ) -> tuple[float, Moves] | None:
     free = cluster.limit_gib - cluster.used_gib
     short = float(unit.size_gib - free[target])
@@ -171,7 +176,7 @@ def _picks(group_count: int, count: int) -> NDArray[np.int64]:
 
 
 def _places(
-    cluster: Cluster, moved: Sequence[tuple[Unit, Flags]], taken: dict[int, list[Unit]]
+    cluster: StoreState, moved: Sequence[tuple[DiskSet, Flags]], taken: dict[int, list[DiskSet]]
 ) -> tuple[int, ...] | None:
     """A datastore for each; of k units the k emptiest suffice where only space counts."""
     if not moved:
@@ -212,7 +217,7 @@ def improved(placed: Placed) -> Placed:
 
 def _relieved(placed: Placed) -> bool:
     worst = worst_load(placed)
-    loads = placed.cluster.loads_with(Unit("", (), 0.0))
+    loads = placed.cluster.loads_with(DiskSet("", (), 0.0))
     for row, step in enumerate(placed.steps):
         if loads[step.target] < worst - NEAR:
             continue
@@ -230,7 +235,7 @@ def _moved(placed: Placed, row: int, target: int) -> None:
     step = placed.steps[row]
     placed.cluster.put(step.unit, target)
     late = bool(placed.cluster.latency_ms()[target] > placed.cluster.latency_max_ms)
-    placed.steps[row] = Step(step.unit, step.source, target, late)
+    placed.steps[row] = DiskMove(step.unit, step.source, target, late)
 
 
 def _swapped(placed: Placed, row: int, other: int, worst: float) -> bool:
@@ -240,7 +245,7 @@ def _swapped(placed: Placed, row: int, other: int, worst: float) -> bool:
         return False
     _moved(placed, row, two.target)
     _moved(placed, other, one.target)
-    loads = cluster.loads_with(Unit("", (), 0.0))
+    loads = cluster.loads_with(DiskSet("", (), 0.0))
     places = [one.target, two.target]
     bad = any(place in cluster.forbidden(own.unit) for own, place in zip((one, two), reversed(places), strict=True))
     bad |= bool((cluster.used_gib[places] > cluster.limit_gib[places] + NEAR).any())

@@ -55,7 +55,7 @@ class Datastore(BaseModel):
         return fitted(pairs[:, 0], pairs[:, 1], POINTS_MIN)
 
 
-class Disk(BaseModel):
+class PlaceDisk(BaseModel):
     """A virtual disk; ``outstanding`` is the 90th percentile of its operations in flight."""
 
     model_config = STRICT
@@ -67,7 +67,7 @@ class Disk(BaseModel):
     outstanding: NotNegative | None = None
 
 
-class Request(BaseModel):
+class PlaceRequest(BaseModel):
     """What is asked for. ``vm`` is the VM that comes or moves; of a clone ``origin`` is what it is cloned from."""
 
     model_config = STRICT
@@ -81,7 +81,7 @@ class Request(BaseModel):
     keep_together: bool = True
 
     @model_validator(mode="after")
-    def _is_whole(self) -> Request:
+    def _is_whole(self) -> PlaceRequest:
         needed = {
             "create": ("vm", "disks_gib"),
             "clone": ("vm", "origin"),
@@ -111,7 +111,7 @@ def fitted(outstanding: NDArray[np.float64], latency_ms: NDArray[np.float64], le
     return (max(0.0, base), slope) if slope >= 0 else (float("nan"), float("nan"))
 
 
-def from_capture(capture: Capture) -> tuple[tuple[Datastore, ...], tuple[Disk, ...], tuple[str, ...]]:
+def from_capture(capture: Capture) -> tuple[tuple[Datastore, ...], tuple[PlaceDisk, ...], tuple[str, ...]]:
     """Datastores and disks of the inventory, with 90th percentiles of recordings; and the evidence."""
     inventory = capture.inventory
     busy = _quantiles(capture, "virtual_disk_outstanding_count", EntityKind.VIRTUAL_DISK)
@@ -141,7 +141,7 @@ def from_capture(capture: Capture) -> tuple[tuple[Datastore, ...], tuple[Disk, .
             continue
         name = str(inventory.get(entity, "label") or entity.name)
         own = busy.get(entity)
-        disks.append(Disk(vm=vm.name, name=name, datastore=str(store), size_gib=float(size), outstanding=own))
+        disks.append(PlaceDisk(vm=vm.name, name=name, datastore=str(store), size_gib=float(size), outstanding=own))
     return tuple(stores.values()), tuple(disks), _evidence(capture, stores, len(disks), len(busy), len(lines))
 
 

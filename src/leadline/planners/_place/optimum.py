@@ -9,7 +9,7 @@ from itertools import combinations, product
 
 import numpy as np
 
-from leadline.planners._place.cluster import Cluster, Unit
+from leadline.planners._place.cluster import DiskSet, StoreState
 
 TRIES_MAX = 200_000
 SCALE = 1_000_000  # CP-SAT counts in integers
@@ -20,7 +20,7 @@ def has_ortools() -> bool:
     return find_spec("ortools") is not None
 
 
-def clashing(cluster: Cluster, units: Sequence[Unit]) -> list[tuple[int, int]]:
+def clashing(cluster: StoreState, units: Sequence[DiskSet]) -> list[tuple[int, int]]:
     """Pairs of units that a rule keeps off one datastore."""
     return [
         (i, j)
@@ -30,7 +30,7 @@ def clashing(cluster: Cluster, units: Sequence[Unit]) -> list[tuple[int, int]]:
     ]
 
 
-def exhaustive(cluster: Cluster, units: Sequence[Unit]) -> float:
+def exhaustive(cluster: StoreState, units: Sequence[DiskSet]) -> float:
     """The least load by search of every placement; NaN when none fits or there are too many."""
     if len(cluster.names) ** len(units) > TRIES_MAX:
         return float("nan")
@@ -56,7 +56,7 @@ def exhaustive(cluster: Cluster, units: Sequence[Unit]) -> float:
     return best
 
 
-def by_ortools(cluster: Cluster, units: Sequence[Unit], seconds: float = 30.0) -> float:
+def by_ortools(cluster: StoreState, units: Sequence[DiskSet], seconds: float = 30.0) -> float:
     """The least load by CP-SAT; NaN when none fits or no optimum is proven in time.
 
     Raises:
@@ -101,7 +101,7 @@ def _times(factor, variable):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
     return factor * variable
 
 
-def optimum(cluster: Cluster, units: Sequence[Unit]) -> tuple[float, str]:
+def optimum(cluster: StoreState, units: Sequence[DiskSet]) -> tuple[float, str]:
     """The least load and how it was found; NaN when neither way has it."""
     least = exhaustive(cluster, units)
     if np.isfinite(least):

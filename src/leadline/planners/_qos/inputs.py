@@ -14,7 +14,7 @@ Positive = Annotated[float, Field(gt=0)]
 Cloud = Literal["aws-gp3", "azure-premium-v2", "gcp-hyperdisk-balanced"]
 
 
-class Disk(BaseModel):
+class QosDisk(BaseModel):
     """A disk: what it may, what it wants, how it asks; its VM and its name there, for the settings to apply."""
 
     model_config = STRICT
@@ -32,7 +32,7 @@ class Disk(BaseModel):
     label: str = ""
 
     @model_validator(mode="after")
-    def _fits(self) -> Disk:
+    def _fits(self) -> QosDisk:
         if self.limit_iops is not None and self.limit_iops < self.reservation_iops:
             message = f"the limit of {self.name} is below its reservation"
             raise ValueError(message)
@@ -61,13 +61,13 @@ class Qos(PlanInput):
         Positive, Field(description="What the device takes for an operation below its limit, ms.")
     ] = 1.0
     disks: Annotated[
-        tuple[Disk, ...],
+        tuple[QosDisk, ...],
         Field(
             min_length=1,
             description="Disks: name, shares, reservation_iops, limit_iops, wanted_iops, block_kib, outstanding, "
             "is_tier_1, size_gib, vm and label (its name in the client); not given: the busiest of a recording.",
         ),
-    ] = (Disk(name="db01"),)
+    ] = (QosDisk(name="db01"),)
     most_disks: Annotated[int, Field(ge=1, le=1000, description="Disks to take from a recording, busiest first.")] = 8
     cloud: Annotated[
         Cloud | None,

@@ -13,7 +13,7 @@ from leadline.estate.recorded_loads import (
     DISK_KINDS,
     OPERATIONS,
     THROUGHPUT,
-    Load,
+    RecordedLoad,
     machine_of,
     number,
     of_each,
@@ -54,7 +54,9 @@ def disks(capture: Capture, most: int) -> tuple[list[dict[str, Any]], list[str]]
     return made, told
 
 
-def _disk(rate: Load, moved: Load | None, under_way: tuple[str, Load] | None) -> tuple[dict[str, Any], str]:
+def _disk(
+    rate: RecordedLoad, moved: RecordedLoad | None, under_way: tuple[str, RecordedLoad] | None
+) -> tuple[dict[str, Any], str]:
     """What was recorded of a disk, as inputs and as words; what was not keeps its default."""
     own: dict[str, Any] = {"wanted_iops": rate.peak}
     said = [f"wanted {number(rate.peak)}/s"]

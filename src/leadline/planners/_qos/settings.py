@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from leadline.core.contracts.planner import Bend, Snippet
-from leadline.planners._qos.inputs import UNIT_KIB, Cloud, Disk
+from leadline.planners._qos.inputs import UNIT_KIB, Cloud, QosDisk
 
 POLICY = (
     "New-SpbmStoragePolicy -Name {name} -AnyOfRuleSets (New-SpbmRuleSet -AllOfRules @(New-SpbmRule -Capability "
@@ -65,7 +65,7 @@ def plain(name: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name)
 
 
-def snippets(disks: Sequence[Disk], given: Sequence[float], cloud: Cloud | None) -> tuple[Snippet, ...]:
+def snippets(disks: Sequence[QosDisk], given: Sequence[float], cloud: Cloud | None) -> tuple[Snippet, ...]:
     """Settings of the disks, for each place that can have them; ``given`` are units a second when all are busy."""
     limited = [disk for disk in disks if disk.limit_iops is not None]
     made = [Snippet("Shares and limits", "powercli", "\n".join(_vsphere(disk) for disk in disks))]
@@ -85,7 +85,7 @@ def snippets(disks: Sequence[Disk], given: Sequence[float], cloud: Cloud | None)
     return tuple(made)
 
 
-def bends(disks: Sequence[Disk], given: Sequence[float], cloud: Cloud | None) -> list[Bend]:
+def bends(disks: Sequence[QosDisk], given: Sequence[float], cloud: Cloud | None) -> list[Bend]:
     """Disks whose IOPS or throughput a disk of the cloud's type cannot have."""
     if cloud is None:
         return []
@@ -101,12 +101,12 @@ def bends(disks: Sequence[Disk], given: Sequence[float], cloud: Cloud | None) ->
     return made
 
 
-def _most(kind: CloudDisk, disk: Disk) -> int:
+def _most(kind: CloudDisk, disk: QosDisk) -> int:
     by_size = kind.iops[1] if disk.size_gib is None else int(kind.iops_per_gib * disk.size_gib)
     return max(kind.iops[0], min(kind.iops[1], by_size))
 
 
-def _clouded(kind: CloudDisk, disks: Sequence[Disk], given: Sequence[float]) -> list[tuple[int, int, int, int]]:
+def _clouded(kind: CloudDisk, disks: Sequence[QosDisk], given: Sequence[float]) -> list[tuple[int, int, int, int]]:
     """IOPS and throughput a disk of the type can have, and should: what it may and wants, else what it gets."""
     made = []
     for disk, units in zip(disks, given, strict=True):
@@ -120,13 +120,13 @@ def _clouded(kind: CloudDisk, disks: Sequence[Disk], given: Sequence[float]) -> 
     return made
 
 
-def _hard_disk(disk: Disk) -> str:
+def _hard_disk(disk: QosDisk) -> str:
     label = disk.label or (f"NAME-OF-{plain(disk.name)}" if disk.vm else "")
     label = f' -Name "{label}"' if label else ""
     return f'Get-HardDisk -VM "{disk.vm or disk.name}"{label}'
 
 
-def _vsphere(disk: Disk) -> str:
+def _vsphere(disk: QosDisk) -> str:
     limit = "" if disk.limit_iops is None else f" -DiskLimitIOPerSecond {disk.limit_iops:.0f}"
     which = f"  # {disk.name}" if disk.vm else ""
     return (
@@ -135,17 +135,17 @@ def _vsphere(disk: Disk) -> str:
     )
 
 
-def _policy(disk: Disk) -> str:
+def _policy(disk: QosDisk) -> str:
     name = f"limit-{plain(disk.name)}"
     made = POLICY.format(name=name, limit=disk.limit_iops)
     return f"{made}\nSet-SpbmEntityConfiguration ({_hard_disk(disk)}) -StoragePolicy {name}"
 
 
-def _qemu(disk: Disk) -> str:
+def _qemu(disk: QosDisk) -> str:
     limits = f"x-iops-total={disk.limit_iops:.0f},x-iops-size={UNIT_KIB * 1024:.0f}"
     return f"-object throttle-group,id={plain(disk.name)},{limits}"
 
 
-def _cgroup(disk: Disk) -> str:
+def _cgroup(disk: QosDisk) -> str:
     each = (disk.limit_iops or 0.0) / disk.units
     return f'echo "MAJOR:MINOR riops={each:.0f} wiops={each:.0f}" > /sys/fs/cgroup/{plain(disk.name)}/io.max'

@@ -17,7 +17,7 @@ from leadline.estate.recorded_loads import (
     OPERATIONS,
     PERCENTILE,
     Found,
-    Load,
+    RecordedLoad,
     by_owner,
     device_latency,
     latencies,
@@ -49,8 +49,8 @@ class Busiest:
     """The machine with the most operations: its load, that of all, and the series of its disks."""
 
     machine: Entity
-    load: Load
-    whole: Load
+    load: RecordedLoad
+    whole: RecordedLoad
     machines: list[Entity]
     disks: list[SeriesGroup]
 
@@ -130,7 +130,7 @@ def _of_load(capture: Capture, busiest: Busiest) -> Iterator[Found]:
     yield from _alike(capture, "adapters", name, load, adapters)
 
 
-def _alike(capture: Capture, key: str, name: str, load: Load, parts: list[SeriesGroup]) -> Iterator[Found]:
+def _alike(capture: Capture, key: str, name: str, load: RecordedLoad, parts: list[SeriesGroup]) -> Iterator[Found]:
     """As many equal parts as leave each with what the busiest one has."""
     loads = of_each(capture, parts)
     if loads:
@@ -218,7 +218,7 @@ def _of_host(capture: Capture, host: Entity | None) -> Iterator[Found]:
     yield from _least(capture, "competing_depth", devices, "competing_worlds_count")
 
 
-def _depth_recorded(key: str, depths: dict[Entity, Load], rates: dict[Entity, Load]) -> Iterator[Found]:
+def _depth_recorded(key: str, depths: dict[Entity, RecordedLoad], rates: dict[Entity, RecordedLoad]) -> Iterator[Found]:
     """The depth of the busiest: idle ones, such as a CD drive, have others."""
     known = [entity for entity in depths if depths[entity].mean >= 1 and entity in rates]
     if known:

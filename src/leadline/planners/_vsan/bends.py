@@ -23,15 +23,15 @@ from leadline.planners._vsan.network import (
     witness_rtt_max_ms,
 )
 from leadline.planners._vsan.protection import efficiency, layouts, reservation_pct, write_factor
-from leadline.planners._vsan.rates import Rates
-from leadline.planners._vsan.sizing import Cluster, cache_needed_gb, hosts_least
+from leadline.planners._vsan.rates import VsanRates
+from leadline.planners._vsan.sizing import VsanCluster, cache_needed_gb, hosts_least
 
 VMGU, GUIDE = "vmgu.ru articles on vSAN", "vSAN Design and Sizing guide"
 STRETCHED = "vSAN stretched cluster bandwidth sizing"
 SLOT_COMPONENTS = 0.8
 
 
-def bends(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str, float]) -> Iterator[Bend]:
+def bends(own: Vsan, rates: VsanRates, cluster: VsanCluster, absorbed: dict[str, float]) -> Iterator[Bend]:
     """Every rule that is bent."""
     yield from _cluster(own, cluster)
     yield from _policies(own, cluster)
@@ -39,7 +39,7 @@ def bends(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str, float])
     yield from _links(own, rates, cluster)
 
 
-def _cluster(own: Vsan, cluster: Cluster) -> Iterator[Bend]:
+def _cluster(own: Vsan, cluster: VsanCluster) -> Iterator[Bend]:
     least = hosts_least(own, cluster.hosts)
     if cluster.hosts <= least:
         cost = f"policies need all {least}: after a loss there is no host to rebuild on"
@@ -59,7 +59,7 @@ def _cluster(own: Vsan, cluster: Cluster) -> Iterator[Bend]:
         yield Bend(f"components are below 80 % of {most:,} per host", f"{each:,.0f}", "Configuration Maximums")
 
 
-def _policies(own: Vsan, cluster: Cluster) -> Iterator[Bend]:
+def _policies(own: Vsan, cluster: VsanCluster) -> Iterator[Bend]:
     data, log = layouts(own, cluster.hosts)
     if own.ftt == 0:
         cost = (
@@ -82,7 +82,7 @@ def _policies(own: Vsan, cluster: Cluster) -> Iterator[Bend]:
         yield Bend("tier 1 has no IOPS limit", cost, VMGU)
 
 
-def _cache(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str, float]) -> Iterator[Bend]:
+def _cache(own: Vsan, rates: VsanRates, cluster: VsanCluster, absorbed: dict[str, float]) -> Iterator[Bend]:
     if own.is_esa:
         return
     has, needs = cluster.all_groups * own.cache_gb, cache_needed_gb(own)
@@ -105,7 +105,7 @@ def _cache(own: Vsan, rates: Rates, cluster: Cluster, absorbed: dict[str, float]
             yield Bend("cache devices endure what is written", cost, "VMware Compatibility Guide")
 
 
-def _links(own: Vsan, rates: Rates, cluster: Cluster) -> Iterator[Bend]:
+def _links(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> Iterator[Bend]:
     carried = host_gbit(own, rates, cluster)
     wanted = link_gbit(own, 0.0 if isnan(carried) else carried)
     if own.nic_gbit is not None and own.nic_gbit < wanted:

@@ -18,7 +18,7 @@ MB = 1e6
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class DiskGroupLoad:
     """A disk group and what reaches it: MB/s written with protection, reads per second and their bytes."""
 
     buffer_gb: float
@@ -63,13 +63,13 @@ def buffer_gb(own: Vsan) -> float:
     return min(own.cache_gb * WRITE_SHARES[own.media], own.buffer_max_gb)
 
 
-def group_of(own: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> Group:
+def group_of(own: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> DiskGroupLoad:
     """A group of so many in the cluster; ``rates``: MB/s written with protection, reads per second, bytes of a read."""
     writes, reads, size = rates
     fetched = FETCH_BYTES if own.media == "hybrid" else size
     fetch_s = own.device_access_ms / 1000.0 + fetched / (own.device_read_mb_per_s * MB)
     busy = reads / groups * (1 - READ_HITS[own.media]) * fetch_s / devices
-    return Group(buffer_gb(own), own.cache_mb_per_s, devices * own.device_mb_per_s, writes / groups, busy)
+    return DiskGroupLoad(buffer_gb(own), own.cache_mb_per_s, devices * own.device_mb_per_s, writes / groups, busy)
 
 
 def scenario(own: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from math import ceil, isnan
 from leadline.core.contracts.planner import Figure
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.protection import layouts, write_factor
-from leadline.planners._vsan.rates import Rates
-from leadline.planners._vsan.sizing import Cluster
+from leadline.planners._vsan.rates import VsanRates
+from leadline.planners._vsan.sizing import VsanCluster
 
 LINKS_GBIT = (10.0, 25.0, 40.0, 50.0, 100.0, 200.0, 400.0)
 LINK_LEAST = {"osa": 10.0, "esa": 25.0}
@@ -24,7 +24,7 @@ GUIDE, STRETCHED = "vSAN Design and Sizing guide", "vSAN stretched cluster bandw
 BUFFERS = "NetApp knowledge base, shallow buffered switches"
 
 
-def host_gbit(own: Vsan, rates: Rates, cluster: Cluster) -> float:
+def host_gbit(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> float:
     """What a host's link carries each way at the peak, spare hosts down, as if all of it were remote.
 
     Writes with protection, reads, and what codes read before a small write.
@@ -90,7 +90,7 @@ def port_has_mb(own: Vsan) -> float | None:
     return own.switch_buffer_mb * (SHARED_SHARE if own.switch_buffers == "shared" else 1.0)
 
 
-def network_figures(own: Vsan, rates: Rates, cluster: Cluster) -> list[Figure]:
+def network_figures(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[Figure]:
     """Links of hosts and sites, and what a port of a switch buffers."""
     if isnan(rates.write_mb_per_s):
         return []

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from leadline.core.contracts.planner import Snippet
 from leadline.planners._vsan.inputs import Vsan
-from leadline.planners._vsan.protection import Layout, efficiency, layouts, reservation_pct
+from leadline.planners._vsan.protection import ObjectLayout, efficiency, layouts, reservation_pct
 
 MIRROR, CODE = "RAID-1 (Mirroring) - Performance", "RAID-5/6 (Erasure Coding) - Capacity"
 # What a machine's disks are called: data, log, temporary space.
@@ -18,13 +18,13 @@ NAMES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Disk:
+class PolicyDisk:
     """A virtual disk of a machine."""
 
     name: str
     size_gb: float
     controller: str
-    layout: Layout
+    layout: ObjectLayout
     is_log: bool
     is_limited: bool
 
@@ -34,26 +34,26 @@ class Disk:
         return f"{own.engine}-{own.tier}-{'log' if self.is_log else 'data'}{limited}"
 
 
-def disks(own: Vsan, hosts: int) -> list[Disk]:
+def disks(own: Vsan, hosts: int) -> list[PolicyDisk]:
     """Disks of one machine: log, data and temporary space on controllers of their own."""
     data, log = layouts(own, hosts)
     data_name, log_name, temp_name = NAMES[own.engine]
     is_limited = own.iops_limit is not None
     parts = [
-        Disk(
+        PolicyDisk(
             f"{data_name}-{number}", own.data_gb / own.data_disks, "pvscsi 1", data, is_log=False, is_limited=is_limited
         )
         for number in range(1, own.data_disks + 1)
     ]
     return [
-        Disk("system", own.system_gb, "pvscsi 0", data, is_log=False, is_limited=False),
+        PolicyDisk("system", own.system_gb, "pvscsi 0", data, is_log=False, is_limited=False),
         *parts,
-        Disk(log_name, own.log_gb, "pvscsi 2", log, is_log=True, is_limited=False),
-        Disk(temp_name, own.temp_gb, "pvscsi 3", data, is_log=False, is_limited=False),
+        PolicyDisk(log_name, own.log_gb, "pvscsi 2", log, is_log=True, is_limited=False),
+        PolicyDisk(temp_name, own.temp_gb, "pvscsi 3", data, is_log=False, is_limited=False),
     ]
 
 
-def rules(own: Vsan, disk: Disk) -> dict[str, str]:
+def rules(own: Vsan, disk: PolicyDisk) -> dict[str, str]:
     """Capabilities of a policy and their values."""
     found: dict[str, str] = {}
     if own.is_stretched:

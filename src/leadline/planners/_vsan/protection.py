@@ -13,7 +13,7 @@ WIDE_FROM = 6  # Source: Epping 2022, hosts from which RAID-5 of ESA is 4+1
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
+class ObjectLayout:
     """Data and parity units of an object; a mirror of n copies has n units without parity."""
 
     raid: str
@@ -47,20 +47,20 @@ class Layout:
         return (self.data + self.parity) * ceil(disk_gb / self.data / COMPONENT_GB)
 
 
-def mirror(ftt: int) -> Layout:
+def mirror(ftt: int) -> ObjectLayout:
     """Copies."""
-    return Layout("RAID-1" if ftt else "RAID-0", ftt, 1, 0)
+    return ObjectLayout("RAID-1" if ftt else "RAID-0", ftt, 1, 0)
 
 
-def erasure(ftt: int, hosts: int, *, is_esa: bool) -> Layout | None:
+def erasure(ftt: int, hosts: int, *, is_esa: bool) -> ObjectLayout | None:
     """RAID-5 or RAID-6 on so many hosts of a site; None where there is none."""
     if ftt == 1:
         wide = 4 if hosts >= WIDE_FROM else 2
-        return Layout("RAID-5", 1, wide if is_esa else 3, 1)
-    return Layout("RAID-6", 2, 4, 2) if ftt == 2 else None
+        return ObjectLayout("RAID-5", 1, wide if is_esa else 3, 1)
+    return ObjectLayout("RAID-6", 2, 4, 2) if ftt == 2 else None
 
 
-def layouts(own: Vsan, hosts: int) -> tuple[Layout, Layout]:
+def layouts(own: Vsan, hosts: int) -> tuple[ObjectLayout, ObjectLayout]:
     """Of data and logs on so many hosts; the automatic choice mirrors where a code has no host to spare."""
     site = hosts // own.sites
     code = erasure(own.ftt, site, is_esa=own.is_esa)
@@ -75,7 +75,7 @@ def layouts(own: Vsan, hosts: int) -> tuple[Layout, Layout]:
     return data, log
 
 
-def written(own: Vsan, layout: Layout) -> float:
+def written(own: Vsan, layout: ObjectLayout) -> float:
     """Bytes that devices write of a byte of a guest, all sites.
 
     ESA mirrors to a performance leg first and writes full stripes to the capacity leg later.

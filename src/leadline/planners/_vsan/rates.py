@@ -28,7 +28,7 @@ METRICS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
+class VsanRates:
     """What is known of the load; NaN is not measured."""
 
     write_mb_per_s: float = nan
@@ -45,7 +45,7 @@ class Rates:
         return self.read_mb_per_s * 1e6 / self.read_iops if known else 0.0
 
 
-def rates_of(own: Vsan, capture: Capture | None, told: tuple[str, ...] = ()) -> Rates:
+def rates_of(own: Vsan, capture: Capture | None, told: tuple[str, ...] = ()) -> VsanRates:
     """What is given, and what is not from the recording; ``told`` is evidence found before."""
     found: dict[str, float] = {}
     evidence = list(told)
@@ -64,4 +64,4 @@ def rates_of(own: Vsan, capture: Capture | None, told: tuple[str, ...] = ()) -> 
             evidence.append(f"{seen.mean * factor:,.4g} {noun} on average, same window")
     if own.write_mean_mb_per_s is not None:
         found["write_mean_mb_per_s"] = own.write_mean_mb_per_s
-    return Rates(**found, evidence=tuple(evidence))
+    return VsanRates(**found, evidence=tuple(evidence))

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from math import isnan
 
 from leadline.core.contracts.planner import Infeasible
-from leadline.planners._vsan.buffer import READ_TIME_MAX, Group, group_of
+from leadline.planners._vsan.buffer import READ_TIME_MAX, DiskGroupLoad, group_of
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.protection import layouts, protected_gb, slack_pct, write_factor
-from leadline.planners._vsan.rates import Rates
+from leadline.planners._vsan.rates import VsanRates
 
 HOSTS_MAX, GROUPS_MAX, DEVICES_MAX, ESA_DEVICES_MAX = 64, 5, 7, 24
 GROUPS_ADVISED = 2
@@ -22,7 +22,7 @@ DIVIDED = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05, 0.02, 0.01)
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class VsanCluster:
     """Hosts, disk groups of each (none with ESA: 1 stands for its pool), capacity devices of a group."""
 
     hosts: int
@@ -44,7 +44,7 @@ class Cluster:
         return max(0, self.hosts - down) * self.host_devices * own.device_gb
 
 
-def group_in(own: Vsan, rates: Rates, cluster: Cluster, down: int = 0) -> Group | None:
+def group_in(own: Vsan, rates: VsanRates, cluster: VsanCluster, down: int = 0) -> DiskGroupLoad | None:
     """A group with its part of the peak; None where writes are not known."""
     if isnan(rates.write_mb_per_s):
         return None
@@ -52,12 +52,12 @@ def group_in(own: Vsan, rates: Rates, cluster: Cluster, down: int = 0) -> Group 
     return group_of(own, backend, cluster.devices, max(1, cluster.all_groups - down * cluster.groups))
 
 
-def backend_rates(own: Vsan, rates: Rates, cluster: Cluster) -> tuple[float, float, float]:
+def backend_rates(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> tuple[float, float, float]:
     """MB/s written with protection, reads per second, bytes of a read."""
     return rates.write_mb_per_s * write_factor(own, cluster.hosts), _reads(rates), rates.read_bytes
 
 
-def _reads(rates: Rates) -> float:
+def _reads(rates: VsanRates) -> float:
     return 0.0 if isnan(rates.read_iops) or rates.read_bytes == 0 else rates.read_iops
 
 
@@ -107,7 +107,7 @@ def impossible(own: Vsan) -> Infeasible | None:
     return None
 
 
-def _lacks(own: Vsan, rates: Rates, cluster: Cluster) -> list[str]:
+def _lacks(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[str]:
     """Constraints the cluster does not keep."""
     hosts, lacks = cluster.hosts, []
     least = hosts_least(own, hosts) + (own.sites * own.spare_hosts if own.hosts is None else 0)
@@ -123,7 +123,7 @@ def _lacks(own: Vsan, rates: Rates, cluster: Cluster) -> list[str]:
     return [*lacks, *_lacks_speed(own, rates, cluster)]
 
 
-def _lacks_speed(own: Vsan, rates: Rates, cluster: Cluster) -> Iterator[str]:
+def _lacks_speed(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> Iterator[str]:
     """Cache, peak and average of writes."""
     own_cache = cluster.all_groups * own.cache_gb
     if own_cache < cache_needed_gb(own):
@@ -143,7 +143,7 @@ def _lacks_speed(own: Vsan, rates: Rates, cluster: Cluster) -> Iterator[str]:
         yield f"write buffers absorb {group.absorbed_s(own.fill_pct / 100.0):,.0f} s of a peak of {own.burst_s:,.0f} s"
 
 
-def _clusters(own: Vsan) -> Iterator[Cluster]:
+def _clusters(own: Vsan) -> Iterator[VsanCluster]:
     """Every cluster that may be, few hosts and devices first."""
     if own.is_esa:
         groups, devices = range(1, 2), range(1, ESA_DEVICES_MAX + 1)
@@ -156,15 +156,15 @@ def _clusters(own: Vsan) -> Iterator[Cluster]:
     sizes = sorted(((g, d) for g in groups for d in devices), key=lambda size: (size[0] * size[1], size[0]))
     for hosts in range(1, HOSTS_MAX + 1) if own.hosts is None else (own.hosts,):
         for group_count, device_count in sizes:
-            yield Cluster(hosts, group_count, device_count)
+            yield VsanCluster(hosts, group_count, device_count)
 
 
-def smallest(own: Vsan, rates: Rates) -> Cluster | None:
+def smallest(own: Vsan, rates: VsanRates) -> VsanCluster | None:
     """The cluster with fewest hosts, then devices, then groups."""
     return next((cluster for cluster in _clusters(own) if not _lacks(own, rates, cluster)), None)
 
 
-def binding(own: Vsan, rates: Rates) -> Infeasible:
+def binding(own: Vsan, rates: VsanRates) -> Infeasible:
     """What the largest cluster that may be lacks, and the nearest there is."""
     *_, largest = _clusters(own)
     constraint = "; ".join(_lacks(own, rates, largest))
@@ -175,7 +175,7 @@ def binding(own: Vsan, rates: Rates) -> Infeasible:
         return Infeasible(constraint, told)
     for share in DIVIDED:
         part = free.model_copy(update={key: getattr(own, key) * share for key in ("data_gb", "log_gb", "temp_gb")})
-        less = Rates(*(share * getattr(rates, key) for key in Rates.__slots__ if key != "evidence"))
+        less = VsanRates(*(share * getattr(rates, key) for key in VsanRates.__slots__ if key != "evidence"))
         found = smallest(part, less)
         if found is not None:
             return Infeasible(

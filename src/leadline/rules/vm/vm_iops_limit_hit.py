@@ -49,7 +49,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import block_awaits, io_rate, read_write_mean
 from leadline.estate.episodes import sample_bounds
 from leadline.estate.iops_limits import latency_below, limit_of, rate_without_flushes, signs_of_limit, units_of_32_kib
-from leadline.estate.plateaus import Load, Plateau, Shape, find_plateau
+from leadline.estate.plateaus import DiskLoad, Plateau, PlateauShape, find_plateau
 from leadline.estate.templates import SCORE_MAX
 
 if TYPE_CHECKING:
@@ -110,8 +110,8 @@ class _Disk:
     entity: Entity
     group: SeriesGroup
     row: int
-    load: Load
-    normalised: Load | None
+    load: DiskLoad
+    normalised: DiskLoad | None
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
@@ -143,7 +143,7 @@ def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
     shape = _shape(context)
     # LVM and md devices repeat the disks below them: those come first.
     for row in sorted(range(len(group.entities)), key=lambda r: _stacked(group.entities[r])):
-        load = Load(rate[row], group.values[row], starts, ends)
+        load = DiskLoad(rate[row], group.values[row], starts, ends)
         queued = load.queued(shape)
         if (ends - starts)[queued].sum() / 1e9 >= shape.duration_s:
             larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
@@ -252,8 +252,8 @@ def _stacked(entity: Entity) -> bool:
     return entity.name.startswith(("dm-", "md"))
 
 
-def _shape(context: RuleContext) -> Shape:
-    return Shape(
+def _shape(context: RuleContext) -> PlateauShape:
+    return PlateauShape(
         flat_share=1.0 - context.limit("near_limit") / 100.0,
         held_share=context.limit("held_share") / 100.0,
         duration_s=context.limit("duration"),

@@ -50,12 +50,12 @@ def command(
     from leadline.app.generating import FaultRequest, generate, outputs_of
     from leadline.faces.cli.output import work_progress
     from leadline.generators.esxtop import shape_for_width
-    from leadline.generators.host_model import Shape
+    from leadline.generators.host_model import CaptureShape
 
     file = output_file(ctx, "output", output, force=force, beside=[own.path for own in outputs_of(output)[1:]])
     count = samples if samples is not None else max(round(minutes * 60 / interval), 1)
     if columns is None:
-        shape = Shape(vms, vcpus, disks, luns, count, interval, seed)
+        shape = CaptureShape(vms, vcpus, disks, luns, count, interval, seed)
     else:
         shape = shape_for_width(columns, count, seed)
     requests = [FaultRequest.parse(text) for text in fault or []]

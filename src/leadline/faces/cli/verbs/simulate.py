@@ -12,7 +12,7 @@ from leadline.faces.cli.options import Html, Json, Quiet, said_report
 from leadline.faces.cli.outputs import Force, output_file
 
 if TYPE_CHECKING:
-    from leadline.app.simulate.checking_results import Check, CheckPlan
+    from leadline.app.simulate.checking_results import CheckPlan, RealCheck
     from leadline.app.simulate.simulating import Simulated
 
 EPILOG = """\
@@ -110,7 +110,7 @@ def command(
             show_check(checked)
 
 
-def _check_real(made: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool) -> Check:
+def _check_real(made: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool) -> RealCheck:
     """Do a scenario for real: on the block layer, or in guests where it names adapters."""
     from leadline.app.lab.lab import run_lab
     from leadline.app.simulate.checking_lab import check_guests

@@ -100,14 +100,14 @@ def command(
     each with data of its own, limited by control groups when asked; or guests of a lab; or machines. Every count is
     kept as a run.
     """
-    from leadline.app.density.density import Request, make_plan, resume_plan
+    from leadline.app.density.density import DensityRequest, make_plan, resume_plan
     from leadline.app.density.model import parse_service_level
     from leadline.app.density.requests import bytes_of, changed
     from leadline.app.density.steps import StepRule
     from leadline.app.measure.hosts import read_hosts
     from leadline.app.measure.workloads import workload_of
     from leadline.core.contracts.benchmark import Target
-    from leadline.core.system.cgroups import Limits
+    from leadline.core.system.cgroups import InstanceLimits
     from leadline.stores.runs import RunStore
 
     _require_one(workload, level, resume, compare)
@@ -127,12 +127,12 @@ def command(
             rounds=rounds,
             warm_up_s=warm_up,
         )
-        request = Request(
+        request = DensityRequest(
             wanted,
             Target(on, destroy),
             parse_service_level(level or ""),
             StepRule(start, step, growth, most),
-            Limits(cpus, bytes_of(memory, "--memory"), iops),
+            InstanceLimits(cpus, bytes_of(memory, "--memory"), iops),
             () if hosts is None else tuple(read_hosts(hosts, folder)),
         )
         made, before = make_plan(request), None
@@ -221,7 +221,7 @@ def _run(
     quiet: bool,
 ) -> None:
     from leadline.app.density.density import run_density
-    from leadline.app.density.model import State
+    from leadline.app.density.model import CountState
     from leadline.core.system.interrupts import Interrupted
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.cli.running import talking
@@ -240,7 +240,7 @@ def _run(
         show_density(console(), done)
     if not done.is_done:
         raise Interrupted(f"what was measured is kept; go on with: leadline bench density --resume {done.id}")
-    if all(own.state is State.FAILED for own in done.levels):
+    if all(own.state is CountState.FAILED for own in done.levels):
         raise typer.Exit(FAILED)
     if require is not None and done.answer.held < require:
         raise typer.Exit(1)

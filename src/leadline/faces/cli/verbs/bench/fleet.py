@@ -12,7 +12,7 @@ from leadline.faces.cli.consent import DryRun, Yes, agree, show_plan
 from leadline.faces.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from leadline.app.fleet.fleet import FleetDone, Load, Talk
+    from leadline.app.fleet.fleet import FleetDone, FleetTalk, WorkerLoad
     from leadline.app.fleet.model import FleetPlan
     from leadline.core.contracts.collector import Access
 
@@ -78,7 +78,7 @@ def command(
     _run(found.plan, found.access, found.load, yes=yes, json=json, quiet=quiet)
 
 
-def _run(plan: FleetPlan, access: Access, load: Load, *, yes: bool, json: bool, quiet: bool) -> None:
+def _run(plan: FleetPlan, access: Access, load: WorkerLoad, *, yes: bool, json: bool, quiet: bool) -> None:
     from leadline.app.fleet.fleet import run_fleet
 
     agree("bench fleet", _plan_lines(plan, load), yes=yes, quiet=quiet)
@@ -88,12 +88,14 @@ def _run(plan: FleetPlan, access: Access, load: Load, *, yes: bool, json: bool, 
         raise typer.Exit(FAILED)
 
 
-def _talk(*, quiet: bool) -> Talk:
-    from leadline.app.fleet.fleet import Talk
+def _talk(*, quiet: bool) -> FleetTalk:
+    from leadline.app.fleet.fleet import FleetTalk
 
     if quiet:
-        return Talk(lambda _: None, lambda _, __: None)
-    return Talk(lambda text: typer.echo(text, err=True), lambda name, state: typer.echo(f"  {name}: {state}", err=True))
+        return FleetTalk(lambda _: None, lambda _, __: None)
+    return FleetTalk(
+        lambda text: typer.echo(text, err=True), lambda name, state: typer.echo(f"  {name}: {state}", err=True)
+    )
 
 
 def _show_problems(plan: FleetPlan, *, json: bool) -> None:
@@ -111,7 +113,7 @@ def _show_problems(plan: FleetPlan, *, json: bool) -> None:
     typer.echo(f"error: bench fleet: {len(plan.problems)} problems; expected none. Nothing was made.", err=True)
 
 
-def _show_dry_run(plan: FleetPlan, load: Load, *, json: bool) -> None:
+def _show_dry_run(plan: FleetPlan, load: WorkerLoad, *, json: bool) -> None:
     from leadline.faces.cli.output import print_json
 
     if not json:
@@ -135,7 +137,7 @@ def _show_dry_run(plan: FleetPlan, load: Load, *, json: bool) -> None:
     )
 
 
-def _plan_lines(plan: FleetPlan, load: Load) -> Iterator[str]:
+def _plan_lines(plan: FleetPlan, load: WorkerLoad) -> Iterator[str]:
     spec, gib = plan.spec, 2**30
     size = plan.worker_bytes / gib
     yield f"Plan: {spec.count} clones of {spec.template}, at most {size:.1f} GiB each, {load.parallel} at a time"

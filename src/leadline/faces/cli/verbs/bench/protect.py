@@ -14,7 +14,7 @@ from leadline.faces.cli.consent import DestroyEach, Yes, agree
 from leadline.faces.cli.options import Json, Quiet
 
 if TYPE_CHECKING:
-    from leadline.app.protect.protecting import Plan, Progress, Request
+    from leadline.app.protect.protecting import Progress, ProtectionPlan, ProtectionRequest
 
 EPILOG = """\
 Examples:
@@ -63,16 +63,16 @@ def command(
     Measured are the throughput against the number of VMs, of each node, and what a byte of data costs in bytes stored,
     bytes sent and CPU. Then nodes fail, in every combination: all data is read back and compared with its source.
     """
-    from leadline.app.protect.protecting import Request, make_plan, run_protection, size_of
-    from leadline.app.protect.shards import Scheme
+    from leadline.app.protect.protecting import ProtectionRequest, make_plan, run_protection, size_of
+    from leadline.app.protect.shards import ProtectionScheme
     from leadline.core.system.interrupts import Interrupted
     from leadline.faces.cli.output import console, print_json
 
     if clean is not None:
         _clean(clean, json=json)
         return
-    request = Request(
-        tuple(Scheme.parse(text) for text in scheme or ["3+2", "3x"]),
+    request = ProtectionRequest(
+        tuple(ProtectionScheme.parse(text) for text in scheme or ["3+2", "3x"]),
         _counts(vms),
         _targets(on, node or []),
         on or Path(),
@@ -132,7 +132,7 @@ def _counts(text: str) -> tuple[int, ...]:
         raise UsageError("--vms", found=text, expected="numbers, by commas", advice="For example 1,2,4,8.") from error
 
 
-def _plan_lines(plan: Plan) -> Iterator[str]:
+def _plan_lines(plan: ProtectionPlan) -> Iterator[str]:
     from leadline.core.model.units import duration
 
     request = plan.request
@@ -150,7 +150,7 @@ def _plan_lines(plan: Plan) -> Iterator[str]:
         yield f"  left by a killed run: {path}; leadline bench protect --clean {path.parent}"
 
 
-def _places(request: Request) -> Iterator[str]:
+def _places(request: ProtectionRequest) -> Iterator[str]:
     if not request.targets:
         served = " served over NBD" if request.is_nbd else ""
         yield f"a folder of its own in {request.on}{served}, removed at the end"

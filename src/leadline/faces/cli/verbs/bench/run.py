@@ -16,7 +16,7 @@ from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
     from leadline.app.measure.baselines import Judgement
-    from leadline.core.contracts.benchmark import Plan
+    from leadline.core.contracts.benchmark import LoadPlan
     from leadline.core.model.run import Run
     from leadline.faces.theoretical import Theoretical
     from leadline.stores.runs import RunStore
@@ -176,7 +176,7 @@ def _show(
     show_judgements(judgements)
 
 
-def _plan_lines(made: Plan, repeat: int) -> Iterator[str]:
+def _plan_lines(made: LoadPlan, repeat: int) -> Iterator[str]:
     from leadline.app.measure.benching import expected_s
     from leadline.app.measure.workloads import notes_in_short
 

@@ -15,7 +15,7 @@ from leadline.faces.cli.verbs.bench._workload import changed
 
 if TYPE_CHECKING:
     from leadline.app.sweep.easy import Easy
-    from leadline.app.sweep.sweeping import Outcome, Planned
+    from leadline.app.sweep.sweeping import PlannedSweep, SweepOutcome
     from leadline.core.io.outputs import Output
     from leadline.core.model.workload import Workload
     from leadline.stores.runs import RunStore
@@ -104,7 +104,7 @@ def command(
     law. Every point is a run, kept as soon as it is measured; --resume measures what is left. --easy chooses size and
     load; without --on it only says what it would do.
     """
-    from leadline.app.sweep.sweeping import Wish, plan_rest, plan_sweep, point_timing, run_sweep
+    from leadline.app.sweep.sweeping import SweepWish, plan_rest, plan_sweep, point_timing, run_sweep
     from leadline.core.contracts.benchmark import Target
     from leadline.stores.runs import RunStore
 
@@ -129,7 +129,7 @@ def command(
     else:
         own = point_timing(_sized(str(workload), size), seconds, rounds, warm_up)
         lists = (_sizes(block), _numbers(read_pct, "--read-pct", 100.0), _counts(jobs))
-        wish = Wish(_loads(own, oio, clients), *lists, target_ms, percentile, seed)
+        wish = SweepWish(_loads(own, oio, clients), *lists, target_ms, percentile, seed)
         planned = plan_sweep(own, Target(str(on), destroy, {"wal": wal} if wal else {}), wish)
     if dry_run:
         _show_dry(planned, chosen, json=json)
@@ -191,7 +191,7 @@ def _plan_others(
         typer.echo(line)
 
 
-def _show_dry(planned: Planned, chosen: Easy | None, *, json: bool) -> None:
+def _show_dry(planned: PlannedSweep, chosen: Easy | None, *, json: bool) -> None:
     from dataclasses import asdict
 
     from leadline.faces.cli.output import print_json
@@ -205,7 +205,7 @@ def _show_dry(planned: Planned, chosen: Easy | None, *, json: bool) -> None:
     print_json("leadline.sweep-plan/1", easy=own, sweep=plain, written_bytes=planned.made.written_bytes)
 
 
-def plan_lines(planned: Planned) -> list[str]:
+def plan_lines(planned: PlannedSweep) -> list[str]:
     """What a sweep will do, for people."""
     from leadline.core.model.units import duration
 
@@ -255,9 +255,9 @@ def _require(workload: str | None, on: str | None, resume: str | None) -> None:
 
 
 def _run_and_show(
-    planned: Planned,
+    planned: PlannedSweep,
     store: RunStore,
-    run_sweep: Callable[..., Outcome],
+    run_sweep: Callable[..., SweepOutcome],
     *,
     page: Output | None,
     json: bool,
@@ -283,7 +283,7 @@ def _run_and_show(
     _show(done, page=page, json=json, quiet=quiet)
 
 
-def _show(done: Outcome, *, page: Output | None, json: bool, quiet: bool) -> None:
+def _show(done: SweepOutcome, *, page: Output | None, json: bool, quiet: bool) -> None:
     from leadline.faces.cli.output import print_json
     from leadline.faces.sweeps import show_sweep
 
