@@ -79,10 +79,10 @@ from __future__ import annotations
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, Target, vm_entity
+from leadline.generators.fault import FaultMeta, FaultTarget, vm_entity
 from leadline.generators.host_model import HostModel
 
-META = FaultMeta(rules=("RULE",), layer=Layer.HOST, target=Target.VM)
+META = FaultMeta(rules=("RULE",), layer=Layer.HOST, target=FaultTarget.VM)
 
 
 def inject(model: HostModel, target: int, window: slice) -> Entity:
@@ -162,7 +162,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
 EXPERIMENT_BODY = '''
 from __future__ import annotations
 
-from leadline.core.contracts.experiment import Comparison, ExperimentMeta, Findings, Simulated
+from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
 
 META = ExperimentMeta(
     claim="WHAT WAS PUBLISHED, IN OUR WORDS",
@@ -176,7 +176,7 @@ META = ExperimentMeta(
 
 def reproduce(simulated: Simulated) -> Findings:
     """What came out beside what was published."""
-    return Findings((Comparison("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
+    return Findings((Published("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
 '''
 CASE = """# WHY THIS CASE.
 interval_s: 5
