@@ -1,4 +1,4 @@
-"""Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault,
+"""Write the skeleton of a unit with its file of cases: ``make new rule cpu-foo-high`` (or importer, fault,
 collector, target, scenario, experiment, planner).
 
 A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
@@ -178,12 +178,16 @@ def reproduce(simulated: Simulated) -> Findings:
     """What came out beside what was published."""
     return Findings((Comparison("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
 '''
-CASE = """# WHY THIS CASE.
+RULE_CASES = "---\n".join(
+    f"""# WHY THIS CASE.
+case: {case}
 interval_s: 5
 series:
   - {{entity: "host:esx01/vm:db01", metric: METRIC, values: [[0, 60]]}}
 expect: []
 """
+    for case in ("fires", "quiet", "threshold")
+)
 
 
 def main(words: list[str]) -> int:
@@ -209,8 +213,7 @@ def main(words: list[str]) -> int:
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
     if kind == "rule":
         folder /= layer.value.replace("-", "_")
-        for case in ("fires", "quiet", "threshold"):
-            write(ROOT / "tests" / "cases" / "rules" / name / f"{case}.yaml", CASE.format())
+        write(ROOT / "tests" / "cases" / "rules" / f"{name}.yaml", RULE_CASES)
     headings = "\n\n".join(f"{heading}:\n    WRITE ME." for heading in HEADINGS[kind])
     text = f'"""ONE SENTENCE.\n\n{headings}\n"""\n' + body.format(name=name, code=next_code(layer), layer=layer.name)
     write(folder / f"{name.replace('-', '_')}.py", text)

@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+import yaml
 
 from leadline.core.contracts.docstrings import HEADINGS, sections
 from scripts import new_unit
@@ -32,8 +33,8 @@ def test_a_skeleton_has_every_heading(
     tree = ast.parse((tmp_path / file).read_text())
     assert set(HEADINGS[words[0]]) <= set(sections(ast.get_docstring(tree, clean=False)))
     if words[0] == "rule":
-        cases = tmp_path / "tests" / "cases" / "rules" / words[1]
-        assert {path.stem for path in cases.iterdir()} == {"fires", "quiet", "threshold"}
+        cases = yaml.safe_load_all((tmp_path / "tests" / "cases" / "rules" / f"{words[1]}.yaml").read_text())
+        assert [case["case"] for case in cases] == ["fires", "quiet", "threshold"]
 
 
 @pytest.mark.parametrize(
