@@ -30,24 +30,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.model.finding import Finding
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_threshold
 
 META = RuleMeta(
     code="{code}",
     layer=Layer.{layer},
     severity=Severity.MEDIUM,
-    catalogue=("{name}",),
-    needs=("METRIC",),
+    needs=("cpu_ready_pct",),  # WRITE ME: the metric that shows it
     thresholds={{
-        "warn": Threshold(0.0, "pct", "SOURCE"),
-        "duration": Threshold(15.0, "s", "SOURCE"),
+        "warn": Threshold(10_000.0, "pct", "WRITE ME: title and section, or Judgement: and why"),  # none reaches this
+        "duration": Threshold(15.0, "s", "WRITE ME: title and section, or Judgement: and why"),
     }},
 )
 
-_SPEC = Over(metric="METRIC", noun="WHAT IT IS CALLED")
+_SPEC = Over(metric="cpu_ready_pct", noun="WRITE ME: what a person calls the metric")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
@@ -178,16 +177,28 @@ def reproduce(simulated: Simulated) -> Findings:
     """What came out beside what was published."""
     return Findings((Comparison("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
 '''
-RULE_CASES = "---\n".join(
-    f"""# WHY THIS CASE.
-case: {case}
+RULE_CASES = """# WRITE ME: one minute beyond the limit.
+case: fires
 interval_s: 5
 series:
-  - {{entity: "host:esx01/vm:db01", metric: METRIC, values: [[0, 60]]}}
+  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[1, 12], [20000, 12], [1, 12]]}
+expect:
+  - {entity: "host:esx01/vm:db01", severity: medium, start_s: 60, end_s: 120}
+---
+# WRITE ME: what it must not be mistaken for.
+case: quiet
+interval_s: 5
+series:
+  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[1, 60]]}
+expect: []
+---
+# WRITE ME: exactly at the limit, not beyond it.
+case: threshold
+interval_s: 5
+series:
+  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[10000, 60]]}
 expect: []
 """
-    for case in ("fires", "quiet", "threshold")
-)
 
 
 def main(words: list[str]) -> int:

@@ -46,10 +46,11 @@ class RuleCase:
 @cache
 def rule_cases() -> dict[str, list[RuleCase]]:
     """The cases of every rule that has a file, in the order of the file."""
-    return {path.stem: _cases_of(path) for path in sorted(CASES.glob("*.yaml"))}
+    return {path.stem: cases_of(path) for path in sorted(CASES.glob("*.yaml"))}
 
 
-def _cases_of(path: Path) -> list[RuleCase]:
+def cases_of(path: Path) -> list[RuleCase]:
+    """The cases of one file."""
     documents = yaml.load_all(path.read_text(encoding="utf-8"), _Loader)
     return [RuleCase(path.stem, document["case"], document) for document in documents]
 
