@@ -44,6 +44,7 @@ META = RuleMeta(
         "warn": Threshold(10_000.0, "pct", "WRITE ME: title and section, or Judgement: and why"),  # none reaches this
         "duration": Threshold(15.0, "s", "WRITE ME: title and section, or Judgement: and why"),
     }},
+    clears=False,  # WRITE ME: only a rule whose silence speaks for its layer clears it
 )
 
 _SPEC = Over(metric="cpu_ready_pct", noun="WRITE ME: what a person calls the metric")
