@@ -1,4 +1,4 @@
-"""Write the skeleton of a unit with its case folder: ``make new rule cpu-foo-high`` (or importer, fault,
+"""Write the skeleton of a unit with its file of cases: ``make new rule cpu-foo-high`` (or importer, fault,
 collector, target, scenario, experiment, planner).
 
 A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
@@ -30,24 +30,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.model.finding import Finding
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_threshold
 
 META = RuleMeta(
     code="{code}",
     layer=Layer.{layer},
     severity=Severity.MEDIUM,
-    catalogue=("{name}",),
-    needs=("METRIC",),
+    needs=("cpu_ready_pct",),  # WRITE ME: the metric that shows it
     thresholds={{
-        "warn": Threshold(0.0, "pct", "SOURCE"),
-        "duration": Threshold(15.0, "s", "SOURCE"),
+        "warn": Threshold(10_000.0, "pct", "WRITE ME: title and section, or Judgement: and why"),  # none reaches this
+        "duration": Threshold(15.0, "s", "WRITE ME: title and section, or Judgement: and why"),
     }},
+    clears=False,  # WRITE ME: only a rule whose silence speaks for its layer clears it
 )
 
-_SPEC = Over(metric="METRIC", noun="WHAT IT IS CALLED")
+_SPEC = Over(metric="cpu_ready_pct", noun="WRITE ME: what a person calls the metric")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
@@ -178,10 +178,26 @@ def reproduce(simulated: Simulated) -> Findings:
     """What came out beside what was published."""
     return Findings((Published("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
 '''
-CASE = """# WHY THIS CASE.
+RULE_CASES = """# WRITE ME: one minute beyond the limit.
+case: fires
 interval_s: 5
 series:
-  - {{entity: "host:esx01/vm:db01", metric: METRIC, values: [[0, 60]]}}
+  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[1, 12], [20000, 12], [1, 12]]}
+expect:
+  - {entity: "host:esx01/vm:db01", severity: medium, start_s: 60, end_s: 120}
+---
+# WRITE ME: what it must not be mistaken for.
+case: quiet
+interval_s: 5
+series:
+  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[1, 60]]}
+expect: []
+---
+# WRITE ME: exactly at the limit, not beyond it.
+case: threshold
+interval_s: 5
+series:
+  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[10000, 60]]}
 expect: []
 """
 
@@ -209,8 +225,7 @@ def main(words: list[str]) -> int:
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
     if kind == "rule":
         folder /= layer.value.replace("-", "_")
-        for case in ("fires", "quiet", "threshold"):
-            write(ROOT / "tests" / "cases" / "rules" / name / f"{case}.yaml", CASE.format())
+        write(ROOT / "tests" / "cases" / "rules" / f"{name}.yaml", RULE_CASES)
     headings = "\n\n".join(f"{heading}:\n    WRITE ME." for heading in HEADINGS[kind])
     text = f'"""ONE SENTENCE.\n\n{headings}\n"""\n' + body.format(name=name, code=next_code(layer), layer=layer.name)
     write(folder / f"{name.replace('-', '_')}.py", text)

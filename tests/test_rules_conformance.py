@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 
@@ -15,7 +16,7 @@ from leadline.core.model.metrics import metrics
 from leadline.core.model.units import UNITS
 from leadline.core.model.vocabulary import Severity
 from leadline.estate.settings import is_setting
-from tests.rule_cases import CASES, START_NS, capture_of, case_files, load_case
+from tests.rule_cases import CASES, KINDS, START_NS, RuleCase, capture_of, rule_cases
 
 RULES = rule_modules()
 
@@ -46,6 +47,16 @@ def test_metadata_is_sound(name: str) -> None:
         assert "Judgement" in sections(RULES[name].__doc__)["Sources"]
 
 
+@pytest.mark.parametrize("name", RULES)
+def test_nothing_of_the_skeleton_is_left(name: str) -> None:
+    files = (Path(str(RULES[name].__file__)), CASES / f"{name}.yaml")
+    lines = [(path, *line) for path in files for line in enumerate(path.read_text("utf-8").splitlines(), start=1)]
+    left = [f"{path}:{number}: {line.strip()}" for path, number, line in lines if "WRITE ME" in line]
+    assert not left, "\n".join(
+        ["`make new rule` wrote this skeleton and it works; now make it yours: replace every WRITE ME.", *left]
+    )
+
+
 def test_codes_are_unique() -> None:
     codes = Counter(module.META.code for module in RULES.values())
     assert [code for code, count in codes.items() if count > 1] == []
@@ -53,37 +64,50 @@ def test_codes_are_unique() -> None:
 
 @pytest.mark.parametrize("name", RULES)
 def test_has_cases_that_fire_stay_quiet_and_sit_at_the_limit(name: str) -> None:
-    names = {path.stem.split("_")[0] for path in (CASES / name).glob("*.yaml")}
-    assert {"fires", "quiet"} <= names
+    kinds = {case.kind for case in rule_cases().get(name, [])}
+    assert {"fires", "quiet"} <= kinds
     if RULES[name].META.thresholds:
-        assert "threshold" in names
+        assert "threshold" in kinds
 
 
-@pytest.mark.parametrize("path", case_files(), ids=lambda p: f"{p.parent.name}/{p.stem}")
-def test_case(path: Path) -> None:
-    module = RULES[path.parent.name]
-    case = load_case(path)
-    capture = capture_of(case)
+def test_every_case_is_of_a_rule() -> None:
+    assert set(rule_cases()) <= set(RULES)
+
+
+@pytest.mark.parametrize("name", rule_cases())
+def test_cases_have_names_that_say_what_the_rule_does(name: str) -> None:
+    cases = rule_cases()[name]
+    assert len({case.name for case in cases}) == len(cases)
+    assert {case.kind for case in cases} <= KINDS
+    for case in cases:
+        fires = bool(case.document.get("expect"))
+        assert case.kind == "threshold" or fires == (case.kind in {"fires", "warning"}), case.name
+        assert case.document.get("skipped") or case.kind != "skipped", case.name
+
+
+@pytest.mark.parametrize("case", [*chain(*rule_cases().values())], ids=lambda case: f"{case.rule}/{case.name}")
+def test_case(case: RuleCase) -> None:
+    module = RULES[case.rule]
+    capture = capture_of(case.document)
     missing = missing_needs(capture, module.META.needs)
-    if case.get("skipped"):
+    if case.document.get("skipped"):
         assert missing
         return
     assert not missing
-    found = list(module.check(_context(path.parent.name, module, case)))
-    assert [_found(f) for f in found] == [_expected(e) for e in case["expect"]]
-    for finding in found:
+    findings = list(module.check(_context(case, module)))
+    assert [_seen(f) for f in findings] == [_expected(e) for e in case.document["expect"]]
+    for finding in findings:
         assert finding.evidence
         assert finding.remedy
         assert finding.summary
 
 
-def _context(name: str, module: ModuleType, case: dict[str, object]) -> RuleContext:
-    limits = case.get("limits")
-    overrides = limits if isinstance(limits, dict) else None
-    return RuleContext(name, module.META, module.__doc__ or "", capture_of(case), overrides)
+def _context(case: RuleCase, module: ModuleType) -> RuleContext:
+    limits = case.document.get("limits")
+    return RuleContext(case.rule, module.META, module.__doc__ or "", capture_of(case.document), limits)
 
 
-def _found(finding: object) -> tuple[object, ...]:
+def _seen(finding: object) -> tuple[object, ...]:
     window = finding.window  # type: ignore[attr-defined]
     span = None if window is None else ((window.start_ns - START_NS) / 1e9, (window.end_ns - START_NS) / 1e9)
     return (str(finding.entity), finding.severity.label, span)  # type: ignore[attr-defined]

@@ -70,7 +70,7 @@ def coverage() -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     rules: dict[str, list[str]] = {}
     for name, module in load_units("rule").items():
-        for entry in cast("Rule", module).META.catalogue:
+        for entry in (name, *cast("Rule", module).META.catalogue):
             rules.setdefault(entry, []).append(name)
     for row in _rows("not_rules.csv"):
         found[row["catalogue"]] = ("neither", row["reason"])
@@ -119,7 +119,7 @@ def _rule_facts(name: str, rule: Rule) -> dict[str, Any]:
         "uses": list(meta.uses),
         "limits": limits,
         "explains": list(meta.explains),
-        "catalogue": list(meta.catalogue),
+        "catalogue": [name, *meta.catalogue],
         "advice": advice_of(name),
     }
 

@@ -48,11 +48,11 @@ class RuleMeta:
         code: stable short code, never reused: three letters of the layer and a number.
         layer: the layer a finding accuses.
         severity: severity at the critical threshold (one lower between warning and critical).
-        catalogue: ids of the researched catalogue entries it implements.
         needs: what must be there: a metric, several joined by ``|`` of which one is enough, or ``kind.setting`` of
             the inventory (``vm.snapshot_count``).
         uses: metrics it also reads where they are there.
         thresholds: limits by name; a profile may override each.
+        catalogue: ids of the entries of the researched catalogue it implements beside the one of its name.
         explains: rules whose findings are symptoms where this one fires on a related entity at the same time.
         clears: this rule running without a finding counts as having examined its layer.
         judgement: its numbers are ours, not a source's; then severity is at most medium.
@@ -61,10 +61,10 @@ class RuleMeta:
     code: str
     layer: Layer
     severity: Severity
-    catalogue: tuple[str, ...]
     needs: tuple[str, ...]
     uses: tuple[str, ...] = ()
     thresholds: Mapping[str, Threshold] = field(default_factory=dict)
+    catalogue: tuple[str, ...] = ()
     explains: tuple[str, ...] = ()
     clears: bool = True
     judgement: bool = False

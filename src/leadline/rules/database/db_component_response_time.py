@@ -44,7 +44,6 @@ META = RuleMeta(
     code="DBS117",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-component-response-time",),
     needs=("db_component_response_s",),
     thresholds={
         "warn": Threshold(0.8, "s", "Judgement: four fifths of the limit"),

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="DBS116",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-data-read-latency",),
     needs=("db_data_read_latency_ms",),
     thresholds={
         "warn": Threshold(10.0, "ms", _SLIDES),

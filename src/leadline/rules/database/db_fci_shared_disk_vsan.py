@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DBS126",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-fci-shared-disk-vsan",),
     needs=("database.shared_disk_cluster", "cluster.vsan_version"),
     clears=False,
 )

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DBS155",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
-    catalogue=("db-iris-aseize-share",),
     needs=("db_iris_seize_waits_pct",),
     uses=("db_iris_glorefs_per_s",),
     thresholds={

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DBS144",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
-    catalogue=("db-iris-asyncio",),
     needs=("database.parameters", "block-device.medium|device.medium|datastore.medium"),
     clears=False,
 )

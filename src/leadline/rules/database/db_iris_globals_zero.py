@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DBS143",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-iris-globals-zero",),
     needs=("database.parameters",),
     clears=False,
 )

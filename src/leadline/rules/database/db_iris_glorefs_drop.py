@@ -39,7 +39,6 @@ META = RuleMeta(
     code="DBS153",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-iris-glorefs-drop",),
     needs=("db_iris_glorefs_per_s",),
     thresholds={
         "warn": Threshold(5.0, "pct", "yaspe documentation (IRIS KPI reference)"),

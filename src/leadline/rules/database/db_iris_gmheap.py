@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DBS141",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
-    catalogue=("db-iris-gmheap",),
     needs=("database.parameters",),
     thresholds={"warn": Threshold(200.0, "mib", "yaspe documentation, sp_check")},
     clears=False,

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DBS142",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
-    catalogue=("db-iris-locksiz",),
     needs=("database.parameters",),
     thresholds={"share_max": Threshold(50.0, "pct", "yaspe documentation, sp_check: half of gmheap")},
     clears=False,

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DBS152",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-iris-write-daemon-cycle",),
     needs=("db_iris_write_daemon_phase_s",),
     thresholds={
         "warn": Threshold(80.0, "s", _YASPE),

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DBS140",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-journal-wij-layout-iris",),
     needs=("database.mounts",),
     thresholds={
         "warn": Threshold(4.0, "count", "InterSystems File System and Storage Configuration Recommendations"),

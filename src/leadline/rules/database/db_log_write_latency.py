@@ -41,7 +41,6 @@ META = RuleMeta(
     code="DBS101",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-log-write-latency",),
     needs=("db_log_write_latency_ms|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_flush_latency_ms",),
     uses=(
         "guest_disk_await_ms_write",

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DBS133",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-oracle-amm-with-hugepages",),
     needs=("database.parameters",),
     clears=False,
     judgement=True,

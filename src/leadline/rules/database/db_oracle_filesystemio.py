@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DBS131",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-oracle-filesystemio",),
     needs=("database.parameters",),
     clears=False,
     judgement=True,

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DBS130",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-oracle-redo-controller",),
     needs=("database.engine", "virtual-disk.adapter", "virtual-disk.role"),
     clears=False,
 )

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DBS132",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-oracle-use-large-pages",),
     needs=("database.parameters",),
     clears=False,
     judgement=True,

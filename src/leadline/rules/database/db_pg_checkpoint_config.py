@@ -40,7 +40,6 @@ META = RuleMeta(
     code="DBS111",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-pg-checkpoint-config",),
     needs=("database.parameters|db_checkpoints_requested_per_s",),
     uses=("db_checkpoints_timed_per_s",),
     thresholds={

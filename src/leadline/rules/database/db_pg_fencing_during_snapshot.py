@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DBS115",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-pg-fencing-during-snapshot",),
     needs=("guest.cluster_token_timeout_s", "vm.stun_s_max"),
     clears=False,
 )

@@ -46,7 +46,6 @@ META = RuleMeta(
     code="DBS110",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-pg-huge-pages",),
     needs=("database.parameters",),
     thresholds={
         "shared_buffers_min": Threshold(8.0, "gib", "Judgement: page tables of some hundred backends"),

@@ -43,7 +43,6 @@ META = RuleMeta(
     code="DBS114",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
-    catalogue=("db-pg-random-page-cost-flash",),
     needs=("database.parameters", "block-device.medium|device.medium|datastore.medium"),
     thresholds={"warn": Threshold(4.0, "ratio", "PostgreSQL documentation: the default, meant for rotating disks")},
     clears=False,

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DBS112",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
-    catalogue=("db-pg-shared-buffers",),
     needs=("database.parameters", "guest.memory_mib|vm.memory_mib"),
     thresholds={
         "share_min": Threshold(15.0, "pct", "Judgement: well below the quarter the documentation starts with"),

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DBS113",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-pg-synchronous-storage",),
     needs=("database.parameters",),
     clears=False,
     judgement=True,

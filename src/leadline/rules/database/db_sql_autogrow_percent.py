@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DBS121",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-sql-autogrow-percent",),
     needs=("database.log_file_growths",),
     clears=False,
 )

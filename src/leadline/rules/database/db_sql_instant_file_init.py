@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DBS120",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-sql-instant-file-init",),
     needs=("database.parameters",),
     clears=False,
 )

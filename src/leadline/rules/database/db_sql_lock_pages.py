@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DBS124",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
-    catalogue=("db-sql-lock-pages",),
     needs=("database.parameters", "vm.memory_reservation_mib"),
     clears=False,
     judgement=True,

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DBS123",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-sql-max-memory",),
     needs=("database.parameters",),
     thresholds={
         "reserve": Threshold(4.0, "gib", "Judgement: Windows and the engine's own needs outside the pool"),

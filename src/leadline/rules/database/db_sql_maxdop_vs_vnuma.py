@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DBS125",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-sql-maxdop-vs-vnuma",),
     needs=("database.parameters", "vm.vcpu_count|guest.cpu_count"),
     thresholds={"wide": Threshold(8.0, "count", "Microsoft SQL Server documentation: usually 8 at most")},
     clears=False,

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DBS122",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
-    catalogue=("db-sql-tempdb-files",),
     needs=("database.temp_file_sizes_mib",),
     thresholds={"files_enough": Threshold(8.0, "count", "Microsoft SQL Server documentation, tempdb database")},
     clears=False,

@@ -42,7 +42,6 @@ META = RuleMeta(
     code="DBS102",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    catalogue=("db-wal-shared-disk-with-data",),
     needs=("database.wal_device|block-device.role|virtual-disk.role",),
     clears=False,
 )

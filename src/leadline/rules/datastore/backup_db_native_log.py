@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DST183",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("backup-db-native-log",),
     needs=("database.log_backup_enabled|database.parameters",),
     clears=False,
     judgement=True,

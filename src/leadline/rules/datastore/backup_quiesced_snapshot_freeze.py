@@ -44,7 +44,6 @@ META = RuleMeta(
     code="DST184",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("backup-quiesced-snapshot-freeze",),
     needs=("vm.events", "disk_iops|disk_reads_per_s|disk_writes_per_s"),
     uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST181",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("backup-snapshot-leftover",),
     needs=("vm.snapshot_ages_days",),
     thresholds={"age": Threshold(24.0 * 3600.0, "s", "vCheck-vSphere")},
     explains=("vm-snapshot-present",),

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST182",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("backup-transport-mode",),
     needs=("vm.backup_transport", "virtual-disk.size_gib"),
     thresholds={"large": Threshold(1024.0, "gib", "Judgement: hours of copying")},
     clears=False,

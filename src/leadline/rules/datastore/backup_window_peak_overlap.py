@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST180",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("backup-window-peak-overlap",),
     needs=("vm.events", "|".join(LOAD_METRICS)),
     thresholds={"recorded_min": Threshold(6.0 * 3600.0, "s", "Judgement: the least for a load profile")},
     explains=(

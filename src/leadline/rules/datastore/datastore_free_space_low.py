@@ -32,7 +32,6 @@ META = RuleMeta(
     code="DST113",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("datastore-free-space-low",),
     needs=("datastore.free_gib", "datastore.capacity_gib"),
     thresholds={
         "warn": Threshold(15.0, "pct", "vCheck-vSphere"),

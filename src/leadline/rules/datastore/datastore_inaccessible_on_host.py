@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST139",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("datastore-inaccessible-on-host",),
     needs=("datastore.hosts|datastore.accessible|datastore.type|datastore.capacity_gib",),
     clears=False,
 )

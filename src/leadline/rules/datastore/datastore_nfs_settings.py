@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DST140",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("datastore-nfs-settings",),
     needs=("host.advanced_options", "datastore.type"),
     thresholds={
         "heartbeat": Threshold(5.0, "s", _SOURCE),

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST115",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("datastore-overprovisioned",),
     needs=("datastore.provisioned_gib", "datastore.capacity_gib"),
     thresholds={
         "warn": Threshold(50.0, "pct", "vCheck-vSphere"),

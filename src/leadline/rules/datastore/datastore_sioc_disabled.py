@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DST136",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("datastore-sioc-disabled",),
     needs=("datastore.sioc_enabled", "virtual-disk.datastore"),
     clears=False,
 )

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST116",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("datastore-vm-count-high",),
     needs=("datastore.vm_count",),
     thresholds={
         "warn": Threshold(25.0, "count", "Judgement: a starting point"),

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="DST112",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("iops-limit-undocumented",),
     needs=("virtual-disk.iops_limit", "virtual-disk.iops_limit_note"),
     clears=False,
 )

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DST138",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("sdrs-io-latency",),
     needs=("datastore.sdrs_io_balance", "virtual-disk.datastore"),
     thresholds={
         "warn": Threshold(

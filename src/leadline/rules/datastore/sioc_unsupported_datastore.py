@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST137",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("sioc-unsupported-datastore",),
     needs=("datastore.sioc_enabled", "datastore.type|datastore.extent_count"),
     thresholds={"warn": Threshold(1.0, "count", "vmgu.ru articles on vSphere, vSAN and StarWind performance")},
     clears=False,

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DST126",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-cache-below-10pct-capacity",),
     needs=("cluster.vsan_used_gib", "disk-group.cache_gib", "disk-group.capacity_medium"),
     thresholds={"warn": Threshold(10.0, "pct", "vSAN Design and Sizing guide")},
     clears=False,

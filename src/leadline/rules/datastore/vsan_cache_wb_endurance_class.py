@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST131",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-cache-wb-endurance-class",),
     needs=("disk-group.cache_dwpd",),
     thresholds={"warn": Threshold(10.0, "count", "Judgement: a starting point")},
     clears=False,

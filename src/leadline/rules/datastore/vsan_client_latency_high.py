@@ -53,7 +53,6 @@ META = RuleMeta(
     code="DST102",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-client-latency-high",),
     needs=("vsan_client_latency_us_read|vsan_client_latency_us_write",),
     uses=("vsan_client_iops", *_BELOW),
     thresholds={

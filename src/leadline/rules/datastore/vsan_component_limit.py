@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DST132",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-component-limit",),
     needs=("host.vsan_component_count",),
     thresholds={
         "warn": Threshold(80.0, "pct", "Judgement: a starting point"),

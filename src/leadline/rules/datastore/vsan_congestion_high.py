@@ -41,7 +41,6 @@ META = RuleMeta(
     code="DST101",
     layer=Layer.DATASTORE,
     severity=Severity.CRITICAL,
-    catalogue=("vsan-congestion-high",),
     needs=(f"vsan_congestion_count|vsan_disk_group_congestion_count|{_LOG}",),
     thresholds={
         "warn": Threshold(20.0, "count", _OBSERVER),

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DST124",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-dedup-on-tier1",),
     needs=("cluster.vsan_dedup|cluster.vsan_compression", "virtual-disk.role"),
     clears=False,
 )

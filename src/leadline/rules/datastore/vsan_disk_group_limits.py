@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST129",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-disk-group-limits",),
     needs=("disk-group.capacity_device_count",),
     thresholds={
         "groups_max": Threshold(5.0, "count", _SOURCE),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DST133",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("vsan-disk-imbalance",),
     needs=("host.vsan_device_used_pct",),
     thresholds={"warn": Threshold(30.0, "pct", _SOURCE), "crit": Threshold(50.0, "pct", _SOURCE)},
     clears=False,

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DST104",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-disk-latency-high",),
     needs=("vsan_cache_device_latency_us|vsan_capacity_device_latency_us|vsan_esa_device_latency_us",),
     uses=("disk_iops",),
     thresholds={

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST135",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-encryption-without-aesni",),
     needs=("cluster.vsan_encryption", "host.aes_ni"),
     clears=False,
 )

@@ -30,7 +30,6 @@ META = RuleMeta(
     code="DST121",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-force-provisioning",),
     needs=("virtual-disk.vsan_force_provisioning",),
     clears=False,
 )

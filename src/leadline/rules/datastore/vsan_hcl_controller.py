@@ -32,7 +32,6 @@ META = RuleMeta(
     code="DST134",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-hcl-controller",),
     needs=("adapter.vsan_certified|adapter.serves_vsan",),
     thresholds={"warn": Threshold(256.0, "count", "vSAN Design and Sizing guide")},
     clears=False,

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST123",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-health-issues",),
     needs=("cluster.vsan_health",),
     clears=False,
     judgement=True,

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST125",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-hybrid-for-tier1",),
     needs=("disk-group.capacity_medium", "virtual-disk.role"),
     clears=False,
 )

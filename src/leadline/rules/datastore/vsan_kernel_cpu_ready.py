@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DST110",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-kernel-cpu-ready",),
     needs=("vsan_kernel_ready_pct",),
     thresholds={
         "warn": Threshold(1.0, "pct", _ARIA),

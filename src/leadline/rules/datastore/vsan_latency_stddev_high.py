@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST103",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-latency-stddev-high",),
     needs=("vsan_client_latency_us_stddev",),
     uses=("vsan_client_iops",),
     thresholds={

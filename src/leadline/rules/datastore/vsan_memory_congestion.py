@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST111",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-memory-congestion",),
     needs=("vsan_memory_heap_pct",),
     thresholds={
         "warn": Threshold(85.0, "pct", "RVC vSAN Observer graphs.js"),

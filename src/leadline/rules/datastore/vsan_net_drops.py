@@ -46,7 +46,6 @@ META = RuleMeta(
     code="DST109",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-net-drops",),
     needs=("|".join(_METRICS),),
     uses=("vsan_net_bytes_per_s",),
     thresholds={

@@ -39,7 +39,6 @@ META = RuleMeta(
     code="DST141",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-nic-speed",),
     needs=("nic.speed_mbit_per_s", "nic.traffic|virtual-switch.traffic|port-group.traffic"),
     thresholds={
         "warn": Threshold(10_000.0, "mbit_per_s", "vmgu.ru articles on vSphere, vSAN and StarWind performance"),

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="DST148",
     layer=Layer.DATASTORE,
     severity=Severity.INFO,
-    catalogue=("vsan-object-repair-timer",),
     needs=("host.advanced_options",),
     thresholds={"warn": Threshold(3600.0, "s", "vmgu.ru articles on vSphere, vSAN and StarWind performance")},
     clears=False,

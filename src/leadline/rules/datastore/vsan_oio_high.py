@@ -45,7 +45,6 @@ META = RuleMeta(
     code="DST108",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-oio-high",),
     needs=("vsan_client_outstanding_count",),
     uses=("vsan_client_latency_us_read", "vsan_client_latency_us_write"),
     thresholds={

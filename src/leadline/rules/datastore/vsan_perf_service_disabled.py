@@ -32,7 +32,6 @@ META = RuleMeta(
     code="DST122",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-perf-service-disabled",),
     needs=("cluster.vsan_performance_service",),
     clears=False,
 )

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DST117",
     layer=Layer.DATASTORE,
     severity=Severity.CRITICAL,
-    catalogue=("vsan-policy-ftt-zero",),
     needs=("virtual-disk.vsan_ftt",),
     thresholds={"warn": Threshold(1.0, "count", "vmgu.ru articles on vSphere, vSAN and StarWind performance")},
     clears=False,

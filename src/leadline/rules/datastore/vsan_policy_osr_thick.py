@@ -36,7 +36,6 @@ META = RuleMeta(
     code="DST120",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-policy-osr-thick",),
     needs=("virtual-disk.vsan_space_reservation_pct", "virtual-disk.role"),
     thresholds={"warn": Threshold(100.0, "pct", "vmgu.ru articles on vSphere, vSAN and StarWind performance")},
     clears=False,

@@ -36,7 +36,7 @@ META = RuleMeta(
     code="DST118",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-policy-raid5-for-log", "vsan-esa-no-disk-groups"),
+    catalogue=("vsan-esa-no-disk-groups",),
     needs=("virtual-disk.vsan_raid", "virtual-disk.role"),
     clears=False,
 )

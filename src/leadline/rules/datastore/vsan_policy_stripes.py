@@ -31,7 +31,6 @@ META = RuleMeta(
     code="DST119",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
-    catalogue=("vsan-policy-stripes",),
     needs=("virtual-disk.vsan_stripe_count",),
     thresholds={"warn": Threshold(1.0, "count", "vmgu.ru articles on vSphere, vSAN and StarWind performance")},
     clears=False,

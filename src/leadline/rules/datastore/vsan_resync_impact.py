@@ -44,7 +44,6 @@ META = RuleMeta(
     code="DST107",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-resync-impact",),
     needs=("vsan_resync_iops", "vsan_client_iops"),
     uses=("vsan_resync_bytes",),
     thresholds={

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DST114",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vsan-slack-space-low",),
     needs=("datastore.type", "datastore.free_gib", "datastore.capacity_gib"),
     thresholds={
         "warn": Threshold(70.0, "pct", "VMware blog, vSAN slack space"),

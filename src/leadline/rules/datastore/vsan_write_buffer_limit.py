@@ -37,7 +37,6 @@ META = RuleMeta(
     code="DST130",
     layer=Layer.DATASTORE,
     severity=Severity.INFO,
-    catalogue=("vsan-write-buffer-limit",),
     needs=("disk-group.cache_gib", "disk-group.capacity_medium"),
     thresholds={
         "warn": Threshold(600e9 / 1024**3, "gib", "yellow-bricks.com, 600 GB write buffer limit"),

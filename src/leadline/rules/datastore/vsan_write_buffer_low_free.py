@@ -44,7 +44,7 @@ META = RuleMeta(
     code="DST105",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vsan-write-buffer-low-free", "vsan-burst-absorption-time"),
+    catalogue=("vsan-burst-absorption-time",),
     needs=(_METRIC,),
     thresholds={
         "warn": Threshold(25.0, "pct", "RVC vSAN Observer graphs.js: fill above 75 %"),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DST147",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vz-ec-hot-data",),
     needs=("virtual-disk.vstorage_encoding",),
     clears=False,
 )

@@ -31,7 +31,6 @@ META = RuleMeta(
     code="DST144",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vz-mds-count",),
     needs=("cluster.vstorage_mds_count",),
     thresholds={
         "warn": Threshold(5.0, "count", "Virtuozzo Hybrid Infrastructure general requirements"),

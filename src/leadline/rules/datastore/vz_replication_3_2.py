@@ -34,7 +34,6 @@ META = RuleMeta(
     code="DST143",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
-    catalogue=("vz-replication-3-2",),
     needs=("cluster.vstorage_replicas",),
     thresholds={
         "normal": Threshold(3.0, "count", "Virtuozzo Storage performance tests"),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DST145",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vz-ssd-journal-cache",),
     needs=("host.vstorage_hdd_count", "host.vstorage_ssd_count"),
     thresholds={
         "hdd_per_ssd_max": Threshold(12.0, "ratio", _SOURCE),

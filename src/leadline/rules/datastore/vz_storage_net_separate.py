@@ -35,7 +35,6 @@ META = RuleMeta(
     code="DST146",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
-    catalogue=("vz-storage-net-separate",),
     needs=("cluster.vstorage_replicas|cluster.vstorage_mds_count|host.vstorage_hdd_count", "nic.traffic"),
     thresholds={"warn": Threshold(10_000.0, "mbit_per_s", "Judgement: a starting point")},
     clears=False,

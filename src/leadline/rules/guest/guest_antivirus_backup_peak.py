@@ -34,7 +34,6 @@ META = RuleMeta(
     code="GST154",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-antivirus-backup-peak",),
     needs=("guest.events", "|".join(LOAD_METRICS)),
     thresholds={"recorded_min": Threshold(6.0 * 3600.0, "s", "Judgement: the least for a load profile")},
     explains=("guest-disk-await-high", "guest-iowait-high", "guest-blocked-processes"),

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="GST103",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-blocked-processes",),
     needs=("guest_blocked_count",),
     uses=DISK_METRICS,
     thresholds={

@@ -42,7 +42,6 @@ META = RuleMeta(
     code="GST152",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-cpu-system-share",),
     needs=("guest_cpu_system_pct", "guest_cpu_user_pct"),
     thresholds={
         "warn": Threshold(30.0, "pct", "yaspe documentation"),

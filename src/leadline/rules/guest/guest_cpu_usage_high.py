@@ -34,7 +34,6 @@ META = RuleMeta(
     code="GST151",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-cpu-usage-high",),
     needs=("guest_cpu_busy_pct",),
     uses=("guest_cpu_steal_pct",),
     thresholds={

@@ -52,7 +52,6 @@ META = RuleMeta(
     code="GST107",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    catalogue=("guest-disk-await-high",),
     needs=("guest_disk_await_ms|guest_disk_await_ms_read",),
     uses=(
         "guest_disk_await_ms_write",

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="GST141",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-disk-timeout",),
     needs=("block-device.timeout_s",),
     thresholds={
         "linux": Threshold(180.0, "s", "open-vm-tools, udev rule 99-vmware-scsi"),

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="GST146",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    catalogue=("guest-filesystem-full",),
     needs=("block-device.filesystem_free_pct",),
     thresholds={
         "warn": Threshold(15.0, "pct", "RVTools, vHealth"),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="GST143",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-fs-mount-options",),
     needs=("block-device.mount_options|block-device.filesystem",),
     clears=False,
 )

@@ -38,7 +38,7 @@ META = RuleMeta(
     code="GST137",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    catalogue=("guest-hugepages-missing", "cap-hugepages"),
+    catalogue=("cap-hugepages",),
     needs=("guest.huge_page_count|guest.sysctl", "database.shared_memory_mib|database.parameters"),
     thresholds={
         "large": Threshold(8.0, "gib", "Judgement: below it page tables stay small"),

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="GST140",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-io-scheduler",),
     needs=("block-device.scheduler",),
     clears=False,
 )

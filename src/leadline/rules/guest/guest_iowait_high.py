@@ -37,7 +37,6 @@ META = RuleMeta(
     code="GST106",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-iowait-high",),
     needs=("guest_cpu_iowait_pct",),
     uses=DISK_METRICS,
     thresholds={

@@ -41,7 +41,6 @@ META = RuleMeta(
     code="GST101",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-load-average-per-core",),
     needs=("guest_load_1m", "guest.cpu_count|vm.vcpu_count"),
     uses=("guest_cpu_idle_pct",),
     thresholds={

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="GST135",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-max-map-count",),
     needs=("guest.sysctl", "database.engine"),
     thresholds={"warn": Threshold(131_060.0, "count", "yaspe documentation, sp_check")},
     clears=False,

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="GST138",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    catalogue=("guest-memlock-limit",),
     needs=("database.memlock_limit_mib", "database.shared_memory_mib|database.parameters"),
     clears=False,
 )

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="GST145",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-ntfs-allocation-unit",),
     needs=("block-device.allocation_unit_bytes", "block-device.filesystem"),
     thresholds={"expected": Threshold(65_536.0, "bytes", "Architecting Microsoft SQL Server on VMware vSphere")},
     clears=False,

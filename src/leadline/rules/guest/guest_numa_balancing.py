@@ -33,7 +33,6 @@ META = RuleMeta(
     code="GST134",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-numa-balancing",),
     needs=("guest.sysctl", "guest.numa_node_count"),
     clears=False,
 )

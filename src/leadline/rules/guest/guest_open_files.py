@@ -32,7 +32,6 @@ META = RuleMeta(
     code="GST139",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-open-files",),
     needs=("database.open_files_limit_count",),
     thresholds={
         "warn": Threshold(65_535.0, "count", "yaspe documentation, sp_check"),

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="GST133",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-overcommit-memory",),
     needs=("guest.sysctl", "database.engine"),
     clears=False,
 )

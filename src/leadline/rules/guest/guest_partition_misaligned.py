@@ -34,7 +34,6 @@ META = RuleMeta(
     code="GST142",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-partition-misaligned",),
     needs=("block-device.partition_starts_bytes",),
     thresholds={
         "boundary": Threshold(1024.0**2, "bytes", "Tuning and profiling VMware virtual infrastructure (slides): 1 MiB"),

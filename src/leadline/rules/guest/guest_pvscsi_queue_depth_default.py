@@ -45,7 +45,6 @@ META = RuleMeta(
     code="GST153",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-pvscsi-queue-depth-default",),
     needs=("guest.module_parameters", "guest_disk_queue_count"),
     thresholds={
         "depth": Threshold(254.0, "count", "VMware KB 2053145: the most a disk can have"),

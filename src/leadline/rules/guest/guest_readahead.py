@@ -37,7 +37,6 @@ META = RuleMeta(
     code="GST144",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-readahead",),
     needs=("block-device.read_ahead_kib", "database.workload"),
     thresholds={
         "oltp_max": Threshold(256.0, "kib", "Judgement: a starting point for short reads"),

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="GST102",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-run-queue-high",),
     needs=("guest_run_queue_count", "guest.cpu_count|vm.vcpu_count"),
     thresholds={
         "warn": Threshold(1.0, "ratio", "yaspe documentation"),

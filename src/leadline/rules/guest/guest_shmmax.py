@@ -34,7 +34,6 @@ META = RuleMeta(
     code="GST136",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-shmmax",),
     needs=("guest.sysctl",),
     clears=False,
 )

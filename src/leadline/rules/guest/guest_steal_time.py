@@ -34,7 +34,6 @@ META = RuleMeta(
     code="GST104",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-steal-time",),
     needs=("guest_cpu_steal_pct",),
     thresholds={
         "warn": Threshold(5.0, "pct", "yaspe documentation"),

@@ -43,7 +43,6 @@ META = RuleMeta(
     code="GST105",
     layer=Layer.GUEST,
     severity=Severity.CRITICAL,
-    catalogue=("guest-swap-activity",),
     needs=("guest_swap_in_kib_per_s",),
     uses=("guest_swap_out_kib_per_s",),
     thresholds={

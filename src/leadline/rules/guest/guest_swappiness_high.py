@@ -33,7 +33,6 @@ META = RuleMeta(
     code="GST132",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-swappiness-high",),
     needs=("guest.sysctl", "guest.memory_mib"),
     thresholds={
         "large": Threshold(64.0, "gib", "yaspe documentation, sp_check"),

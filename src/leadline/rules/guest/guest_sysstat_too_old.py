@@ -33,7 +33,6 @@ META = RuleMeta(
     code="GST149",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-sysstat-too-old",),
     needs=("guest.sysstat_version",),
     thresholds={"warn": Threshold(12.0, "count", "Cloud4Y, disk subsystem diagnosis: JSON only in 12.x")},
     clears=False,

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="GST131",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-thp-enabled",),
     needs=("guest.transparent_huge_pages",),
     clears=False,
     judgement=True,

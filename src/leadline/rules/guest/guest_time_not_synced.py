@@ -36,7 +36,6 @@ META = RuleMeta(
     code="GST150",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-time-not-synced",),
     needs=("guest.clock_synchronised|guest.clock_offset_s|guest.time_services",),
     thresholds={
         "warn": Threshold(0.1, "s", "Judgement: samples of a few seconds are compared across clocks"),

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="GST130",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    catalogue=("guest-tools-missing",),
     needs=("vm.tools_version_status|vm.tools_running_status|guest.tools_running",),
     clears=False,  # tools that run say nothing of how the guest performs
 )

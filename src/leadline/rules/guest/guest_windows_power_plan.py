@@ -33,7 +33,6 @@ META = RuleMeta(
     code="GST147",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    catalogue=("guest-windows-power-plan",),
     needs=("guest.power_plan",),
     clears=False,
     judgement=True,

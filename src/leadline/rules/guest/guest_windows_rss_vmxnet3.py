@@ -33,7 +33,6 @@ META = RuleMeta(
     code="GST148",
     layer=Layer.GUEST,
     severity=Severity.LOW,
-    catalogue=("guest-windows-rss-vmxnet3",),
     needs=("nic.rss_enabled",),
     clears=False,
     judgement=True,

@@ -31,7 +31,6 @@ META = RuleMeta(
     code="HST103",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("bios-turbo-disabled",),
     needs=("host.bios_turbo",),
     clears=False,
 )

@@ -46,7 +46,6 @@ META = RuleMeta(
     code="HST140",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("cap-forecast-headroom",),
     needs=("host_cpu_util_pct|host_cpu_used_pct|datastore_used_pct",),
     thresholds={
         "cpu": Threshold(80.0, "pct", "Judgement: queues grow steeply above"),

@@ -31,7 +31,6 @@ META = RuleMeta(
     code="HST171",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("gpu-util-imbalance",),
     needs=("gpu_util_pct|gpu_memory_used_pct",),
     thresholds={
         "warn": Threshold(90.0, "pct", "Judgement: jobs begin to queue"),

@@ -40,7 +40,7 @@ META = RuleMeta(
     code="HST170",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("gpu-vgpu-scheduler", "gpu-vgpu-overlap-penalty"),
+    catalogue=("gpu-vgpu-overlap-penalty",),
     needs=("host.vgpu_scheduler", "vm.vgpu_profile|vm.gpu_load"),
     clears=False,
 )

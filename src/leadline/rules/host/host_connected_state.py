@@ -31,7 +31,6 @@ META = RuleMeta(
     code="HST177",
     layer=Layer.HOST,
     severity=Severity.HIGH,
-    catalogue=("host-connected-state",),
     needs=("host.connection_state|host.maintenance_mode",),
     clears=False,
 )

@@ -39,7 +39,6 @@ META = RuleMeta(
     code="HST107",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("host-firmware-outdated",),
     needs=("host.bios_date",),
     thresholds={
         "warn": Threshold(24 * _DAYS_PER_MONTH * _S_PER_DAY, "s", "Judgement: 24 months"),

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST108",
     layer=Layer.HOST,
     severity=Severity.CRITICAL,
-    catalogue=("host-hw-alarms",),
     needs=("host.sensors",),
 )
 _BAD = ("red", "yellow")

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="HST111",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("host-memory-channels-unbalanced",),
     needs=("host.channel_memory_mib",),
     clears=False,
     judgement=True,

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST105",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("host-node-interleaving",),
     needs=("host.numa_node_count", "host.socket_count"),
     thresholds={"sockets": Threshold(1.0, "count", "Performance Best Practices for VMware vSphere")},
     clears=False,

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="HST106",
     layer=Layer.HOST,
     severity=Severity.HIGH,
-    catalogue=("host-not-on-hcl",),
     needs=("host.hcl_listed",),
     clears=False,
 )

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST112",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("host-ntp-not-configured",),
     needs=("host.ntp_servers|host.ntp_running",),
     clears=False,
 )

@@ -48,7 +48,6 @@ META = RuleMeta(
     code="HST104",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("host-power-policy",),
     needs=("host.power_policy|host.bios_power_profile|host_cpu_aperf_pct",),
     uses=("host_cpu_util_pct",),
     thresholds={

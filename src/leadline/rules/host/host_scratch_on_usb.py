@@ -34,7 +34,6 @@ META = RuleMeta(
     code="HST114",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("host-scratch-on-usb",),
     needs=("host.scratch_medium|host.boot_medium",),
     clears=False,
     judgement=True,

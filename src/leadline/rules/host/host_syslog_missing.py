@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST113",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("host-syslog-missing",),
     needs=("host.syslog_target",),
     clears=False,
 )

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="HST109",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("host-version-mixed",),
     needs=("host.cluster", "host.version|host.build"),
     clears=False,
 )

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST102",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("hw-iommu-disabled",),
     needs=("host.iommu",),
     clears=False,
 )

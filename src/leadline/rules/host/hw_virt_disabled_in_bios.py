@@ -34,7 +34,6 @@ META = RuleMeta(
     code="HST101",
     layer=Layer.HOST,
     severity=Severity.CRITICAL,
-    catalogue=("hw-virt-disabled-in-bios",),
     needs=("host.hv_support",),
     thresholds={
         "on": Threshold(

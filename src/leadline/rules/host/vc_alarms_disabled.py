@@ -31,7 +31,6 @@ META = RuleMeta(
     code="HST175",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("vc-alarms-disabled",),
     needs=("host.alarm_actions_enabled|cluster.alarm_actions_enabled",),
     clears=False,
 )

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="HST178",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("vc-certificate-expiry",),
     needs=("host.certificate_days_left",),
     thresholds={
         "warn": Threshold(60.0 * _S_PER_DAY, "s", "vCheck for vSphere: 60 days"),

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST176",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("vc-orphaned-vmdk",),
     needs=("datastore.orphaned_files",),
     clears=False,
 )

@@ -52,7 +52,6 @@ META = RuleMeta(
     code="HST173",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("vc-perf-history-averaged",),
     needs=("|".join(_METRICS),),
     thresholds={"warn": Threshold(300.0, "s", "VMware vSphere performance counters: the first roll-up")},
     clears=False,  # a fine recording says nothing of the host

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST172",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("vc-robo-latency",),
     needs=("host.vcenter_rtt_ms",),
     thresholds={
         "warn": Threshold(100.0, "ms", "Judgement: tasks get noticeably slower"),

@@ -32,7 +32,6 @@ META = RuleMeta(
     code="HST174",
     layer=Layer.HOST,
     severity=Severity.LOW,
-    catalogue=("vc-statistics-level-low",),
     needs=("cluster.statistics_levels",),
     thresholds={"warn": Threshold(2.0, "count", "VMware vSphere performance counters: level of latency counters")},
     clears=False,

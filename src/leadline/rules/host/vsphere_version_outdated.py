@@ -36,7 +36,6 @@ META = RuleMeta(
     code="HST110",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    catalogue=("vsphere-version-outdated",),
     needs=("host.version",),
     thresholds={"oldest": Threshold(8.0, "count", "Broadcom product lifecycle: 7.0 is out of general support")},
     clears=False,

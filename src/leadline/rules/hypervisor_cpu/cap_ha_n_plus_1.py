@@ -49,7 +49,6 @@ META = RuleMeta(
     code="CPU156",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("cap-ha-n-plus-1",),
     needs=("host.cluster", "host_cpu_util_pct|host_cpu_core_util_pct|host_memory_free_mib"),
     uses=("host_memory_machine_mib",),
     thresholds={

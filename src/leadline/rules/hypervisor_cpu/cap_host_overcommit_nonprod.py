@@ -39,7 +39,6 @@ META = RuleMeta(
     code="CPU138",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("cap-host-overcommit-nonprod",),
     needs=("vm.vcpu_count", "host.core_count"),
     uses=READY_METRICS,
     thresholds={

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="CPU102",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("cpu-costop-high",),
     needs=("cpu_costop_pct",),
     thresholds={
         "warn": Threshold(1.0, "pct", "EsxtopDrill c_map.csv"),

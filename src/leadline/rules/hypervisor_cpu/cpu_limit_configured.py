@@ -37,7 +37,6 @@ META = RuleMeta(
     code="CPU136",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("cpu-limit-configured",),
     needs=("vm.cpu_limit_mhz",),
     clears=False,  # a configuration without a limit says nothing about contention
 )

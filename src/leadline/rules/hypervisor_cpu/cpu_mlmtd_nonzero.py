@@ -40,7 +40,6 @@ META = RuleMeta(
     code="CPU103",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("cpu-mlmtd-nonzero",),
     needs=("cpu_max_limited_pct",),
     thresholds={
         "warn": Threshold(0.0, "pct", "Yellow-Bricks esxtop thresholds"),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="CPU132",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("cpu-overlap-high",),
     needs=("cpu_overlap_pct",),
     thresholds={
         "warn": Threshold(5.0, "pct", "Judgement: the warning limit of ready time"),

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="CPU101",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("cpu-ready-high",),
     needs=("cpu_ready_pct",),
     uses=("cpu_max_limited_pct",),
     thresholds={

@@ -39,7 +39,6 @@ META = RuleMeta(
     code="CPU131",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("cpu-sys-high",),
     needs=("cpu_system_pct",),
     uses=("disk_reads_per_s", "disk_writes_per_s", "net_tx_packets_per_s", "net_rx_packets_per_s"),
     thresholds={

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="CPU134",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("cpu-vcpu-context-switch-high",),
     needs=("cpu_switches_per_s|cpu_migrations_per_s|cpu_quantum_expirations_per_s",),
     thresholds={
         "warn": Threshold(500.0, "per_s", _SOURCE),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="CPU133",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("cpu-vmwait-high",),
     needs=("cpu_vmwait_pct",),
     thresholds={
         "warn": Threshold(10.0, "pct", "EsxtopDrill c_map.csv"),

@@ -41,7 +41,7 @@ META = RuleMeta(
     code="CPU140",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("drs-db-vm-anti-affinity", "cap-two-monster-vms-penalty"),
+    catalogue=("cap-two-monster-vms-penalty",),
     needs=("cluster.drs_rules", "vm.vcpu_count", "host.core_count", "virtual-disk.role|database.engine"),
     thresholds={
         "warn": Threshold(1.0, "ratio", "Virtualizing large databases: vCPUs of busy databases per core"),

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="CPU141",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("drs-disabled",),
     needs=("cluster.drs_enabled|cluster.drs_automation",),
     clears=False,
 )

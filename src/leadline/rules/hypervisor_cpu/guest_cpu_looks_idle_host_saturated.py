@@ -53,7 +53,6 @@ META = RuleMeta(
     code="CPU110",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("guest-cpu-looks-idle-host-saturated",),
     needs=("guest_cpu_busy_pct|cpu_used_pct", "cpu_ready_pct|host_cpu_core_util_pct|host_cpu_util_pct"),
     uses=("cpu_max_limited_pct",),
     thresholds={

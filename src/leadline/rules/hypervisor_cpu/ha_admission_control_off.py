@@ -31,7 +31,6 @@ META = RuleMeta(
     code="CPU157",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("ha-admission-control-off",),
     needs=("cluster.ha_enabled|cluster.ha_admission_control|cluster.ha_host_monitoring",),
     clears=False,
 )

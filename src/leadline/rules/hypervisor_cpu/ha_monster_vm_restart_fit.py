@@ -38,7 +38,6 @@ META = RuleMeta(
     code="CPU142",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("ha-monster-vm-restart-fit",),
     needs=("host.cluster", "vm.vcpu_count", "vm.memory_mib", "host.core_count", "host.memory_mib"),
     clears=False,
 )

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="CPU105",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("host-cpu-load-average",),
     needs=("host_cpu_load_1m",),
     thresholds={
         "warn": Threshold(0.8, "ratio", "EsxtopDrill c_map.csv"),

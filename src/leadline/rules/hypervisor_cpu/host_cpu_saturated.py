@@ -43,7 +43,6 @@ META = RuleMeta(
     code="CPU106",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("host-cpu-saturated",),
     needs=("host_cpu_core_util_pct|host_cpu_util_pct|host_cpu_used_pct",),
     thresholds={
         "warn": Threshold(80.0, "pct", "Virtualizing large databases: VMware CPU capacity planning"),

@@ -33,7 +33,7 @@ META = RuleMeta(
     code="CPU143",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("host-hyperthreading-disabled", "cap-ht-gain"),
+    catalogue=("cap-ht-gain",),
     needs=("host.hyperthreading_available", "host.hyperthreading"),
     clears=False,
 )

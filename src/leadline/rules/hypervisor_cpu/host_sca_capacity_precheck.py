@@ -38,7 +38,6 @@ META = RuleMeta(
     code="CPU145",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("host-sca-capacity-precheck",),
     needs=("host.kernel_settings", "host_cpu_util_pct|host_cpu_core_util_pct|host.core_count"),
     thresholds={"warn": Threshold(70.0, "pct", "Broadcom KB 67577: planning phase")},
     clears=False,

@@ -45,7 +45,6 @@ META = RuleMeta(
     code="CPU144",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("host-sca-v1-active",),
     needs=("host.kernel_settings",),
     uses=("host_cpu_core_util_pct", "host_cpu_util_pct"),
     thresholds={"busy": Threshold(75.0, "pct", "vmgu.ru: at 75 % load throughput holds")},

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="CPU154",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("numa-amd-multi-node",),
     needs=("host.numa_node_count", "host.socket_count"),
     thresholds={"warn": Threshold(1.0, "ratio", "Virtualizing large databases: nodes per processor package")},
     clears=False,

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="CPU109",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("numa-locality-low",),
     needs=("numa_local_pct",),
     uses=("cpu_used_pct",),
     thresholds={

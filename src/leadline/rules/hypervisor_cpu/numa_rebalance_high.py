@@ -33,7 +33,6 @@ META = RuleMeta(
     code="CPU135",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("numa-rebalance-high",),
     needs=("numa_rebalance_count",),
     thresholds={
         "warn": Threshold(5.0, "count", "EsxtopDrill c_map.csv"),

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="CPU146",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("vm-cpu-affinity-set",),
     needs=("vm.cpu_affinity",),
     clears=False,
     judgement=True,

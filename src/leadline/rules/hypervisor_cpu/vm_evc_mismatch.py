@@ -33,7 +33,6 @@ META = RuleMeta(
     code="CPU158",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("vm-evc-mismatch",),
     needs=("vm.evc_mode", "cluster.evc_mode|host.evc_mode"),
     clears=False,
 )

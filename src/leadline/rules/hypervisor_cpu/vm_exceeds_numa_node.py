@@ -40,7 +40,7 @@ META = RuleMeta(
     code="CPU149",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("vm-exceeds-numa-node", "vnuma-min-vcpu-9"),
+    catalogue=("vnuma-min-vcpu-9",),
     needs=("vm.vcpu_count", "host.core_count", "host.numa_node_count"),
     thresholds={
         "warn": Threshold(1.0, "ratio", "Virtualizing large databases: VMware CPU capacity planning"),

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="CPU147",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("vm-latency-sensitivity-high-without-reservation",),
     needs=("vm.latency_sensitivity",),
     thresholds={
         "reserved": Threshold(100.0, "pct", "Performance Best Practices for VMware vSphere: full reservation"),

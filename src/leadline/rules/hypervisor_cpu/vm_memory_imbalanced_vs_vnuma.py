@@ -37,7 +37,6 @@ META = RuleMeta(
     code="CPU155",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("vm-memory-imbalanced-vs-vnuma",),
     needs=("vm.vcpu_count", "vm.memory_mib", "host.core_count", "host.numa_node_count", "host.memory_mib"),
     thresholds={"warn": Threshold(1.0, "ratio", "Architecting Microsoft SQL Server on VMware vSphere")},
     explains=("numa-locality-low",),

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="CPU148",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("vm-reservation-absent-tier1",),
     needs=("vm.cpu_reservation_mhz", "vm.tier", "vm.vcpu_count", "host.core_count"),
     thresholds={
         "warn": Threshold(1.0, "ratio", "Virtualizing large databases: vCPUs per core from which VMs compete"),

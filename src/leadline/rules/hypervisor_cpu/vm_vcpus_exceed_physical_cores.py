@@ -35,7 +35,6 @@ META = RuleMeta(
     code="CPU107",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("vm-vcpus-exceed-physical-cores",),
     needs=("vm.vcpu_count", "host.core_count"),
     thresholds={
         "warn": Threshold(

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="CPU153",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("vnuma-advanced-settings-changed",),
     needs=("vm.extra_config",),
     clears=False,
 )

@@ -39,7 +39,6 @@ META = RuleMeta(
     code="CPU151",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
-    catalogue=("vnuma-cores-per-socket",),
     needs=("vm.cores_per_socket", "vm.vcpu_count", "host.core_count", "host.numa_node_count"),
     clears=False,
 )

@@ -39,7 +39,7 @@ META = RuleMeta(
     code="CPU152",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
-    catalogue=("vnuma-hot-add-enabled", "vnuma-min-vcpu-9"),
+    catalogue=("vnuma-min-vcpu-9",),
     needs=("vm.cpu_hot_add", "vm.vcpu_count"),
     thresholds={
         "vnuma": Threshold(8.0, "count", "vSphere Resource Management: virtual NUMA from 9 vCPUs (numa.vcpu.min)"),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="CPU108",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("vnuma-odd-vcpus",),
     needs=("vm.vcpu_count", "host.core_count", "host.numa_node_count"),
     explains=("numa-locality-low",),
     clears=False,  # an even count says nothing about contention

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="CPU150",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
-    catalogue=("vnuma-uneven-split",),
     needs=("vm.vcpu_count", "host.core_count", "host.numa_node_count"),
     explains=("numa-locality-low",),
     clears=False,

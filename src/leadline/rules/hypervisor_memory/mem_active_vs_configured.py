@@ -40,7 +40,6 @@ META = RuleMeta(
     code="MEM137",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.LOW,
-    catalogue=("mem-active-vs-configured",),
     needs=("database.parameters|database.shared_memory_mib", "vm.memory_mib"),
     thresholds={
         "warn": Threshold(0.6, "ratio", "Judgement: rule of thumb"),

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="MEM102",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.HIGH,
-    catalogue=("mem-balloon-nonzero",),
     needs=("memory_balloon_mib|host_memory_balloon_mib",),
     thresholds={
         "warn": Threshold(

@@ -39,7 +39,6 @@ META = RuleMeta(
     code="MEM138",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
-    catalogue=("mem-cluster-unreserved-capacity",),
     needs=("host_memory_used_pct|host_memory_free_mib",),
     uses=("host_memory_machine_mib",),
     thresholds={

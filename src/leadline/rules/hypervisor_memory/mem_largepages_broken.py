@@ -34,7 +34,6 @@ META = RuleMeta(
     code="MEM139",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.LOW,
-    catalogue=("mem-largepages-broken",),
     needs=("host.advanced_options",),
     thresholds={"on": Threshold(1.0, "count", "Performance Best Practices for VMware vSphere")},
     clears=False,

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="MEM134",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
-    catalogue=("mem-latency-high",),
     needs=("memory_latency_pct",),
     thresholds={
         "warn": Threshold(0.0, "pct", "VMware, Interpreting esxtop statistics (KB 382249)"),

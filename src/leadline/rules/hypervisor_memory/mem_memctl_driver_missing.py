@@ -40,7 +40,6 @@ META = RuleMeta(
     code="MEM131",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
-    catalogue=("mem-memctl-driver-missing",),
     needs=("memory_balloon_driver_flag",),
     uses=(
         "host_memory_state_count",

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="MEM132",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
-    catalogue=("mem-overcommit-avg",),
     needs=("host_memory_overcommit_1m",),
     thresholds={
         "warn": Threshold(0.0, "ratio", "EsxtopDrill c_map.csv"),

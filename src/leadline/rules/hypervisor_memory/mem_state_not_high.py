@@ -37,7 +37,6 @@ META = RuleMeta(
     code="MEM133",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.HIGH,
-    catalogue=("mem-state-not-high",),
     needs=("host_memory_state_count",),
     thresholds={
         "warn": Threshold(0.0, "count", "EsxtopDrill c_map.csv: 0 is high"),

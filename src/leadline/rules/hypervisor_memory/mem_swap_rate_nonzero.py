@@ -36,7 +36,6 @@ META = RuleMeta(
     code="MEM101",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.CRITICAL,
-    catalogue=("mem-swap-rate-nonzero",),
     needs=(
         "memory_swap_read_mib_per_s|memory_swap_write_mib_per_s"
         "|host_memory_swap_read_mib_per_s|host_memory_swap_write_mib_per_s",

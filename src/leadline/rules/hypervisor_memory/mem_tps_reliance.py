@@ -35,7 +35,6 @@ META = RuleMeta(
     code="MEM140",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.LOW,
-    catalogue=("mem-tps-reliance",),
     needs=("host.advanced_options",),
     thresholds={"warn": Threshold(2.0, "count", "Performance Best Practices for VMware vSphere: the default")},
     clears=False,

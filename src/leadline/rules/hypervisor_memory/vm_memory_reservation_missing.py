@@ -43,7 +43,6 @@ META = RuleMeta(
     code="MEM135",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.HIGH,
-    catalogue=("vm-memory-reservation-missing",),
     needs=("vm.memory_reservation_mib", "vm.memory_mib"),
     thresholds={
         "missing": Threshold(0.0, "mib", "Architecting Microsoft SQL Server on VMware vSphere: all of it"),

@@ -42,7 +42,6 @@ META = RuleMeta(
     code="NET102",
     layer=Layer.NETWORK,
     severity=Severity.INFO,
-    catalogue=("net-check-cpu-before-drops",),
     needs=("net_rx_dropped_pct|net_tx_dropped_pct", "cpu_ready_pct"),
     thresholds={
         "drops": Threshold(0.0, "pct", "Yellow-Bricks esxtop thresholds"),

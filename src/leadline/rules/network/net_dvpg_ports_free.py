@@ -31,7 +31,6 @@ META = RuleMeta(
     code="NET140",
     layer=Layer.NETWORK,
     severity=Severity.LOW,
-    catalogue=("net-dvpg-ports-free",),
     needs=("port-group.ports_free_count",),
     thresholds={"warn": Threshold(10.0, "count", "vCheck for vSphere")},
     clears=False,

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="NET135",
     layer=Layer.NETWORK,
     severity=Severity.HIGH,
-    catalogue=("net-jumbo-mtu-mismatch",),
     needs=("nic.mtu_bytes",),
     clears=False,
 )

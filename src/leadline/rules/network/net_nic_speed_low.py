@@ -39,7 +39,7 @@ META = RuleMeta(
     code="NET133",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
-    catalogue=("net-nic-speed-low", "net-vmotion-bandwidth"),
+    catalogue=("net-vmotion-bandwidth",),
     needs=("nic.speed_mbit_per_s",),
     thresholds={
         "warn": Threshold(10_000.0, "mbit_per_s", "Judgement: for hosts that run databases"),

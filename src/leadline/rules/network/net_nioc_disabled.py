@@ -35,7 +35,6 @@ META = RuleMeta(
     code="NET136",
     layer=Layer.NETWORK,
     severity=Severity.LOW,
-    catalogue=("net-nioc-disabled",),
     needs=("virtual-switch.io_control",),
     clears=False,
 )

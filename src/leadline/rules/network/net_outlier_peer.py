@@ -44,7 +44,6 @@ META = RuleMeta(
     code="NET139",
     layer=Layer.NETWORK,
     severity=Severity.LOW,
-    catalogue=("net-outlier-peer",),
     needs=("net_rx_mbit_per_s", "net_tx_mbit_per_s", "vm.peer_group"),
     thresholds={
         "warn": Threshold(3.0, "ratio", "Judgement: robust standard deviations"),

@@ -41,7 +41,6 @@ META = RuleMeta(
     code="NET132",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
-    catalogue=("net-pnic-errors",),
     needs=("net_errors_count|net_rx_errors_per_s|net_tx_errors_per_s",),
     thresholds={
         "warn": Threshold(0.0, "per_s", "Performance Best Practices for VMware vSphere"),

@@ -31,7 +31,6 @@ META = RuleMeta(
     code="NET138",
     layer=Layer.NETWORK,
     severity=Severity.LOW,
-    catalogue=("net-promiscuous",),
     needs=("port-group.promiscuous|port-group.forged_transmits|port-group.mac_changes",),
     clears=False,
 )

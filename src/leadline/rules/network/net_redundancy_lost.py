@@ -36,7 +36,6 @@ META = RuleMeta(
     code="NET134",
     layer=Layer.NETWORK,
     severity=Severity.HIGH,
-    catalogue=("net-redundancy-lost",),
     needs=("port-group.active_uplinks",),
     thresholds={"warn": Threshold(2.0, "count", "vmgu.ru on vSphere networking: redundant channels")},
     clears=False,

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="NET141",
     layer=Layer.NETWORK,
     severity=Severity.LOW,
-    catalogue=("net-replication-shared-with-client",),
     needs=("database.replica_count",),
     thresholds={"cards": Threshold(1.0, "count", "Architecting Microsoft SQL Server on VMware vSphere")},
     clears=False,

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="NET137",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
-    catalogue=("net-traffic-shaping-limit",),
     needs=("port-group.shaping_in|port-group.shaping_out|nic.limit_mbit_per_s",),
     clears=False,
 )

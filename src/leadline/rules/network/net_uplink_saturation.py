@@ -41,7 +41,6 @@ META = RuleMeta(
     code="NET131",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
-    catalogue=("net-uplink-saturation",),
     needs=(
         "net_rx_mbit_per_s|net_tx_mbit_per_s|net_rx_bytes_per_s|net_tx_bytes_per_s|net_rx_kib_per_s|net_tx_kib_per_s",
         "nic.speed_mbit_per_s",

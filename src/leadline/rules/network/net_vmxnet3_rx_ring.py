@@ -41,7 +41,6 @@ META = RuleMeta(
     code="NET130",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
-    catalogue=("net-vmxnet3-rx-ring",),
     needs=("nic.rx_ring_count|nic.rx_small_buffers_count", "net_rx_dropped_per_s|net_rx_dropped_pct"),
     thresholds={
         "ring": Threshold(4096.0, "count", "VMware KB 2039495"),

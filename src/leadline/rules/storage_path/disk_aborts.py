@@ -36,7 +36,6 @@ META = RuleMeta(
     code="STO107",
     layer=Layer.STORAGE_PATH,
     severity=Severity.CRITICAL,
-    catalogue=("disk-aborts",),
     needs=("disk_aborts_per_s",),
     thresholds={
         "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),

@@ -41,7 +41,6 @@ META = RuleMeta(
     code="STO102",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("disk-davg-data",),
     needs=("disk_device_latency_ms",),
     uses=("disk_iops",),
     thresholds={

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="STO103",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("disk-davg-generic",),
     needs=("disk_device_latency_ms",),
     uses=("disk_iops",),
     thresholds={

@@ -42,7 +42,6 @@ META = RuleMeta(
     code="STO101",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("disk-davg-wal",),
     needs=("disk_device_latency_ms|disk_device_latency_ms_write",),
     uses=("disk_iops", "disk_writes_per_s"),
     thresholds={

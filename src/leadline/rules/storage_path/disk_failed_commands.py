@@ -36,7 +36,6 @@ META = RuleMeta(
     code="STO130",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("disk-failed-commands",),
     needs=("disk_failed_per_s",),
     thresholds={
         "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),

@@ -48,7 +48,6 @@ META = RuleMeta(
     code="STO106",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("disk-gavg-high",),
     needs=("disk_guest_latency_ms|datastore_guest_latency_ms|virtual_disk_latency_ms_read",),
     uses=("virtual_disk_latency_ms_write", "disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={

@@ -40,7 +40,6 @@ META = RuleMeta(
     code="STO104",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("disk-kavg-high",),
     needs=("disk_kernel_latency_ms",),
     uses=("disk_iops", "disk_queue_latency_ms"),
     thresholds={

@@ -44,7 +44,6 @@ META = RuleMeta(
     code="STO110",
     layer=Layer.STORAGE_PATH,
     severity=Severity.INFO,
-    catalogue=("disk-latency-layer-attribution",),
     needs=("disk_device_latency_ms", "disk_kernel_latency_ms"),
     uses=(
         "guest_disk_await_ms",

@@ -43,7 +43,6 @@ META = RuleMeta(
     code="STO133",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("disk-load-imbalance-paths",),
     needs=("disk_iops", "device.paths"),
     thresholds={
         "warn": Threshold(70.0, "pct", "Judgement: two equal paths carry 50 % each"),

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="STO139",
     layer=Layer.STORAGE_PATH,
     severity=Severity.LOW,
-    catalogue=("disk-max-io-size",),
     needs=("host.advanced_options", "device.io_size_kib_max"),
     clears=False,  # a fitting size says nothing about latency
 )

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="STO132",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("disk-max-total-latency",),
     needs=("host_disk_latency_ms_max",),
     thresholds={
         "warn": Threshold(30.0, "ms", "vCheck-vSphere, host storage latency"),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="STO105",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("disk-qavg-high",),
     needs=("disk_queue_latency_ms",),
     uses=("disk_iops",),
     thresholds={

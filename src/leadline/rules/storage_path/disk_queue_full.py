@@ -39,7 +39,6 @@ META = RuleMeta(
     code="STO109",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("disk-queue-full",),
     needs=("disk_queued_count|disk_queue_used_pct",),
     uses=("disk_queue_latency_ms",),
     thresholds={

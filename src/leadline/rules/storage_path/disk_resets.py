@@ -34,7 +34,6 @@ META = RuleMeta(
     code="STO108",
     layer=Layer.STORAGE_PATH,
     severity=Severity.CRITICAL,
-    catalogue=("disk-resets",),
     needs=("disk_resets_per_s",),
     thresholds={
         "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),

@@ -37,7 +37,6 @@ META = RuleMeta(
     code="STO138",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("disk-schednumreqoutstanding",),
     needs=("device.competing_worlds_count",),
     thresholds={
         "warn": Threshold(64.0, "count", "VMware KB 2053145: what PVSCSI sends for a disk by default"),

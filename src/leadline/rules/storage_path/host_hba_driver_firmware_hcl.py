@@ -33,7 +33,6 @@ META = RuleMeta(
     code="STO146",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("host-hba-driver-firmware-hcl",),
     needs=("adapter.hcl_listed",),
     clears=False,  # a listed pair says nothing about latency
 )

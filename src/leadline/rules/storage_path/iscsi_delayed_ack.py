@@ -35,7 +35,6 @@ META = RuleMeta(
     code="STO141",
     layer=Layer.STORAGE_PATH,
     severity=Severity.LOW,
-    catalogue=("iscsi-delayed-ack",),
     needs=("adapter.delayed_ack|adapter.iscsi_digest",),
     clears=False,  # a good setting says nothing about latency
     judgement=True,

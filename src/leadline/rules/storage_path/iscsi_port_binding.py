@@ -36,7 +36,6 @@ META = RuleMeta(
     code="STO142",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("iscsi-port-binding",),
     needs=("adapter.bound_vmk_count|adapter.bound_vmk_uplinks",),
     thresholds={
         "warn": Threshold(2.0, "count", "Judgement: so that one path may fail"),

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="STO147",
     layer=Layer.STORAGE_PATH,
     severity=Severity.LOW,
-    catalogue=("nvmeof-latency-multipath-hpp",),
     needs=("device.path_plugin", "device.transport"),
     clears=False,  # the right plug-in says nothing about latency
     judgement=True,

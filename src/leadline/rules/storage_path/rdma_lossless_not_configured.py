@@ -35,7 +35,6 @@ META = RuleMeta(
     code="STO149",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("rdma-lossless-not-configured",),
     needs=("nic.rdma", "nic.rdma_lossless"),
     clears=False,  # a lossless network says nothing about the storage behind it
 )

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="STO144",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    catalogue=("storage-fc-link-errors",),
     needs=("adapter.fc_errors",),
     thresholds={
         "warn": Threshold(0.0, "count", "vCheck-vSphere: any"),

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="STO145",
     layer=Layer.STORAGE_PATH,
     severity=Severity.CRITICAL,
-    catalogue=("storage-lost-access-events",),
     needs=("host.events",),
     thresholds={
         "warn": Threshold(1.0, "count", "vCheck-vSphere: any"),

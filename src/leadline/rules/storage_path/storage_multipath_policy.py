@@ -36,7 +36,6 @@ META = RuleMeta(
     code="STO135",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("storage-multipath-policy",),
     needs=("device.path_policy",),
     clears=False,  # a good policy says nothing about how quick the paths are
 )

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="STO136",
     layer=Layer.STORAGE_PATH,
     severity=Severity.LOW,
-    catalogue=("storage-rr-iops",),
     needs=("device.rr_switch_count",),
     thresholds={"warn": Threshold(1000.0, "count", "Broadcom KB 371368: the default, inclusive")},
     clears=False,  # how paths take turns says nothing about how quick they are

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="STO148",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    catalogue=("vfrc-read-cache",),
     needs=("virtual-disk.read_cache_mib",),
     thresholds={"warn": Threshold(0.0, "mib", "any reservation")},
     clears=False,  # no cache says nothing about latency

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="STO143",
     layer=Layer.STORAGE_PATH,
     severity=Severity.LOW,
-    catalogue=("vmfs-partition-misaligned",),
     needs=("device.vmfs_start_sectors",),
     thresholds={"boundary": Threshold(2048.0, "sectors", "Tuning and profiling VMware (slides): 1 MiB")},
     clears=False,  # an aligned partition says nothing about latency

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="STO150",
     layer=Layer.STORAGE_PATH,
     severity=Severity.CRITICAL,
-    catalogue=("writeback-cache-without-power-protection",),
     needs=("adapter.write_cache|device.write_cache", "adapter.write_cache_protected|device.write_cache_protected"),
     clears=False,  # a safe cache says nothing about latency
 )

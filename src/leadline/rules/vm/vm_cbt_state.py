@@ -33,7 +33,6 @@ META = RuleMeta(
     code="VMC145",
     layer=Layer.VM,
     severity=Severity.LOW,
-    catalogue=("vm-cbt-state",),
     needs=("vm.changed_block_tracking", "vm.image_backup|vm.backup_transport"),
     clears=False,
 )

@@ -31,7 +31,6 @@ META = RuleMeta(
     code="VMC136",
     layer=Layer.VM,
     severity=Severity.HIGH,
-    catalogue=("vm-consolidation-needed",),
     needs=("vm.disk_consolidation_needed",),
     clears=False,  # disks in order may still be slow
 )

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="VMC101",
     layer=Layer.VM,
     severity=Severity.HIGH,
-    catalogue=("vm-disk-controller-not-pvscsi",),
     needs=("adapter.type", "virtual-disk.adapter"),
 )
 

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="VMC131",
     layer=Layer.VM,
     severity=Severity.HIGH,
-    catalogue=("vm-disk-independent-nonpersistent",),
     needs=("virtual-disk.mode",),
     clears=False,  # a persistent disk may still be slow
 )

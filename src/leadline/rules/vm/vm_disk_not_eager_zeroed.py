@@ -42,7 +42,6 @@ META = RuleMeta(
     code="VMC130",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-disk-not-eager-zeroed",),
     needs=("virtual-disk.provisioning",),
     clears=False,  # a zeroed disk may still be slow
 )

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="VMC144",
     layer=Layer.VM,
     severity=Severity.INFO,
-    catalogue=("vm-disks-on-many-datastores-with-config-elsewhere",),
     needs=("vm.config_datastore", "virtual-disk.datastore"),
     clears=False,
 )

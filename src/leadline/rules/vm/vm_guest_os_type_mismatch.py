@@ -35,7 +35,6 @@ META = RuleMeta(
     code="VMC142",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-guest-os-type-mismatch",),
     needs=("vm.guest_os", "vm.guest_os_reported"),
     clears=False,  # the right type says nothing about latency
 )

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="VMC140",
     layer=Layer.VM,
     severity=Severity.LOW,
-    catalogue=("vm-hardware-version-old",),
     needs=("vm.hardware_version", "host.version|host.hardware_version_max"),
     thresholds={"warn": Threshold(2.0, "count", "Judgement: more than two versions are a generation")},
     clears=False,  # a new version says nothing about latency

@@ -59,7 +59,6 @@ META = RuleMeta(
     code="VMC120",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-iops-limit-hit",),
     needs=(
         "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read",
         "disk_iops|disk_reads_per_s|disk_writes_per_s",

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="VMC141",
     layer=Layer.VM,
     severity=Severity.LOW,
-    catalogue=("vm-memory-hot-add-enabled",),
     needs=("vm.memory_hot_add",),
     thresholds={"nodes": Threshold(1.0, "count", "Judgement: more than one node is wide")},
     explains=("numa-locality-low",),

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="VMC138",
     layer=Layer.VM,
     severity=Severity.HIGH,
-    catalogue=("vm-mmu-software-virtualisation",),
     needs=("vm.cpu_virtualisation|vm.mmu_virtualisation|vm.extra_config",),
     clears=False,  # the right mode says nothing about latency
 )

@@ -40,7 +40,6 @@ META = RuleMeta(
     code="VMC143",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-multiwriter-or-bus-sharing",),
     needs=("virtual-disk.sharing|adapter.bus_sharing",),
     clears=False,  # sharing as designed says nothing about latency
 )

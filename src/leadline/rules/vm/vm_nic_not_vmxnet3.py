@@ -34,7 +34,6 @@ META = RuleMeta(
     code="VMC102",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-nic-not-vmxnet3",),
     needs=("nic.type",),
 )
 

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="VMC139",
     layer=Layer.VM,
     severity=Severity.INFO,
-    catalogue=("vm-pci-passthrough",),
     needs=("vm.passthrough_devices|nic.type",),
     clears=False,
 )

@@ -34,7 +34,6 @@ META = RuleMeta(
     code="VMC137",
     layer=Layer.VM,
     severity=Severity.HIGH,
-    catalogue=("vm-phantom-snapshot",),
     needs=("vm.snapshot_count", "virtual-disk.file"),
     clears=False,  # files in order say nothing about latency
 )

@@ -35,7 +35,6 @@ META = RuleMeta(
     code="VMC147",
     layer=Layer.VM,
     severity=Severity.INFO,
-    catalogue=("vm-powered-on-too-long-without-evc-refresh",),
     needs=("vm.uptime_days", "host.upgrade_age_days"),
     clears=False,
     judgement=True,

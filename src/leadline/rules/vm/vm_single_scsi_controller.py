@@ -37,7 +37,6 @@ META = RuleMeta(
     code="VMC103",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-single-scsi-controller",),
     needs=("virtual-disk.adapter",),
     thresholds={"warn": Threshold(2.0, "count", "Judgement: data and WAL should not share a queue")},
     judgement=True,

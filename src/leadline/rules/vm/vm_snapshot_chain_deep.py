@@ -34,7 +34,6 @@ META = RuleMeta(
     code="VMC134",
     layer=Layer.VM,
     severity=Severity.HIGH,
-    catalogue=("vm-snapshot-chain-deep",),
     needs=("vm.snapshot_chain_count|vm.snapshot_count",),
     thresholds={
         "warn": Threshold(2.0, "count", "VMware KB 1025279: two or three in a chain"),

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="VMC133",
     layer=Layer.VM,
     severity=Severity.HIGH,
-    catalogue=("vm-snapshot-old",),
     needs=("vm.snapshot_age_days|vm.snapshot_ages_days",),
     thresholds={
         "warn": Threshold(24.0 * 3600.0, "s", "VMware KB 1025279: 24 to 72 h"),

@@ -38,7 +38,6 @@ META = RuleMeta(
     code="VMC104",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-snapshot-present",),
     needs=("vm.snapshot_count",),
     thresholds={
         "warn": Threshold(1.0, "count", "Judgement: any snapshot outside a backup"),

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="VMC135",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
-    catalogue=("vm-snapshot-size",),
     needs=("vm.snapshot_size_gib", "virtual-disk.size_gib"),
     thresholds={
         "warn": Threshold(10.0, "pct", "Judgement: more than a night's changes"),

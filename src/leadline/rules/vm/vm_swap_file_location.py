@@ -32,7 +32,6 @@ META = RuleMeta(
     code="VMC146",
     layer=Layer.VM,
     severity=Severity.LOW,
-    catalogue=("vm-swap-file-location",),
     needs=("vm.swap_placement",),
     clears=False,
 )

@@ -33,7 +33,6 @@ META = RuleMeta(
     code="VMC105",
     layer=Layer.VM,
     severity=Severity.LOW,
-    catalogue=("vm-unused-virtual-devices",),
     needs=("vm.virtual_devices",),
     clears=False,  # a tidy VM may still be badly configured
 )
