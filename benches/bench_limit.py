@@ -21,7 +21,7 @@ from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.measure.rounds import SILENT
 from leadline.app.probe.probing import Probed, plan, probe
 from leadline.app.read.importing import import_paths
-from leadline.core.contracts.benchmark import Target
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.finding import Finding
 from leadline.core.model.profile import Profile
 from leadline.core.system.cgroups import Groups, InstanceLimits, find

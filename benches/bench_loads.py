@@ -17,8 +17,9 @@ from pathlib import Path
 
 from leadline.benchmarks import fio
 from leadline.benchmarks._fio.kernel import io_uring_usable
-from leadline.core.contracts.benchmark import LoadPlan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Step
 from leadline.core.contracts.honoured import LoadCheck, LoadState, StreamLoad, compare
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system.following import ToolCommand, started

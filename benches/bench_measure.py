@@ -28,8 +28,9 @@ from numpy.typing import NDArray
 from leadline.app.measure.recording import recording
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Step
 from leadline.core.contracts.importer import Request
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.workload import parse_workload
 from leadline.formats.fio.results import bucket_histogram, bucket_index

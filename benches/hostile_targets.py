@@ -28,7 +28,8 @@ from leadline.app.measure import benching, rounds
 from leadline.app.probe import probing
 from leadline.app.sweep.sweeping import SweepWish, plan_sweep, run_sweep
 from leadline.app.traces import replaying
-from leadline.core.contracts.benchmark import Step, Target
+from leadline.core.contracts.benchmark import Step
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.workload import Workload
 from leadline.core.system.opened import printable

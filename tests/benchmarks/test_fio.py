@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Step, Target, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Step, Tick
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, LeadlineError, ToolError, UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.formats.json_documents import json_documents

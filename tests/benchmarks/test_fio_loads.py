@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from benches.bench_loads import KEYS, matrix, table
 from leadline.app.measure import benching
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Step, Target
+from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.honoured import StreamLoad
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.formats.fio.load import last_report, loads_of, over_time, ticks_of

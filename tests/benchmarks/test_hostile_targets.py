@@ -17,7 +17,8 @@ from leadline.app.probe import probing
 from leadline.app.sweep.sweeping import SweepWish, plan_sweep
 from leadline.app.traces import replaying
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Step
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system.opened import Identity

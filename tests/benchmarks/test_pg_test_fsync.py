@@ -10,7 +10,7 @@ from leadline.app.measure.benching import capture_of, driver_of, plan, run
 from leadline.app.measure.comparing_runs import compare_runs
 from leadline.app.measure.rounds import Talk
 from leadline.benchmarks import pg_test_fsync
-from leadline.core.contracts.benchmark import Target
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload
 from leadline.core.system.tools import find_program

@@ -112,7 +112,7 @@ def test_a_counter_that_fell_is_not_measured(tmp_path: Path) -> None:
 
 def test_runs_are_recorded_and_diagnosed(tmp_path: Path) -> None:
     from leadline.app.measure.benching import capture_of, plan, run
-    from leadline.core.contracts.benchmark import Target
+    from leadline.core.contracts.load_target import Target
     from leadline.core.model.workload import parse_workload
     from leadline.stores.runs import RunStore, document
 

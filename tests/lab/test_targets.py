@@ -25,7 +25,8 @@ from leadline.app.measure.lab_targets import GuestDriver, named
 from leadline.app.measure.workloads import workload_of
 from leadline.app.read.importing import import_paths
 from leadline.app.sweep.sweeping import SweepWish, plan_sweep, run_sweep
-from leadline.core.contracts.benchmark import LoadPlan, Target
+from leadline.core.contracts.benchmark import LoadPlan
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.model.workload import Workload

@@ -48,7 +48,8 @@ from leadline.benchmarks._fio.places import (
     require_roles_apart,
     where,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Tick, Watch
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.workload import Stream, Workload
@@ -84,8 +85,8 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         ToolError: there is not enough space.
     """
     # Only what is there can be read without being filled; a folder holds nothing yet.
-    names = {target.roles.get(stream.role or "", target.name) for stream in workload.io}
-    there = all(is_uri(name) or not require_usable(name).is_dir() for name in names)
+    named = (target.of_role(stream.role) for stream in workload.io)
+    there = all(place.is_address or not require_usable(place.name).is_dir() for place in named)
     read_only = there and all(stream.read_pct == 100.0 for stream in workload.io)
     places = named_plainly({s.name: place_of(workload, s, target, read_only=read_only) for s in workload.io})
     require_roles_apart(target, workload, places)
@@ -93,10 +94,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     notes = [note for stream in workload.io for note in _checked(stream, places[stream.name], workload)]
     if engine in _ONE_AT_A_TIME and any(stream.oio > 1 for stream in workload.io):
         notes.append(f"{engine} has one request at a time per job, so jobs are multiplied by oio")
-    made: dict[str, int] = {}
-    for place in places.values():
-        if place.made:
-            made[place.path] = place.size_bytes
+    made = {place.path: place.size_bytes for place in places.values() if place.made}
     if made:
         folder = str(Path(next(iter(made))).parent)
         require_space(folder, sum(made.values()))

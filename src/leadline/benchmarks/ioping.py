@@ -30,7 +30,8 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Tick, Watch
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.units import factor
 from leadline.core.model.workload import Latency, Workload

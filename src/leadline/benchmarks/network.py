@@ -48,7 +48,8 @@ from leadline.benchmarks._network.servers import (
     server_words,
     serving,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Tick, Watch
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Network, Workload
 from leadline.core.system.processes import POLL_S, running

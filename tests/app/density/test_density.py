@@ -19,7 +19,7 @@ from leadline.app.density.results import SUMMARY, stored
 from leadline.app.density.steps import StepRule
 from leadline.app.measure.hosts import Host
 from leadline.app.measure.rounds import Talk
-from leadline.core.contracts.benchmark import Target
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload, profiles
 from leadline.core.system.cgroups import InstanceLimits, find

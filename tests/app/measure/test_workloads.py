@@ -13,7 +13,8 @@ import pytest
 
 from leadline.app.measure.workloads import fio_job_text, notes_in_short, translation_of, translation_text, workload_of
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Step, Target
+from leadline.core.contracts.benchmark import Step
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.workload import find_workload, parse_workload, profiles
 from leadline.formats.json_documents import json_documents

@@ -17,7 +17,7 @@ from benches.throttled import missing, throttled_disk
 from leadline.app.measure.rounds import SILENT
 from leadline.app.probe.model import Ruling
 from leadline.app.probe.probing import block_device_of, plan, probe
-from leadline.core.contracts.benchmark import Target
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.system.tools import find_program
 from leadline.faces.cli.main import build_app

@@ -17,7 +17,7 @@ import pytest
 from benches.throttled import missing, throttled_disk
 from leadline.app.measure.rounds import SILENT, Talk
 from leadline.app.sweep.sweeping import PlannedSweep, SweepWish, outcome, plan_rest, plan_sweep, point_timing, run_sweep
-from leadline.core.contracts.benchmark import Target
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload
 from leadline.core.system.tools import find_program

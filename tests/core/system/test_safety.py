@@ -14,7 +14,7 @@ from leadline.app.measure import benching
 from leadline.app.probe import probing
 from leadline.app.sweep.sweeping import SweepWish, plan_sweep
 from leadline.app.traces import replaying
-from leadline.core.contracts.benchmark import Target
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import find_workload, parse_workload
 from leadline.core.system import safety

@@ -38,12 +38,12 @@ from leadline.app.density.model import (
 )
 from leadline.app.density.results import Density, keep, stored
 from leadline.app.density.steps import StepRule, counted, next_count
-from leadline.app.measure import lab_targets
 from leadline.app.measure.hosts import Host
 from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.rounds import SILENT, Carried, Carrier, Course, Progress, Talk, measure_rounds
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Step, Target, Tick, Watch
+from leadline.core.contracts.benchmark import Step, Tick, Watch
+from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.result import Result
 from leadline.core.model.run import BEHIND_MIN, PERCENTILES, Round
@@ -140,7 +140,7 @@ def make_plan(request: DensityRequest) -> DensityPlan:
 
 
 def _site(request: DensityRequest) -> InstanceSite:
-    if not lab_targets.is_lab(request.target.name):
+    if request.target.kind is not TargetKind.LAB_GUEST:
         return site_of(request.workload, request.target)
     if request.limits.controllers:
         raise UsageError(
@@ -238,7 +238,7 @@ def _groups(request: DensityRequest, notes: list[str]) -> tuple[Hierarchies | No
     device = None
     if limits.iops is not None:
         name = request.target.name
-        device = None if "://" in name or "{n}" in name else disk_under(Path(name))
+        device = None if request.target.is_address or "{n}" in name else disk_under(Path(name))
         if device is None:
             raise UsageError(
                 "--iops",

@@ -21,7 +21,8 @@ from leadline.app.measure import lab_targets
 from leadline.app.measure.guests import grounds_of, guests_that_fit
 from leadline.app.measure.lab_targets import GuestDriver, both_sides, fill, in_guest, job_words
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Step, Target
+from leadline.core.contracts.benchmark import Step
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.workload import Workload
 from leadline.lab.folders import lab_folder
 from leadline.lab.machine import Grounds, Machine, answering, launched

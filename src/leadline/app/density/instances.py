@@ -24,14 +24,15 @@ from leadline.app.density.model import Instance, Second
 from leadline.app.measure.honouring import broken_or_none
 from leadline.app.measure.recording import recording
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Step
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Workload
 from leadline.core.system.cgroups import NOT_ENTERED, ControlGroup, Groups
 from leadline.core.system.following import ToolCommand, started
-from leadline.core.system.opened import Targets, is_uri
+from leadline.core.system.opened import Targets
 from leadline.core.system.processes import GRACE_S, POLL_S, wait
 from leadline.core.system.safety import require_space, usable_space
 from leadline.formats.fio.load import last_report, loads_of
@@ -77,10 +78,10 @@ def site_of(workload: Workload, target: Target) -> InstanceSite:
     plan = fio.plan(workload, target)
     each = _stretch_bytes(plan)
     path = Path(name)
-    if not is_uri(name) and path.is_dir():
+    if not target.is_address and path.is_dir():
         total = sum({place.path: place.size_bytes for place in plan.places.values()}.values())
         return InstanceSite("folder", plan, total, usable_space(name) // total)
-    if is_uri(name):
+    if target.is_address:
         return InstanceSite("stretch", plan, each, None)
     with path.open("rb") as stream:
         there = stream.seek(0, os.SEEK_END)

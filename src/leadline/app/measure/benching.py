@@ -14,9 +14,10 @@ from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.recording import recording
 from leadline.app.measure.rounds import SILENT, WARM_UP, Carried, Course, Progress, Talk, measure_rounds
 from leadline.app.read.importing import import_paths
-from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Measured, Step, Target, Watch
+from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Measured, Step, Watch
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.importer import Request
+from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.finding import Diagnosis
@@ -61,7 +62,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
             expected="a target of that kind",
             advice="`leadline bench workloads` lists the workloads of databases.",
         )
-    if lab_targets.is_lab(target.name):
+    if target.kind is TargetKind.LAB_GUEST:
         return lab_targets.plan(workload, target)
     return driver_of(workload)[1].plan(workload, target)
 

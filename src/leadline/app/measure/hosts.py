@@ -23,8 +23,9 @@ from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, meas
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
 from leadline.core.contracts import benchmark
-from leadline.core.contracts.benchmark import LoadPlan, Place, Target, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Place, Tick
 from leadline.core.contracts.importer import Request
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, LeadlineError, UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Result

@@ -17,7 +17,8 @@ from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_lab
 from leadline.app.measure.recording import recording
 from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Said, Step, Target, Watch
+from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Said, Step, Watch
+from leadline.core.contracts.load_target import LAB, Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Workload
 from leadline.lab.channel import Channel
@@ -26,7 +27,6 @@ from leadline.lab.machine import Machine
 from leadline.lab.programs import running_in
 from leadline.lab.specification import Guest, Lab, LabDisk, read_lab
 
-PREFIX = "lab:"
 FORM = "lab:FILE:GUEST/DISK"
 IN_GUEST = f"{WORK_FOLDER}-bench"  # where job files are in the guest
 FILL_S_MAX = 3600.0  # Judgement: longer than filling any disk of a lab takes
@@ -68,11 +68,6 @@ class Named:
         return self.roles.get(role or "", self.disk)
 
 
-def is_lab(target: str) -> bool:
-    """Whether a target is a guest of a lab."""
-    return target.startswith(PREFIX)
-
-
 def named(target: Target) -> Named:
     """The guest and disks a target names; left out, they are the only ones there are, or those of the guest's load.
 
@@ -80,7 +75,7 @@ def named(target: Target) -> Named:
         UsageError: the file is not there, or has no such guest or disk.
         InputError: it is no lab file.
     """
-    text = target.name.removeprefix(PREFIX)
+    text = target.name.removeprefix(LAB)
     path, _, rest = (text, "", "") if Path(text).is_file() else text.rpartition(":")
     if not Path(path).is_file():
         raise UsageError(
@@ -100,7 +95,7 @@ def named(target: Target) -> Named:
     if unknown:
         raise _not_one(target.name, f"no disk {unknown[0]}".strip(), lab)
     roles = {role: own[name] for role, name in target.roles.items()}
-    return Named(f"{PREFIX}{path}:{guest.name}/{disk_name}", Path(path), lab, guest, own[disk_name], roles)
+    return Named(f"{LAB}{path}:{guest.name}/{disk_name}", Path(path), lab, guest, own[disk_name], roles)
 
 
 def _not_one(where: str, found: str, lab: Lab) -> UsageError:

@@ -10,7 +10,8 @@ from typing import Any
 import yaml
 
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Place, Step, Target
+from leadline.core.contracts.benchmark import LoadPlan, Place, Step
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Workload, find_workload, profiles
 from leadline.core.system.opened import printable

@@ -12,7 +12,8 @@ from leadline.app.measure import benching
 from leadline.app.measure.kept_runs import keeping
 from leadline.app.measure.rounds import SILENT, Talk
 from leadline.app.sweep.curves import LoadCurve, Point, curve_of, levelled_off, point_of
-from leadline.core.contracts.benchmark import LoadPlan, Target
+from leadline.core.contracts.benchmark import LoadPlan
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.run import PERCENTILES, Run
 from leadline.core.model.sweep import (

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from leadline.benchmarks._database import mysql_client, throwaway_mysql, throwaway_postgresql
-from leadline.benchmarks._database.throwaway import NEW, ServerModule
-from leadline.core.contracts.benchmark import LoadPlan, Place, Step, Target, Tick, Watch
+from leadline.benchmarks._database.throwaway import ServerModule
+from leadline.core.contracts.benchmark import LoadPlan, Place, Step, Tick, Watch
+from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.workload import Database, Workload
 from leadline.core.system import dsn, following
@@ -61,8 +62,8 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> LoadPlan:
     """
     engine = settings_of(workload).engine
     notes = () if engine == "postgresql" else (_NO_COUNTERS,)
-    if not target.name or target.name == NEW or Path(target.name).is_dir():
-        if target.name != NEW:
+    if not target.name or target.kind is TargetKind.NEW or Path(target.name).is_dir():
+        if target.kind is not TargetKind.NEW:
             require_usable(target.name)
         server = _SERVERS[engine]
         base = server.base_of(target.name)

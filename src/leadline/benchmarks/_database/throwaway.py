@@ -8,11 +8,11 @@ import shutil
 from pathlib import Path
 from typing import Protocol
 
+from leadline.core.contracts.load_target import NEW
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.leftovers import forget, identify, note, temporary_folder
 from leadline.core.system.opened import printable
 
-NEW = "new"
 START_S = 180.0  # Judgement: starting takes a second; a busy disk or an emulated CPU may need a hundred times that
 _ODD = frozenset(",'\"\\$`")
 _SOCKET_BYTES_MAX = 107  # Source: unix(7), sun_path without its final zero

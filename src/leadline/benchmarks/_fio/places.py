@@ -11,7 +11,8 @@ import re
 from dataclasses import replace
 from zlib import crc32
 
-from leadline.core.contracts.benchmark import LoadPlan, Place, Target
+from leadline.core.contracts.benchmark import LoadPlan, Place
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
 from leadline.core.model.workload import Stream, Workload
 from leadline.core.system.opened import Identity, is_uri, printable
@@ -31,9 +32,10 @@ def place_of(workload: Workload, stream: Stream, target: Target, *, read_only: b
     Raises:
         UsageError: the target may not be used, or not be overwritten.
     """
-    name = target.roles.get(stream.role or "", target.name)
+    named = target.of_role(stream.role)
+    name = named.name
     size = -(-workload.working_set_bytes(stream) // ALIGN) * ALIGN
-    if is_uri(name):
+    if named.is_address:
         require_plain_uri(name)
         if not read_only:
             require_named(name, target.destroy)

@@ -17,11 +17,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from leadline.core.contracts.load_target import NEW
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.processes import POLL_S, running
 from leadline.core.system.tools import find_program
 
-NEW = "new"
 LOOPBACK = "127.0.0.1"
 PORTS = {"iperf3": 5201, "sockperf": 11111}  # where the tools listen by default
 ANSWER_S = 3.0  # Judgement: a TCP connection takes one round trip, and one more try after a second

@@ -28,8 +28,8 @@ from pathlib import Path
 from typing import Protocol
 
 from leadline.core.contracts.honoured import Load
+from leadline.core.contracts.load_target import Target
 from leadline.core.model.workload import Workload
-from leadline.core.system.addresses import split_target
 from leadline.core.system.opened import Identity, Targets
 from leadline.core.system.secret import Secret
 
@@ -40,35 +40,6 @@ class BenchmarkMeta:
 
     program: str
     kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What is loaded.
-
-    Attributes:
-        name: as the user named it, without a password: a folder, file, device, ``nbd://…``, DSN or host.
-        destroy: the target the user named to be overwritten, without a password, or None.
-        roles: where streams of a role go instead, by role.
-        secret: the password that stood in the name of a database; neither shown nor stored.
-
-    Raises:
-        UsageError: a password cannot be told from the rest of a name, or stands where none is used.
-    """
-
-    name: str
-    destroy: str | None = None
-    roles: dict[str, str] = field(default_factory=dict)
-    secret: Secret = field(default_factory=Secret, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Take the password out of every name."""
-        name, secret = split_target(self.name)
-        destroy = None if self.destroy is None else split_target(self.destroy)[0]
-        roles = {role: split_target(own)[0] for role, own in self.roles.items()}
-        own = {"name": name, "destroy": destroy, "roles": roles, "secret": self.secret or secret}
-        for field_name, value in own.items():
-            object.__setattr__(self, field_name, value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ def command(
     """
     from leadline.app.probe.probing import plan, probe
     from leadline.app.probe.recordings import judge_recordings
-    from leadline.core.contracts.benchmark import Target
+    from leadline.core.contracts.load_target import Target
     from leadline.faces.cli.running import talking
     from leadline.faces.probe_page import write_probe_page
 

@@ -106,7 +106,7 @@ def command(
     from leadline.app.density.steps import StepRule
     from leadline.app.measure.hosts import read_hosts
     from leadline.app.measure.workloads import workload_of
-    from leadline.core.contracts.benchmark import Target
+    from leadline.core.contracts.load_target import Target
     from leadline.core.system.cgroups import InstanceLimits
     from leadline.stores.runs import RunStore
 

@@ -96,7 +96,7 @@ def command(
     from leadline.app.measure.baselines import check_name, judge, keep
     from leadline.app.measure.benching import plan, run_repeated
     from leadline.app.measure.workloads import workload_of
-    from leadline.core.contracts.benchmark import Target
+    from leadline.core.contracts.load_target import Target
     from leadline.core.model.errors import UsageError
     from leadline.faces.cli.running import talking
     from leadline.faces.run_page import write_run_page

@@ -105,7 +105,7 @@ def command(
     load; without --on it only says what it would do.
     """
     from leadline.app.sweep.sweeping import SweepWish, plan_rest, plan_sweep, point_timing, run_sweep
-    from leadline.core.contracts.benchmark import Target
+    from leadline.core.contracts.load_target import Target
     from leadline.stores.runs import RunStore
 
     page = output_file(ctx, "html", html, force=force)
