@@ -12,15 +12,6 @@ from leadline.core.model.vocabulary import EntityKind, Role
 from leadline.estate import placement
 from leadline.estate.virtual_disks import DATABASE_ROLES
 
-# What follows when vSAN answers late: the guests on it wait, and their databases with them.
-SYMPTOMS_ABOVE = (
-    "guest-disk-await-high",
-    "guest-iowait-high",
-    "guest-blocked-processes",
-    "guest-load-average-per-core",
-    "db-log-write-latency",
-)
-
 
 def cluster_of(inventory: Inventory, entity: Entity) -> Entity | None:
     """The cluster an entity is, is part of, or whose host it is part of; a VM's host must be known for it."""

@@ -34,6 +34,7 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.disks import Busy, Use, block_awaits, uses, whole_disk
 from leadline.estate.templates import Over, joined, over_groups
+from leadline.rules._families.limits import FEW_COMMANDS
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 
@@ -53,7 +54,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(2.0, "ms", _SLIDES),
         "crit": Threshold(5.0, "ms", _SLIDES),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "load_min": FEW_COMMANDS,
         "duration": Threshold(15.0, "s", "Judgement: long enough to be more than a burst"),
     },
     clears=False,

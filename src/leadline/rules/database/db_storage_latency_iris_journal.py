@@ -32,6 +32,7 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.database_disks import DiskClass, slow_disks
 from leadline.estate.disks import Busy
+from leadline.rules._families.limits import FEW_COMMANDS
 
 _PART6 = "InterSystems Data Platforms and performance, part 6 (storage I/O profile)"
 
@@ -46,7 +47,7 @@ META = RuleMeta(
         "flash_crit": Threshold(2.0, "ms", _PART6),
         "hdd_warn": Threshold(2.0, "ms", _PART6),
         "hdd_crit": Threshold(5.0, "ms", _PART6),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "load_min": FEW_COMMANDS,
         "duration": Threshold(15.0, "s", "Judgement: long enough to be more than a burst"),
     },
     explains=("db-iris-write-daemon-cycle", "db-component-response-time"),

@@ -30,6 +30,7 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.database_disks import DiskClass, slow_disks
 from leadline.estate.disks import Busy
+from leadline.rules._families.limits import FEW_COMMANDS
 
 _RANREAD = "InterSystems PerfTools RanRead guide"
 
@@ -44,7 +45,7 @@ META = RuleMeta(
         "flash_crit": Threshold(5.0, "ms", _RANREAD),
         "hdd_warn": Threshold(6.0, "ms", "Judgement: a random read of a rotating disk"),
         "hdd_crit": Threshold(15.0, "ms", "Judgement: a rotating disk with a queue"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "load_min": FEW_COMMANDS,
         "duration": Threshold(15.0, "s", "Judgement: long enough to be more than a burst"),
     },
     explains=("db-data-read-latency", "db-component-response-time"),

@@ -25,17 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.jobs import LOAD_METRICS, in_busy_hours, job_windows
+from leadline.estate.jobs import LOAD_METRICS
+from leadline.rules._families.jobs_in_busy_hours import job_in_busy_hours
+from leadline.rules._families.limits import LOAD_PROFILE
 
 META = RuleMeta(
     code="DST180",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
     needs=("vm.events", "|".join(LOAD_METRICS)),
-    thresholds={"recorded_min": Threshold(6.0 * 3600.0, "s", "Judgement: the least for a load profile")},
+    thresholds={"recorded_min": LOAD_PROFILE},
     explains=(
         "disk-davg-generic",
         "disk-davg-data",
@@ -55,11 +57,4 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per VM."""
     for vm in context.inventory.of_kind(EntityKind.VM):
-        busy = list(in_busy_hours(context, vm, job_windows(context.inventory, vm, "backup")))
-        if busy:
-            yield context.finding(
-                vm,
-                f"{vm.label()} is backed up in its busy hours",
-                [evidence for _, evidence in busy],
-                windows=[window for window, _ in busy],
-            )
+        yield from job_in_busy_hours(context, vm, "backup", f"{vm.label()} is backed up in its busy hours")

@@ -38,7 +38,9 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_any
-from leadline.estate.vsan import SYMPTOMS_ABOVE, capacity_medium, cluster_of, database_disks
+from leadline.estate.vsan import capacity_medium, cluster_of, database_disks
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 _SOURCE = "VMware Aria Operations vSAN contention dashboard; RVC vSAN Observer graphs.js"
 
@@ -62,9 +64,9 @@ META = RuleMeta(
         "warn_hybrid": Threshold(30_000.0, "us", _SOURCE),
         "crit_hybrid": Threshold(60_000.0, "us", "Judgement: twice the warning, as on flash"),
         "load_min": Threshold(50.0, "per_s", "Judgement: an average of few operations says nothing"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=("vsan-oio-high", *SYMPTOMS_ABOVE),
+    explains=("vsan-oio-high", *GUEST_WAITS_FOR_DISK),
 )
 
 

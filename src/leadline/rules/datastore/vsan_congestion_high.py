@@ -32,7 +32,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_any
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 _OBSERVER = "RVC vSAN Observer graphs.js"
 _LOG = "vsan_disk_group_congestion_count_log"
@@ -46,9 +47,9 @@ META = RuleMeta(
         "warn": Threshold(20.0, "count", _OBSERVER),
         "crit": Threshold(75.0, "count", _OBSERVER),
         "crit_log": Threshold(200.0, "count", "Broadcom KB 326870"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=("vsan-client-latency-high", "vsan-latency-stddev-high", "vsan-oio-high", *SYMPTOMS_ABOVE),
+    explains=("vsan-client-latency-high", "vsan-latency-stddev-high", "vsan-oio-high", *GUEST_WAITS_FOR_DISK),
 )
 
 

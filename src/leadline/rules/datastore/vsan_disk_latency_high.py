@@ -31,7 +31,9 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_any
-from leadline.estate.vsan import SYMPTOMS_ABOVE, capacity_medium
+from leadline.estate.vsan import capacity_medium
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 META = RuleMeta(
     code="DST104",
@@ -44,7 +46,7 @@ META = RuleMeta(
         "warn_flash": Threshold(2_000.0, "us", "Judgement: what flash stays below"),
         "crit": Threshold(20_000.0, "us", "Judgement: RVC vSAN Observer graphs.js"),
         "load_min": Threshold(50.0, "per_s", "Judgement: an average of few operations says nothing"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
     explains=(
         "vsan-congestion-high",
@@ -52,7 +54,7 @@ META = RuleMeta(
         "vsan-client-latency-high",
         "vsan-latency-stddev-high",
         "vsan-oio-high",
-        *SYMPTOMS_ABOVE,
+        *GUEST_WAITS_FOR_DISK,
     ),
     judgement=True,
 )

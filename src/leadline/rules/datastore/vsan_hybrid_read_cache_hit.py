@@ -34,7 +34,9 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
-from leadline.estate.vsan import SYMPTOMS_ABOVE, capacity_medium
+from leadline.estate.vsan import capacity_medium
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,9 +51,9 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(90.0, "pct", "vmgu.ru articles on vSphere, vSAN and StarWind performance"),
         "crit": Threshold(70.0, "pct", "RVC vSAN Observer graphs.js"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=("vsan-client-latency-high", *SYMPTOMS_ABOVE),
+    explains=("vsan-client-latency-high", *GUEST_WAITS_FOR_DISK),
     clears=False,
 )
 

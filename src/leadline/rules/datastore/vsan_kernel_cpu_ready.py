@@ -28,7 +28,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 _ARIA = "VMware Aria Operations vSAN contention dashboard"
 
@@ -40,14 +41,14 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(1.0, "pct", _ARIA),
         "crit": Threshold(5.0, "pct", _ARIA),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
     explains=(
         "vsan-net-drops",
         "vsan-client-latency-high",
         "vsan-latency-stddev-high",
         "vsan-oio-high",
-        *SYMPTOMS_ABOVE,
+        *GUEST_WAITS_FOR_DISK,
     ),
     clears=False,
 )

@@ -29,6 +29,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import TWO_SAMPLES
 
 META = RuleMeta(
     code="DST103",
@@ -39,7 +40,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(30_000.0, "us", "Judgement: RVC vSAN Observer graphs.js, a starting point"),
         "load_min": Threshold(50.0, "per_s", "Judgement: an average of few operations says nothing"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
     clears=False,
     judgement=True,

@@ -28,7 +28,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 META = RuleMeta(
     code="DST111",
@@ -38,9 +39,9 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(85.0, "pct", "RVC vSAN Observer graphs.js"),
         "crit": Threshold(95.0, "pct", "RVC vSAN Observer graphs.js"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=("vsan-congestion-high", "vsan-client-latency-high", "vsan-oio-high", *SYMPTOMS_ABOVE),
+    explains=("vsan-congestion-high", "vsan-client-latency-high", "vsan-oio-high", *GUEST_WAITS_FOR_DISK),
     clears=False,
 )
 

@@ -33,7 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_any
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 _METRICS = {
     "vsan_net_loss_permille": "vSAN packet loss",
@@ -52,9 +53,9 @@ META = RuleMeta(
         "warn": Threshold(1.0, "permille", "Judgement: a starting point"),
         "crit": Threshold(10.0, "permille", "Judgement: a starting point"),
         "load_min": Threshold(1e6, "bytes_per_s", "Judgement: a share of few packets says nothing"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=("vsan-client-latency-high", "vsan-latency-stddev-high", "vsan-oio-high", *SYMPTOMS_ABOVE),
+    explains=("vsan-client-latency-high", "vsan-latency-stddev-high", "vsan-oio-high", *GUEST_WAITS_FOR_DISK),
     clears=False,
     judgement=True,
 )

@@ -34,7 +34,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,9 +52,9 @@ META = RuleMeta(
         "warn": Threshold(2.0, "ratio", "Judgement: twice what is usual"),
         "usual_min": Threshold(16.0, "count", "Judgement: twice of fewer is no backlog"),
         "latency_min": Threshold(5_000.0, "us", "Judgement: below it nobody waits long"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=SYMPTOMS_ABOVE,
+    explains=GUEST_WAITS_FOR_DISK,
     clears=False,
     judgement=True,
 )

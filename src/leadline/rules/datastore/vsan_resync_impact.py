@@ -33,7 +33,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,7 +51,7 @@ META = RuleMeta(
         "warn": Threshold(30.0, "pct", "Judgement: a starting point"),
         "crit": Threshold(50.0, "pct", "Judgement: a starting point"),
         "load_min": Threshold(50.0, "per_s", "Judgement: fewer operations of VMs suffer little"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
     explains=(
         "vsan-congestion-high",
@@ -58,7 +59,7 @@ META = RuleMeta(
         "vsan-latency-stddev-high",
         "vsan-disk-latency-high",
         "vsan-oio-high",
-        *SYMPTOMS_ABOVE,
+        *GUEST_WAITS_FOR_DISK,
     ),
     clears=False,
     judgement=True,

@@ -36,7 +36,8 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 _METRIC = "vsan_write_buffer_free_pct"
 
@@ -52,9 +53,9 @@ META = RuleMeta(
         "burst": Threshold(
             70.0, "pct", "vmgu.ru articles on vSphere, vSAN and StarWind performance: share for a burst"
         ),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=("vsan-congestion-high", "vsan-client-latency-high", "vsan-oio-high", *SYMPTOMS_ABOVE),
+    explains=("vsan-congestion-high", "vsan-client-latency-high", "vsan-oio-high", *GUEST_WAITS_FOR_DISK),
     clears=False,
     judgement=True,
 )

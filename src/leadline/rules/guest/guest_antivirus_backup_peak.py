@@ -25,17 +25,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.contracts.rule import RuleContext, RuleMeta
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.jobs import LOAD_METRICS, in_busy_hours, job_windows
+from leadline.estate.jobs import LOAD_METRICS
+from leadline.rules._families.jobs_in_busy_hours import job_in_busy_hours
+from leadline.rules._families.limits import LOAD_PROFILE
 
 META = RuleMeta(
     code="GST154",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
     needs=("guest.events", "|".join(LOAD_METRICS)),
-    thresholds={"recorded_min": Threshold(6.0 * 3600.0, "s", "Judgement: the least for a load profile")},
+    thresholds={"recorded_min": LOAD_PROFILE},
     explains=("guest-disk-await-high", "guest-iowait-high", "guest-blocked-processes"),
     clears=False,
     judgement=True,
@@ -47,11 +49,4 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per guest and kind of job."""
     for guest in context.inventory.of_kind(EntityKind.GUEST):
         for job, noun in _JOBS.items():
-            busy = list(in_busy_hours(context, guest, job_windows(context.inventory, guest, job)))
-            if busy:
-                yield context.finding(
-                    guest,
-                    f"{noun} runs in the busy hours of {guest.label()}",
-                    [evidence for _, evidence in busy],
-                    windows=[window for window, _ in busy],
-                )
+            yield from job_in_busy_hours(context, guest, job, f"{noun} runs in the busy hours of {guest.label()}")

@@ -33,6 +33,7 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.guests import DISK_METRICS, cpu_count, quick_disks
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import FEW_COMMANDS
 
 META = RuleMeta(
     code="GST103",
@@ -44,7 +45,7 @@ META = RuleMeta(
         "warn": Threshold(2.0, "count", "yaspe documentation"),
         "crit_per_cpu": Threshold(0.25, "ratio", "yaspe documentation: 10 to 25 % of the vCPUs"),
         "quick": Threshold(2.0, "ms", "Judgement: what the slides allow a log, the most demanding use"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "load_min": FEW_COMMANDS,
         "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
     },
     explains=("guest-load-average-per-core",),

@@ -45,6 +45,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.disks import Busy, Use, block_awaits, role_said, uses
 from leadline.estate.guests import tasks_per_cpu
 from leadline.estate.templates import Over, over_groups
+from leadline.rules._families.limits import FEW_COMMANDS
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 
@@ -69,7 +70,7 @@ META = RuleMeta(
         "flash_crit": Threshold(5.0, "ms", "Judgement: ten times what a healthy flash device takes"),
         "other_warn": Threshold(10.0, "ms", "EsxtopDrill c_map.csv"),
         "other_crit": Threshold(25.0, "ms", "Yellow-Bricks esxtop thresholds"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "load_min": FEW_COMMANDS,
         "starved": Threshold(2.0, "ratio", "yaspe documentation: run queue per CPU"),
         "duration": Threshold(15.0, "s", "Judgement: long enough to be more than a burst"),
     },

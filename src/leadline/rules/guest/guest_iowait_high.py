@@ -32,6 +32,7 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.guests import DISK_METRICS, quick_disks
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import FEW_COMMANDS
 
 META = RuleMeta(
     code="GST106",
@@ -43,7 +44,7 @@ META = RuleMeta(
         "warn": Threshold(10.0, "pct", "yaspe documentation"),
         "crit": Threshold(20.0, "pct", "yaspe documentation"),
         "quick": Threshold(2.0, "ms", "Judgement: what the slides allow a log, the most demanding use"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "load_min": FEW_COMMANDS,
         "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
     },
     clears=False,

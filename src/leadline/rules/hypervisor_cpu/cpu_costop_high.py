@@ -30,8 +30,11 @@ from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
+from leadline.rules._families.symptoms import VM_WAITS_FOR_CPU
+from leadline.rules._families.vcpu_time import vcpu_time
 
 META = RuleMeta(
     code="CPU102",
@@ -41,23 +44,12 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(1.0, "pct", "EsxtopDrill c_map.csv"),
         "crit": Threshold(3.0, "pct", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
-    explains=(
-        "guest-run-queue-high",
-        "guest-load-average-per-core",
-        "guest-steal-time",
-        "net-drops-vm-port",
-        "cpu-latency-high",
-    ),
+    explains=VM_WAITS_FOR_CPU,
 )
 
-_SPEC = Over(
-    metric="cpu_costop_pct",
-    noun="co-stop time per vCPU",
-    kinds=(EntityKind.VCPU, EntityKind.VM),
-    roll_up=EntityKind.VM,
-)
+_SPEC = vcpu_time("cpu_costop_pct", "co-stop time")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

@@ -35,6 +35,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="CPU130",
@@ -46,7 +47,7 @@ META = RuleMeta(
         "warn": Threshold(5.0, "pct", "Judgement: the warning limit of ready time"),
         "crit": Threshold(10.0, "pct", "Judgement: the critical limit of ready time"),
         "load_min": Threshold(5.0, "pct", "Judgement: a VM below this use of its vCPUs is idle"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("guest-run-queue-high", "guest-load-average-per-core"),
     clears=False,  # ready time and co-stop are what examines the layer

@@ -28,8 +28,10 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
+from leadline.rules._families.vcpu_time import vcpu_time
 
 META = RuleMeta(
     code="CPU132",
@@ -39,18 +41,13 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(5.0, "pct", "Judgement: the warning limit of ready time"),
         "crit": Threshold(10.0, "pct", "Judgement: the critical limit of ready time"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,
     judgement=True,
 )
 
-_SPEC = Over(
-    metric="cpu_overlap_pct",
-    noun="overlap time per vCPU",
-    kinds=(EntityKind.VCPU, EntityKind.VM),
-    roll_up=EntityKind.VM,
-)
+_SPEC = vcpu_time("cpu_overlap_pct", "overlap time")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

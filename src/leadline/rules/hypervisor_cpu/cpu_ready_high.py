@@ -32,6 +32,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Minus, Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="CPU101",
@@ -42,7 +43,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(5.0, "pct", "EsxtopDrill c_map.csv"),
         "crit": Threshold(10.0, "pct", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=(
         "guest-run-queue-high",

@@ -28,8 +28,10 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
+from leadline.rules._families.vcpu_time import vcpu_time
 
 META = RuleMeta(
     code="CPU104",
@@ -39,18 +41,13 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(0.0, "pct", "EsxtopDrill c_map.csv"),
         "crit": Threshold(5.0, "pct", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time", "cpu-vmwait-high"),
     clears=False,  # no waiting for swap says nothing about contention for cores
 )
 
-_SPEC = Over(
-    metric="cpu_swap_wait_pct",
-    noun="time waiting for hypervisor swap per vCPU",
-    kinds=(EntityKind.VCPU, EntityKind.VM),
-    roll_up=EntityKind.VM,
-)
+_SPEC = vcpu_time("cpu_swap_wait_pct", "time waiting for hypervisor swap")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

@@ -33,7 +33,9 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.templates import over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
+from leadline.rules._families.vcpu_time import vcpu_time
 
 META = RuleMeta(
     code="CPU131",
@@ -44,18 +46,13 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(10.0, "pct", "Judgement: healthy database VMs stay well below it"),
         "crit": Threshold(20.0, "pct", "Judgement: a fifth of each vCPU"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,
     judgement=True,
 )
 
-_SPEC = Over(
-    metric="cpu_system_pct",
-    noun="system time per vCPU",
-    kinds=(EntityKind.VCPU, EntityKind.VM),
-    roll_up=EntityKind.VM,
-)
+_SPEC = vcpu_time("cpu_system_pct", "system time")
 _RATES = (
     ("disk operations", EntityKind.VIRTUAL_DISK, ("disk_reads_per_s", "disk_writes_per_s")),
     ("packets", EntityKind.PORT, ("net_tx_packets_per_s", "net_rx_packets_per_s")),

@@ -29,6 +29,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_any
+from leadline.rules._families.limits import THREE_SAMPLES
 
 _SOURCE = "EsxtopDrill c_map.csv"
 
@@ -44,7 +45,7 @@ META = RuleMeta(
         "migrations_crit": Threshold(400.0, "per_s", _SOURCE),
         "expirations_warn": Threshold(5.0, "per_s", _SOURCE),
         "expirations_crit": Threshold(10.0, "per_s", _SOURCE),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,
 )

@@ -30,6 +30,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="CPU133",
@@ -39,7 +40,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(10.0, "pct", "EsxtopDrill c_map.csv"),
         "crit": Threshold(20.0, "pct", "EsxtopDrill c_map.csv"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,  # not being blocked says nothing about contention for cores
 )

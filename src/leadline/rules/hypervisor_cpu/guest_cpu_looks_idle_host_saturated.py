@@ -45,6 +45,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.episodes import Episode, find_episodes, joined_windows
 from leadline.estate.templates import Minus
 from leadline.estate.timeline import ever_above, host_groups, on_same_windows, whole_of_parts
+from leadline.rules._families.limits import THREE_SAMPLES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -60,7 +61,7 @@ META = RuleMeta(
         "guest_min": Threshold(10.0, "pct", "Judgement: a guest below this has no work to wait with"),
         "ready": Threshold(5.0, "pct", "EsxtopDrill c_map.csv"),
         "host": Threshold(95.0, "pct", "Judgement: no core left for the hypervisor"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,
     judgement=True,

@@ -30,6 +30,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
+from leadline.rules._families.symptoms import VM_WAITS_FOR_CPU
 
 META = RuleMeta(
     code="CPU105",
@@ -41,16 +43,9 @@ META = RuleMeta(
         "crit": Threshold(
             1.0, "ratio", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL"
         ),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
-    explains=(
-        "guest-cpu-looks-idle-host-saturated",
-        "guest-run-queue-high",
-        "guest-load-average-per-core",
-        "guest-steal-time",
-        "net-drops-vm-port",
-        "cpu-latency-high",
-    ),
+    explains=("guest-cpu-looks-idle-host-saturated", *VM_WAITS_FOR_CPU),
 )
 
 _SPEC = Over(metric="host_cpu_load_1m", noun="CPU load average", kinds=(EntityKind.HOST,), inclusive=True)

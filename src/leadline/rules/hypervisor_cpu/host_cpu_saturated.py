@@ -38,6 +38,7 @@ from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.episodes import Episode, find_episodes
 from leadline.estate.templates import Over, finding_of_episodes
 from leadline.estate.timeline import host_groups
+from leadline.rules._families.symptoms import VM_WAITS_FOR_CPU
 
 META = RuleMeta(
     code="CPU106",
@@ -54,11 +55,7 @@ META = RuleMeta(
         "cpu-costop-high",
         "host-cpu-load-average",
         "guest-cpu-looks-idle-host-saturated",
-        "guest-run-queue-high",
-        "guest-load-average-per-core",
-        "guest-steal-time",
-        "net-drops-vm-port",
-        "cpu-latency-high",
+        *VM_WAITS_FOR_CPU,
         "db-component-response-time",
         "vsan-kernel-cpu-ready",
     ),

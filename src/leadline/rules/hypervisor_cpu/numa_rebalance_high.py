@@ -28,6 +28,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="CPU135",
@@ -37,7 +38,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(5.0, "count", "EsxtopDrill c_map.csv"),
         "crit": Threshold(10.0, "count", "EsxtopDrill c_map.csv"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("numa-locality-low",),
     clears=False,

@@ -33,6 +33,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="MEM102",
@@ -44,7 +45,7 @@ META = RuleMeta(
             0.0, "mib", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL"
         ),
         "crit": Threshold(1.0, "mib", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("guest-swap-activity", "mem-compression-active"),
 )

@@ -31,6 +31,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_any, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="MEM103",
@@ -40,7 +41,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(0.0, "mib_per_s", "Yellow-Bricks esxtop thresholds"),
         "cache": Threshold(0.0, "mib", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("mem-latency-high",),
     clears=False,  # without compression a host may still balloon or swap

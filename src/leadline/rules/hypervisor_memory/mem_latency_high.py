@@ -28,6 +28,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="MEM134",
@@ -37,7 +38,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(0.0, "pct", "VMware, Interpreting esxtop statistics (KB 382249)"),
         "crit": Threshold(1.0, "pct", "VMware, Interpreting esxtop statistics (KB 382249)"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,  # a VM that does not wait now may be ballooned
     judgement=True,

@@ -32,6 +32,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="MEM133",
@@ -41,7 +42,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(0.0, "count", "EsxtopDrill c_map.csv: 0 is high"),
         "crit": Threshold(1.0, "count", "Judgement: state 1 may be clear, in which nobody is ballooned yet"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("mem-compression-active", "mem-swapped-nonzero"),
 )

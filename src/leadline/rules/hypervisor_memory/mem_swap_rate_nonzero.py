@@ -31,6 +31,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_any
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="MEM101",
@@ -45,7 +46,7 @@ META = RuleMeta(
             0.0, "mib_per_s", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL"
         ),
         "crit": Threshold(1.0, "mib_per_s", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=(
         "cpu-swpwt-high",

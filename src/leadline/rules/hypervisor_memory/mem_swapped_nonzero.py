@@ -30,6 +30,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="MEM130",
@@ -38,7 +39,7 @@ META = RuleMeta(
     needs=("memory_swapped_mib|host_memory_swapped_mib",),
     thresholds={
         "warn": Threshold(1.0, "mib", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,  # nothing swapped says nothing of a shortage that balloons
 )

@@ -37,6 +37,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.episodes import Episode, find_episodes, joined_windows
 from leadline.estate.timeline import ever_above, on_same_windows, whole_of_parts
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="NET102",
@@ -46,7 +47,7 @@ META = RuleMeta(
     thresholds={
         "drops": Threshold(0.0, "pct", "Yellow-Bricks esxtop thresholds"),
         "ready": Threshold(5.0, "pct", "EsxtopDrill c_map.csv"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,
 )

@@ -33,6 +33,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_any
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="NET101",
@@ -44,7 +45,7 @@ META = RuleMeta(
         "warn": Threshold(0.0, "pct", "Yellow-Bricks esxtop thresholds"),
         "crit": Threshold(1.0, "pct", "EsxtopDrill c_map.csv"),
         "load_min": Threshold(100.0, "per_s", "Judgement: below it a single packet is a percentage"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
 )
 

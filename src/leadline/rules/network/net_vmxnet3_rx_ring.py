@@ -36,6 +36,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.episodes import Episode, find_episodes, joined_windows
 from leadline.estate.timeline import ever_above
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="NET130",
@@ -46,7 +47,7 @@ META = RuleMeta(
         "ring": Threshold(4096.0, "count", "VMware KB 2039495"),
         "small_buffers": Threshold(8192.0, "count", "VMware KB 2039495"),
         "drops": Threshold(0.0, "per_s", "VMware KB 2039495: any"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("net-drops-vm-port",),
     clears=False,

@@ -26,41 +26,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import lowest_kind
-from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.lost_commands import given_up_meta, lost_commands
 
-META = RuleMeta(
-    code="STO107",
-    layer=Layer.STORAGE_PATH,
-    severity=Severity.CRITICAL,
-    needs=("disk_aborts_per_s",),
-    thresholds={
-        "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),
-        "crit": Threshold(1.0, "per_s", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(0.0, "s", "Judgement: one sample is enough, aborts are rare"),
-    },
-    explains=(
-        "disk-resets",
-        "disk-davg-wal",
-        "disk-davg-data",
-        "disk-davg-generic",
-        "disk-gavg-high",
-        "disk-kavg-high",
-        "disk-qavg-high",
-        "disk-queue-full",
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
-    ),
-)
+META = given_up_meta("STO107", "disk_aborts_per_s", "aborts", ("disk-resets",))
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device and NFS volume."""
-    kinds = lowest_kind(context, "disk_aborts_per_s")
-    yield from over_threshold(context, Over("disk_aborts_per_s", "aborted commands", (*kinds, EntityKind.DATASTORE)))
+    yield from lost_commands(context, "disk_aborts_per_s", "aborted commands")

@@ -28,14 +28,14 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.disks import Busy, role_said, uses
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Role, Severity
+from leadline.estate.disks import Use
+from leadline.rules._families.device_latency import LIMITS, SLIDES, DeviceClass, slow_devices
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 META = RuleMeta(
     code="STO102",
@@ -44,50 +44,29 @@ META = RuleMeta(
     needs=("disk_device_latency_ms",),
     uses=("disk_iops",),
     thresholds={
-        "warn": Threshold(
-            10.0, "ms", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
-        ),
+        "warn": Threshold(10.0, "ms", SLIDES),
         "crit": Threshold(20.0, "ms", "EsxtopDrill c_map.csv"),
         "flash_warn": Threshold(2.0, "ms", "InterSystems PerfTools RanRead guide: average of random reads"),
         "flash_crit": Threshold(5.0, "ms", "Judgement: ten times what a healthy flash device takes"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        **LIMITS,
     },
-    explains=(
-        "disk-gavg-high",
-        "disk-kavg-high",
-        "disk-qavg-high",
-        "disk-queue-full",
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
-        "db-data-read-latency",
-        "db-storage-latency-iris-read",
-        "db-storage-latency-iris-journal",
-        "db-iris-write-daemon-cycle",
-    ),
+    explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK),
 )
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device whose role is data."""
-    known = uses(context)
-    for flash, warn, crit in ((False, "warn", "crit"), (True, "flash_warn", "flash_crit")):
-        devices = {e for e, use in known.items() if use.role is Role.DATA and (use.medium == "flash") is flash}
-        spec = Over(
-            metric="disk_device_latency_ms",
-            noun=f"device latency of {'flash' if flash else 'a LUN'} with data",
-            kinds=(EntityKind.DEVICE,),
-            value=Busy(),
-            keep=_among(devices),
-            mostly=True,
-            warn=warn,
-            crit=crit,
-        )
-        yield from role_said(over_threshold(context, spec), known)
+    yield from slow_devices(
+        context,
+        DeviceClass("device latency of a LUN with data", lambda use: _is_data(use) and use.medium != "flash"),
+        DeviceClass(
+            "device latency of flash with data",
+            lambda use: _is_data(use) and use.medium == "flash",
+            warn="flash_warn",
+            crit="flash_crit",
+        ),
+    )
 
 
-def _among(devices: set[Entity]) -> Callable[[RuleContext, Entity], bool]:
-    return lambda _, entity: entity in devices
+def _is_data(use: Use) -> bool:
+    return use.role is Role.DATA

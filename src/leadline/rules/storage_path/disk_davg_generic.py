@@ -29,9 +29,9 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.disks import Busy, Use, role_said, uses
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Role, Severity
+from leadline.rules._families.device_latency import LIMITS, DeviceClass, slow_devices
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 META = RuleMeta(
     code="STO103",
@@ -42,37 +42,13 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(10.0, "ms", "EsxtopDrill c_map.csv"),
         "crit": Threshold(25.0, "ms", "Yellow-Bricks esxtop thresholds"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        **LIMITS,
     },
-    explains=(
-        "disk-gavg-high",
-        "disk-kavg-high",
-        "disk-qavg-high",
-        "disk-queue-full",
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
-        "db-data-read-latency",
-        "db-storage-latency-iris-read",
-        "db-storage-latency-iris-journal",
-        "db-iris-write-daemon-cycle",
-    ),
+    explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK),
 )
 _JUDGED_BY_ROLE = (Role.WAL, Role.DATA)
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device that no rule for a role judges."""
-    known = uses(context)
-    spec = Over(
-        metric="disk_device_latency_ms",
-        noun="device latency",
-        kinds=(EntityKind.DEVICE,),
-        value=Busy(),
-        keep=lambda _, entity: known.get(entity, Use()).role not in _JUDGED_BY_ROLE,
-        mostly=True,
-    )
-    yield from role_said(over_threshold(context, spec), known)
+    yield from slow_devices(context, DeviceClass("device latency", lambda use: use.role not in _JUDGED_BY_ROLE))

@@ -33,10 +33,9 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.estate.disks import Busy, role_said, uses
-from leadline.estate.templates import Over, over_threshold
-
-_SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
+from leadline.estate.disks import Busy
+from leadline.rules._families.device_latency import LIMITS, SLIDES, DeviceClass, slow_devices
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, WAITS_FOR_DEVICE
 
 META = RuleMeta(
     code="STO101",
@@ -45,21 +44,13 @@ META = RuleMeta(
     needs=("disk_device_latency_ms|disk_device_latency_ms_write",),
     uses=("disk_iops", "disk_writes_per_s"),
     thresholds={
-        "warn": Threshold(2.0, "ms", _SLIDES),
-        "crit": Threshold(5.0, "ms", _SLIDES),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "warn": Threshold(2.0, "ms", SLIDES),
+        "crit": Threshold(5.0, "ms", SLIDES),
+        **LIMITS,
     },
     explains=(
-        "disk-gavg-high",
-        "disk-kavg-high",
-        "disk-qavg-high",
-        "disk-queue-full",
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
+        *WAITS_FOR_DEVICE,
+        *GUEST_WAITS_FOR_DISK,
         "db-storage-latency-iris-journal",
         "db-iris-write-daemon-cycle",
     ),
@@ -68,16 +59,13 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device whose role is WAL."""
-    known = uses(context)
     writes = bool(context.of("disk_device_latency_ms_write", EntityKind.DEVICE))
     rates = (("disk_writes_per_s",), ("disk_iops",)) if writes else (("disk_iops",), ("disk_writes_per_s",))
     every = bool(context.of("disk_device_latency_ms", EntityKind.DEVICE))
-    spec = Over(
+    log = DeviceClass(
+        "device latency of the log's LUN",
+        lambda use: use.role is Role.WAL,
         metric="disk_device_latency_ms" if every else "disk_device_latency_ms_write",
-        noun="device latency of the log's LUN",
-        kinds=(EntityKind.DEVICE,),
         value=Busy("disk_device_latency_ms_write", rates),
-        keep=lambda _, entity: entity in known and known[entity].role is Role.WAL,
-        mostly=True,
     )
-    yield from role_said(over_threshold(context, spec), known)
+    yield from slow_devices(context, log)

@@ -28,9 +28,8 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import lowest_kind
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.rules._families.lost_commands import lost_commands
 
 META = RuleMeta(
     code="STO130",
@@ -47,5 +46,4 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device and NFS volume."""
-    kinds = lowest_kind(context, "disk_failed_per_s")
-    yield from over_threshold(context, Over("disk_failed_per_s", "failed commands", (*kinds, EntityKind.DATASTORE)))
+    yield from lost_commands(context, "disk_failed_per_s", "failed commands")

@@ -34,6 +34,8 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.disks import Busy, Use, read_write_mean, role_said, uses
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 if TYPE_CHECKING:
     import numpy as np
@@ -55,20 +57,10 @@ META = RuleMeta(
         "data_warn": Threshold(10.0, "ms", _SLIDES),
         "wal_warn": Threshold(5.0, "ms", _SLIDES),
         "crit": Threshold(25.0, "ms", "Yellow-Bricks esxtop thresholds"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "load_min": FEW_COMMANDS,
+        "duration": THREE_SAMPLES,
     },
-    explains=(
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
-        "db-data-read-latency",
-        "db-storage-latency-iris-read",
-        "db-storage-latency-iris-journal",
-        "db-iris-write-daemon-cycle",
-    ),
+    explains=GUEST_AND_DATABASE_WAIT_FOR_DISK,
 )
 _WARN = {Role.WAL: "wal_warn", Role.DATA: "data_warn"}
 

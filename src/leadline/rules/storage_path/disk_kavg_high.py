@@ -33,8 +33,10 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import Busy, means_over
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.disks import means_over
+from leadline.estate.templates import over_threshold
+from leadline.rules._families.device_latency import LIMITS, latency_of_devices
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 META = RuleMeta(
     code="STO104",
@@ -45,31 +47,12 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(0.5, "ms", "EsxtopDrill c_map.csv"),
         "crit": Threshold(2.0, "ms", "Yellow-Bricks esxtop thresholds"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        **LIMITS,
     },
-    explains=(
-        "disk-qavg-high",
-        "disk-gavg-high",
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
-        "db-data-read-latency",
-        "db-storage-latency-iris-read",
-        "db-storage-latency-iris-journal",
-        "db-iris-write-daemon-cycle",
-    ),
+    explains=("disk-qavg-high", "disk-gavg-high", *GUEST_AND_DATABASE_WAIT_FOR_DISK),
 )
 
-_SPEC = Over(
-    metric="disk_kernel_latency_ms",
-    noun="kernel latency",
-    kinds=(EntityKind.DEVICE,),
-    value=Busy(),
-    mostly=True,
-)
+_SPEC = latency_of_devices("disk_kernel_latency_ms", "kernel latency")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

@@ -39,6 +39,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import Busy, behind, block_awaits, io_rate, means_over, read_write_mean, virtual_disk_of
 from leadline.estate.templates import Over, over_groups
+from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 
 META = RuleMeta(
     code="STO110",
@@ -59,9 +60,9 @@ META = RuleMeta(
         "warn": Threshold(
             10.0, "ms", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): data"
         ),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
+        "load_min": FEW_COMMANDS,
         "same_rate": Threshold(20.0, "pct", "Judgement: two recordings of one load differ by less"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     clears=False,
 )

@@ -27,9 +27,9 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import Busy
-from leadline.estate.templates import Over, over_threshold
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import over_threshold
+from leadline.rules._families.device_latency import LIMITS, latency_of_devices
 
 META = RuleMeta(
     code="STO105",
@@ -40,8 +40,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(0.5, "ms", "EsxtopDrill c_map.csv"),
         "crit": Threshold(1.0, "ms", "EsxtopDrill c_map.csv"),
-        "load_min": Threshold(50.0, "per_s", "Broadcom KB 309140: averages of few commands mislead"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        **LIMITS,
     },
     explains=(
         "disk-gavg-high",
@@ -55,13 +54,7 @@ META = RuleMeta(
     ),
 )
 
-_SPEC = Over(
-    metric="disk_queue_latency_ms",
-    noun="queue latency",
-    kinds=(EntityKind.DEVICE,),
-    value=Busy(),
-    mostly=True,
-)
+_SPEC = latency_of_devices("disk_queue_latency_ms", "queue latency")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

@@ -34,6 +34,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_any
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="STO109",
@@ -49,7 +50,7 @@ META = RuleMeta(
             100.0, "pct", "Yellow-Bricks esxtop thresholds: active commands at the queue's depth"
         ),
         "harmless_wait": Threshold(0.5, "ms", "EsxtopDrill c_map.csv: warning limit of queue latency"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=(
         "disk-kavg-high",

@@ -28,6 +28,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="STO131",
@@ -37,7 +38,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(1.0, "per_s", "EsxtopDrill c_map.csv"),
         "crit": Threshold(20.0, "per_s", "Yellow-Bricks esxtop thresholds"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
     explains=("disk-kavg-high", "disk-gavg-high", "guest-disk-await-high"),
 )

@@ -41,6 +41,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import MS_PER_S, behind, means_over
 from leadline.estate.templates import Over, over_threshold, setting_evidence
+from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
     code="STO137",
@@ -54,7 +55,7 @@ META = RuleMeta(
         "depth_crit": Threshold(64.0, "count", "VMware KB 2053145: PVSCSI sends 64 to a disk by default"),
         "queued": Threshold(1.0, "count", "Judgement: more than one, sample after sample, is not chance"),
         "slow": Threshold(10.0, "ms", "Judgement: a device as slow as this is not helped by a longer queue"),
-        "duration": Threshold(15.0, "s", "Judgement: three samples of esxtop's default interval"),
+        "duration": THREE_SAMPLES,
     },
 )
 

@@ -31,6 +31,7 @@ from leadline.core.model.events import Happened, events_of
 from leadline.core.model.finding import Evidence, Finding, Window, iso
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import SCORE_MAX
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, SLOW_DEVICE
 
 META = RuleMeta(
     code="STO145",
@@ -46,16 +47,10 @@ META = RuleMeta(
         "disk-aborts",
         "disk-resets",
         "disk-failed-commands",
-        "disk-davg-wal",
-        "disk-davg-data",
-        "disk-davg-generic",
+        *SLOW_DEVICE,
         "disk-gavg-high",
         "disk-max-total-latency",
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
+        *GUEST_WAITS_FOR_DISK,
     ),
 )
 _KINDS = {

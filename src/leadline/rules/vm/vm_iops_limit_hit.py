@@ -51,6 +51,7 @@ from leadline.estate.episodes import sample_bounds
 from leadline.estate.iops_limits import latency_below, limit_of, rate_without_flushes, signs_of_limit, units_of_32_kib
 from leadline.estate.plateaus import DiskLoad, Plateau, PlateauShape, find_plateau
 from leadline.estate.templates import SCORE_MAX
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup
@@ -82,22 +83,7 @@ META = RuleMeta(
         "device_share": Threshold(50.0, "pct", "Judgement: a device that takes half of the latency is at fault"),
         "duration": Threshold(60.0, "s", "Judgement: twelve samples of esxtop's default interval"),
     },
-    explains=(
-        "disk-gavg-high",
-        "disk-kavg-high",
-        "disk-qavg-high",
-        "disk-queue-full",
-        "guest-disk-await-high",
-        "guest-iowait-high",
-        "guest-blocked-processes",
-        "guest-load-average-per-core",
-        "db-log-write-latency",
-        "db-data-read-latency",
-        "db-storage-latency-iris-read",
-        "db-storage-latency-iris-journal",
-        "db-iris-write-daemon-cycle",
-        "vsan-client-latency-high",
-    ),
+    explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK, "vsan-client-latency-high"),
     judgement=True,
 )
 

@@ -36,7 +36,8 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.iops_limits import limit_of
 from leadline.estate.templates import Over, over_any
-from leadline.estate.vsan import SYMPTOMS_ABOVE
+from leadline.rules._families.limits import TWO_SAMPLES
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -54,9 +55,9 @@ META = RuleMeta(
         "warn_delayed": Threshold(0.0, "per_s", "cormachogan.com, vSAN 6.2 IOPS limit: any delay is the limit's"),
         "warn": Threshold(95.0, "pct", "Judgement: samples are averages and hide moments at the limit"),
         "latency_min": Threshold(2.0, "ms", "Judgement: what the slides allow a log; below it nobody is held back"),
-        "duration": Threshold(60.0, "s", "Judgement: two samples of 30 s, or one of five minutes"),
+        "duration": TWO_SAMPLES,
     },
-    explains=("vsan-client-latency-high", "vsan-latency-stddev-high", "vsan-oio-high", *SYMPTOMS_ABOVE),
+    explains=("vsan-client-latency-high", "vsan-latency-stddev-high", "vsan-oio-high", *GUEST_WAITS_FOR_DISK),
     clears=False,
     judgement=True,
 )

@@ -1,0 +1,65 @@
+"""Latency of a device as the hypervisor sees it, judged by what the device holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from leadline.core.contracts.rule import RuleContext
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.disks import Busy, Use, role_said, uses
+from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
+
+SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
+LIMITS = {"load_min": FEW_COMMANDS, "duration": THREE_SAMPLES}
+_BUSY = Busy()
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceClass:
+    """Devices that are judged by the same limits.
+
+    Attributes:
+        noun: how the summary calls their latency.
+        judged: whether a device of this use belongs to the class.
+        warn: name of the warning limit.
+        crit: name of the critical limit.
+        metric: the latency.
+        value: the latency where enough I/O was done for an average to count.
+    """
+
+    noun: str
+    judged: Callable[[Use], bool]
+    warn: str = "warn"
+    crit: str = "crit"
+    metric: str = "disk_device_latency_ms"
+    value: Busy = _BUSY
+
+
+def slow_devices(context: RuleContext, *classes: DeviceClass) -> Iterator[Finding]:
+    """Findings per device of one of the classes; a guessed role is named as a guess."""
+    known = uses(context)
+    for each in classes:
+        spec = latency_of_devices(
+            each.metric, each.noun, each.value, keep=_judged(each, known), warn=each.warn, crit=each.crit
+        )
+        yield from role_said(over_threshold(context, spec), known)
+
+
+def latency_of_devices(
+    metric: str,
+    noun: str,
+    value: Busy = _BUSY,
+    keep: Callable[[RuleContext, Entity], bool] | None = None,
+    warn: str = "warn",
+    crit: str = "crit",
+) -> Over:
+    """A latency of devices that stays high while enough I/O is done for an average to count."""
+    return Over(metric, noun, (EntityKind.DEVICE,), value=value, keep=keep, mostly=True, warn=warn, crit=crit)
+
+
+def _judged(devices: DeviceClass, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
+    return lambda _, entity: devices.judged(known.get(entity, Use()))
