@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan corpus fuzz fuzz-deep fuzz-readers docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan corpus fuzz fuzz-readers docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -119,14 +119,14 @@ bench-kills: $(READY)
 corpus: $(READY)
 	$(PY) -m scripts.corpus
 
+# Damaged recordings for every importer (`make fuzz COUNT=200000` takes minutes to an hour), then properties with other examples.
+COUNT ?= 20000
 fuzz: $(READY)
+	$(PY) -m benches.fuzz_importers --count $(COUNT)
 	LEADLINE_FUZZ_EXAMPLES=2000 $(BIN)/pytest -q -n auto --hypothesis-profile explore tests
 	PROPTEST_CASES=20000 cargo test --workspace --exclude leadline-bench --release --quiet
 
-# Recordings that are mostly whole, for every importer; then the Rust readers, guided by coverage. Hours.
-fuzz-deep: $(READY)
-	$(PY) -m benches.fuzz_importers --count 200000
-
+# The Rust readers, guided by coverage. Hours.
 fuzz-readers:
 	scripts/fuzz_readers.sh 10000000
 

@@ -1,4 +1,7 @@
-"""Every importer against recordings whose structure is mostly intact: one error of ours or a whole capture.
+"""Every importer against damaged recordings: one error of ours or a whole capture.
+
+`input_of` makes an input of a seed and a number, `check` judges it: tests/importers/test_fuzz.py does so for some
+inputs of each importer, and this program for as many as wanted.
 
 ``python -m benches.fuzz_importers --count 200000 --seed 1 [--importer NAME] [--start N] [--keep FOLDER]`` reads the
 inputs N to N + COUNT of the seed, in turn for each importer, in a child: whatever takes 10 s of CPU or 1 GB, ends the
@@ -32,6 +35,8 @@ from pathlib import Path
 from random import Random
 from typing import cast
 
+import numpy as np
+
 from benches.mutations import mutated
 from leadline.app.read.importing import capture_of, recognise
 from leadline.core.contracts.discovery import load_units
@@ -39,6 +44,7 @@ from leadline.core.contracts.importer import Importer, Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import LeadlineError
+from leadline.core.model.metrics import metrics
 
 TESTS = Path(__file__).resolve().parents[1] / "tests"
 SEED_FOLDERS = (TESTS / "fixtures", TESTS / "importers" / "seeds")
@@ -48,6 +54,14 @@ SECONDS_MAX = 10
 MEMORY_BYTES_MAX = 1 << 30
 SHRINK_SECONDS = 15
 INPUTS_OF_CHILD = 5000  # what importers remember of each input would add up
+# Importers whose captures keep more than the rest: times that never repeat, and
+# finite values, known metrics, whole results.
+RISING = frozenset(
+    "bsd-iostat iostat meminfo mpstat nmon pg-stat pidstat psi sar top vm-stat vmstat zpool-iostat".split()
+)
+LOAD_TOOLS = frozenset(
+    "hammerdb iperf3 pgbench pgbench-log pgbench-tools sockperf sysbench vdbench vdbench-histogram".split()
+)
 
 
 class OverTimeError(BaseException):
@@ -77,11 +91,14 @@ def input_of(name: str, seed: int, index: int) -> tuple[str, bytes]:
 
 def check(importer: Importer, source: Source) -> bool:
     """Whether an importer accepts a file; AssertionError when its error or its capture breaks the rules of either."""
+    unit = importer.sniff.__module__.rpartition(".")[2].replace("_", "-")
     assert 0 <= importer.sniff(source) <= 100
     try:
         capture = capture_of(importer, source, Request())
     except LeadlineError as error:
-        assert error.where
+        assert error.where.startswith((source.name, "the time "))
+        assert error.found
+        assert error.expected
         assert error.advice
         assert "\n" not in str(error)
         return False
@@ -89,7 +106,13 @@ def check(importer: Importer, source: Source) -> bool:
     assert len(capture.sources) == 1
     for group in capture.groups:
         assert group.values.shape == (len(group.entities), len(group.times_ns))
-        assert all(later >= before for before, later in zip(group.times_ns, group.times_ns[1:], strict=False))
+        assert group.times_ns.dtype == np.int64
+        assert (np.diff(group.times_ns) >= (unit in RISING)).all()
+        if unit in LOAD_TOOLS:
+            assert not np.isinf(group.values).any()
+            assert group.metric.startswith("raw.") or group.metric in metrics()
+    if unit in LOAD_TOOLS:
+        assert all(result.operations or result.error_count for result in capture.results)
     return True
 
 

@@ -101,12 +101,22 @@ def mutated(whole: bytes, others: Sequence[bytes], rng: Random) -> bytes:
         others: valid recordings of the same importer, to mix with.
         rng: makes every choice.
     """
+    if rng.random() < 0.04:
+        return _noise(whole, rng)
     data = whole
     for _ in range(rng.choice((1, 1, 1, 2, 3))):
         data = _of_family(data)(data, others, rng)
     if rng.random() < 0.1:
         data = _bytes(data, others, rng)
     return data
+
+
+def _noise(whole: bytes, rng: Random) -> bytes:
+    """Up to 200 bytes of no structure, alone or behind a beginning of the recording."""
+    letters = rng.choice((bytes(range(256)), b" 0123456789\nskipe"))
+    noise = bytes(rng.choices(letters, k=rng.randrange(201)))
+    lines = whole.splitlines(keepends=True)
+    return b"".join(lines[: rng.choice((0, 0, 1, 2, rng.randrange(len(lines) + 1)))]) + noise
 
 
 def _of_family(data: bytes) -> Callable[[bytes, Sequence[bytes], Random], bytes]:

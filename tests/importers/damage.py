@@ -4,49 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hypothesis import strategies as st
-
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.importer import Importer, Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
-from leadline.core.model.errors import LeadlineError
-
-
-@st.composite
-def damaged(draw: st.DrawFn, whole: bytes) -> bytes:
-    """A recording with some bytes changed, lines exchanged, dropped or repeated, or cut at one end."""
-    lines = whole.split(b"\n")
-    for _ in range(draw(st.integers(0, 3))):
-        one, other = draw(st.integers(0, len(lines) - 1)), draw(st.integers(0, len(lines) - 1))
-        lines[one], lines[other] = draw(
-            st.sampled_from([(lines[other], lines[one]), (b"", lines[other]), (lines[other], lines[other])])
-        )
-    data = bytearray(b"\n".join(lines))
-    for _ in range(draw(st.integers(0, 8))):
-        if data:
-            data[draw(st.integers(0, len(data) - 1))] = draw(
-                st.one_of(st.integers(0, 255), st.sampled_from(b"0919-,.\n "))
-            )
-    begin, end = draw(st.integers(0, 40)), draw(st.integers(0, max(len(data), 1)))
-    return bytes(data[:end]) if draw(st.booleans()) else bytes(data[begin:])
-
-
-def survives(importer: Importer, path: Path, data: bytes) -> None:
-    """Sniff and read the bytes under the path's name; anything but a capture or an error of ours fails the test."""
-    path.write_bytes(data)
-    source = Source(str(path), path)
-    assert 0 <= importer.sniff(source) <= 100
-    try:
-        capture = importer.read(source, Request())
-    except LeadlineError as error:
-        assert error.advice
-    else:
-        assert isinstance(capture, Capture)
-        for group in capture.groups:
-            assert group.values.shape == (len(group.entities), len(group.times_ns))
-            assert all(later >= before for before, later in zip(group.times_ns, group.times_ns[1:], strict=False))
 
 
 def chosen(path: Path) -> str | None:

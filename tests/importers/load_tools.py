@@ -9,14 +9,12 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.importer import Importer, Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
-from leadline.core.model.errors import LeadlineError
 from leadline.core.model.metrics import metric
 from leadline.core.model.result import Operation, Result
 from tests.conftest import SAMPLES
@@ -95,35 +93,3 @@ def sample_files(*patterns: str) -> Sequence[Any]:
     if not found:
         return [pytest.param(None, marks=pytest.mark.skip("the sample recordings are not beside this checkout"))]
     return [pytest.param(path, id=path.name[-60:]) for path in found]
-
-
-@st.composite
-def damaged(draw: st.DrawFn, originals: Sequence[bytes]) -> bytes:
-    """A recording with bytes changed, its end cut off, lines swapped, doubled or taken out."""
-    data = bytearray(draw(st.sampled_from(originals)))
-    for _ in range(draw(st.integers(0, 4))):
-        at = draw(st.integers(0, max(len(data) - 1, 0)))
-        data[at : at + 1] = draw(
-            st.binary(min_size=0, max_size=3) | st.sampled_from([b"-", b"nan", b"9" * 25, b",", b"\n"])
-        )
-    lines = bytes(data).split(b"\n")
-    if draw(st.booleans()) and len(lines) > 1:
-        one, other = (draw(st.integers(0, len(lines) - 1)) for _ in range(2))
-        lines[one], lines[other] = lines[other], lines[one]
-    if draw(st.booleans()):
-        at = draw(st.integers(0, len(lines) - 1))
-        lines[at : at + 1] = draw(st.sampled_from([[], [lines[at]] * 2]))
-    whole = b"\n".join(lines)
-    return whole[: draw(st.integers(0, len(whole)))] if draw(st.booleans()) else whole
-
-
-def survives(module: ModuleType, folder: Path, data: bytes, name: str = "x.txt") -> None:
-    """Damage ends in an error for users or in a capture that keeps the rules; sniffing never fails."""
-    path = folder / name
-    path.write_bytes(data)
-    assert 0 <= cast("Importer", module).sniff(Source(str(path), path)) <= 100
-    try:
-        read(module, path)
-    except LeadlineError as error:
-        assert error.where.startswith(str(path)), error
-        assert error.found, error

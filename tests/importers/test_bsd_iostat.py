@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -16,13 +14,12 @@ from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.importers import bsd_iostat
 from tests.conftest import FIXTURES
-from tests.importers.recordings import MTIME_NS, codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import MTIME_NS, codes, group_of, seconds, source_of, values_of
 
 GUEST = "guest:guest"
 DISK0, DISK2 = "guest:guest/block-device:disk0", "guest:guest/block-device:disk2"
 MAC = (FIXTURES / "bsd_iostat" / "macos.txt").read_text()
 FREEBSD = (FIXTURES / "bsd_iostat" / "freebsd.txt").read_text()
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def test_two_disks_cpu_and_load(tmp_path: Path) -> None:
@@ -72,14 +69,6 @@ def test_a_short_line_in_the_middle_is_an_error(tmp_path: Path) -> None:
 def test_no_row_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no line of numbers"):
         bsd_iostat.read(source_of(tmp_path, "".join(MAC.splitlines(keepends=True)[:2])), Request())
-
-
-@pytest.mark.parametrize("name", ["macos.txt", "freebsd.txt"])
-@FUZZ
-@given(data=st.data())
-def test_damage_never_escapes(tmp_path: Path, name: str, data: st.DataObject) -> None:
-    content = (FIXTURES / "bsd_iostat" / name).read_bytes()
-    survives(bsd_iostat, tmp_path, data.draw(damage(content)), name)
 
 
 @pytest.mark.parametrize(("name", "rate"), [("iostat-darwin.log", [18, 20]), ("iostat-darwin-2.log", [21, 13])])

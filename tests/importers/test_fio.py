@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.core.contracts.importer import Request
@@ -18,7 +18,7 @@ from leadline.core.model.result import Operation, Result
 from leadline.formats.fio.results import bins_histogram
 from leadline.importers import fio
 from tests.conftest import FIXTURES, SAMPLES
-from tests.importers.damage import chosen, damaged, imported, row, survives, warned
+from tests.importers.damage import chosen, imported, row, warned
 from tests.importers.load_tools import read_text
 
 OWN = FIXTURES / "fio"
@@ -296,13 +296,6 @@ def test_real_values_read_by_eye(samples: Path) -> None:
     assert row(capture, "job_iops", "job:FIOJOB")[:2] == [13888, 13689]
     wide = samples / "fio" / "SamYaple__fio-plot-results__4096_sector_1x_4k_randread-64-64.json"
     assert [r.job for r in imported(fio, wide).results] == [f"FIOJOB.{i}" for i in range(1, 65)]
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damage_gives_a_capture_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["two-jobs.json", "status-interval.json", "client-server-1host.json+"]))
-    survives(fio, tmp_path / "fio.json", data.draw(damaged((OWN / name).read_bytes())))
 
 
 def _counted(stamp_ms: int, ran_ms: int, count: int, elapsed_s: int, **options: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from leadline.app.read.importing import import_paths
@@ -18,7 +18,7 @@ from leadline.core.model.errors import InputError
 from leadline.formats.fio.results import bucket_bounds, bucket_index
 from leadline.importers import fio_log
 from tests.conftest import FIXTURES, SAMPLES
-from tests.importers.damage import chosen, damaged, imported, row, survives, warned
+from tests.importers.damage import chosen, imported, row, warned
 
 OWN = FIXTURES / "fio" / "logs"
 LOGS = sorted(p.name for p in OWN.glob("*.log"))
@@ -311,13 +311,6 @@ def test_the_merged_ceph_log_holds_twelve_jobs_in_microseconds(samples: Path) ->
     capture = imported(fio_log, samples / "fio" / "chris-sanders__ceph-fio-results__rw-4k-KERNEL_lat.log")
     assert "microseconds" in reason(capture)
     assert {e.name.rsplit("#")[-1] for g in capture.groups for e in g.entities} == {str(i) for i in range(1, 13)}
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damage_gives_a_capture_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from([name for name in LOGS if "psync_slat" not in name]))
-    survives(fio_log, tmp_path / name, data.draw(damaged((OWN / name).read_bytes())))
 
 
 def test_the_2013_archive_imports_log_by_log(samples: Path) -> None:

@@ -6,15 +6,13 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.importers import fio_text
 from tests.conftest import FIXTURES
-from tests.importers.damage import chosen, damaged, imported, survives, warned
+from tests.importers.damage import chosen, imported, warned
 
 OWN = FIXTURES / "fio"
 HEAD = "{name}: (groupid=0, jobs=1): err= {err}: pid={pid}: Fri Jun 19 01:10:01 2020\n"
@@ -166,10 +164,3 @@ def test_a_real_summary(samples: Path) -> None:
     assert write.latency_ms["p99"] == pytest.approx(219.0)
     assert result.workload["bs"] == "4K"
     assert result.workload["iodepth"] == "32"
-
-
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damage_gives_a_capture_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["mixed-libaio.txt", "write-fdatasync.txt"]))
-    survives(fio_text, tmp_path / "fio.txt", data.draw(damaged((OWN / name).read_bytes())))

@@ -5,21 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.model.errors import InputError
 from leadline.importers import hammerdb
 from tests.importers.load_tools import (
     chosen,
-    damaged,
     entities,
     operation,
     read,
     read_text,
     sample_files,
     seed,
-    survives,
     times_s,
     values,
     warned,
@@ -147,18 +143,6 @@ def test_damage_in_the_middle_is_an_error(tmp_path: Path, text: str, old: str, n
 def test_something_else_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no result, counter or profile"):
         read_text(hammerdb, tmp_path, "hello\n")
-
-
-@given(data=damaged([LOG.encode(), COUNTER.encode(), PROFILE.encode()]))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(hammerdb, tmp_path, data)
-
-
-@given(data=st.binary(max_size=200))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes(tmp_path: Path, data: bytes) -> None:
-    survives(hammerdb, tmp_path, data)
 
 
 @pytest.mark.parametrize("path", sample_files("hammerdb/*"))

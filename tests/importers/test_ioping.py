@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.importers import ioping
 from tests.conftest import FIXTURES
-from tests.importers.damage import chosen, damaged, imported, row, survives, warned
+from tests.importers.damage import chosen, imported, row, warned
 
 OWN = FIXTURES / "ioping"
 ALL = sorted(p.name for p in OWN.iterdir())
@@ -266,10 +264,3 @@ def test_a_real_file_with_two_runs(samples: Path) -> None:
 
 def test_dd_output_is_no_ioping(samples: Path) -> None:
     assert chosen(samples / "ioping" / "AbhishekGhosh__OpenVZ-2GB-Host1Plus-Benchmark__ioBenchmark.txt") is None
-
-
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damage_gives_a_capture_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(ALL))
-    survives(ioping, tmp_path / name, data.draw(damaged((OWN / name).read_bytes())))

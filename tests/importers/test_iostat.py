@@ -9,8 +9,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from benches.bench_iostat import write_recording
 from leadline.app.read.importing import import_paths, recognise
@@ -23,7 +21,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.importers import iostat
 from tests.conftest import FIXTURES, SAMPLES
-from tests.importers.recordings import MTIME_NS, codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import MTIME_NS, codes, group_of, seconds, source_of, values_of
 
 GUEST = "guest:db01"
 VDA = "guest:db01/block-device:vda"
@@ -33,7 +31,6 @@ BANNER = "Linux 6.1.0 (db01) \t11/20/26 \t_x86_64_\t(8 CPU)\n\n"
 CPU = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n      6.50    0.00    1.00    2.00    0.50   90.00\n\n"
 DISKS = "Device            r/s     rkB/s  r_await  %util\nsda              1.50   2048.00     5.25   3.26\n\n"
 REPORT = CPU + DISKS
-FUZZ = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 RECORDINGS = sorted(path.name for path in (FIXTURES / "iostat").iterdir())
 
 
@@ -303,14 +300,6 @@ def test_a_wide_number_is_kept_exactly(tmp_path: Path) -> None:
     table = "Device r/s\nsda {}\n\n"
     text = BANNER + table.format("0.10") + table.format("167772.17")
     assert values_of(read_text(tmp_path, text), "disk_reads_per_s", SDA).tolist() == [0.1, 167772.17]
-
-
-@pytest.mark.parametrize("name", RECORDINGS)
-@FUZZ
-@given(data=st.data())
-def test_damage_never_escapes(tmp_path: Path, name: str, data: st.DataObject) -> None:
-    content = (FIXTURES / "iostat" / name).read_bytes()
-    survives(iostat, tmp_path, data.draw(damage(content)), name)
 
 
 def test_the_benchmark_imports_what_it_writes(tmp_path: Path) -> None:

@@ -9,21 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.model.errors import InputError
 from leadline.importers import iperf3
 from tests.conftest import FIXTURES
 from tests.importers.load_tools import (
     chosen,
-    damaged,
     entities,
     operation,
     read,
     read_text,
     sample_files,
-    survives,
     times_s,
     values,
     warned,
@@ -208,25 +204,6 @@ def test_an_impossible_time_left_out_at_the_start_counts_as_none(tmp_path: Path)
     sound["start"]["test_start"]["omit"] = 0
     read, expected = (read_text(iperf3, tmp_path, json.dumps(one)).groups[0].times_ns for one in (odd, sound))
     np.testing.assert_array_equal(read, expected)
-
-
-@given(data=damaged([path.read_bytes() for path in RECORDED]))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(iperf3, tmp_path, data)
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["sum", "streams", "end"]), inner),
-    max_leaves=6,
-)
-
-
-@given(members=st.dictionaries(st.sampled_from(["start", "intervals", "end", "error", "event", "data"]), JSON))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_json(tmp_path: Path, members: dict[str, Any]) -> None:
-    survives(iperf3, tmp_path, json.dumps(members).encode())
 
 
 @pytest.mark.parametrize("path", sample_files("iperf3/*"))

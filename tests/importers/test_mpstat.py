@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -16,10 +14,9 @@ from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError, UsageError
 from leadline.formats.sysstat.text import clock_of, dates, number, parse_banner
 from leadline.importers import iostat, mpstat, sar
-from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import codes, group_of, seconds, source_of, values_of
 
 GUEST = "guest:db01"
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BANNER = "Linux 6.1.0 (db01) \t2026-11-20 \t_x86_64_\t(8 CPU)\n\n"
 HEAD = "{}     CPU    %usr   %nice    %sys %iowait    %irq   %soft  %steal  %guest  %gnice   %idle\n"
 ROW = "{}     {}    0.50    0.00    1.50    3.00    0.00    0.00    0.00    0.00    0.00   95.00\n"
@@ -256,10 +253,3 @@ def test_samples(samples: Path, name: str) -> None:
     assert len(group.times_ns) == (5 if "2-5" in name else len(group.times_ns))
     if busy is not None:
         assert group.values[0][0] == pytest.approx(busy)
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_files_never_break_out(fixtures: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["default.txt", "p-all-de.txt", "p-all-en-us.txt", "p-all.json", "all-stats.txt"]))
-    survives(mpstat, tmp_path, data.draw(damage((fixtures / "mpstat" / name).read_bytes())), name)

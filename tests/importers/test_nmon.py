@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -18,11 +16,10 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.importers import nmon
 from tests.conftest import FIXTURES
-from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import codes, group_of, seconds, source_of, values_of
 
 TEXT = (FIXTURES / "nmon" / "db01.nmon").read_text()
 GUEST, VDA = "guest:db01", "guest:db01/block-device:vda"
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 HEAD = "AAA,progname,nmon\nAAA,date,21-NOV-2026\nAAA,interval,5\nDISKBUSY,Disk %Busy x,sda\n"
 
 
@@ -153,12 +150,6 @@ def test_damage_in_the_middle_is_an_error(tmp_path: Path, old: str, new: str, fo
 def test_no_snapshot_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no snapshot with a time"):
         read_text(tmp_path, HEAD)
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_recordings(data: st.DataObject, tmp_path: Path) -> None:
-    survives(nmon, tmp_path, data.draw(damage(TEXT[:6000].encode())), "db01.nmon")
 
 
 def test_it_is_recognised(tmp_path: Path) -> None:

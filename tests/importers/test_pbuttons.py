@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -18,13 +16,12 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.importers import pbuttons
 from tests.conftest import FIXTURES
-from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import codes, group_of, seconds, source_of, values_of
 
 REPORT = (FIXTURES / "pbuttons" / "report.html").read_text()
 MGSTAT = (FIXTURES / "pbuttons" / "db01.mgst").read_text()
 GUEST, SHOP, IRIS = "guest:db01", "guest:db01/database:SHOP", "guest:guest/database:iris"
 START_S = 1794524220  # 2026-11-12 22:57:00 UTC
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read_text(folder: Path, text: str, request: Request | None = None) -> Capture:
@@ -134,13 +131,6 @@ def test_damage_in_the_middle_is_an_error(tmp_path: Path, old: str, new: str, fo
     assert old in REPORT
     with pytest.raises(InputError, match=found):
         read_text(tmp_path, REPORT.replace(old, new))
-
-
-@pytest.mark.parametrize(("text", "name"), [(REPORT, "report.html"), (MGSTAT, "db01.mgst")])
-@FUZZ
-@given(data=st.data())
-def test_damaged_reports(text: str, name: str, data: st.DataObject, tmp_path: Path) -> None:
-    survives(pbuttons, tmp_path, data.draw(damage(text.encode())), name)
 
 
 @pytest.mark.parametrize("name", ["report.html", "db01.mgst"])

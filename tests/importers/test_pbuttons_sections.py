@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
@@ -21,13 +19,12 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.importers import iostat, pbuttons, sar
 from tests.conftest import FIXTURES
 from tests.importers.damage import chosen
-from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import codes, group_of, seconds, source_of, values_of
 
 OWN = FIXTURES / "pbuttons"
 LINUX, WINDOWS = (OWN / "linux.html").read_text(), (OWN / "windows.html").read_text()
 GUEST = Entity(EntityKind.GUEST, "db01")
 SHOP = Entity(EntityKind.DATABASE, "SHOP", GUEST)
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 HEAD = """<a href=#mgstat>mgstat</a>
 SHOP on machine db01
 Profile run "test" started by user "irisowner" at 22:57:00 on Nov 20 2026.
@@ -233,13 +230,6 @@ def test_damage_is_an_error_with_the_line_of_the_report(tmp_path: Path, text: st
 def test_only_what_is_asked_for(tmp_path: Path) -> None:
     capture = read(tmp_path, LINUX, Request(metrics=frozenset({"guest_disk_await_ms_write"})))
     assert capture.metrics() == ["guest_disk_await_ms_write"]
-
-
-@pytest.mark.parametrize("text", [LINUX, WINDOWS], ids=["linux", "windows"])
-@FUZZ
-@given(data=st.data())
-def test_damaged_reports(text: str, data: st.DataObject, tmp_path: Path) -> None:
-    survives(pbuttons, tmp_path, data.draw(damage(text.encode())), "report.html")
 
 
 @pytest.mark.parametrize("name", ["linux.html", "windows.html"])

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import import_paths, recognise
 from leadline.core.contracts.discovery import load_units
@@ -16,7 +13,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
-from leadline.core.model.errors import InputError, LeadlineError
+from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.importers import pg_settings
 from tests.conftest import ROOT
@@ -254,30 +251,3 @@ def test_the_incidents_are_recognised_among_all() -> None:
         known = recognise(Source(str(path), path), importers)
         assert known is not None
         assert known[0] == "pg-settings"
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.data(), conf=st.booleans())
-def test_damaged_files_give_a_capture_or_an_error_for_people(tmp_path: Path, data: st.DataObject, conf: bool) -> None:
-    whole = CONF.encode() if conf else (HEALTHY / "pg_settings.csv").read_bytes()[:3000]
-    raw = bytearray(whole)
-    for _ in range(data.draw(st.integers(1, 6))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    lines = bytes(raw[: data.draw(st.integers(0, len(raw)))]).split(b"\n")
-    if len(lines) > 1:
-        first, second = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
-        lines[first], lines[second] = lines[second], lines[first]
-    path = written(tmp_path, b"\n".join(lines), "postgresql.conf" if conf else "pg_settings.csv")
-    assert 0 <= sniffed(path) <= 100
-    with contextlib.suppress(LeadlineError):
-        assert isinstance(read(path), Capture)
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(raw=st.binary(max_size=200), conf=st.booleans())
-def test_any_bytes_give_a_capture_or_an_error(tmp_path: Path, raw: bytes, conf: bool) -> None:
-    head = CONF if conf else HEADER + "shared_buffers,1,8kB\n"
-    path = written(tmp_path, head.encode() + raw, "postgresql.conf" if conf else "x.csv")
-    assert sniffed(path) in (60, 90, 95)
-    with contextlib.suppress(LeadlineError):
-        assert isinstance(read(path), Capture)

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -16,19 +14,12 @@ from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
 from leadline.importers import pg_stat
 from tests.conftest import FIXTURES
-from tests.importers.recordings import codes, damage, group_of, source_of, survives, values_of
+from tests.importers.load_tools import seed
+from tests.importers.recordings import codes, group_of, source_of, values_of
 
 VIEWS = {name: (FIXTURES / "pg_stat" / f"pg_stat_{name}.csv").read_text() for name in ("database", "wal", "bgwriter")}
 SHOP, CLUSTER = "guest:guest/database:shop", "guest:guest/database:postgresql"
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-IO = """now,backend_type,object,context,reads,read_time,op_bytes,fsyncs,fsync_time,stats_reset
-2026-11-21T01:00:00Z,client backend,relation,normal,100,50,8192,,,x
-2026-11-21T01:00:00Z,autovacuum worker,relation,vacuum,10,5,8192,,,x
-2026-11-21T01:00:00Z,client backend,wal,normal,0,0,,40,20,x
-2026-11-21T01:00:10Z,client backend,relation,normal,180,130,8192,,,x
-2026-11-21T01:00:10Z,autovacuum worker,relation,vacuum,30,45,8192,,,x
-2026-11-21T01:00:10Z,client backend,wal,normal,0,0,,90,120,x
-"""
+IO = seed("pg_stat_io.csv")
 CHECKPOINTER = "num_timed,num_requested,write_time,ts\n1,2,9,1795222800\n2,4,10,1795222810.5\n"
 
 
@@ -149,13 +140,6 @@ def test_one_snapshot_is_an_error(tmp_path: Path) -> None:
 def test_a_view_without_times_is_no_recording(tmp_path: Path) -> None:
     lines = [line.partition(",")[2] for line in VIEWS["wal"].splitlines()]
     assert pg_stat.sniff(source_of(tmp_path, "\n".join(lines))) == 0
-
-
-@pytest.mark.parametrize("text", [*VIEWS.values(), IO])
-@FUZZ
-@given(data=st.data())
-def test_damaged_snapshots(text: str, data: st.DataObject, tmp_path: Path) -> None:
-    survives(pg_stat, tmp_path, data.draw(damage(text[:2500].encode())), "pg_stat.csv")
 
 
 @pytest.mark.parametrize("name", VIEWS)

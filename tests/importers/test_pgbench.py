@@ -6,21 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.model.errors import InputError
 from leadline.importers import pgbench
 from tests.conftest import FIXTURES
 from tests.importers.load_tools import (
     chosen,
-    damaged,
     entities,
     operation,
     read,
     read_text,
     sample_files,
-    survives,
+    seed,
     times_s,
     values,
     warned,
@@ -28,24 +25,7 @@ from tests.importers.load_tools import (
 
 OURS = FIXTURES / "pgbench"
 RECORDED = sorted(OURS.glob("*.txt"))
-OLD = """starting vacuum...end.
-progress: 5.0 s, 100.0 tps, lat 8.100 ms stddev 2.200, lag 0.500 ms
-progress: 10.0 s, 0.0 tps, lat 0.000 ms stddev 0.000, lag 0.000 ms
-transaction type: TPC-B (sort of)
-scaling factor: 10
-query mode: simple
-number of clients: 4
-number of threads: 2
-duration: 10 s
-number of transactions actually processed: 500
-latency average: 8.100 ms
-latency stddev: 2.200 ms
-tps = 49.500000 (including connections establishing)
-tps = 50.250000 (excluding connections establishing)
-statement latencies in milliseconds:
-\t0.002522\t\\set nbranches 1 * :scale
-\t7.500000\tEND;
-"""
+OLD = seed("pgbench-old.txt")
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.name)
@@ -206,18 +186,6 @@ def test_something_else_is_an_error(tmp_path: Path) -> None:
 def test_only_what_is_asked_for() -> None:
     capture = read(pgbench, OURS / "retries.txt", metrics=frozenset({"db_tps"}))
     assert capture.metrics() == ["db_tps"]
-
-
-@given(data=damaged([path.read_bytes() for path in RECORDED] + [OLD.encode()]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(pgbench, tmp_path, data)
-
-
-@given(data=st.binary(max_size=200))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes(tmp_path: Path, data: bytes) -> None:
-    survives(pgbench, tmp_path, data)
 
 
 @pytest.mark.parametrize("path", sample_files("pgbench/*.txt", "pgbench/*.log"))

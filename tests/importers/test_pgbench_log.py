@@ -7,8 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import import_paths
 from leadline.core.model.errors import InputError
@@ -16,14 +14,12 @@ from leadline.importers import pgbench_log, pgbench_tools
 from tests.conftest import FIXTURES
 from tests.importers.load_tools import (
     chosen,
-    damaged,
     entities,
     operation,
     read,
     read_text,
     sample_files,
     seed,
-    survives,
     times_s,
     values,
     warned,
@@ -193,19 +189,6 @@ def test_a_large_log_is_read_in_linear_time(tmp_path: Path) -> None:
     assert values(capture, "db_tps")[1:-1] == [20000] * 18
 
 
-@given(data=damaged([path.read_bytes()[:3000] for path in RECORDED]))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(pgbench_log, tmp_path, data)
-
-
-@given(data=st.binary(max_size=200) | st.text(" 0123456789\nskipe", max_size=200).map(str.encode))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes(tmp_path: Path, data: bytes) -> None:
-    survives(pgbench_log, tmp_path, data)
-    survives(pgbench_tools, tmp_path, data)
-
-
 def test_sample_archive(samples: Path) -> None:
     found = import_paths([samples / "pgbench" / "serverscamp__pgbench-aws-vs-serverscamp__aws.tar"])
     assert found.unrecognised == []
@@ -232,12 +215,6 @@ def test_damaged_table(tmp_path: Path, bad: str) -> None:
         read_text(pgbench_tools, tmp_path, "\n".join((header, bad, first)) + "\n")
     assert caught.value.where.endswith(":2")
     assert warned(read_text(pgbench_tools, tmp_path, f"{header}\n{first}\n1598650498,73")) == ["cut"]
-
-
-@given(data=damaged([TABLE.encode(), b"collected,value,metric\n2020-08-28 21:34:57,20.324,max_latency\n"]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_tables_never_end_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(pgbench_tools, tmp_path, data)
 
 
 @pytest.mark.parametrize("path", sample_files("pgbench/*latency_metric.csv", "sysstat/*latency_1s.csv"))

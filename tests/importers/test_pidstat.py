@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -15,11 +13,10 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.importers import pidstat
-from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import codes, group_of, seconds, source_of, values_of
 
 FIO = "guest:db01/process:fio[7827]"
 KWORKER = "guest:db01/process:kworker/u8:0[6799]"
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BANNER = "Linux 6.1.0 (db01) \t2026-11-20 \t_x86_64_\t(2 CPU)\n\n"
 IO_HEAD = "{}      UID       PID   kB_rd/s   kB_wr/s kB_ccwr/s iodelay  Command\n"
 IO_ROW = "{}      0      {}   {}   2400.00      0.00       3  {}\n"
@@ -169,10 +166,3 @@ def test_samples(samples: Path, name: str) -> None:
     metric = "process_cpu_pct" if switches is None else "guest_context_switches_per_s"
     value = values_of(capture, metric, f"guest:{host}/process:{process}")[0]
     assert value == pytest.approx(0.08 if switches is None else switches)
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_files_never_break_out(fixtures: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["d-blocks.txt", "durh.txt", "durh-de.txt", "threads.txt"]))
-    survives(pidstat, tmp_path, data.draw(damage((fixtures / "pidstat" / name).read_bytes())), name)

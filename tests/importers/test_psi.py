@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -15,10 +13,9 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.importers import meminfo, psi
-from tests.importers.recordings import MTIME_NS, codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import MTIME_NS, codes, group_of, seconds, source_of, values_of
 
 GUEST = "guest:guest"
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 PRESSURE = (
     "some avg10=2.47 avg60=3.59 avg300=6.11 total=63569171\nfull avg10=2.45 avg60=2.45 avg300=4.30 total=47795456\n"
 )
@@ -143,16 +140,3 @@ def test_sample_log_of_meminfo(samples: Path) -> None:
     capture = chosen[1].read(Source(name, samples / "sysstat" / name), Request())
     assert values_of(capture, "guest_memory_free_mib", GUEST)[0] == 969648 / 1024
     assert values_of(capture, "guest_memory_dirty_mib", GUEST)[0] == 696 / 1024
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_files_never_break_out(fixtures: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["psi.txt", "loadavg.txt", "pressure-io.txt"]))
-    survives(psi, tmp_path, data.draw(damage((fixtures / "psi" / name).read_bytes())), name)
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_logs_never_break_out(tmp_path: Path, data: st.DataObject) -> None:
-    survives(meminfo, tmp_path, data.draw(damage(LOG.encode())), "meminfo.log")

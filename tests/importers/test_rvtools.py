@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import struct
@@ -12,8 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import import_paths, recognise
 from leadline.core.contracts.discovery import load_units
@@ -507,17 +504,3 @@ def test_a_cut_workbook_is_one_error(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-40])
     with pytest.raises(InputError, match="unreadable as a workbook"):
         read(path)
-
-
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.data())
-def test_damaged_sheets_give_a_capture_or_an_error_for_people(tmp_path: Path, data: st.DataObject) -> None:
-    path = write(tmp_path / "x.xlsx", {"vInfo": [{**AT, "CPUs": 2, "Memory": 4096}]})
-    with zipfile.ZipFile(path) as archive:
-        raw = bytearray(archive.read("xl/worksheets/sheet1.xml"))
-    whole = bytes(raw)
-    for _ in range(data.draw(st.integers(1, 4))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    repacked(path, "xl/worksheets/sheet1.xml", (whole, bytes(raw)))
-    with contextlib.suppress(LeadlineError):
-        assert isinstance(read(path), Capture)

@@ -10,27 +10,29 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benches.fuzz_importers import check
 from leadline.app.read.importing import recognise
 from leadline.app.read.opening import open_sources
 from leadline.core.contracts.discovery import load_units
-from leadline.core.contracts.importer import Request
+from leadline.core.contracts.importer import Importer, Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError, LeadlineError, LimitError, ToolError
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.units import factor
 from leadline.importers import sar
-from tests.importers.recordings import codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.load_tools import seed
+from tests.importers.recordings import codes, group_of, seconds, source_of, values_of
 
 GUEST = "guest:db01"
 VDA = "guest:db01/block-device:vda"
-FUZZ = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 BANNER = "Linux 6.1.0 (db01) \t2026-11-20 \t_x86_64_\t(2 CPU)\n\n"
 
 needs_sadf = pytest.mark.skipif(shutil.which("sadf") is None, reason="sadf of sysstat is not installed")
@@ -296,15 +298,7 @@ def test_xml_that_declares_entities_is_refused(tmp_path: Path) -> None:
         sar.read(source_of(tmp_path, text), Request())
 
 
-XML = """<?xml version="1.0" encoding="UTF-8"?>
-<sysstat><host nodename="db01"><sysname>Linux</sysname><machine>x86_64</machine>
-<number-of-cpus>2</number-of-cpus><file-date>2026-11-20</file-date><statistics>
-<timestamp date="2026-11-20" time="22:58:10" utc="1" interval="1">
-<cpu-load><cpu number="all" user="1,50" system="0,50" iowait="8,00" idle="90,00"/></cpu-load>
-<network><net-device iface="eth0"><net-dev rxbyt="2048.00"/></net-device>
-<net-device iface="eth1"><net-dev rxbyt="1024.00"/></net-device></network>
-</timestamp></statistics></host></sysstat>
-"""
+XML = seed("sar.xml")
 
 
 def test_xml_with_commas_and_nested_interfaces(tmp_path: Path) -> None:
@@ -448,22 +442,9 @@ def test_sample_exports_that_cannot_be_used(samples: Path, form: str) -> None:
         sar.read(Source(name, samples / "sysstat" / name), Request())
 
 
-@FUZZ
-@given(data=st.data())
-def test_damaged_files_never_break_out(fixtures: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["disk-de.txt", "disk-en-us.txt", "disk.csv", "sadf.json", "queue-memory.txt"]))
-    survives(sar, tmp_path, data.draw(damage((fixtures / "sar" / name).read_bytes())), name)
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_xml_never_breaks_out(tmp_path: Path, data: st.DataObject) -> None:
-    survives(sar, tmp_path, data.draw(damage(XML.encode())), "sar.xml")
-
-
 @needs_sadf
 @pytest.mark.real
-@settings(FUZZ, max_examples=15)
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(size=st.integers(0, 32_000))
 def test_cut_binary_files_never_break_out(fixtures: Path, tmp_path: Path, size: int) -> None:
-    survives(sar, tmp_path, (fixtures / "sar" / "sa.bin").read_bytes()[:size], "sa20")
+    check(cast("Importer", sar), source_of(tmp_path, (fixtures / "sar" / "sa.bin").read_bytes()[:size], "sa20"))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from leadline.core.model.errors import InputError
 from leadline.importers import sockperf
 from tests.conftest import FIXTURES
-from tests.importers.load_tools import chosen, damaged, operation, read, read_text, survives, values, warned
+from tests.importers.load_tools import chosen, operation, read, read_text, values, warned
 
 OWN = FIXTURES / "sockperf"
 ALL = sorted(OWN.iterdir())
@@ -133,12 +133,6 @@ def test_cut_files(tmp_path: Path) -> None:
         read_text(sockperf, tmp_path, HEAD)
     with pytest.raises(InputError, match=r":12: .*avg-latency=x"):
         read_text(sockperf, tmp_path, text.replace("avg-latency=", "avg-latency=x"))
-
-
-@given(data=damaged([path.read_bytes() for path in ALL]))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(sockperf, tmp_path, data)
 
 
 @given(rows=st.lists(st.tuples(st.floats(0, 50), st.floats(0, 100)), min_size=1, max_size=60))

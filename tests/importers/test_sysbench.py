@@ -6,21 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.model.errors import InputError
 from leadline.importers import sysbench
 from tests.conftest import FIXTURES
 from tests.importers.load_tools import (
     chosen,
-    damaged,
     entities,
     operation,
     read,
     read_text,
     sample_files,
-    survives,
+    seed,
     times_s,
     values,
     warned,
@@ -28,49 +25,8 @@ from tests.importers.load_tools import (
 
 OURS = FIXTURES / "sysbench"
 RECORDED = sorted(OURS.glob("*.txt"))
-OLTP_0_5 = """sysbench 0.5:  multi-threaded system evaluation benchmark
-
-Running the test with following options:
-Number of threads: 8
-Report intermediate results every 10 second(s)
-
-[  10s] threads: 8, tps: 269.67, reads: 3794.43, writes: 1080.89, response time: 51.94ms (95%), errors: 0.10\
-, reconnects:  0.00
-[  20s] threads: 8, tps: 0.00, reads: 0.00, writes: 0.00, response time: 0.00ms (95%), errors: 0.00, reconnects:  0.00
-OLTP test statistics:
-    queries performed:
-        read:                            37940
-        total:                           54200
-    transactions:                        2697   (134.85 per sec.)
-    read/write requests:                 48783  (2439.15 per sec.)
-    deadlocks:                           3      (0.15 per sec.)
-
-General statistics:
-    total time:                          20.0002s
-    total number of events:              2697
-    response time:
-         min:                                  5.91ms
-         avg:                                 36.00ms
-         max:                                137.83ms
-         approx.  95 percentile:              62.19ms
-"""
-FILEIO_0_4 = """sysbench 0.4.12:  multi-threaded system evaluation benchmark
-
-Number of threads: 4
-Doing random r/w test
-Operations performed:  6000 Read, 4000 Write, 12800 Other = 22800 Total
-Read 93.75Mb  Written 62.5Mb  Total transferred 156.25Mb  (15.625Mb/sec)
- 1000.00 Requests/sec executed
-
-Test execution summary:
-    total time:                          10.0000s
-    total number of events:              10000
-    per-request statistics:
-         min:                                  0.01ms
-         avg:                                  0.40ms
-         max:                                 30.00ms
-         approx.  95 percentile:               1.20ms
-"""
+OLTP_0_5 = seed("sysbench-0.5-oltp.txt")
+FILEIO_0_4 = seed("sysbench-0.4-fileio.txt")
 FILEIO_1_1 = """sysbench 1.1.0 (using bundled LuaJIT 2.1.0-beta3)
 
 Throughput:
@@ -223,18 +179,6 @@ def test_a_line_called_histogram_is_no_histogram(tmp_path: Path) -> None:
 def test_something_else_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither an interval report nor statistics"):
         read_text(sysbench, tmp_path, "sysbench 1.0.20\nhello\n")
-
-
-@given(data=damaged([path.read_bytes() for path in RECORDED] + [OLTP_0_5.encode(), FILEIO_0_4.encode()]))
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(sysbench, tmp_path, data)
-
-
-@given(data=st.binary(max_size=200))
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_bytes(tmp_path: Path, data: bytes) -> None:
-    survives(sysbench, tmp_path, data)
 
 
 @pytest.mark.parametrize("path", sample_files("sysbench/*"))

@@ -6,22 +6,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import import_paths
 from leadline.core.model.errors import InputError
 from leadline.importers import vdbench, vdbench_histogram
 from tests.importers.load_tools import (
     chosen,
-    damaged,
     entities,
     operation,
     read,
     read_text,
     sample_files,
     seed,
-    survives,
     times_s,
     values,
     warned,
@@ -225,19 +221,6 @@ def test_damaged_histogram(tmp_path: Path) -> None:
         read_text(vdbench_histogram, tmp_path, HISTOGRAM.replace("733,597", "73x,597"))
     assert caught.value.where.endswith(":10")
     assert warned(read_text(vdbench_histogram, tmp_path, HISTOGRAM.rstrip()[:-12])) == ["cut"]
-
-
-@given(data=damaged([text.encode() for text in (FLAT_1, FLAT_3, SUMMARY, HOST, FILES)]))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damage_never_ends_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(vdbench, tmp_path, data)
-
-
-@given(data=damaged([HISTOGRAM.encode()]) | st.binary(max_size=200))
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_damaged_histograms_never_end_in_a_traceback(tmp_path: Path, data: bytes) -> None:
-    survives(vdbench_histogram, tmp_path, data)
-    survives(vdbench, tmp_path, data)
 
 
 WITHOUT_RESULTS = ("errorlog", "logfile", "parmscan", "parmfile", "skew", "swat_mon")

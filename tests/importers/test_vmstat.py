@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -15,11 +13,10 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.importers import vm_stat, vmstat
-from tests.importers.recordings import MTIME_NS, codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import MTIME_NS, codes, group_of, seconds, source_of, values_of
 
 GUEST = "guest:guest"
 VDA = "guest:guest/block-device:vda"
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 HEAD = (
     "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n"
     " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
@@ -256,24 +253,3 @@ def test_samples_of_one_report(samples: Path, option: str) -> None:
     group = group_of(capture, metric, GUEST + entity)
     assert group.since_boot
     assert group.values[0][0] == pytest.approx(8395 / 15257 if "d" in option else 99)
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_files_never_break_out(fixtures: Path, tmp_path: Path, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["w-t.txt", "disk.txt", "plain.txt", "w-t-de.txt"]))
-    survives(vmstat, tmp_path, data.draw(damage((fixtures / "vmstat" / name).read_bytes())), name)
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_mac_files_never_break_out(tmp_path: Path, data: st.DataObject) -> None:
-    survives(vm_stat, tmp_path, data.draw(damage(MAC.encode())), "vm_stat.txt")
-
-
-@FUZZ
-@given(data=st.data())
-def test_damaged_long_tables_never_break_out(tmp_path: Path, data: st.DataObject) -> None:
-    rows = [f"2026-11-20 22:57:{s}.5,{v}.0,{m}" for s in (16, 21) for v, m in enumerate(("r", "b", "free", "id"))]
-    text = "\n".join(["collected,value,metric", *rows, ""])
-    survives(vmstat, tmp_path, data.draw(damage(text.encode())), "vmstat.csv")

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths, recognise
@@ -17,7 +14,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
-from leadline.core.model.errors import InputError, LeadlineError
+from leadline.core.model.errors import InputError
 from leadline.importers import vmx
 
 DB01 = Entity.parse("vm:db01")
@@ -358,30 +355,3 @@ def test_malformed_last_line_that_ends_is_dropped_only_on_request(tmp_path: Path
     with pytest.raises(InputError, match=":3: 'guestOS'"):
         of_text(tmp_path, 'numvcpus = "2"', "guestOS")
     assert warned(of_text(tmp_path, 'numvcpus = "2"', "guestOS", truncate_last=True)) == ["cut"]
-
-
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(data=st.data())
-def test_damaged_files_give_a_capture_or_an_error_for_people(
-    tmp_path: Path, fixtures: Path, data: st.DataObject
-) -> None:
-    raw = bytearray((fixtures / "vmx" / "db01.vmx").read_bytes())
-    for _ in range(data.draw(st.integers(1, 6))):
-        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
-    lines = bytes(raw[: data.draw(st.integers(0, len(raw)))]).split(b"\n")
-    if len(lines) > 1 and data.draw(st.booleans()):
-        first, second = (data.draw(st.integers(0, len(lines) - 1)) for _ in range(2))
-        lines[first], lines[second] = lines[second], lines[first]
-    path = written(tmp_path, b"\n".join(lines))
-    assert 0 <= vmx.sniff(Source(str(path), path)) <= 100
-    with contextlib.suppress(LeadlineError):
-        assert isinstance(read(path), Capture)
-
-
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
-@given(raw=st.binary(max_size=200))
-def test_any_bytes_give_a_capture_or_an_error(tmp_path: Path, raw: bytes) -> None:
-    path = written(tmp_path, b'memsize = "1"\n' + raw)
-    assert vmx.sniff(Source(str(path), path)) in (0, 80, 95)
-    with contextlib.suppress(LeadlineError):
-        assert isinstance(read(path), Capture)

@@ -7,14 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.importers import vscsistats
-from tests.importers.damage import chosen, damaged, imported, row, survives, warned
+from tests.importers.damage import chosen, imported, row, warned
 
 LIMITS_US = (1, 10, 100, 500, 1000, 5000, 15000, 30000, 50000, 100000)
 DISK = "virtual disk handleID,8194 (scsi0:0)"
@@ -189,9 +187,3 @@ def test_a_real_file(samples: Path) -> None:
     }
     assert result.workload["interarrival_us"]["read"]["buckets"][-1] == (None, 4)
     assert warned(capture) == {"no-times"}
-
-
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
-def test_damage_gives_a_capture_or_an_error(tmp_path: Path, data: st.DataObject) -> None:
-    survives(vscsistats, tmp_path / "vscsistats.csv", data.draw(damaged(WHOLE.encode())))

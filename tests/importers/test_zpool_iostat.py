@@ -6,8 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -17,12 +15,11 @@ from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
 from leadline.importers import zpool_iostat
 from tests.conftest import FIXTURES
-from tests.importers.recordings import MTIME_NS, codes, damage, group_of, seconds, source_of, survives, values_of
+from tests.importers.recordings import MTIME_NS, codes, group_of, seconds, source_of, values_of
 
 TANK, WAL = "guest:guest/block-device:tank", "guest:guest/block-device:wal"
 TIMED = (FIXTURES / "zpool_iostat" / "l-T-u.txt").read_text()
 VDEVS = (FIXTURES / "zpool_iostat" / "v.txt").read_text()
-FUZZ = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def read_text(folder: Path, text: str, request: Request | None = None) -> Capture:
@@ -73,14 +70,6 @@ def test_a_foreign_line_is_an_error(tmp_path: Path) -> None:
 def test_headings_alone_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no row of a pool"):
         read_text(tmp_path, "".join(VDEVS.splitlines(keepends=True)[:3]))
-
-
-@pytest.mark.parametrize("name", ["l-T-u.txt", "v.txt"])
-@FUZZ
-@given(data=st.data())
-def test_damage_never_escapes(tmp_path: Path, name: str, data: st.DataObject) -> None:
-    content = (FIXTURES / "zpool_iostat" / name).read_bytes()
-    survives(zpool_iostat, tmp_path, data.draw(damage(content)), name)
 
 
 @pytest.mark.parametrize("name", ["zpool-iostat.out", "zpool-iostat-v.out"])

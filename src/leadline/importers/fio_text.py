@@ -153,7 +153,7 @@ def _built(builder: CaptureBuilder, parsed: _Parser) -> Capture:
 
 
 def _ns(seconds: float) -> int:
-    return 0 if math.isnan(seconds) else round(seconds * 1e9)
+    return round(seconds * 1e9) if math.isfinite(seconds * 1e9) else 0
 
 
 class _Parser:
