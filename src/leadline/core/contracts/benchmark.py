@@ -65,9 +65,9 @@ class Target:
         """Take the password out of every name."""
         name, secret = split_target(self.name)
         destroy = None if self.destroy is None else split_target(self.destroy)[0]
-        roles = {role: split_target(own)[0] for role, own in self.roles.items()}
-        own = {"name": name, "destroy": destroy, "roles": roles, "secret": self.secret or secret}
-        for field_name, value in own.items():
+        roles = {role: split_target(address)[0] for role, address in self.roles.items()}
+        cleaned = {"name": name, "destroy": destroy, "roles": roles, "secret": self.secret or secret}
+        for field_name, value in cleaned.items():
             object.__setattr__(self, field_name, value)
 
 
