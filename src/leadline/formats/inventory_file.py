@@ -151,20 +151,20 @@ def parse_inventory(text: str, name: str) -> Inventory:
 
 def _add(inventory: Inventory, kind: EntityKind, part: BaseModel, parent: Entity | None, source: str) -> Entity:
     """Add an entity with its settings and parts."""
-    own: Any = part
-    entity = Entity(kind, own.name, parent)
+    model: Any = part
+    entity = Entity(kind, model.name, parent)
     values = {setting: _plain(getattr(part, setting)) for setting in settings().get(kind, {})}
     inventory.add(entity, source, **values)
     for key, part_kind in PARTS.get(kind, {}).items():
         for child in getattr(part, key):
             _add(inventory, part_kind, child, entity, source)
-    if kind is EntityKind.VM and own.guest is not None:
-        inventory.links[inventory.add(Entity(EntityKind.GUEST, own.guest), source)] = entity
+    if kind is EntityKind.VM and model.guest is not None:
+        inventory.links[inventory.add(Entity(EntityKind.GUEST, model.guest), source)] = entity
     if kind is EntityKind.CLUSTER:
-        for host in own.hosts:
-            inventory.add(Entity(EntityKind.HOST, host), source, cluster=own.name)
+        for host in model.hosts:
+            inventory.add(Entity(EntityKind.HOST, host), source, cluster=model.name)
     if kind is EntityKind.DATABASE and parent is not None:
-        for device, role in ((own.data_device, Role.DATA), (own.wal_device, Role.WAL)):
+        for device, role in ((model.data_device, Role.DATA), (model.wal_device, Role.WAL)):
             if device is not None:
                 inventory.add(Entity(EntityKind.BLOCK_DEVICE, device, parent), source, role=role.value)
     return entity

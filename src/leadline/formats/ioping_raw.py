@@ -54,9 +54,9 @@ def agree(table: NDArray[np.float64]) -> NDArray[np.bool_]:
     with np.errstate(divide="ignore", invalid="ignore"):
         means = (low <= mean) & (mean <= high) & (np.abs(mean - spent / count) <= 1.0)
         rates = np.abs(rate - count * 1e9 / spent) <= 1.0 + rate * 1e-3
-    held = (spent > 0) & (np.nan_to_num(table).max(axis=1) < _VALUE_MAX) & means & rates
+    plausible = (spent > 0) & (np.nan_to_num(table).max(axis=1) < _VALUE_MAX) & means & rates
     nothing = (count == 0) & (spent == 0) & (rate == 0) & (mean == 0)
-    sound: NDArray[np.bool_] = nothing | (held & (count > 0))
+    sound: NDArray[np.bool_] = nothing | (plausible & (count > 0))
     return sound
 
 

@@ -24,12 +24,12 @@ def kind_of(path: Path) -> str | None:
     """
     text = read_text(path, WHAT)
     for line in text.split("\n"):
-        own = line.strip()
-        if own and not own.startswith(_FIO_COMMENTS):
-            if _SECTION.fullmatch(own):
+        stripped = line.strip()
+        if stripped and not stripped.startswith(_FIO_COMMENTS):
+            if _SECTION.fullmatch(stripped):
                 return "fio"
             break
-    first = next((own for _, own in meaningful(text)), "")
+    first = next((stripped for _, stripped in meaningful(text)), "")
     return "vdbench" if _DEFINITION.match(first) else None
 
 

@@ -54,8 +54,8 @@ def json_documents(text: str, name: str) -> Documents:
     around: list[str] = []
     position = line = 0
     cut = False
-    while (found := _OPENING.search(text, position)) is not None:
-        begin = found.start(1)
+    while (opening := _OPENING.search(text, position)) is not None:
+        begin = opening.start(1)
         around.append(text[position:begin])
         line += text.count("\n", position, begin)
         try:
@@ -85,36 +85,36 @@ def json_array(text: str, name: str) -> tuple[list[Document], bool]:
     """
     text = _NOT_A_NUMBER.sub(r"\1NaN", text)
     decoder = json.JSONDecoder()
-    found: list[Document] = []
+    documents: list[Document] = []
     line = 0
     position = counted = text.index("[") + 1
     while True:
         between = _BETWEEN.match(text, position)
         position = position if between is None else between.end()
         if position >= len(text) or text[position] == "]":
-            return found, position >= len(text)
+            return documents, position >= len(text)
         line, counted = line + text.count("\n", counted, position), position
         try:
             value, position = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            if found and _ran_out(text, error):
-                return found, True
+            if documents and _ran_out(text, error):
+                return documents, True
             raise _bad_json(name, line, error) from error
-        found.append(Document(value, line + 1))
+        documents.append(Document(value, line + 1))
 
 
 def object_in(holder: dict[str, Any], key: str) -> dict[str, Any]:
     """The object under a key; an empty one where there is none."""
-    held = holder.get(key)
-    return held if isinstance(held, dict) else {}
+    value = holder.get(key)
+    return value if isinstance(value, dict) else {}
 
 
 def number_in(holder: dict[str, Any], key: str) -> float:
     """The number under a key as a float; NaN where there is none, or none of a size any tool measures."""
-    held = holder.get(key)
-    if isinstance(held, bool) or not isinstance(held, int | float) or not abs(held) < NUMBER_MAX:
+    value = holder.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < NUMBER_MAX:
         return math.nan
-    return float(held)
+    return float(value)
 
 
 def _ran_out(text: str, error: Exception) -> bool:

@@ -61,11 +61,11 @@ def zone_named(abbreviation: str) -> timezone | None:
     return None if hours is None else timezone(timedelta(hours=hours))
 
 
-def bad_line(name: str, line_index: int, found: str, expected: str) -> InputError:
+def bad_line(name: str, line_index: int, text: str, expected: str) -> InputError:
     """The error for a damaged line; ``line_index`` counts from 0."""
     return InputError(
         f"{name}:{line_index + 1}",
-        found=found.strip()[:80] or "an empty line",
+        found=text.strip()[:80] or "an empty line",
         expected=expected,
         advice="Record or copy the file again, or cut it before this line.",
     )
@@ -88,11 +88,11 @@ def placed(runs: Sequence[Elapsed], end_ns: int) -> list[NDArray[np.int64]]:
     Returns:
         Per run int64 [n], UTC nanoseconds; a run ends where the next begins, the last at ``end_ns``.
     """
-    found: list[NDArray[np.int64]] = []
+    times: list[NDArray[np.int64]] = []
     for run in reversed(runs):
-        found.append(end_ns + np.round((run.seconds - run.length_s) * 1e9).astype(np.int64))
+        times.append(end_ns + np.round((run.seconds - run.length_s) * 1e9).astype(np.int64))
         end_ns -= round(run.length_s * 1e9)
-    return found[::-1]
+    return times[::-1]
 
 
 def add_columns(

@@ -39,8 +39,8 @@ def scaled(text: str, suffix: str = "") -> float:
     >>> scaled("38.5 k"), scaled("2788.6", "k")
     (38500.0, 2788600.0)
     """
-    number, _, own = text.partition(" ")
-    return number_of(number) * _THOUSANDS.get(own or suffix, math.nan)
+    number, _, letter = text.partition(" ")
+    return number_of(number) * _THOUSANDS.get(letter or suffix, math.nan)
 
 
 def seconds_of(text: str) -> float:
@@ -59,8 +59,8 @@ def bytes_of(text: str) -> float:
     >>> bytes_of("22.5 KiB"), bytes_of("4096 bytes"), bytes_of("4K")
     (23040.0, 4096.0, 4096.0)
     """
-    found = _SIZE.fullmatch(text.strip())
-    return number_of(found[1]) * _BINARY[found[2].upper()] if found else math.nan
+    match = _SIZE.fullmatch(text.strip())
+    return number_of(match[1]) * _BINARY[match[2].upper()] if match else math.nan
 
 
 def moment_printed(text: str) -> datetime | int | None:

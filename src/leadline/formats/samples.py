@@ -43,17 +43,17 @@ class Samples:
 
     def put(self, metric: str, entity: Entity, time_ns: int, value: float, part: str = "") -> None:
         """Add one sample: the value in the metric's unit at a UTC nanosecond; NaN is not measured."""
-        own = self._parts.setdefault((metric, entity), {}).setdefault(part, _Part())
-        own.times_ns.append(time_ns)
-        own.values.append(value)
+        samples = self._parts.setdefault((metric, entity), {}).setdefault(part, _Part())
+        samples.times_ns.append(time_ns)
+        samples.values.append(value)
 
     def extend(
         self, metric: str, entity: Entity, times_ns: Iterable[int], values: Iterable[float], part: str = ""
     ) -> None:
         """Add samples of equal count: times in UTC nanoseconds, values in the metric's unit, NaN not measured."""
-        own = self._parts.setdefault((metric, entity), {}).setdefault(part, _Part())
-        own.times_ns.extend(times_ns)
-        own.values.extend(values)
+        samples = self._parts.setdefault((metric, entity), {}).setdefault(part, _Part())
+        samples.times_ns.extend(times_ns)
+        samples.values.extend(values)
 
     @property
     def count(self) -> int:
@@ -61,15 +61,15 @@ class Samples:
         return sum(len(part.times_ns) for parts in self._parts.values() for part in parts.values())
 
     def into(self, builder: CaptureBuilder, *, interval_s: float | None = None) -> None:
-        """Add the series to a capture; a moment that is there twice in one part is said, and its last value kept."""
+        """Add the series to a capture; where one part has a moment twice, warn and keep the last value."""
         for (metric, entity), parts in self._parts.items():
             columns = [_sorted(part, builder) for part in parts.values()]
             times, values = columns[0]
             if len(columns) > 1:
-                times = np.unique(np.concatenate([own for own, _ in columns]))
+                times = np.unique(np.concatenate([part_times for part_times, _ in columns]))
                 matrix = np.full((len(columns), len(times)), np.nan)
-                for row, (own, held) in enumerate(columns):
-                    matrix[row, np.searchsorted(times, own)] = held
+                for row, (part_times, part_values) in enumerate(columns):
+                    matrix[row, np.searchsorted(times, part_times)] = part_values
                 values = np.sum(matrix, axis=0) if metric in self.sums else np.fmax.reduce(matrix, axis=0)
             builder.add_series(metric, entity, times, values, interval_s=interval_s)
 

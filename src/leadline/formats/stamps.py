@@ -90,10 +90,10 @@ class DayOrder:
 
     def day(self, text: str) -> date | None:
         """The day a date means; None when it is none, or of a year in which nothing was recorded."""
-        found = dates(text)
-        if not found:
+        readings = dates(text)
+        if not readings:
             return None
-        day = found[0] if self.month_first else found[-1]
+        day = readings[0] if self.month_first else readings[-1]
         return day if day.year in YEARS else None
 
 
@@ -112,14 +112,14 @@ def day_order(texts: Sequence[str], *, twelve_hour: bool | None, asked: date | N
     DayOrder(month_first=True, certain=True)
     """
     pairs = [(_PARTS.findall(text), dates(text)) for text in texts if "/" in text]
-    numbers = [[int(part) for part in parts] for parts, found in pairs if found and len(parts[0]) < 4]
+    numbers = [[int(part) for part in parts] for parts, readings in pairs if readings and len(parts[0]) < 4]
     if any(second > 12 for _, second, _ in numbers):
         return DayOrder(month_first=True, certain=True)
-    days = [found for _, found in pairs if found]
-    open_days = [found for found in days if len(found) == 2]
+    days = [readings for _, readings in pairs if readings]
+    open_days = [readings for readings in days if len(readings) == 2]
     if any(first > 12 for first, _, _ in numbers) or not open_days:
         return DayOrder(month_first=False, certain=True)
-    spans = [_span([found[i] for found in days]) for i in (0, -1)]
+    spans = [_span([readings[i] for readings in days]) for i in (0, -1)]
     if spans[0] != spans[1]:
         return DayOrder(month_first=spans[0] < spans[1], certain=True)
     if asked is not None and asked in open_days[0]:

@@ -81,28 +81,28 @@ class Translation:
 class Notes:
     """Notes by file, line and option; several jobs that share a line share a note, and the worst fate counts."""
 
-    held: dict[tuple[str, int, str], dict[str, Fate]] = field(default_factory=dict)
+    fates: dict[tuple[str, int, str], dict[str, Fate]] = field(default_factory=dict)
 
     def add(self, at: tuple[str, int, str], fate: Fate, text: str) -> None:
         """Note what becomes of an option, ``at`` its file, line and name."""
-        self.held.setdefault(at, {}).setdefault(text, fate)
+        self.fates.setdefault(at, {}).setdefault(text, fate)
 
     def has(self, at: tuple[str, int, str]) -> bool:
         """Whether there is a note on it."""
-        return at in self.held
+        return at in self.fates
 
     def all(self) -> tuple[Note, ...]:
-        """In the order of the files and lines."""
+        """All notes, in the order of files and lines."""
         order = list(Fate)
-        files = list(dict.fromkeys(file for file, _, _ in self.held))
-        found = []
-        for (file, line, option), texts in self.held.items():
+        files = list(dict.fromkeys(file for file, _, _ in self.fates))
+        notes = []
+        for (file, line, option), texts in self.fates.items():
             fate = max(texts.values(), key=order.index)
-            found.append(Note(file, line, option, fate, "; ".join(texts)))
-        return tuple(sorted(found, key=lambda note: (files.index(note.file), note.line)))
+            notes.append(Note(file, line, option, fate, "; ".join(texts)))
+        return tuple(sorted(notes, key=lambda note: (files.index(note.file), note.line)))
 
 
-def read_text(path: Path, what: str) -> str:
+def read_text(path: Path, kind: str) -> str:
     """The text of a job file.
 
     Raises:
@@ -110,15 +110,15 @@ def read_text(path: Path, what: str) -> str:
     """
     try:
         if path.stat().st_size > BYTES_MAX:
-            raise wrong(str(path), "more than 4 MiB", what)
+            raise wrong(str(path), "more than 4 MiB", kind)
         return decode(path.read_bytes())
     except OSError as error:
-        raise wrong(str(path), f"not readable ({error.strerror})", what) from error
+        raise wrong(str(path), f"not readable ({error.strerror})", kind) from error
 
 
-def wrong(where: str, found: str, expected: str, advice: str = f"See {GUIDE}.") -> InputError:
+def wrong(where: str, problem: str, expected: str, advice: str = f"See {GUIDE}.") -> InputError:
     """The error of a file that cannot be translated."""
-    return InputError(where, found=found, expected=expected, advice=advice)
+    return InputError(where, found=problem, expected=expected, advice=advice)
 
 
 def slug(text: str, otherwise: str) -> str:
@@ -131,16 +131,16 @@ def slug(text: str, otherwise: str) -> str:
 
 
 def unique(names: Iterable[str]) -> list[str]:
-    """Names told apart by a number; "global" is a word of fio's and is never one."""
-    found: list[str] = []
+    """Make names unique by a number at the end; "global" is a section of fio's and is never a name."""
+    distinct: list[str] = []
     for name in names:
         base, number = name if name != "global" else "global-job", 1
-        own = base
-        while own in found:
+        candidate = base
+        while candidate in distinct:
             number += 1
-            own = f"{base}-{number}"
-        found.append(own)
-    return found
+            candidate = f"{base}-{number}"
+        distinct.append(candidate)
+    return distinct
 
 
 def block_mix(shares: Mapping[int, float]) -> tuple[dict[int, float], bool]:
@@ -167,7 +167,7 @@ def block_range(least: int, most: int, step: int) -> tuple[dict[int, float], boo
     return dict.fromkeys(sorted(picked), 100.0 / BLOCKS_MAX), False
 
 
-def workload_from(path: Path, name: str, plain: dict[str, Any], what: str) -> Workload:
+def workload_from(path: Path, name: str, plain: dict[str, Any], kind: str) -> Workload:
     """The workload of plain data.
 
     Raises:
@@ -177,5 +177,5 @@ def workload_from(path: Path, name: str, plain: dict[str, Any], what: str) -> Wo
         return Workload.model_validate({"name": slug(name, "translated"), **plain})
     except ValidationError as error:
         first = error.errors()[0]
-        found = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
-        raise wrong(str(path), found, f"{what} whose load a workload can describe") from error
+        problem = f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+        raise wrong(str(path), problem, f"{kind} whose load a workload can describe") from error

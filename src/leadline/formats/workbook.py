@@ -103,18 +103,18 @@ class SheetRow:
     def time(self, column: str) -> datetime | None:
         """The cell as a local time without a zone."""
         value = self.cell(column)
-        found = None
+        moment = None
         if isinstance(value, datetime):
-            found = value.replace(tzinfo=None)
+            moment = value.replace(tzinfo=None)
         elif isinstance(value, date):
-            found = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - the sheet has no zone
+            moment = datetime(value.year, value.month, value.day)  # noqa: DTZ001 - the sheet has no zone
         elif isinstance(value, int | float) and not isinstance(value, bool) and 0 < value < 200_000:
-            found = _EXCEL_EPOCH + timedelta(days=float(value))
+            moment = _EXCEL_EPOCH + timedelta(days=float(value))
         elif isinstance(value, str):
-            found = to_time(value, day_first=self.sheet.day_first)
-        if found is None and value is not None:
+            moment = to_time(value, day_first=self.sheet.day_first)
+        if moment is None and value is not None:
             self.sheet.unreadable(column, "times")
-        return found
+        return moment
 
 
 @dataclass(slots=True)
@@ -187,13 +187,13 @@ def _check_size(path: Path, name: str) -> None:
         with zipfile.ZipFile(path) as archive:
             byte_count = sum(member.file_size for member in archive.infolist())
             is_large = byte_count > UNPACKED_BYTES_MAX
-            found = "a sheet that is too large" if is_large else _found_odd(archive)
+            problem = "a sheet that is too large" if is_large else _found_odd(archive)
     except UNREADABLE as error:
         raise _damaged(name, str(error)) from error
-    if found is not None:
+    if problem is not None:
         raise LimitError(
             name,
-            found=found,
+            found=problem,
             expected=f"at most {ROW_COUNT_MAX} rows, 702 columns and {UNPACKED_BYTES_MAX >> 20} MiB unpacked",
             advice="Export fewer machines at a time, or delete what lies outside of the table.",
         )
@@ -255,9 +255,9 @@ def day_is_first(texts: Iterable[str]) -> bool | None:
     (True, False, None)
     """
     for text in texts:
-        found = _YEAR_LAST.match(text.strip())
-        if found is not None and found[2] == "/" and (int(found[1]) > 12) != (int(found[3]) > 12):
-            return int(found[1]) > 12
+        match = _YEAR_LAST.match(text.strip())
+        if match is not None and match[2] == "/" and (int(match[1]) > 12) != (int(match[3]) > 12):
+            return int(match[1]) > 12
     return None
 
 

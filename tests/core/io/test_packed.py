@@ -149,7 +149,7 @@ request = Request(metrics=metrics_of_rules())
 diagnose(import_paths([Path(sys.argv[1])], request).capture)
 before = peak_kib()
 capture = import_paths([Path(sys.argv[2])], request).capture
-plain_kib = sum(group.held.shape[0] * group.held.shape[1] for group in capture.groups) * 8 // 1024
+plain_kib = sum(group.stored.shape[0] * group.stored.shape[1] for group in capture.groups) * 8 // 1024
 diagnose(capture)
 print(before, peak_kib(), plain_kib)
 """

@@ -33,14 +33,14 @@ def unit_modules(kind: str) -> dict[str, str]:
 
 
 def _scan(folder: Traversable, package: str) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
+    modules: list[tuple[str, str]] = []
     for entry in folder.iterdir():
         stem = entry.name.removesuffix(".py")
         if entry.is_dir() and not entry.name.startswith(("_", ".")):
-            found.extend(_scan(entry, f"{package}.{entry.name}"))
+            modules.extend(_scan(entry, f"{package}.{entry.name}"))
         elif entry.name.endswith(".py") and not stem.startswith("_"):
-            found.append((stem.replace("_", "-"), f"{package}.{stem}"))
-    return found
+            modules.append((stem.replace("_", "-"), f"{package}.{stem}"))
+    return modules
 
 
 def load_unit(kind: str, name: str) -> ModuleType:

@@ -134,8 +134,8 @@ def told_of(name: str, meta: ExperimentMeta) -> dict[str, str]:
     }
 
 
-def verdict(meta: ExperimentMeta, found: Findings) -> FigureVerdict:
-    """What the findings amount to.
+def verdict(meta: ExperimentMeta, findings: Findings) -> FigureVerdict:
+    """Whether the findings reproduce the claim of an experiment.
 
     Reproduced: every check holds, and every comparison that was not calibrated is within the tolerance; there is at
     least one of either, and nothing was adjusted. Direction only: numbers are off, every check holds, and there is one.
@@ -146,11 +146,11 @@ def verdict(meta: ExperimentMeta, found: Findings) -> FigureVerdict:
     >>> verdict(meta, Findings((Published("latency", 580.0, 580.0, "ms", is_calibrated=True),)))
     <Verdict.NOT_REPRODUCED: 'not reproduced'>
     """
-    predicted = [own for own in found.comparisons if not own.is_calibrated]
-    all_hold = all(check.holds for check in found.checks)
-    near = all(own.is_within(meta.tolerance) for own in predicted)
-    if all_hold and near and (predicted or found.checks) and not meta.adjusted:
+    predicted = [comparison for comparison in findings.comparisons if not comparison.is_calibrated]
+    all_hold = all(check.holds for check in findings.checks)
+    near = all(comparison.is_within(meta.tolerance) for comparison in predicted)
+    if all_hold and near and (predicted or findings.checks) and not meta.adjusted:
         return FigureVerdict.REPRODUCED
-    if all_hold and found.checks:
+    if all_hold and findings.checks:
         return FigureVerdict.DIRECTION_ONLY
     return FigureVerdict.NOT_REPRODUCED

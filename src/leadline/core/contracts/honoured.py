@@ -122,7 +122,7 @@ class LoadCheck:
 def compare(
     workload: Workload, loads: Sequence[Load], duration_s: float, cpu_busy_pct: float = math.nan
 ) -> tuple[LoadCheck, ...]:
-    """Every key of a workload that can be seen in what a round counted.
+    """Compare every key of a workload that shows in the counters of a round with what the workload asks.
 
     Args:
         workload: what was asked.
@@ -130,20 +130,20 @@ def compare(
         duration_s: how long the round was to be; NaN is not compared.
         cpu_busy_pct: how busy all CPUs of the loading machine were together; NaN is not known.
     """
-    found: list[LoadCheck] = []
+    checks: list[LoadCheck] = []
     if workload.database is not None:
         for load in loads:
             if isinstance(load, DatabaseLoad):
-                found += _database(workload.database, load, duration_s)
-        return tuple(found)
+                checks += _database(workload.database, load, duration_s)
+        return tuple(checks)
     there = {load.name: load for load in loads if isinstance(load, StreamLoad)}
     for stream in workload.io if there else ():
-        own = there.get(stream.name)
-        if own is None or own.reads + own.writes <= 0:
-            found.append(_Of(stream).check("stream", "requests", "none", False))
+        counted = there.get(stream.name)
+        if counted is None or counted.reads + counted.writes <= 0:
+            checks.append(_Of(stream).check("stream", "requests", "none", False))
             continue
-        found += _stream(workload, stream, own, (duration_s, cpu_busy_pct))
-    return tuple(found)
+        checks += _stream(workload, stream, counted, (duration_s, cpu_busy_pct))
+    return tuple(checks)
 
 
 def notes_of(checks: Sequence[LoadCheck]) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ def notes_of(checks: Sequence[LoadCheck]) -> tuple[str, ...]:
         LoadState.NOT_REACHED: "was not reached",
         LoadState.NOT_SEEN: "was not seen",
     }
-    return tuple(f"load {words[own.state]}: {own.sentence}" for own in checks if own.state in words)
+    return tuple(f"load {words[check.state]}: {check.sentence}" for check in checks if check.state in words)
 
 
 def require_honoured(workload: Workload, checks: Sequence[LoadCheck]) -> None:
@@ -162,7 +162,7 @@ def require_honoured(workload: Workload, checks: Sequence[LoadCheck]) -> None:
     Raises:
         ToolError: a key was not honoured; it names all of them.
     """
-    broken = [own for own in checks if own.state is LoadState.BROKEN]
+    broken = [check for check in checks if check.state is LoadState.BROKEN]
     if not broken:
         return
     first, *others = broken
@@ -189,22 +189,23 @@ class _Of:
 
 
 def _stream(workload: Workload, stream: Stream, load: StreamLoad, around: tuple[float, float]) -> list[LoadCheck]:
-    found = [] if math.isnan(around[0]) else [_duration(stream, load, around[0])]
-    found += _sizes(stream, load)
+    checks = [] if math.isnan(around[0]) else [_duration(stream, load, around[0])]
+    checks += _sizes(stream, load)
     verifies = workload.io_settings.verify  # what was written is read again: fio counts those reads as reads
     if stream.rate_iops is not None:
-        found += _rates(stream, stream.rate_iops, load, around[1])
+        checks += _rates(stream, stream.rate_iops, load, around[1])
     elif not (verifies and stream.read_pct < 100.0):
-        found.append(_read_share(stream, load))
-    found += _in_flight(stream, load if not verifies else replace(load, jobs=math.nan))  # reading takes time of its own
-    found += _think(stream, load)
-    found += _syncs(stream, load, verifies=verifies)
-    found += _burst(stream, load)
+        checks.append(_read_share(stream, load))
+    # Reading again takes time that is no load of the jobs.
+    checks += _in_flight(stream, load if not verifies else replace(load, jobs=math.nan))
+    checks += _think(stream, load)
+    checks += _syncs(stream, load, verifies=verifies)
+    checks += _burst(stream, load)
     if not math.isnan(load.random_pct):
         slack = SHARE_POINTS + _points(stream.random_pct, load.reads + load.writes)
         fits = abs(load.random_pct - stream.random_pct) <= slack + 1.0  # a random request may follow by chance
-        found.append(_Of(stream).check("random_pct", f"{stream.random_pct:g} %", f"{load.random_pct:.1f} %", fits))
-    return found
+        checks.append(_Of(stream).check("random_pct", f"{stream.random_pct:g} %", f"{load.random_pct:.1f} %", fits))
+    return checks
 
 
 def _duration(stream: Stream, load: StreamLoad, asked_s: float) -> LoadCheck:
@@ -231,10 +232,10 @@ def _points(share_pct: float, count: float) -> float:
 
 
 def _sizes(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
-    """Mean bytes of an operation in each direction; the parts of a mix are told apart by nothing a tool reports."""
+    """Check the mean bytes of an operation in each direction: no tool reports the parts of a mix apart."""
     mean = stream.mean_block_bytes
     spread = math.sqrt(sum(part / 100.0 * (size - mean) ** 2 for size, part in stream.block.items()))
-    found = []
+    checks = []
     for way, count, size in (("reads", load.reads, load.read_bytes), ("writes", load.writes, load.write_bytes)):
         if count <= 0:
             continue
@@ -243,8 +244,8 @@ def _sizes(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
         slack += stream.jobs * stream.oio * max(stream.block) / count
         asked = f"{mean:,.0f} bytes on average"
         fits = abs(size / count - mean) <= slack
-        found.append(_Of(stream).check("block", asked, f"{size / count:,.0f} bytes ({way})", fits))
-    return found
+        checks.append(_Of(stream).check("block", asked, f"{size / count:,.0f} bytes ({way})", fits))
+    return checks
 
 
 def _read_share(stream: Stream, load: StreamLoad) -> LoadCheck:
@@ -257,10 +258,10 @@ def _read_share(stream: Stream, load: StreamLoad) -> LoadCheck:
 
 
 def _rates(stream: Stream, asked: Rates, load: StreamLoad, cpu_busy_pct: float) -> list[LoadCheck]:
-    """What was offered in each direction, over the time in which there was load."""
+    """Check the rate in each direction over the time in which there was load."""
     least_s, most_s = _loaded_s(stream, load)
     percent = RATE_PCT if stream.burst is None else BURST_RATE_PCT
-    found = []
+    checks = []
     for way, rate, count in (("read", asked.read, load.reads), ("write", asked.write, load.writes)):
         if rate <= 0 and count <= 0:
             continue
@@ -273,8 +274,8 @@ def _rates(stream: Stream, asked: Rates, load: StreamLoad, cpu_busy_pct: float) 
             why = _too_slow(stream, load, least_s, cpu_busy_pct)
             if why is not None:
                 state, text = LoadState.NOT_REACHED, f"{text}, because {why}"
-        found.append(_Of(stream).check(f"rate_iops.{way}", f"{rate:,.4g}/s", text, state))
-    return found
+        checks.append(_Of(stream).check(f"rate_iops.{way}", f"{rate:,.4g}/s", text, state))
+    return checks
 
 
 def _too_slow(stream: Stream, load: StreamLoad, on_s: float, cpu_busy_pct: float) -> str | None:
@@ -292,8 +293,8 @@ def _too_slow(stream: Stream, load: StreamLoad, on_s: float, cpu_busy_pct: float
 
 
 def _in_flight(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
-    """Jobs and outstanding requests; where engines have one request at a time, jobs stand for them."""
-    slots, of, found = stream.jobs * stream.oio, _Of(stream), []
+    """Check jobs and outstanding requests; an engine with one request at a time has a job for each request."""
+    slots, of, checks = stream.jobs * stream.oio, _Of(stream), []
     each = stream.oio
     offered = stream.rate_iops is not None
     if not math.isnan(load.jobs):
@@ -301,17 +302,17 @@ def _in_flight(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
         if jobs == slots and jobs != stream.jobs:
             each = 1
         fits = jobs in (stream.jobs, slots) or (offered and jobs < slots)  # a rate below 1 each has no job
-        found.append(of.check("jobs", f"{stream.jobs}", f"{load.jobs:.3g}", fits))
+        checks.append(of.check("jobs", f"{stream.jobs}", f"{load.jobs:.3g}", fits))
     least, most = load.depth
     measured = f"{least:.3g} to {most:.3g} in flight" if math.isfinite(most) else f"at least {least:.3g} in flight"
     reached = offered or most >= DEPTH_MIN * each
     if not math.isnan(least):
-        found.append(of.check("oio", f"{stream.oio} of each job", measured, reached and least <= each * 1.01))
+        checks.append(of.check("oio", f"{stream.oio} of each job", measured, reached and least <= each * 1.01))
     if not _keeps_all(stream, load):
-        return found
+        return checks
     fits = LITTLE_LOW * slots <= load.in_flight <= LITTLE_HIGH * slots
-    found.append(of.check("oio", f"{slots} of all jobs", f"{load.in_flight:.3g} in flight (rate x latency)", fits))
-    return found
+    checks.append(of.check("oio", f"{slots} of all jobs", f"{load.in_flight:.3g} in flight (rate x latency)", fits))
+    return checks
 
 
 def _keeps_all(stream: Stream, load: StreamLoad) -> bool:
@@ -352,27 +353,27 @@ def _syncs(stream: Stream, load: StreamLoad, *, verifies: bool) -> list[LoadChec
 
 
 def _loaded_s(stream: Stream, load: StreamLoad) -> tuple[float, float]:
-    """The least and the most seconds with load: with bursts as asked, wherever the first begins, and as seen."""
-    own = stream.burst
-    if own is None:
+    """Return the least and the most seconds with load, from the bursts that were asked for and those that were seen."""
+    burst = stream.burst
+    if burst is None:
         return load.duration_s, load.duration_s
-    whole, rest = divmod(load.duration_s, own.on_s + own.off_s)
-    least, most = whole * own.on_s + max(rest - own.off_s, 0.0), whole * own.on_s + min(rest, own.on_s)
+    whole, rest = divmod(load.duration_s, burst.on_s + burst.off_s)
+    least, most = whole * burst.on_s + max(rest - burst.off_s, 0.0), whole * burst.on_s + min(rest, burst.on_s)
     seen = [load.duration_s * _phases(stream, job, load).on_share for job in load.over_time]
     return min([least, *seen]), max([most, *seen])
 
 
-def _phases(stream: Stream, own: OverTime, load: StreamLoad) -> Phases:
+def _phases(stream: Stream, over_time: OverTime, load: StreamLoad) -> Phases:
     off_s = 0.0 if stream.burst is None else stream.burst.off_s
-    return phases(own, off_s, load.duration_s)
+    return phases(over_time, off_s, load.duration_s)
 
 
 def _burst(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
-    """Bursts and pauses in the operations over time of every job."""
-    own, of = stream.burst, _Of(stream)
-    if own is None:
+    """Check the bursts and pauses of every job in its operations over time."""
+    burst, of = stream.burst, _Of(stream)
+    if burst is None:
         return _steady(stream, load)
-    asked = f"{own.on_s:g} s on, {own.off_s:g} s off"
+    asked = f"{burst.on_s:g} s on, {burst.off_s:g} s off"
     blind = _blind(stream, load)
     if blind is not None:
         return [of.check("burst", asked, blind, LoadState.NOT_SEEN)]
@@ -382,90 +383,90 @@ def _burst(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
     for job in each:
         if not job.pauses and not job.edges:
             return [of.check("burst", asked, "no pause", False)]
-        if not _fits(own, job, load.duration_s, slack_s):
+        if not _fits(burst, job, load.duration_s, slack_s):
             return [of.check("burst", asked, job.sentence(), False)]
     return [of.check("burst", asked, each[0].sentence(), True)]
 
 
 def _steady(stream: Stream, load: StreamLoad) -> list[LoadCheck]:
-    """Whether a stream beside others that pause went on: a tool may stop all of them."""
+    """Check that a stream without bursts never pauses: a tool may stop every stream when one pauses."""
     count = load.reads + load.writes + load.syncs
     if not load.over_time or count < SPARSE_PER_S * len(load.over_time) * load.duration_s:
         return []
     long_s = max(STOP_SHARE * load.duration_s, LATE_FACTOR * _known(load.mean_s) + stream.think_time_s)
-    stops = [phases(own, 2.0 * long_s, load.duration_s) for own in load.over_time]
+    stops = [phases(over_time, 2.0 * long_s, load.duration_s) for over_time in load.over_time]
     longest = max((max((*job.pauses, *job.edges), default=0.0) for job in stops), default=0.0)
     measured = "load all the time" if longest <= long_s else f"{longest:.3g} s without any"
     return [_Of(stream).check("burst", "no pause", measured, longest <= long_s)]
 
 
-def _fits(own: Burst, job: Phases, duration_s: float, slack_s: float) -> bool:
+def _fits(burst: Burst, job: Phases, duration_s: float, slack_s: float) -> bool:
     """Whether a job paused as asked.
 
     A device that stalls makes a burst look shorter and adds a gap or lengthens one. It never makes a burst longer or a
     pause shorter, so that those are looked at: the longest burst, and how many gaps are as long as a pause.
     """
-    enough = own.off_s * (1.0 - BURST_PCT / 100.0) - slack_s
-    cycles = int(duration_s / (own.on_s + own.off_s))
+    enough = burst.off_s * (1.0 - BURST_PCT / 100.0) - slack_s
+    cycles = int(duration_s / (burst.on_s + burst.off_s))
     pauses = sum(part >= enough for part in (*job.pauses, *job.edges))
     longest = max((*job.bursts, *job.cut), default=0.0)
-    fits = longest <= own.on_s * (1.0 + BURST_PCT / 100.0) + slack_s and pauses >= max(cycles - 1, 1)
+    fits = longest <= burst.on_s * (1.0 + BURST_PCT / 100.0) + slack_s and pauses >= max(cycles - 1, 1)
     if job.pauses:
-        fits = fits and enough <= max(job.pauses) and job.pause_s <= own.off_s + own.on_s
+        fits = fits and enough <= max(job.pauses) and job.pause_s <= burst.off_s + burst.on_s
     if job.bursts:
-        fits = fits and longest >= own.on_s * (1.0 - BURST_PCT / 100.0) - slack_s
+        fits = fits and longest >= burst.on_s * (1.0 - BURST_PCT / 100.0) - slack_s
     return fits
 
 
 def _blind(stream: Stream, load: StreamLoad) -> str | None:
     """Why bursts cannot be seen; None when they can."""
-    own = stream.burst
-    if own is None or not load.over_time:
+    burst = stream.burst
+    if burst is None or not load.over_time:
         return "no rate over time"
-    shortest, step_s = min(own.on_s, own.off_s), max(job.interval_s for job in load.over_time)
-    if load.duration_s < own.on_s + own.off_s:
+    shortest, step_s = min(burst.on_s, burst.off_s), max(job.interval_s for job in load.over_time)
+    if load.duration_s < burst.on_s + burst.off_s:
         return f"{load.duration_s:.3g} s of load, less than one cycle"
     if shortest < 3.0 * step_s:
         return f"samples of {step_s:g} s, too long for them"
     if load.mean_s > LATE_SHARE * shortest:
         return f"requests of {load.mean_s:.3g} s, too slow for them"
     least = min(sum(job.counts) for job in load.over_time)
-    on_s = load.duration_s * own.on_s / (own.on_s + own.off_s)
-    if least / on_s * 0.5 * own.off_s < 5.0:  # Judgement: so few requests leave pauses of their own
+    on_s = load.duration_s * burst.on_s / (burst.on_s + burst.off_s)
+    if least / on_s * 0.5 * burst.off_s < 5.0:  # Judgement: so few requests leave pauses of their own
         return "too few requests to tell pauses from chance"
     return None
 
 
-def _database(own: Database, load: DatabaseLoad, duration_s: float) -> list[LoadCheck]:
-    found = []
+def _database(database: Database, load: DatabaseLoad, duration_s: float) -> list[LoadCheck]:
+    checks = []
     slack = _slack(duration_s, TIME_PCT, TIME_SLACK_S)
     fits = abs(load.duration_s - duration_s) <= slack + 2.0 * _known(_each_s(load))
-    found.append(LoadCheck("", "measure_s", f"{duration_s:.3g} s", f"{load.duration_s:.3g} s", _state(fits)))
+    checks.append(LoadCheck("", "measure_s", f"{duration_s:.3g} s", f"{load.duration_s:.3g} s", _state(fits)))
     if not math.isnan(load.clients):
         # A client that waits for the others' locks may end a short round without a transaction.
-        quiet = load.transactions < 10.0 * own.clients
-        fits = load.clients == own.clients or (quiet and load.clients < own.clients)
-        found.append(LoadCheck("", "clients", f"{own.clients}", f"{load.clients:.0f}", _state(fits)))
-    if own.rate_per_s is not None and load.duration_s > 0:
-        found.append(_transactions(own, own.rate_per_s, load))
+        quiet = load.transactions < 10.0 * database.clients
+        fits = load.clients == database.clients or (quiet and load.clients < database.clients)
+        checks.append(LoadCheck("", "clients", f"{database.clients}", f"{load.clients:.0f}", _state(fits)))
+    if database.rate_per_s is not None and load.duration_s > 0:
+        checks.append(_transactions(database, database.rate_per_s, load))
     elif not math.isnan(load.busy_s) and load.duration_s > 0:
         # Judgement: half of them; the client's own work between two transactions is not in their latency.
         at_once = load.busy_s / load.duration_s
-        fits = 0.5 * min(own.clients, load.transactions) <= at_once <= LITTLE_HIGH * own.clients
+        fits = 0.5 * min(database.clients, load.transactions) <= at_once <= LITTLE_HIGH * database.clients
         text = f"{at_once:.3g} transactions at once"
-        found.append(LoadCheck("", "clients", f"{own.clients} at once", text, _state(fits)))
-    return found
+        checks.append(LoadCheck("", "clients", f"{database.clients} at once", text, _state(fits)))
+    return checks
 
 
-def _transactions(own: Database, rate: float, load: DatabaseLoad) -> LoadCheck:
+def _transactions(database: Database, rate: float, load: DatabaseLoad) -> LoadCheck:
     expected = rate * load.duration_s
     slack = _slack(expected, RATE_PCT, 2.0) + SIGMAS * math.sqrt(expected)
     state = _state(abs(load.transactions - expected) <= slack)
     text = f"{load.transactions / load.duration_s:,.4g}/s"
     at_once = load.busy_s / load.duration_s
-    if state is LoadState.BROKEN and load.transactions < expected and at_once >= FULL_SHARE * own.clients:
+    if state is LoadState.BROKEN and load.transactions < expected and at_once >= FULL_SHARE * database.clients:
         state = LoadState.NOT_REACHED
-        text += f", because all {own.clients} clients wait: a transaction takes {1000.0 * _each_s(load):.3g} ms"
+        text += f", because all {database.clients} clients wait: a transaction takes {1000.0 * _each_s(load):.3g} ms"
     return LoadCheck("", "rate_per_s", f"{rate:,.4g}/s", text, state)
 
 

@@ -45,19 +45,19 @@ class Phases:
         return f"{median(on) if on else math.nan:.3g} s on, {median(off):.3g} s off{longest}"
 
 
-def phases(own: OverTime, off_s: float, duration_s: float) -> Phases:
+def phases(over_time: OverTime, off_s: float, duration_s: float) -> Phases:
     """The phases of a job that is to pause for ``off_s``.
 
     A pause begins somewhere in the last interval with operations and ends somewhere in the next one with some: on
     average it is one interval longer than the gap between them.
 
     >>> ends = tuple(0.1 * n for n in (*range(1, 11), *range(31, 41)))
-    >>> found = phases(OverTime(0.1, ends, (5.0,) * 20), 2.0, 4.0)
-    >>> round(found.pause_s, 3), [round(part, 3) for part in found.cut]
+    >>> job = phases(OverTime(0.1, ends, (5.0,) * 20), 2.0, 4.0)
+    >>> round(job.pause_s, 3), [round(part, 3) for part in job.cut]
     (2.1, [0.95, 0.95])
     """
-    step_s = own.interval_s
-    ends = [end for end, count in sorted(zip(own.ends_s, own.counts, strict=True)) if count > 0]
+    step_s = over_time.interval_s
+    ends = [end for end, count in sorted(zip(over_time.ends_s, over_time.counts, strict=True)) if count > 0]
     if not ends:
         return Phases((), (), (duration_s,), (), 0.0)
     least = max(PAUSE_SHARE * off_s, step_s)

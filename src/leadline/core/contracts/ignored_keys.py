@@ -32,13 +32,13 @@ class Ignored:
     needs: str
 
     def covers(self, key: str) -> bool:
-        """Whether a dotted key is meant.
+        """Whether this pattern covers a dotted key.
 
         >>> Ignored("vms.*.shares", "", "").covers("vms.db01.shares")
         True
         """
-        own, steps = self.key.split("."), key.split(".")
-        return len(steps) >= len(own) and all(one in (ANY, step) for one, step in zip(own, steps, strict=False))
+        pattern, steps = self.key.split("."), key.split(".")
+        return len(steps) >= len(pattern) and all(one in (ANY, step) for one, step in zip(pattern, steps, strict=False))
 
 
 def unhonoured(honoured: Mapping[str, Sequence[str]], policy: str, place: str, who: str) -> Iterator[Ignored]:
@@ -50,12 +50,12 @@ def unhonoured(honoured: Mapping[str, Sequence[str]], policy: str, place: str, w
         place: the dotted key of what it rules, empty for the scenario itself.
         who: what the policy is, as ``scheduler``; words after a comma say whose it is.
     """
-    what, _, whose = who.partition(", ")
+    kind, _, whose = who.partition(", ")
     for key in dict.fromkeys(key for keys in honoured.values() for key in keys):
         if key not in honoured[policy]:
             able = ", ".join(name for name, keys in honoured.items() if key in keys)
-            because = " ".join(part for part in (what, policy, whose, "ignores it") if part)
-            yield Ignored(f"{place}.{key}" if place else key, because, f"a {what} that honours it: {able}")
+            because = " ".join(part for part in (kind, policy, whose, "ignores it") if part)
+            yield Ignored(f"{place}.{key}" if place else key, because, f"a {kind} that honours it: {able}")
 
 
 def idle(*conditions: tuple[bool, str, str, str]) -> Iterator[Ignored]:
@@ -72,9 +72,9 @@ def _given(model: BaseModel, name: str, place: Path) -> Iterator[tuple[str, Path
     for key in model.model_fields_set:
         if key == "workload":
             continue
-        own = f"{name}.{key}" if name else key
-        yield own, (*place, key)
-        yield from _within(getattr(model, key), own, (*place, key))
+        dotted = f"{name}.{key}" if name else key
+        yield dotted, (*place, key)
+        yield from _within(getattr(model, key), dotted, (*place, key))
 
 
 def _within(value: object, name: str, place: Path) -> Iterator[tuple[str, Path]]:
@@ -109,5 +109,5 @@ def _flat(node: Any, name: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - 
 def without_effect(keys: Iterable[str], ignored: Iterable[Ignored]) -> dict[str, Ignored]:
     """Those of ``keys`` that are ignored, each with the reason."""
     reasons = list(ignored)
-    found = ((key, next((own for own in reasons if own.covers(key)), None)) for key in keys)
-    return {key: own for key, own in found if own is not None}
+    matches = ((key, next((reason for reason in reasons if reason.covers(key)), None)) for key in keys)
+    return {key: reason for key, reason in matches if reason is not None}

@@ -122,9 +122,9 @@ class Plan:
         Raises:
             KeyError: there is none.
         """
-        for own in self.figures:
-            if own.name == name:
-                return own
+        for figure in self.figures:
+            if figure.name == name:
+                return figure
         raise KeyError(name)
 
 
@@ -206,11 +206,11 @@ def read_inputs(planner: Planner, path: Path | None, settings: Mapping[str, Any]
 
 
 def example_text(name: str, planner: Planner) -> str:
-    """A file of inputs with every key of the top level and what it means, as the planner's worked example has it."""
-    own = planner.MODEL.model_validate(planner.META.example).model_dump(mode="json")
+    """Return an input file with the values of the planner's worked example; a comment explains each top-level key."""
+    example = planner.MODEL.model_validate(planner.META.example).model_dump(mode="json")
     lines = [f"# {planner.META.about}", f"#   leadline plan {name} --input THIS-FILE"]
     for key, info in planner.MODEL.model_fields.items():
         if info.description:
             lines.append(f"# {info.description}")
-        lines.append(yaml.safe_dump({key: own[key]}, sort_keys=False, allow_unicode=True).rstrip())
+        lines.append(yaml.safe_dump({key: example[key]}, sort_keys=False, allow_unicode=True).rstrip())
     return "\n".join(lines) + "\n"

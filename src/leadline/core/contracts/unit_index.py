@@ -68,8 +68,8 @@ def _sources(folder: str) -> Iterator[tuple[str, int, int]]:
 def _load(path: Path, key: str) -> dict[str, Any] | None:
     """The index in a file; None where there is none that counts."""
     try:
-        held = json.loads(path.read_bytes())
-        return held["units"] if held["key"] == key and isinstance(held["units"], dict) else None
+        index = json.loads(path.read_bytes())
+        return index["units"] if index["key"] == key and isinstance(index["units"], dict) else None
     except (OSError, ValueError, TypeError, KeyError):
         return None
 

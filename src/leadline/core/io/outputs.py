@@ -121,32 +121,32 @@ class Output:
 
     def _check_file(self) -> None:
         if _STREAMS.fullmatch(str(self.path)):
-            found = "stands for a stream of this process"
-            raise self._refused(found, "a file", "Name a file; what is printed can be redirected with `> FILE`.")
+            problem = "stands for a stream of this process"
+            raise self._refused(problem, "a file", "Name a file; what is printed can be redirected with `> FILE`.")
         try:
-            held = self.path.lstat()
+            state = self.path.lstat()
         except FileNotFoundError:
             return
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise self._refused(f"cannot be used ({why})") from error
-        if stat.S_ISLNK(held.st_mode):
-            found = f"is a link to {self.path.readlink()}"
-            raise self._refused(found, "a plain file: links are never followed", "Name the file itself.")
-        for is_kind, found in _KINDS:
-            if is_kind(held.st_mode):
-                raise self._refused(found, "a plain file in a folder that can be written")
-        if not self.force and held.st_size and not is_ours(self.path):
-            found = "exists and Leadline did not write it"
-            raise self._refused(found, "a new file or one that Leadline wrote", self.advice)
+        if stat.S_ISLNK(state.st_mode):
+            problem = f"is a link to {self.path.readlink()}"
+            raise self._refused(problem, "a plain file: links are never followed", "Name the file itself.")
+        for is_kind, problem in _KINDS:
+            if is_kind(state.st_mode):
+                raise self._refused(problem, "a plain file in a folder that can be written")
+        if not self.force and state.st_size and not is_ours(self.path):
+            problem = "exists and Leadline did not write it"
+            raise self._refused(problem, "a new file or one that Leadline wrote", self.advice)
 
     def _refused(
         self,
-        found: str,
+        problem: str,
         expected: str = "a file in a folder that can be written",
         advice: str = "Name another file.",
     ) -> UsageError:
-        return UsageError(self.where, found=found, expected=expected, advice=advice)
+        return UsageError(self.where, found=problem, expected=expected, advice=advice)
 
 
 def check_inputs(outputs: Sequence[Output], inputs: dict[str, Sequence[Path]]) -> None:
@@ -162,18 +162,18 @@ def check_inputs(outputs: Sequence[Output], inputs: dict[str, Sequence[Path]]) -
     read = {key: name for name, paths in inputs.items() for path in paths if (key := _identity(path))}
     written: dict[object, str] = {}
     for output in outputs:
-        own = _identity(output.path) or (_identity(output.path.parent), output.path.name)
-        if own in read:
+        identity = _identity(output.path) or (_identity(output.path.parent), output.path.name)
+        if identity in read:
             raise UsageError(
                 output.where,
-                found=f"is a file this command reads ({read[own]})",
+                found=f"is a file this command reads ({read[identity]})",
                 expected="another file: an input is never replaced",
                 advice="Name another file.",
             )
-        if written.setdefault(own, output.where) != output.where:
+        if written.setdefault(identity, output.where) != output.where:
             raise UsageError(
                 output.where,
-                found=f"is also written by {written[own]}",
+                found=f"is also written by {written[identity]}",
                 expected="a file for each",
                 advice="Name another file.",
             )
@@ -193,8 +193,8 @@ def check_folder(folder: Path, option: str) -> None:
             expected="a folder: links are never followed",
             advice="Name the folder itself.",
         )
-    own = folder.absolute()
-    there = next(place for place in (own, *own.parents) if os.path.lexists(place))
+    absolute = folder.absolute()
+    there = next(place for place in (absolute, *absolute.parents) if os.path.lexists(place))
     _check_folder(there, where, "a folder to write to")
 
 
@@ -232,8 +232,8 @@ def open_to_append(path: Path) -> IO[bytes]:
     return os.fdopen(opened, "ab", buffering=0)
 
 
-def _no_plain_file(path: Path, found: str) -> UsageError:
-    return UsageError(str(path), found=found, expected="a plain file to append to", advice="Name another folder.")
+def _no_plain_file(path: Path, problem: str) -> UsageError:
+    return UsageError(str(path), found=problem, expected="a plain file to append to", advice="Name another folder.")
 
 
 def is_ours(path: Path) -> bool:
@@ -246,7 +246,7 @@ def is_ours(path: Path) -> bool:
         return False
     if head.startswith(b"PAR1"):
         return _is_our_parquet(path)
-    return any(own.match(head) for own in _OURS) or _is_generated(path)
+    return any(pattern.match(head) for pattern in _OURS) or _is_generated(path)
 
 
 def _is_our_parquet(path: Path) -> bool:
@@ -284,10 +284,10 @@ def generated_line(files: Sequence[tuple[str, int]]) -> str:
 
 def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        held = path.stat()
+        state = path.stat()
     except (OSError, ValueError):
         return None
-    return held.st_dev, held.st_ino
+    return state.st_dev, state.st_ino
 
 
 def _check_folder(folder: Path, where: str, expected: str = "a file in a folder that can be written") -> None:
@@ -311,8 +311,8 @@ def _check_folder(folder: Path, where: str, expected: str = "a file in a folder 
         raise _unwritable(where, f"no space is left in {folder}", expected)
 
 
-def _unwritable(where: str, found: str, expected: str) -> UsageError:
-    return UsageError(where, found=found, expected=expected, advice="Name another place.")
+def _unwritable(where: str, problem: str, expected: str) -> UsageError:
+    return UsageError(where, found=problem, expected=expected, advice="Name another place.")
 
 
 @contextmanager
@@ -327,8 +327,8 @@ def _aside(
     aside, opened = _exclusive(path.parent)
     try:
         yield aside
-        held, now = os.fstat(opened), aside.lstat()
-        if (held.st_dev, held.st_ino) != (now.st_dev, now.st_ino):
+        written, now = os.fstat(opened), aside.lstat()
+        if (written.st_dev, written.st_ino) != (now.st_dev, now.st_ino):
             raise OSError(errno.EBUSY, "somebody replaced the file while it was written")
         if owner is not None:
             os.fchown(opened, *owner)

@@ -82,5 +82,5 @@ _recent: deque[NDArray[np.floating[Any]]] = deque()
 def _remember(values: NDArray[np.floating[Any]]) -> None:
     """Keep what was unpacked lately, the latest in any case, so that it is not unpacked again at once."""
     _recent.append(values)
-    while len(_recent) > 1 and sum(held.nbytes for held in _recent) > RECENT_BYTES_MAX:
+    while len(_recent) > 1 and sum(unpacked.nbytes for unpacked in _recent) > RECENT_BYTES_MAX:
         _recent.popleft()

@@ -131,8 +131,8 @@ def _first_line(error: Exception) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _bad(name: str, found: str) -> InputError:
-    return InputError(name, found=found, expected="a capture saved by `leadline import`", advice="Import again.")
+def _bad(name: str, problem: str) -> InputError:
+    return InputError(name, found=problem, expected="a capture saved by `leadline import`", advice="Import again.")
 
 
 def _schema() -> pa.Schema:
@@ -168,17 +168,17 @@ def _groups_of(rows: pa.Table) -> Iterator[SeriesGroup]:
         same = row < rows.num_rows and all(
             flat[key][row] == flat[key][first] for key in ("source", "metric", "since_boot")
         )
-        own = all_times[bounds[first] : bounds[first + 1]]
-        if same and np.array_equal(all_times[bounds[row] : bounds[row + 1]], own):
+        group_times = all_times[bounds[first] : bounds[first + 1]]
+        if same and np.array_equal(all_times[bounds[row] : bounds[row + 1]], group_times):
             continue
-        if np.any(own[1:] < own[:-1]):
+        if np.any(group_times[1:] < group_times[:-1]):
             message = "times that go back"
             raise ValueError(message)
         yield SeriesGroup(
             flat["metric"][first],
             [Entity.parse(text) for text in flat["entity"][first:row]],
-            own,
-            all_values[bounds[first] : bounds[row]].reshape(row - first, len(own)),
+            group_times,
+            all_values[bounds[first] : bounds[row]].reshape(row - first, len(group_times)),
             flat["interval_s"][first],
             flat["source"][first],
             flat["since_boot"][first],
@@ -188,8 +188,8 @@ def _groups_of(rows: pa.Table) -> Iterator[SeriesGroup]:
 
 def _head_of(capture: Capture) -> dict[str, Any]:
     facts = [
-        [str(entity), {name: [f.value, f.source, f.guessed] for name, f in own.items()}]
-        for entity, own in capture.inventory.facts.items()
+        [str(entity), {name: [f.value, f.source, f.guessed] for name, f in settings.items()}]
+        for entity, settings in capture.inventory.facts.items()
     ]
     return {
         "format": FORMAT,
@@ -203,8 +203,8 @@ def _head_of(capture: Capture) -> dict[str, Any]:
 def _from_head(head: dict[str, Any]) -> Capture:
     sources = [SourceInfo(**{**s, "warnings": tuple(Warn(**w) for w in s["warnings"])}) for s in head["sources"]]
     inventory = Inventory()
-    for text, own in head["facts"]:
-        inventory.facts[Entity.parse(text)] = {name: Fact(*parts) for name, parts in own.items()}
+    for text, settings in head["facts"]:
+        inventory.facts[Entity.parse(text)] = {name: Fact(*parts) for name, parts in settings.items()}
     inventory.links = {Entity.parse(guest): Entity.parse(vm) for guest, vm in head["links"]}
     return Capture([], sources, inventory, [_result_in(result) for result in head["results"]])
 
@@ -213,23 +213,23 @@ def _result_out(result: Result) -> dict[str, Any]:
     plain = {name: getattr(result, name) for name in Result.__dataclass_fields__ if name != "operations"}
     operations = []
     for operation in result.operations:
-        own: dict[str, Any] = {name: getattr(operation, name) for name in Operation.__dataclass_fields__}
+        fields: dict[str, Any] = {name: getattr(operation, name) for name in Operation.__dataclass_fields__}
         histogram = operation.histogram
         if histogram is not None:
-            own["histogram"] = {
+            fields["histogram"] = {
                 "lower": histogram.lower.tolist(),
                 "upper": histogram.upper.tolist(),
                 "counts": histogram.counts.tolist(),
                 "unit": histogram.unit,
             }
-        operations.append(own)
+        operations.append(fields)
     return {**plain, "operations": operations}
 
 
 def _result_in(plain: dict[str, Any]) -> Result:
     operations = []
-    for own in plain["operations"]:
-        histogram = own["histogram"]
+    for fields in plain["operations"]:
+        histogram = fields["histogram"]
         restored = None if histogram is None else Histogram.of(**histogram)
-        operations.append(Operation(**{**own, "histogram": restored}))
+        operations.append(Operation(**{**fields, "histogram": restored}))
     return Result(**{**plain, "operations": tuple(operations)})

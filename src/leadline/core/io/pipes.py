@@ -134,10 +134,10 @@ def _readable(handle: int, patience_s: float) -> bool:
     return bool(poller.poll(max(patience_s, 0.0) * 1000))
 
 
-def _silent(name: str, found: str, expected: str) -> InputError:
+def _silent(name: str, problem: str, expected: str) -> InputError:
     return InputError(
         name,
-        found=found,
+        found=problem,
         expected=expected,
         advice="Start what writes the recording first, or save it as a file and name that.",
     )

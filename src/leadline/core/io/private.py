@@ -44,11 +44,11 @@ def tighten_below(folder: Path) -> None:
 
 
 def _tighten(path: Path) -> None:
-    """Never what another owns, a link, or a folder all may write to (as /tmp), which others share on purpose."""
+    """Take access from others; not where another owns it, at a link, or in a shared folder such as /tmp."""
     with suppress(OSError):
-        found = path.lstat()
-        kind, is_shared = stat.S_IFMT(found.st_mode), bool(found.st_mode & stat.S_ISVTX)
-        if kind not in (stat.S_IFDIR, stat.S_IFREG) or found.st_uid != os.geteuid() or is_shared:
+        state = path.lstat()
+        kind, is_shared = stat.S_IFMT(state.st_mode), bool(state.st_mode & stat.S_ISVTX)
+        if kind not in (stat.S_IFDIR, stat.S_IFREG) or state.st_uid != os.geteuid() or is_shared:
             return
-        if found.st_mode & _OTHERS and path not in (Path.home(), Path.cwd()):
-            path.chmod(stat.S_IMODE(found.st_mode) & ~_OTHERS)
+        if state.st_mode & _OTHERS and path not in (Path.home(), Path.cwd()):
+            path.chmod(stat.S_IMODE(state.st_mode) & ~_OTHERS)

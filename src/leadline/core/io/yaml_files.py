@@ -19,16 +19,16 @@ Model = TypeVar("Model", bound=BaseModel)
 BYTES_MAX = 4 * 1024**2
 
 
-def read_model(path: Path, model: type[Model], what: str, guide: str) -> Model:
-    """The model a YAML file describes; ``what`` names the kind of file, ``guide`` where it is explained.
+def read_model(path: Path, model: type[Model], kind: str, guide: str) -> Model:
+    """The model a YAML file describes; ``kind`` names the kind of file, ``guide`` where it is explained.
 
     Raises:
         InputError: not readable, not YAML, or not the model; with line and column of the first fault.
     """
-    return parse_model(read_text(path, what, guide), str(path), model, what, guide)
+    return parse_model(read_text(path, kind, guide), str(path), model, kind, guide)
 
 
-def read_text(path: Path, what: str, guide: str) -> str:
+def read_text(path: Path, kind: str, guide: str) -> str:
     """The text of a file people write.
 
     Raises:
@@ -38,14 +38,14 @@ def read_text(path: Path, what: str, guide: str) -> str:
         with as_file(path).open("rb") as stream:
             content = stream.read(BYTES_MAX + 1)
         if len(content) > BYTES_MAX:
-            raise _wrong(str(path), "more than 4 MiB", what, guide)
+            raise _wrong(str(path), "more than 4 MiB", kind, guide)
         return content.decode("utf-8")
     except (OSError, ValueError) as error:  # a NUL in the path, bytes that are no UTF-8
-        raise _wrong(str(path), f"not readable ({error})", what, guide) from error
+        raise _wrong(str(path), f"not readable ({error})", kind, guide) from error
 
 
 def parse_model(
-    text: str, name: str, model: type[Model], what: str, guide: str, context: dict[str, str] | None = None
+    text: str, name: str, model: type[Model], kind: str, guide: str, context: dict[str, str] | None = None
 ) -> Model:
     """The model a YAML text describes; ``context`` is for its validators.
 
@@ -56,15 +56,15 @@ def parse_model(
         loaded = load_yaml(text)
     except YamlFault as error:
         where = f"{name}:{error.line}:{error.column}" if error.line else name
-        raise _wrong(where, f"not YAML ({error.problem})", what, guide) from error
+        raise _wrong(where, f"not YAML ({error.problem})", kind, guide) from error
     try:
         return model.model_validate({} if loaded.content is None else loaded.content, context=context)
     except ValidationError as error:
         first = error.errors()[0]
         line, column = _place(loaded.tree, first["loc"])
         path = ".".join(str(part) for part in first["loc"] if not isinstance(part, str) or "[" not in part)
-        found = f"{path or 'the file'}: {first['msg'].removeprefix('Value error, ')}"
-        raise _wrong(f"{name}:{line}:{column}", found, what, guide) from error
+        problem = f"{path or 'the file'}: {first['msg'].removeprefix('Value error, ')}"
+        raise _wrong(f"{name}:{line}:{column}", problem, kind, guide) from error
 
 
 def position(text: str, path: Sequence[int | str]) -> tuple[int, int]:
@@ -88,5 +88,5 @@ def _place(node: yaml.Node | None, path: Sequence[int | str]) -> tuple[int, int]
     return line, column
 
 
-def _wrong(where: str, found: str, what: str, guide: str) -> InputError:
-    return InputError(where, found=found, expected=what, advice=f"See {guide}.")
+def _wrong(where: str, problem: str, kind: str, guide: str) -> InputError:
+    return InputError(where, found=problem, expected=kind, advice=f"See {guide}.")

@@ -137,15 +137,15 @@ class _Constructor(yaml.constructor.SafeConstructor):
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:  # noqa: ANN401 - PyYAML's
         try:
-            made = super().construct_object(node, deep=deep)
+            value = super().construct_object(node, deep=deep)
         except (ValueError, ArithmeticError, LookupError, AttributeError, TypeError) as error:
             kind = node.tag.rpartition(":")[2]
             raise YamlFault(f"{_shown(node.value)} is no {_KINDS.get(kind, kind)}", node.start_mark) from error
-        if isinstance(made, float) and not isfinite(made):
+        if isinstance(value, float) and not isfinite(value):
             raise YamlFault(f"{_shown(node.value)} is no finite number", node.start_mark)
-        if isinstance(made, int) and abs(made) > INTEGER_MAX:
+        if isinstance(value, int) and abs(value) > INTEGER_MAX:
             raise YamlFault(f"{_shown(node.value)} is larger than any number that is read", node.start_mark)
-        return made
+        return value
 
 
 def _shown(written: object) -> str:

@@ -63,11 +63,11 @@ class _Values:
     def __get__(self, group: SeriesGroup | None, owner: type[SeriesGroup]) -> NDArray[np.floating[Any]]:
         if group is None:
             raise AttributeError  # there is no default
-        held = group.held
-        return held.unpacked() if isinstance(held, PackedValues) else held
+        stored = group.stored
+        return stored.unpacked() if isinstance(stored, PackedValues) else stored
 
     def __set__(self, group: SeriesGroup, values: NDArray[np.floating[Any]] | PackedValues) -> None:
-        group.__dict__["held"] = values
+        group.__dict__["stored"] = values
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,19 +95,19 @@ class SeriesGroup:
 
     def __post_init__(self) -> None:
         expected = (len(self.entities), len(self.times_ns))
-        if self.held.shape != expected:
-            message = f"{self.metric}: values have shape {self.held.shape}, expected {expected}"
+        if self.stored.shape != expected:
+            message = f"{self.metric}: values have shape {self.stored.shape}, expected {expected}"
             raise ValueError(message)
 
     @property
-    def held(self) -> NDArray[np.floating[Any]] | PackedValues:
+    def stored(self) -> NDArray[np.floating[Any]] | PackedValues:
         """The values as they are kept, packed or not."""
-        held: NDArray[np.floating[Any]] | PackedValues = self.__dict__["held"]
-        return held
+        stored: NDArray[np.floating[Any]] | PackedValues = self.__dict__["stored"]
+        return stored
 
     def relabelled(self, **labels: Any) -> SeriesGroup:  # noqa: ANN401 - fields of this class
         """The same values under another metric, other entities, times or source."""
-        return replace(self, values=self.held, **labels)
+        return replace(self, values=self.stored, **labels)
 
     @property
     def unit(self) -> str:
@@ -120,13 +120,13 @@ class SeriesGroup:
 
     def take(self, rows: Sequence[int]) -> SeriesGroup:
         """The group with only some of its series."""
-        held = self.held
-        values = held.take(rows) if isinstance(held, PackedValues) else held[list(rows)]
+        stored = self.stored
+        values = stored.take(rows) if isinstance(stored, PackedValues) else stored[list(rows)]
         return replace(self, entities=[self.entities[i] for i in rows], values=values)
 
     def slices(self) -> Iterator[SeriesGroup]:
         """The group in pieces of some of its series, small enough to compute with; itself where it is small."""
-        count, samples = self.held.shape
+        count, samples = self.stored.shape
         step = max(SLICE_BYTES_MAX // max(samples * 8, 1), 1)
         if count <= step:
             yield self
@@ -160,7 +160,7 @@ class Capture:
 
     def of(self, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
         """Groups of a metric without since-boot samples, restricted to entity kinds if any are named."""
-        found = []
+        groups = []
         for group in self.groups:
             if group.metric != metric or not group.entities:
                 continue
@@ -169,9 +169,9 @@ class Capture:
                 continue
             kept = group if rows is None or len(rows) == len(group.entities) else group.take(rows)
             kept = kept.measured()
-            if kept.held.shape[1]:
-                found.append(kept)
-        return found
+            if kept.stored.shape[1]:
+                groups.append(kept)
+        return groups
 
     def aligned(self, group: SeriesGroup, metric: str) -> NDArray[np.floating[Any]] | None:
         """Another metric of the same entities at the same times: [k, n] like ``group.values``.
@@ -188,9 +188,9 @@ class Capture:
             rows = [row for row, entity in enumerate(group.entities) if entity in position]
             if not rows:
                 continue
-            own = other.take([position[group.entities[row]] for row in rows]).values
-            whole = np.full(group.held.shape, np.nan, dtype=own.dtype) if whole is None else whole
-            whole[rows] = own
+            values = other.take([position[group.entities[row]] for row in rows]).values
+            whole = np.full(group.stored.shape, np.nan, dtype=values.dtype) if whole is None else whole
+            whole[rows] = values
         return whole if whole is not None and not np.isnan(whole).all() else None
 
     def is_aligned(self, group: SeriesGroup, metric: str) -> bool:
@@ -270,9 +270,9 @@ class CaptureBuilder:
 
     def warn(self, code: str, message: str, count: int = 1) -> None:
         """Note something repaired or left out; the same code is counted up."""
-        for i, held in enumerate(self._warnings):
-            if held.code == code and held.message == message:
-                self._warnings[i] = replace(held, count=held.count + count)
+        for i, warning in enumerate(self._warnings):
+            if warning.code == code and warning.message == message:
+                self._warnings[i] = replace(warning, count=warning.count + count)
                 return
         self._warnings.append(Warn(code, message, count))
 

@@ -48,8 +48,8 @@ class Entity:
         return Entity, (self.kind, self.name, self.parent)
 
     def __str__(self) -> str:
-        own = f"{self.kind.value}:{self.name}"
-        return f"{self.parent}/{own}" if self.parent is not None else own
+        label = f"{self.kind.value}:{self.name}"
+        return f"{self.parent}/{label}" if self.parent is not None else label
 
     def lineage(self) -> Iterator[Entity]:
         """The entity itself, then its ancestors, nearest first."""
@@ -124,10 +124,10 @@ class Inventory:
 
     def add(self, entity: Entity, source: str, /, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
         """Record that an entity exists, with settings; None values are "not known" and are not kept."""
-        own = self.facts.setdefault(entity, {})
+        facts = self.facts.setdefault(entity, {})
         for name, value in settings.items():
             if value is not None:
-                _keep(own, name, Fact(value, source, guessed))
+                _keep(facts, name, Fact(value, source, guessed))
         if "cluster" in settings:
             self._counted = -1  # the index holds the hosts of each cluster
         return entity
@@ -135,9 +135,9 @@ class Inventory:
     def merge(self, other: Inventory) -> None:
         """Take in what another inventory knows; this one's facts win where both are of the same rank."""
         for entity, facts in other.facts.items():
-            own = self.facts.setdefault(entity, {})
+            known = self.facts.setdefault(entity, {})
             for name, fact in facts.items():
-                _keep(own, name, fact)
+                _keep(known, name, fact)
         self._counted = -1
         for guest, vm in other.links.items():
             self.links.setdefault(guest, vm)
@@ -245,7 +245,7 @@ def machines(lineage: set[Entity]) -> set[Entity]:
     return {entity for entity in lineage if entity.kind in (EntityKind.VM, EntityKind.GUEST)}
 
 
-def _keep(own: dict[str, Fact], name: str, fact: Fact) -> None:
-    held = own.get(name)
-    if held is None or (held.guessed and not fact.guessed):
-        own[name] = fact
+def _keep(facts: dict[str, Fact], name: str, fact: Fact) -> None:
+    known = facts.get(name)
+    if known is None or (known.guessed and not fact.guessed):
+        facts[name] = fact

@@ -27,12 +27,12 @@ def events_of(inventory: Inventory, entity: Entity, kinds: Collection[str]) -> l
     fact = inventory.fact(entity, "events")
     if fact is None:
         return []
-    found = [
+    events = [
         Happened(_ns(str(event["time"])), str(event["kind"]), str(event.get("text") or ""), fact.source)
         for event in fact.value
         if event["kind"] in kinds
     ]
-    return sorted(found, key=lambda event: event.time_ns)
+    return sorted(events, key=lambda event: event.time_ns)
 
 
 def _ns(text: str) -> int:

@@ -72,11 +72,12 @@ class Histogram:
         Raises:
             ValueError: the earlier one counts what this one does not.
         """
-        held = {(low, up): count for low, up, count in zip(earlier.lower, earlier.upper, earlier.counts, strict=True)}
+        bounds_before = zip(earlier.lower, earlier.upper, strict=True)
+        earlier_counts = dict(zip(bounds_before, earlier.counts, strict=True))
         counts = self.counts.copy()
         for i, bounds in enumerate(zip(self.lower, self.upper, strict=True)):
-            counts[i] -= held.pop(bounds, 0)
-        if held or (counts < 0).any():
+            counts[i] -= earlier_counts.pop(bounds, 0)
+        if earlier_counts or (counts < 0).any():
             message = "not an earlier state of this histogram"
             raise ValueError(message)
         return Histogram.of(self.lower, self.upper, counts, self.unit)

@@ -52,9 +52,9 @@ def metric(name: str) -> Metric:
     Raises:
         UsageError: there is no such metric.
     """
-    found = metrics().get(name)
-    if found is not None:
-        return found
+    entry = metrics().get(name)
+    if entry is not None:
+        return entry
     if name.startswith(RAW_PREFIX):
         return Metric(name, "unknown", Layer.HOST, Better.NEUTRAL, (), "A counter of the tool without a canonical name")
     raise UsageError(

@@ -88,5 +88,5 @@ def _number(where: str, name: str, value: object) -> float:
     return float(value)
 
 
-def _wrong(where: str, found: str, expected: str) -> UsageError:
-    return UsageError(where, found=found, expected=expected, advice="See the guide on profiles.")
+def _wrong(where: str, problem: str, expected: str) -> UsageError:
+    return UsageError(where, found=problem, expected=expected, advice="See the guide on profiles.")

@@ -86,16 +86,16 @@ class Run:
 
     def pooled(self) -> list[Pooled]:
         """Every job's operations over all rounds, of all hosts together."""
-        found: dict[tuple[str, str], list[Operation]] = {}
+        by_operation: dict[tuple[str, str], list[Operation]] = {}
         for part in self.rounds:
             at_once: dict[tuple[str, str], dict[str | None, list[Operation]]] = {}
             for result in part.results:
                 for operation in result.operations:
-                    own = at_once.setdefault((result.job, operation.name), {})
-                    own.setdefault(result.host, []).append(operation)
+                    by_host = at_once.setdefault((result.job, operation.name), {})
+                    by_host.setdefault(result.host, []).append(operation)
             for key, hosts in at_once.items():
-                found.setdefault(key, []).extend(_together(hosts))
-        return [pool(f"{job} {name}", operations) for (job, name), operations in found.items()]
+                by_operation.setdefault(key, []).extend(_together(hosts))
+        return [pool(f"{job} {name}", operations) for (job, name), operations in by_operation.items()]
 
 
 def pool(name: str, operations: Iterable[Operation]) -> Pooled:

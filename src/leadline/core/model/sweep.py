@@ -110,12 +110,12 @@ def _keys(sweep: Sweep, ended: Mapping[int, int]) -> list[Key]:
     if not sweep.grows:
         keys = [Key(variant, load) for load in sweep.loads for variant in variants]
         return [keys[i] for i in drawn.permutation(len(keys))]
-    found = []
+    planned = []
     for load in sweep.loads:
         order = [int(i) for i in drawn.permutation(len(variants))]
-        found += [Key(variant, load) for variant in order if load <= ended.get(variant, load)]
-    counts = {v: sum(key.variant == v for key in found) for v in variants}
-    return found + [Key(v, sweep.loads[0], again=True) for v in variants if counts[v] >= CHECK_LOADS_MIN]
+        planned += [Key(variant, load) for variant in order if load <= ended.get(variant, load)]
+    counts = {v: sum(key.variant == v for key in planned) for v in variants}
+    return planned + [Key(v, sweep.loads[0], again=True) for v in variants if counts[v] >= CHECK_LOADS_MIN]
 
 
 def point_workload(workload: Workload, axis: str, variant: LoadVariant, load: int) -> Workload:

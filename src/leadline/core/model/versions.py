@@ -16,8 +16,8 @@ def release(text: object) -> tuple[int, ...]:
     >>> release("VMware ESXi 7.0.3 build-21930508"), release("6.7U3"), release("unknown")
     ((7, 0, 3), (6, 7), ())
     """
-    found = _DOTTED.search("" if text is None else str(text))
-    parts = [] if found is None else found[0].split(".")
+    match = _DOTTED.search("" if text is None else str(text))
+    parts = [] if match is None else match[0].split(".")
     return tuple(int(part) for part in parts) if all(len(part) <= _DIGITS_MAX for part in parts) else ()
 
 
@@ -29,8 +29,8 @@ def vsphere_version(text: object) -> tuple[int, int, int] | None:
     >>> [vsphere_version(t) for t in ("VMware ESXi 8.0.2 build-22380479", "6.7U3", "8.0 Update 3", "unknown")]
     [(8, 0, 2), (6, 7, 3), (8, 0, 3), None]
     """
-    own = "" if text is None else str(text).strip()
-    match = _VSPHERE.search(f"{own}.0" if _MAJOR.fullmatch(own) else own)
+    version = "" if text is None else str(text).strip()
+    match = _VSPHERE.search(f"{version}.0" if _MAJOR.fullmatch(version) else version)
     if match is None:
         return None
     return int(match[1]), int(match[2]), int(match[4] or match[3] or 0)

@@ -123,7 +123,7 @@ def best_under(loads: ArrayLike, per_s: ArrayLike, latency_ms: ArrayLike, target
     kept_count = int(broken[0]) if len(broken) else len(steps)
     if kept_count == 0:
         return Best(None)
-    found = [(int(steps[i]), float(rates[i]), float(times[i]), False) for i in range(kept_count)]
+    candidates = [(int(steps[i]), float(rates[i]), float(times[i]), False) for i in range(kept_count)]
     if kept_count < len(steps):
         low, high = kept_count - 1, kept_count
         share = (target_ms - times[low]) / (times[high] - times[low])
@@ -131,10 +131,10 @@ def best_under(loads: ArrayLike, per_s: ArrayLike, latency_ms: ArrayLike, target
         if whole > steps[low]:
             span = slice(low, high + 1)
             rate, time = (float(np.interp(whole, steps[span], column[span])) for column in (rates, times))
-            found.append((whole, rate, time, True))
-    most = max(rate for _, rate, _, _ in found)
-    load, rate, time, between = next(own for own in found if own[1] >= most * (1.0 - EQUAL))
-    return Best(load, rate, time, found[-1][0], between, kept_count == len(steps))
+            candidates.append((whole, rate, time, True))
+    most = max(rate for _, rate, _, _ in candidates)
+    load, rate, time, between = next(candidate for candidate in candidates if candidate[1] >= most * (1.0 - EQUAL))
+    return Best(load, rate, time, candidates[-1][0], between, kept_count == len(steps))
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ class Usl:
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        estimates = {name: own.to_dict() for name, own in plain.items() if isinstance(own, Estimate)}
+        estimates = {name: value.to_dict() for name, value in plain.items() if isinstance(value, Estimate)}
         return {**plain, **estimates, "describes": self.describes}
 
 
@@ -233,11 +233,11 @@ def fit_usl(loads: ArrayLike, per_s: ArrayLike, errors: ArrayLike, seed: int = 0
     total = float(((rates - rates.mean()) ** 2).sum())
     r_squared = 1.0 - float(((rates - fitted) ** 2).sum()) / total if total > 0.0 else float("nan")
     deviations = tuple(float(share) for share in (rates - fitted) / rates)
-    found = _described(_Solved(best[0], again), r_squared, deviations, float(steps.max()))
-    if found.peak_load is not None and not is_known and _rests_on_last(steps, rates, sigma):
+    usl = _described(_Solved(best[0], again), r_squared, deviations, float(steps.max()))
+    if usl.peak_load is not None and not is_known and _rests_on_last(steps, rates, sigma):
         why = "a peak: only the highest load is below the others, by an error that is not known; measure longer"
-        return replace(found, peak_load=None, peak_per_s=float("nan"), untold=(why,))
-    return found
+        return replace(usl, peak_load=None, peak_per_s=float("nan"), untold=(why,))
+    return usl
 
 
 def _rests_on_last(steps: NDArray[np.float64], rates: NDArray[np.float64], sigma: NDArray[np.float64]) -> bool:
@@ -286,8 +286,8 @@ def _peak(parameters: NDArray[np.float64]) -> NDArray[np.float64]:
     """The load of the highest rate, at least 1; inf without κ."""
     share = np.maximum(parameters[..., 0] - parameters[..., 1], 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: NDArray[np.float64] = np.maximum(np.sqrt(share / parameters[..., 2]), 1.0)
-    return np.where(np.isnan(found), np.inf, found)
+        peak: NDArray[np.float64] = np.maximum(np.sqrt(share / parameters[..., 2]), 1.0)
+    return np.where(np.isnan(peak), np.inf, peak)
 
 
 # From the free parameters to (1/λ, σ/λ, κ/λ): all free, and every bound of σ (0, 1) and κ (0) on its own and together.
@@ -315,8 +315,8 @@ class _Law:
 
     def rates(self, parameters: NDArray[np.float64]) -> NDArray[np.float64]:
         """Rates [b, n] of parameters [b, 3]."""
-        found: NDArray[np.float64] = self.loads / (parameters @ self.columns.T)
-        return found
+        rates: NDArray[np.float64] = self.loads / (parameters @ self.columns.T)
+        return rates
 
     def solve(self, rates: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
         """Parameters [b, 3] of rates [b, n] with errors [n]."""

@@ -54,17 +54,17 @@ def _incomplete_beta(x: float, a: float, b: float) -> float:
 def _fraction(x: float, a: float, b: float) -> float:
     """Lentz's evaluation of the continued fraction; converges in about sqrt(max(a, b)) steps."""
     c, d = 1.0, 1.0 / _away(1.0 - (a + b) * x / (a + 1.0))
-    found = d
+    fraction = d
     for m in range(1, _STEPS_MAX + int(3.0 * sqrt(max(a, b)))):
         even = m * (b - m) * x / ((a + 2 * m - 1.0) * (a + 2 * m))
         odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1.0))
         for term in (even, odd):
             d = 1.0 / _away(1.0 + term * d)
             c = _away(1.0 + term / c)
-            found *= d * c
+            fraction *= d * c
         if abs(d * c - 1.0) < _CLOSE:
             break
-    return found
+    return fraction
 
 
 def _away(value: float) -> float:

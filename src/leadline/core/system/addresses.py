@@ -46,19 +46,19 @@ def without_password(text: str) -> str:
     Raises:
         UsageError: it holds one.
     """
-    own = address_of(text)
+    address = address_of(text)
     bare = BARE.fullmatch(text)
     if bare is not None and not Path(text).exists():
         remember(bare[1])
-        own = Address(text.rpartition("@")[2], Secret(bare[1]))
-    if own.secret:
+        address = Address(text.rpartition("@")[2], Secret(bare[1]))
+    if address.secret:
         raise UsageError(
-            own.text or "the address",
+            address.text or "the address",
             found="a password in an address that has no use for one",
             expected="an address without it",
             advice="Leave the password out, and change it: others may have seen it in the list of processes.",
         )
-    return own.text
+    return address.text
 
 
 def host_name(text: str) -> str:
@@ -84,26 +84,26 @@ def host_name(text: str) -> str:
 
 
 def split_target(text: str) -> tuple[str, Secret]:
-    """What is loaded without its password, and that: only databases may have one.
+    """Split a target into its name without a password and the password: only databases may have one.
 
     Raises:
         UsageError: another has one, or it cannot be told from the rest.
     """
     if dsn.is_of_database(text):
-        own = address_of(text)
-        return own.text, own.secret
+        address = address_of(text)
+        return address.text, address.secret
     return without_password(text), Secret()
 
 
 def _of_database(text: str, url: re.Match[str] | None) -> Address:
     guesses = possible(text)
-    found = dsn.parts(text)
-    if not found or (url is not None and not _is_plain(url[2], found)):
+    parameters = dsn.parts(text)
+    if not parameters or (url is not None and not _is_plain(url[2], parameters)):
         if guesses or _SECRET_KEYS.search(text) or (url is not None and ":" in url[2] and "@" in url[2]):
             raise _unreadable(guesses)
         return Address(text)
-    if found.get("sslpassword"):
-        remember(str(found["sslpassword"]))
+    if parameters.get("sslpassword"):
+        remember(str(parameters["sslpassword"]))
         raise UsageError(
             dsn.masked(text),
             found="sslpassword, which Leadline does not pass on",
@@ -120,14 +120,14 @@ def _of_database(text: str, url: re.Match[str] | None) -> Address:
     return Address(plain, Secret(secret))
 
 
-def _is_plain(rest: str, found: dict[str, object]) -> bool:
+def _is_plain(rest: str, parameters: dict[str, object]) -> bool:
     """Whether the parts are those the user meant: a password with a bare / or @ would be read as a host or name."""
     authority = re.split(r"[/?#]", rest, maxsplit=1)[0]
     path = rest[len(authority) :].partition("?")[0]
     if authority.count("@") > 1 or "@" in path or "#" in rest:
         return False
     written = authority.rpartition("@")[0].partition(":")[2]
-    return not written or unquote(written) == found.get("password")
+    return not written or unquote(written) == parameters.get("password")
 
 
 def _of_url(text: str) -> Address:

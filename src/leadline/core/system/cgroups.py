@@ -103,15 +103,15 @@ class ControlGroup:
         return not left
 
 
-def find(limits: InstanceLimits, mounts: Path = _MOUNTS, own: Path = _OWN) -> Hierarchies | str:
+def find(limits: InstanceLimits, mounts: Path = _MOUNTS, membership: Path = _OWN) -> Hierarchies | str:
     """Where groups with these limits can be made, or why they cannot."""
     wanted = limits.controllers
-    places, paths = _mounted(mounts), _own_paths(own)
+    places, paths = _mounted(mounts), _own_paths(membership)
     two = places.get("")
     if two is not None:
-        found = _delegating(two, paths.get("", "/"), wanted)
-        if found is not None:
-            return Hierarchies(2, dict.fromkeys(wanted, found))
+        delegated = _delegating(two, paths.get("", "/"), wanted)
+        if delegated is not None:
+            return Hierarchies(2, dict.fromkeys(wanted, delegated))
     folders = {}
     for name in wanted:
         old = {"io": "blkio"}.get(name, name)
@@ -127,27 +127,27 @@ def find(limits: InstanceLimits, mounts: Path = _MOUNTS, own: Path = _OWN) -> Hi
 
 def _mounted(mounts: Path) -> dict[str, Path]:
     """Mount points: of version 2 under "", of version 1 by controller."""
-    found: dict[str, Path] = {}
+    points: dict[str, Path] = {}
     for line in mounts.read_text(encoding="utf-8").splitlines():
         fields, _, rest = line.partition(" - ")
         kind, _, options = rest.split(" ", 2)
         point = Path(fields.split()[4])
         if kind == "cgroup2":
-            found.setdefault("", point)
+            points.setdefault("", point)
         elif kind == "cgroup":
             for option in options.split()[-1].split(","):
-                found.setdefault(option, point)
-    return found
+                points.setdefault(option, point)
+    return points
 
 
-def _own_paths(own: Path) -> dict[str, str]:
-    """The group we are in: of version 2 under "", of version 1 by controller."""
-    found = {}
-    for line in own.read_text(encoding="utf-8").splitlines():
+def _own_paths(membership: Path) -> dict[str, str]:
+    """Control group of this process: of version 2 under "", of version 1 by controller."""
+    paths = {}
+    for line in membership.read_text(encoding="utf-8").splitlines():
         _, controllers, path = line.split(":", 2)
         for name in controllers.split(","):
-            found[name] = path
-    return found
+            paths[name] = path
+    return paths
 
 
 def _delegating(root: Path, path: str, wanted: tuple[str, ...]) -> Path | None:
@@ -172,7 +172,7 @@ class Groups:
     def __init__(self, where: Hierarchies, limits: InstanceLimits, device: str | None = None) -> None:
         self._where, self._limits, self._device = where, limits, device
         self._name = f"{PREFIX}-{os.getpid()}-{secrets.token_hex(3)}"
-        self._made: list[ControlGroup] = []
+        self._groups: list[ControlGroup] = []
 
     def make(self, number: int) -> ControlGroup:
         """The group of an instance, with its limits set.
@@ -182,7 +182,7 @@ class Groups:
         """
         parents = dict.fromkeys(self._where.folders.values())
         group = ControlGroup(tuple(parent / f"{self._name}-{number}" for parent in parents))
-        self._made.append(group)
+        self._groups.append(group)
         for folder in group.folders:
             folder.mkdir()
         for name, texts in self._settings().items():
@@ -194,28 +194,28 @@ class Groups:
 
     def _settings(self) -> dict[tuple[str, str], tuple[str, ...]]:
         """(controller, file) -> what is written to it, one write each."""
-        own, found = self._limits, dict[tuple[str, str], tuple[str, ...]]()
-        if own.cpus is not None:
-            quota = round(own.cpus * PERIOD_US)
+        limits, settings = self._limits, dict[tuple[str, str], tuple[str, ...]]()
+        if limits.cpus is not None:
+            quota = round(limits.cpus * PERIOD_US)
             if self._where.version == 2:
-                found["cpu", "cpu.max"] = (f"{quota} {PERIOD_US}",)
+                settings["cpu", "cpu.max"] = (f"{quota} {PERIOD_US}",)
             else:
-                found["cpu", "cpu.cfs_period_us"] = (str(PERIOD_US),)
-                found["cpu", "cpu.cfs_quota_us"] = (str(quota),)
-        if own.memory_bytes is not None:
+                settings["cpu", "cpu.cfs_period_us"] = (str(PERIOD_US),)
+                settings["cpu", "cpu.cfs_quota_us"] = (str(quota),)
+        if limits.memory_bytes is not None:
             file = "memory.max" if self._where.version == 2 else "memory.limit_in_bytes"
-            found["memory", file] = (str(own.memory_bytes),)
-        if own.iops is not None:
+            settings["memory", file] = (str(limits.memory_bytes),)
+        if limits.iops is not None:
             if self._where.version == 2:
-                found["io", "io.max"] = (f"{self._device} riops={own.iops} wiops={own.iops}",)
+                settings["io", "io.max"] = (f"{self._device} riops={limits.iops} wiops={limits.iops}",)
             else:
                 for way in ("read", "write"):
-                    found["io", f"blkio.throttle.{way}_iops_device"] = (f"{self._device} {own.iops}",)
-        return found
+                    settings["io", f"blkio.throttle.{way}_iops_device"] = (f"{self._device} {limits.iops}",)
+        return settings
 
     def remove(self) -> list[Path]:
         """Remove every group that was made; returns what could not be removed."""
-        left = [group for group in self._made if not group.remove()]
+        left = [group for group in self._groups if not group.remove()]
         return [folder for group in left for folder in group.folders if folder.exists()]
 
 
@@ -235,10 +235,10 @@ def remove_leftovers(where: Hierarchies) -> list[Path]:
 
 def disk_under(path: Path, devices: Path = Path("/sys/dev/block")) -> str | None:
     """The whole disk a file is on, or that a device is, as ``major:minor``; None where there is none below."""
-    found = path.stat()
-    number = found.st_rdev if path.is_block_device() else found.st_dev
-    own = devices / f"{os.major(number)}:{os.minor(number)}"
-    if not own.exists():
+    state = path.stat()
+    number = state.st_rdev if path.is_block_device() else state.st_dev
+    device = devices / f"{os.major(number)}:{os.minor(number)}"
+    if not device.exists():
         return None
-    whole = own.resolve().parent if (own / "partition").exists() else own
+    whole = device.resolve().parent if (device / "partition").exists() else device
     return (whole / "dev").read_text().strip()

@@ -17,8 +17,8 @@ def takes_direct_io(path: Path) -> bool:
     """
     if not path.is_dir():
         return _opens(path)
-    with scratch_folder("direct", path) as own:
-        tried = own / "file"
+    with scratch_folder("direct", path) as scratch:
+        tried = scratch / "file"
         tried.touch()
         return _opens(tried)
 

@@ -54,8 +54,8 @@ def masked(target: str) -> str:
     >>> masked("not a connection string")
     'PostgreSQL'
     """
-    found = parts(target)
-    shown = " ".join(f"{key}={found[key]}" for key in SHOWN if key in found)
+    parameters = parts(target)
+    shown = " ".join(f"{key}={parameters[key]}" for key in SHOWN if key in parameters)
     return shown or ("MySQL" if engine_of(target) == MYSQL else "PostgreSQL")
 
 
@@ -67,44 +67,44 @@ def apart(target: str) -> tuple[str, str]:
     >>> apart("mysql://me:p%40ss@db1:3307/shop?socket=/run/s.sock")
     ('mysql://me@db1:3307/shop?socket=/run/s.sock', 'p@ss')
     """
-    found = parts(target)
-    return together({key: value for key, value in found.items() if key not in _SECRETS}), str(
-        found.get("password") or ""
+    parameters = parts(target)
+    return together({key: value for key, value in parameters.items() if key not in _SECRETS}), str(
+        parameters.get("password") or ""
     )
 
 
-def together(found: dict[str, Any]) -> str:
+def together(parameters: dict[str, Any]) -> str:
     """The connection string of parameters."""
-    if found.get("scheme") == MYSQL:
-        return _mysql_together(found)
+    if parameters.get("scheme") == MYSQL:
+        return _mysql_together(parameters)
     from psycopg.conninfo import make_conninfo  # noqa: PLC0415
 
-    return str(make_conninfo("", **found))
+    return str(make_conninfo("", **parameters))
 
 
 def _mysql_parts(target: str) -> dict[str, Any]:
     try:
-        found = urlsplit(target)
-        port = found.port
-        given = dict(parse_qsl(found.query, strict_parsing=True)) if found.query else {}
+        url = urlsplit(target)
+        port = url.port
+        given = dict(parse_qsl(url.query, strict_parsing=True)) if url.query else {}
     except ValueError:
         return {}
-    name = found.path.strip("/")
-    reached = found.hostname or ("localhost" if given.get("socket") else None)
-    if reached is None or set("/@") & set(name) or found.fragment or set(given) - {"socket"}:
+    name = url.path.strip("/")
+    reached = url.hostname or ("localhost" if given.get("socket") else None)
+    if reached is None or set("/@") & set(name) or url.fragment or set(given) - {"socket"}:
         return {}
-    known = {"host": reached, "port": port and str(port), "user": unquote(found.username or "")}
-    known |= {"dbname": unquote(name), "socket": given.get("socket"), "password": unquote(found.password or "")}
+    known = {"host": reached, "port": port and str(port), "user": unquote(url.username or "")}
+    known |= {"dbname": unquote(name), "socket": given.get("socket"), "password": unquote(url.password or "")}
     return {"scheme": MYSQL} | {key: value for key, value in known.items() if value}
 
 
-def _mysql_together(found: dict[str, Any]) -> str:
-    user = quote(str(found.get("user") or ""), safe="")
-    if found.get("password"):
-        user += f":{quote(str(found['password']), safe='')}"
-    host = str(found.get("host") or "localhost")
+def _mysql_together(parameters: dict[str, Any]) -> str:
+    user = quote(str(parameters.get("user") or ""), safe="")
+    if parameters.get("password"):
+        user += f":{quote(str(parameters['password']), safe='')}"
+    host = str(parameters.get("host") or "localhost")
     host = f"[{host}]" if ":" in host else host
-    port = f":{found['port']}" if found.get("port") else ""
-    query = urlencode({"socket": found["socket"]}, safe="/") if found.get("socket") else ""
-    name = quote(str(found.get("dbname") or ""), safe="")
+    port = f":{parameters['port']}" if parameters.get("port") else ""
+    query = urlencode({"socket": parameters["socket"]}, safe="/") if parameters.get("socket") else ""
+    name = quote(str(parameters.get("dbname") or ""), safe="")
     return f"{MYSQL}://{user}{'@' if user else ''}{host}{port}/{name}{'?' if query else ''}{query}"

@@ -25,8 +25,8 @@ def kept(text: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt as error:
-        if said := text():
-            error.add_note(said)
+        if note := text():
+            error.add_note(note)
         raise
 
 
@@ -59,7 +59,7 @@ def uninterrupted(work: Callable[[threading.Event], Found]) -> Found:
                 wait([future], POLL_S)
             except KeyboardInterrupt:
                 stop.set()
-    found = future.result()
+    result = future.result()
     if stop.is_set():
         raise KeyboardInterrupt
-    return found
+    return result

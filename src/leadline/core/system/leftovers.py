@@ -128,16 +128,16 @@ def note(path: Path) -> None:
     _write(path, "planned")
 
 
-def identify(path: Path, found: os.stat_result | None = None) -> None:
+def identify(path: Path, state: os.stat_result | None = None) -> None:
     """Note that this process has made a noted file or folder, before anything is written to it.
 
-    From then on nothing of another inode is removed. ``found`` is the state of its descriptor where there is one.
+    From then on nothing of another inode is removed. ``state`` is that of its open descriptor, if any.
 
     Raises:
         OSError: it does not exist.
     """
-    found = found or path.lstat()
-    _write(path, "made", device=found.st_dev, inode=found.st_ino)
+    state = state or path.lstat()
+    _write(path, "made", device=state.st_dev, inode=state.st_ino)
 
 
 def forget(path: Path) -> None:
@@ -263,16 +263,16 @@ def _undo(journal: Path) -> list[str]:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return []
-        made: dict[str, tuple[int, int] | None] = {}
+        identities: dict[str, tuple[int, int] | None] = {}
         for line in stream:
             with suppress(ValueError, KeyError, TypeError, AttributeError):  # the last line may be torn
                 entry = json.loads(line)
-                made.pop(entry["path"], None)
+                identities.pop(entry["path"], None)
                 if entry["state"] != "gone":
-                    made[entry["path"]] = (entry["device"], entry["inode"]) if "inode" in entry else None
-        removed = [name for name, identity in reversed(made.items()) if _remove(name, identity)]
+                    identities[entry["path"]] = (entry["device"], entry["inode"]) if "inode" in entry else None
+        removed = [name for name, identity in reversed(identities.items()) if _remove(name, identity)]
         # What children of the killed process still write to cannot be removed yet: the next start tries again.
-        if not any(_is_there(name, identity) for name, identity in made.items()):
+        if not any(_is_there(name, identity) for name, identity in identities.items()):
             journal.unlink(missing_ok=True)
     return [os.fsdecode(bytes.fromhex(name)) for name in removed]
 
@@ -281,25 +281,25 @@ def _is_there(name: str, identity: tuple[int, int] | None) -> bool:
     """Whether something of ours that was noted with its inode still exists."""
     try:
         path = Path(os.fsdecode(bytes.fromhex(name)))
-        found = path.lstat()
+        state = path.lstat()
     except (OSError, ValueError):
         return False
-    return "leadline" in path.name and identity == (found.st_dev, found.st_ino)
+    return "leadline" in path.name and identity == (state.st_dev, state.st_ino)
 
 
 def _remove(name: str, identity: tuple[int, int] | None) -> bool:
     """Remove a noted file or folder when it still is the one that was made, or holds nothing yet."""
     try:
         path = Path(os.fsdecode(bytes.fromhex(name)))
-        found = path.lstat()
-        if "leadline" not in path.name or identity not in (None, (found.st_dev, found.st_ino)):
+        state = path.lstat()
+        if "leadline" not in path.name or identity not in (None, (state.st_dev, state.st_ino)):
             return False
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(state.st_mode):
             if identity is None:
                 path.rmdir()
             else:
                 shutil.rmtree(path)
-        elif identity is not None or (stat.S_ISREG(found.st_mode) and found.st_size == 0):
+        elif identity is not None or (stat.S_ISREG(state.st_mode) and state.st_size == 0):
             path.unlink()
         else:
             return False

@@ -185,8 +185,8 @@ class Targets:
 
     @property
     def descriptors(self) -> tuple[int, ...]:
-        """What a tool inherits."""
-        return tuple(own.descriptor for own in self._opened.values())
+        """The open descriptors that a load tool inherits."""
+        return tuple(target.descriptor for target in self._opened.values())
 
     def descriptor(self, link: str) -> int:
         """Of one target by its plain name."""
@@ -202,13 +202,13 @@ class Targets:
             return
         descriptor = descriptor_of(path, writes=writes)
         try:
-            found = Identity.of(os.fstat(descriptor))
-            _require_same(path, found, identity)
+            actual = Identity.of(os.fstat(descriptor))
+            _require_same(path, actual, identity)
             lock(descriptor, path)
         except BaseException:
             os.close(descriptor)
             raise
-        self._add(OpenedTarget(descriptor, found, writes, link, path))
+        self._add(OpenedTarget(descriptor, actual, writes, link, path))
 
     def make(self, path: str, link: str, parent: Identity | None, size_bytes: int) -> None:
         """Make a file that nobody has yet, never through a link, and give it a plain name; a second time is nothing.
@@ -231,10 +231,10 @@ class Targets:
             os.close(base)
             raise
         identify(Path(path), os.fstat(descriptor))
-        found = Identity.of(os.fstat(descriptor))
-        self._add(OpenedTarget(descriptor, found, True, link, path, base))
+        identity = Identity.of(os.fstat(descriptor))
+        self._add(OpenedTarget(descriptor, identity, True, link, path, base))
         with contextlib.suppress(OSError):  # a file system without attributes: what a killed run leaves stays there
-            os.setxattr(descriptor, MARK, found.mark)
+            os.setxattr(descriptor, MARK, identity.mark)
         lock(descriptor, path)
         os.ftruncate(descriptor, size_bytes)
 
@@ -260,9 +260,9 @@ class Targets:
             raise _not_made(path, error) from error
         self._add(OpenedTarget(descriptor, Identity.of(os.fstat(descriptor)), True, link, path, base))
 
-    def _add(self, own: OpenedTarget) -> None:
-        self._opened[own.link] = own
-        self.relink(own.link)
+    def _add(self, target: OpenedTarget) -> None:
+        self._opened[target.link] = target
+        self.relink(target.link)
 
     def relink(self, link: str) -> None:
         """Give a target its plain name again, which some tools remove at their end."""
@@ -276,23 +276,23 @@ class Targets:
         Raises:
             ToolError: it did.
         """
-        for link, own in self._opened.items():
+        for link, target in self._opened.items():
             at = self.folder / link
-            if not at.is_symlink() or at.readlink() != Path(f"/proc/self/fd/{own.descriptor}"):
+            if not at.is_symlink() or at.readlink() != Path(f"/proc/self/fd/{target.descriptor}"):
                 raise ToolError(
-                    printable(own.path),
+                    printable(target.path),
                     found="the load tool replaced its link to the target",
                     expected="load on the target itself",
                     advice="Nothing that was measured counts. Run `leadline doctor` and look at the tool's version.",
                 )
 
     def guard(self, process: int, *folders: Path) -> Callable[[], None]:
-        """What looks now and then at the files a tool has open; ``folders`` are where it may write besides.
+        """Return a check, to be called often, of the files a tool has open; it may also write into ``folders``.
 
         Raises (when called):
             ToolError: it opened for writing what is neither a target nor in those folders.
         """
-        allowed = {own.identity: own.writes for own in self._opened.values()}
+        allowed = {target.identity: target.writes for target in self._opened.values()}
         prefixes = tuple(f"{os.path.realpath(folder)}/" for folder in (self.folder, *folders, *self._inside()))
         prefixes += (_CGROUPS,)
         began = time.monotonic()
@@ -317,10 +317,10 @@ class Targets:
         return look
 
     def _inside(self) -> Iterator[Path]:
-        """Folders that were made: what a tool makes in them is ours."""
-        for own in self._opened.values():
-            if own.identity.kind == stat.S_IFDIR:
-                yield Path(f"/proc/self/fd/{own.descriptor}")
+        """Paths of the folders that were made: every file a tool makes in them is ours."""
+        for target in self._opened.values():
+            if target.identity.kind == stat.S_IFDIR:
+                yield Path(f"/proc/self/fd/{target.descriptor}")
 
     def close(self) -> list[str]:
         """Remove what was made and is still what it was, close everything; returns what could not be removed.
@@ -328,13 +328,13 @@ class Targets:
         Safe to call twice.
         """
         left = []
-        for own in self._opened.values():
-            if own.parent is not None:
-                if not _removed(own):
-                    left.append(own.path)
-                forget(Path(own.path))
-                os.close(own.parent)
-            os.close(own.descriptor)
+        for target in self._opened.values():
+            if target.parent is not None:
+                if not _removed(target):
+                    left.append(target.path)
+                forget(Path(target.path))
+                os.close(target.parent)
+            os.close(target.descriptor)
         self._opened.clear()
         self._folder = None
         self._scratch.close()
@@ -355,8 +355,8 @@ def _folder_of(folder: str, wanted: Identity | None) -> int:
     return base
 
 
-def _require_same(path: str, found: Identity, wanted: Identity | None) -> None:
-    if wanted is not None and found != wanted:
+def _require_same(path: str, actual: Identity, wanted: Identity | None) -> None:
+    if wanted is not None and actual != wanted:
         raise UsageError(
             printable(path),
             found="another file, folder or device than when the plan was made",
@@ -458,16 +458,16 @@ def _is_marked(descriptor: int) -> bool:
         return False
 
 
-def _removed(own: OpenedTarget) -> bool:
+def _removed(target: OpenedTarget) -> bool:
     """Remove what was made, by its identity; True also when its name is gone or is something else's now."""
-    name = Path(own.path).name
+    name = Path(target.path).name
     try:
-        if Identity.of(os.stat(name, dir_fd=own.parent, follow_symlinks=False)) != own.identity:
+        if Identity.of(os.stat(name, dir_fd=target.parent, follow_symlinks=False)) != target.identity:
             return True
-        if own.identity.kind == stat.S_IFDIR:
-            shutil.rmtree(name, dir_fd=own.parent)
+        if target.identity.kind == stat.S_IFDIR:
+            shutil.rmtree(name, dir_fd=target.parent)
         else:
-            os.unlink(name, dir_fd=own.parent)
+            os.unlink(name, dir_fd=target.parent)
     except FileNotFoundError:
         return True
     except OSError:

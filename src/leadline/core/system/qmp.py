@@ -82,11 +82,11 @@ class Qmp:
             raise self._failed("no answer") from error
         if not line:
             raise self._failed("gone")
-        found = json.loads(line)
-        return found if isinstance(found, dict) else {}
+        answer = json.loads(line)
+        return answer if isinstance(answer, dict) else {}
 
-    def _failed(self, found: str) -> ToolError:
-        return ToolError(f"QEMU at {self.path}", found=found, expected="an answer", advice="Is the guest running?")
+    def _failed(self, problem: str) -> ToolError:
+        return ToolError(f"QEMU at {self.path}", found=problem, expected="an answer", advice="Is the guest running?")
 
     def close(self) -> None:
         """Let go of the socket."""
@@ -116,12 +116,12 @@ def block_counters(guest: Qmp) -> dict[str, dict[str, int]]:
     Raises:
         ToolError: QEMU is gone.
     """
-    found = {}
+    counters = {}
     for block in guest.execute("query-blockstats"):
         name = _device(block)
         if name:
-            found[name] = {field: block["stats"][field] for field in BLOCK_FIELDS if field in block["stats"]}
-    return found
+            counters[name] = {field: block["stats"][field] for field in BLOCK_FIELDS if field in block["stats"]}
+    return counters
 
 
 def set_latency_boundaries(guest: Qmp, disks: Iterable[str], boundaries_ns: Sequence[int]) -> None:
@@ -142,13 +142,13 @@ def latency_histograms(guest: Qmp) -> dict[str, dict[str, Histogram]]:
     Raises:
         ToolError: QEMU is gone.
     """
-    found: dict[str, dict[str, Histogram]] = {}
+    by_disk: dict[str, dict[str, Histogram]] = {}
     for block in guest.execute("query-blockstats"):
-        own = {way: block["stats"].get(f"{short}_latency_histogram") for way, short in WAYS}
-        held = {way: _histogram(counted) for way, counted in own.items() if counted is not None}
-        if held:
-            found[_device(block)] = held
-    return found
+        reported = {way: block["stats"].get(f"{short}_latency_histogram") for way, short in WAYS}
+        histograms = {way: _histogram(counted) for way, counted in reported.items() if counted is not None}
+        if histograms:
+            by_disk[_device(block)] = histograms
+    return by_disk
 
 
 def _histogram(counted: dict[str, list[int]]) -> Histogram:

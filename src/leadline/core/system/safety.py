@@ -102,14 +102,14 @@ def _system_folder(real: Path) -> str | None:
     state = real.stat()
     if stat.S_ISBLK(state.st_mode) or stat.S_ISCHR(state.st_mode):
         return None  # a device is judged by who uses it
-    own = _identity(real)
+    real_identity = _identity(real)
     homes = [str(folder) for folder in Path("/home").glob("*")] if Path("/home").is_dir() else []
     with contextlib.suppress(KeyError):
         homes.append(pwd.getpwuid(os.getuid()).pw_dir)
     for folder in (*_SYSTEM_ROOTS, *homes):
-        if own is not None and _identity(Path(folder)) == own:
+        if real_identity is not None and _identity(Path(folder)) == real_identity:
             return folder
-    around = [own, *map(_identity, real.parents)]
+    around = [real_identity, *map(_identity, real.parents)]
     if _identity(Path("/dev/shm")) in around[:-1]:
         return None
     for folder in _SYSTEM_TREES:
@@ -120,14 +120,14 @@ def _system_folder(real: Path) -> str | None:
 
 
 def system_place(path: str) -> str | None:
-    """The system folder that a path of another machine names, by its words alone; None for none."""
+    """The system folder that a path on another machine names, judged by the path alone; None for none."""
     plain = posixpath.normpath(f"/{path}") if path.startswith("/") else path
     plain = f"/{plain.lstrip('/')}" if path.startswith("/") else plain
     if plain in _SYSTEM_ROOTS:
         return plain
     if plain.startswith("/dev/"):
         return None  # a device, or memory
-    return next((own for own in _SYSTEM_TREES if plain == own or plain.startswith(f"{own}/")), None)
+    return next((tree for tree in _SYSTEM_TREES if plain == tree or plain.startswith(f"{tree}/")), None)
 
 
 def _identity(path: Path) -> Identity | None:
@@ -147,12 +147,12 @@ def live_cluster(real: Path) -> Path | None:
         if _holds_server(folder):
             return folder
     if real.is_dir():
-        found = _cluster_below(real)
-        if found is not None:
-            return found
+        cluster = _cluster_below(real)
+        if cluster is not None:
+            return cluster
     for data in _served_folders():
-        for own in (data, *_elsewhere(data)):
-            if own == real or own in real.parents or real in own.parents:
+        for place in (data, *_elsewhere(data)):
+            if place == real or place in real.parents or real in place.parents:
                 return data
     return None
 
@@ -313,16 +313,16 @@ def users_of(number: int) -> str | None:
     for line in _SWAPS.read_text().splitlines()[1:] if _SWAPS.exists() else ():
         name = Path(line.split()[0])
         if name.exists() and stat.S_ISBLK(name.stat().st_mode):
-            held = name.stat().st_rdev
-            if f"{os.major(held)}:{os.minor(held)}" in family:
+            device = name.stat().st_rdev
+            if f"{os.major(device)}:{os.minor(device)}" in family:
                 return "swap"
     return None
 
 
 def usable_space(folder: str) -> int:
     """Bytes that may be written, with a share of the filesystem kept free; not below 0."""
-    held = os.statvfs(folder)
-    return max(held.f_bavail * held.f_frsize - int(RESERVE_SHARE * held.f_blocks * held.f_frsize), 0)
+    usage = os.statvfs(folder)
+    return max(usage.f_bavail * usage.f_frsize - int(RESERVE_SHARE * usage.f_blocks * usage.f_frsize), 0)
 
 
 def require_space(folder: str, needed_bytes: int) -> None:

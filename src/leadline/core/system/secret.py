@@ -54,10 +54,10 @@ class Secret:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Secret):
             return NotImplemented
-        own, others = (one.reveal().encode(errors="surrogatepass") for one in (self, other))
+        left, right = (one.reveal().encode(errors="surrogatepass") for one in (self, other))
         import hmac  # noqa: PLC0415 - 10 ms that only comparing needs
 
-        return hmac.compare_digest(own, others)
+        return hmac.compare_digest(left, right)
 
     __hash__ = None  # type: ignore[assignment]  # a hash of it is a way to guess it
 
@@ -125,13 +125,13 @@ def in_memory(content: str) -> Iterator[tuple[int, str]]:
 
     It has no name on any disk, so nothing is left of it, however the program ends.
     """
-    held = os.memfd_create("leadline")
+    descriptor = os.memfd_create("leadline")
     try:
-        os.fchmod(held, 0o600)
-        os.write(held, content.encode())
-        yield held, f"/proc/self/fd/{held}"
+        os.fchmod(descriptor, 0o600)
+        os.write(descriptor, content.encode())
+        yield descriptor, f"/proc/self/fd/{descriptor}"
     finally:
-        os.close(held)
+        os.close(descriptor)
 
 
 def take_environment() -> None:
@@ -145,23 +145,23 @@ def take_environment() -> None:
 
 def take_words(words: list[str]) -> None:
     """Take note of passwords in the words of the command line, and blot them out in the list of processes."""
-    for found in (found for word in words for found in possible(word)):
-        remember(found)
-        _blot(48, found)
+    for secret in (secret for word in words for secret in possible(word)):
+        remember(secret)
+        _blot(48, secret)
 
 
 def possible(text: str) -> list[str]:
     """What may be a password in a text that is or should have been an address, longest first."""
-    found = []
+    guesses = []
     scheme, mark, rest = text.partition("://")
     if mark and re.fullmatch(r"(?:.*[=,\s])?[A-Za-z][\w+.-]*", scheme):
         user, colon, secret = rest.partition(":")
         if colon and "@" in secret and not set(user) & set("/?#@"):
-            found += [secret.rpartition("@")[0], secret.partition("@")[0]]
+            guesses += [secret.rpartition("@")[0], secret.partition("@")[0]]
     bare = BARE.fullmatch(text)
-    found += [bare[1]] if bare and not mark else []
-    found += [match[3].strip("'") for match in _IN_PAIR.finditer(text)]
-    return sorted({secret for secret in found if secret}, key=len, reverse=True)
+    guesses += [bare[1]] if bare and not mark else []
+    guesses += [match[3].strip("'") for match in _IN_PAIR.finditer(text)]
+    return sorted({secret for secret in guesses if secret}, key=len, reverse=True)
 
 
 def _blot(field: int, value: str) -> None:
@@ -175,9 +175,9 @@ def _blot(field: int, value: str) -> None:
         start, end = (int(number) for number in fields[field - 3 : field - 1])
         if not 0 < start < end:
             return
-        held = ctypes.string_at(start, end - start)
+        memory = ctypes.string_at(start, end - start)
         wanted = os.fsencode(value)
-        at = held.find(wanted)
+        at = memory.find(wanted)
         while at >= 0:
             ctypes.memset(start + at, ord("*"), len(wanted))
-            at = held.find(wanted, at + len(wanted))
+            at = memory.find(wanted, at + len(wanted))

@@ -47,5 +47,5 @@ def socket_folder(kind: str = "sockets") -> Iterator[Path]:
 
 
 def _short_places() -> list[Path]:
-    own = os.environ.get("XDG_RUNTIME_DIR")
-    return [*([Path(own)] if own else []), Path("/tmp")]
+    runtime_folder = os.environ.get("XDG_RUNTIME_DIR")
+    return [*([Path(runtime_folder)] if runtime_folder else []), Path("/tmp")]

@@ -59,7 +59,7 @@ class FioJob:
     file: str
     line: int
     options: dict[str, Option] = field(default_factory=dict)
-    own: list[Option] = field(default_factory=list)
+    explicit_options: list[Option] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -77,7 +77,7 @@ def read_jobs(path: Path) -> JobFile:
         InputError: it is no job file; with line and column.
     """
     shared: list[Option] = []
-    held: dict[str, Option] = {}
+    defaults: dict[str, Option] = {}
     jobs: list[FioJob] = []
     job: FioJob | None = None
     began = False
@@ -90,14 +90,14 @@ def read_jobs(path: Path) -> JobFile:
             began = True
             job = None
             if match[1] != "global":
-                job = FioJob(match[1], str(path), number, dict(held))
+                job = FioJob(match[1], str(path), number, dict(defaults))
                 jobs.append(job)
             continue
         if not began:
             raise wrong(f"{path}:{number}:1", "an option before the first section", f"{WHAT}: [global] or [job] first")
         for option in _options(path, number, line, INCLUDE_DEPTH_MAX):
-            (job.options if job else held)[option.name] = option
-            (job.own if job else shared).append(option)
+            (job.options if job else defaults)[option.name] = option
+            (job.explicit_options if job else shared).append(option)
         if len(jobs) > JOB_COUNT_MAX:
             raise wrong(f"{path}:{number}:1", f"more than {JOB_COUNT_MAX} jobs", WHAT)
     if not jobs:
@@ -135,14 +135,14 @@ def _options(path: Path, number: int, line: str, depth: int) -> list[Option]:
 def _included(path: Path, where: str, name: str, depth: int) -> list[Option]:
     if depth == 0:
         raise wrong(where, "files that include each other", f"at most {INCLUDE_DEPTH_MAX} levels of include")
-    found = next((place for place in (Path(name), path.parent / name) if place.is_file()), None)
-    if found is None:
+    file = next((place for place in (Path(name), path.parent / name) if place.is_file()), None)
+    if file is None:
         raise wrong(where, f"include {name}: no such file", "a file here or beside the job file")
     options: list[Option] = []
-    for number, line in enumerate(_lines(found), start=1):
+    for number, line in enumerate(_lines(file), start=1):
         text = _stripped(line)
         if text.startswith("["):
-            raise wrong(f"{found}:{number}:1", "a section in an included file", "options only")
+            raise wrong(f"{file}:{number}:1", "a section in an included file", "options only")
         if text:
-            options += _options(found, number, line, depth - 1)
+            options += _options(file, number, line, depth - 1)
     return options

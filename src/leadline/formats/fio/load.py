@@ -77,13 +77,13 @@ def _load(job: dict[str, Any], over_time: tuple[OverTime, ...]) -> StreamLoad:
     )
 
 
-def _count(held: dict[str, Any], key: str) -> float:
-    value = number_in(held, key)
+def _count(counters: dict[str, Any], key: str) -> float:
+    value = number_in(counters, key)
     return 0.0 if math.isnan(value) else value
 
 
-def _mean_s(held: dict[str, Any], key: str) -> float:
-    value = number_in(object_in(held, key), "mean") * factor("ns", "s")
+def _mean_s(counters: dict[str, Any], key: str) -> float:
+    value = number_in(object_in(counters, key), "mean") * factor("ns", "s")
     return 0.0 if math.isnan(value) else value
 
 
@@ -106,18 +106,18 @@ def over_time_of(
 
     ``streams``: their names and numbers of jobs, in the order of the job file.
     """
-    found: dict[str, tuple[OverTime, ...]] = {}
+    by_stream: dict[str, tuple[OverTime, ...]] = {}
     files, number = [], 0
     for name, jobs in streams:
-        own = []
+        series = []
         for _ in range(jobs):
             number += 1
             path = prefix.with_name(f"{prefix.name}_iops.{number}.log")
             if path.exists():
                 files.append(path)
-                own.append(over_time(path.read_text(encoding="ascii", errors="replace"), step_ms))
-        found[name] = (*found.get(name, ()), *own)
-    return found, files
+                series.append(over_time(path.read_text(encoding="ascii", errors="replace"), step_ms))
+        by_stream[name] = (*by_stream.get(name, ()), *series)
+    return by_stream, files
 
 
 def over_time(text: str, step_ms: int) -> OverTime:
@@ -133,10 +133,10 @@ def log_lines(text: str) -> Iterator[tuple[float, float]]:
     for line in text.splitlines():
         stamp, _, rest = line.partition(",")
         try:
-            found = float(stamp), float(rest.partition(",")[0])
+            row = float(stamp), float(rest.partition(",")[0])
         except ValueError:
             continue
-        yield found
+        yield row
 
 
 def ticks_of(loads: Sequence[StreamLoad]) -> tuple[Tick, ...]:
@@ -146,9 +146,9 @@ def ticks_of(loads: Sequence[StreamLoad]) -> tuple[Tick, ...]:
     for load in loads:
         count = load.reads + load.writes
         mean = (load.read_bytes + load.write_bytes) / count if count else 0.0
-        for own in load.over_time:
-            for end_s, done in zip(own.ends_s, own.counts, strict=True):
-                second = math.ceil(end_s - 0.5 * own.interval_s)
+        for job in load.over_time:
+            for end_s, done in zip(job.ends_s, job.counts, strict=True):
+                second = math.ceil(end_s - 0.5 * job.interval_s)
                 seconds[second] += done
                 sizes[second] += done * mean
     last = int(max((load.duration_s for load in loads), default=0.0) + 0.05)

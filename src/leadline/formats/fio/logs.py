@@ -104,8 +104,8 @@ def read_rows(source: Source, column_count_max: int | None = VALUE_COLUMN_COUNT)
         if columns is None:
             raise _bad_row(source.name, line, text, width)
         pieces = pieces or [[] for _ in columns]
-        for held, column in zip(pieces, columns, strict=True):
-            held.append(column)
+        for column_pieces, column in zip(pieces, columns, strict=True):
+            column_pieces.append(column)
         line += text.count(b"\n")
     if not pieces:
         return Rows(np.zeros(0, np.int64), [], 0, has_priority=False, cut=cut)

@@ -43,10 +43,10 @@ def plain_number(text: str, kb_base: int = 1024) -> int:
     >>> plain_number("4k"), plain_number("4KiB"), plain_number("4k", 1000), plain_number("(3*4k)")
     (4096, 4000, 4000, 12288)
     """
-    own = _substituted(text.strip())
-    if own.startswith("(") or own != text.strip():
-        return _whole(_evaluate(own, lambda part: _size(part, kb_base)))
-    return _whole(_size(own, kb_base))
+    substituted = _substituted(text.strip())
+    if substituted.startswith("(") or substituted != text.strip():
+        return _whole(_evaluate(substituted, lambda part: _size(part, kb_base)))
+    return _whole(_size(substituted, kb_base))
 
 
 def seconds(text: str, unit_s: float = 1.0) -> float:
@@ -58,10 +58,10 @@ def seconds(text: str, unit_s: float = 1.0) -> float:
     >>> seconds("90"), seconds("500", 1e-6), seconds("2m"), seconds("10ms")
     (90.0, 0.0005, 120.0, 0.01)
     """
-    own = text.strip()
-    if own.startswith("("):
-        return _checked(_evaluate(own, lambda part: _time(part, 1e-6)))
-    return _checked(_time(own, unit_s))
+    stripped = text.strip()
+    if stripped.startswith("("):
+        return _checked(_evaluate(stripped, lambda part: _time(part, 1e-6)))
+    return _checked(_time(stripped, unit_s))
 
 
 def percent_of(text: str) -> float | None:
@@ -128,12 +128,12 @@ def _evaluate(text: str, number: Callable[[str], float]) -> float:
     """The value of an arithmetic expression; ``number`` reads its numbers."""
     tokens = list(_tokens(text))
     try:
-        found = _expression(tokens, 0, number, _DEPTH_MAX)
+        value = _expression(tokens, 0, number, _DEPTH_MAX)
     except (IndexError, ZeroDivisionError, OverflowError) as error:
         raise NotANumberError(text) from error
     if tokens:
         raise NotANumberError(text)
-    return found
+    return value
 
 
 def _tokens(text: str) -> Iterator[str]:
@@ -156,8 +156,8 @@ def _expression(tokens: list[str], rank: int, number: Callable[[str], float], de
 
 
 def _power(base: float, exponent: float) -> float:
-    found = base**exponent if base >= 0 or exponent == int(exponent) else float("nan")
-    return float(found)
+    power = base**exponent if base >= 0 or exponent == int(exponent) else float("nan")
+    return float(power)
 
 
 def _term(tokens: list[str], number: Callable[[str], float], depth: int) -> float:
@@ -168,10 +168,10 @@ def _term(tokens: list[str], number: Callable[[str], float], depth: int) -> floa
         return -_term(tokens, number, depth - 1)
     if token != "(":
         return number(token)
-    found = _expression(tokens, 0, number, depth - 1)
+    value = _expression(tokens, 0, number, depth - 1)
     if tokens.pop(0) != ")":
         raise NotANumberError("a parenthesis is not closed")
-    return found
+    return value
 
 
 def _whole(value: float) -> int:

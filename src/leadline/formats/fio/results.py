@@ -152,14 +152,14 @@ def bins_histogram(bins: Mapping[str, Any], unit: str) -> Histogram | None:
         ValueError: a key or a count is not a whole number.
     """
     numbers = {int(key): int(count) for key, count in bins.items() if not key.startswith("FIO_")}
-    held = {key: count for key, count in numbers.items() if count > 0}
-    if not held:
+    filled_bins = {key: count for key, count in numbers.items() if count > 0}
+    if not filled_bins:
         return None
-    if min(held) < 0 or max(held) >= 1 << 62 or max(held.values()) >= 1 << 62:
-        message = f"bins between {min(held)} and {max(held)}"
+    if min(filled_bins) < 0 or max(filled_bins) >= 1 << 62 or max(filled_bins.values()) >= 1 << 62:
+        message = f"bins between {min(filled_bins)} and {max(filled_bins)}"
         raise ValueError(message)
-    keys = np.array(sorted(held), dtype=np.int64)
-    counts = np.array([held[int(key)] for key in keys], dtype=np.int64)
+    keys = np.array(sorted(filled_bins), dtype=np.int64)
+    counts = np.array([filled_bins[int(key)] for key in keys], dtype=np.int64)
     index = keys if any(key.startswith("FIO_") for key in bins) else bucket_index(keys)
     if int(index.max()) >= 1 << 12:
         message = f"bucket number {int(index.max())}"

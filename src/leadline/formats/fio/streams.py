@@ -57,18 +57,18 @@ def _split(text: str, kb_base: int) -> dict[int, float]:
     open_sizes = []
     for part in text.split(":"):
         size, mark, share = part.partition("/")
-        own = plain_number(size, kb_base)
+        size_bytes = plain_number(size, kb_base)
         if mark and share.strip():
-            shares[own] = shares.get(own, 0.0) + plain_number(share)
+            shares[size_bytes] = shares.get(size_bytes, 0.0) + plain_number(share)
         else:
-            open_sizes.append(own)
+            open_sizes.append(size_bytes)
     rest = 100.0 - sum(shares.values())
     if rest < 0:
         raise NotANumberError(text)
-    for own in open_sizes:
-        shares[own] = shares.get(own, 0.0) + rest / len(open_sizes)
+    for size_bytes in open_sizes:
+        shares[size_bytes] = shares.get(size_bytes, 0.0) + rest / len(open_sizes)
     if not open_sizes and rest > 0:
-        shares[max(shares, key=lambda own: shares[own])] += rest
+        shares[max(shares, key=lambda size_bytes: shares[size_bytes])] += rest
     return shares
 
 
@@ -95,7 +95,7 @@ class _JobReader:
         self.job = job
         self.notes = notes
         self.kb_base = 1024
-        self.made = TranslatedJob()
+        self.draft = TranslatedJob()
         self.done: set[str] = set()
         self.sizes: Option | None = None
         self.mixes: list[dict[int, float]] = [{BLOCK: 100.0}, {BLOCK: 100.0}]  # of reads and of writes
@@ -119,7 +119,7 @@ class _JobReader:
             if name not in self.done and not self.notes.has(option.at):
                 fate, text = OTHERS.get(name, UNKNOWN)
                 self.notes.add(option.at, fate, text)
-        return self.made
+        return self.draft
 
     def _take(self, name: str) -> Option | None:
         self.done.add(name)
@@ -147,25 +147,25 @@ class _JobReader:
         return None if option is None else not option.value or self._number(option) != 0
 
     def _seconds(self, option: Option, unit_s: float = 1.0) -> float:
-        found = self._parsed(option, lambda text: seconds(text, unit_s), "a whole time, as 30s, 500us or 10m")
-        if found < 0:
+        duration_s = self._parsed(option, lambda text: seconds(text, unit_s), "a whole time, as 30s, 500us or 10m")
+        if duration_s < 0:
             raise wrong(option.where, f"{option.written}={option.value[:40]}", "a time that is not negative")
-        return found
+        return duration_s
 
     def _dropped(self) -> None:
         log, engine, rw = (self.job.options.get(name) for name in ("read_iolog", "ioengine", "rw"))
         if log is not None:
-            self.made.dropped = "replays an I/O log"
+            self.draft.dropped = "replays an I/O log"
         elif engine is not None and engine.value in NO_DISK:
-            self.made.dropped = f"ioengine={engine.value} does no reads and writes of a disk"
+            self.draft.dropped = f"ioengine={engine.value} does no reads and writes of a disk"
         elif rw is not None and "trim" in rw.value:
-            self.made.dropped = "trims are no part of a workload"
+            self.draft.dropped = "trims are no part of a workload"
 
     def _directions(self) -> None:
         rw = self._take("rw")
         word, _, every = ("read" if rw is None else rw.value).partition(":")
-        if self.made.dropped:
-            self.made.stream["read_pct"] = 100.0
+        if self.draft.dropped:
+            self.draft.stream["read_pct"] = 100.0
             return
         kind = word.removeprefix("rand")
         if kind not in _WAYS or (word.startswith("rand") and kind == "readwrite"):
@@ -173,7 +173,7 @@ class _JobReader:
         share = _WAYS[kind]
         if share is None:
             share = self._mix()
-        self.made.stream |= {"read_pct": share, "random_pct": 100.0 if word.startswith("rand") else 0.0}
+        self.draft.stream |= {"read_pct": share, "random_pct": 100.0 if word.startswith("rand") else 0.0}
         if rw is not None:
             self._note(rw, *self._sequencer(word, every))
         self._randomness(word)
@@ -192,7 +192,7 @@ class _JobReader:
         return share
 
     def _sequencer(self, word: str, every: str) -> tuple[Fate, str]:
-        share = self.made.stream["read_pct"]
+        share = self.draft.stream["read_pct"]
         text = f"read_pct: {share:g}, {'random' if word.startswith('rand') else 'sequential'}"
         if not every:
             return Fate.KEPT, text
@@ -202,7 +202,7 @@ class _JobReader:
             count = plain_number(every, self.kb_base)
         except NotANumberError:
             count = 1
-        self.made.stream["random_pct"] = 100.0 / max(count, 1)
+        self.draft.stream["random_pct"] = 100.0 / max(count, 1)
         return Fate.NEAR, f"{text}; every {max(count, 1)}th request at a new place on average"
 
     def _randomness(self, word: str) -> None:
@@ -212,10 +212,10 @@ class _JobReader:
             if not word.startswith("rand"):
                 self._note(option, Fate.KEPT, "no effect: the load is sequential")
             else:
-                share = self.made.stream["read_pct"] / 100.0
-                self.made.stream["random_pct"] = read * share + write * (1.0 - share)
+                share = self.draft.stream["read_pct"] / 100.0
+                self.draft.stream["random_pct"] = read * share + write * (1.0 - share)
                 same = read == write or share in (0.0, 1.0)
-                text = f"random_pct: {self.made.stream['random_pct']:g}"
+                text = f"random_pct: {self.draft.stream['random_pct']:g}"
                 self._note(option, Fate.KEPT if same else Fate.NEAR, text if same else f"{text} in both directions")
         spread = self._take("random_distribution")
         if spread is not None:
@@ -225,25 +225,25 @@ class _JobReader:
 
     def _sizes_asked(self) -> None:
         given = [self._take(name) for name in ("bs", "bsrange", "bssplit")]
-        option = next((own for own in reversed(given) if own is not None), None)
+        option = next((candidate for candidate in reversed(given) if candidate is not None), None)
         for other in given:
             if other is not None and other is not option and option is not None:
                 self._note(other, Fate.KEPT, f"no effect: {option.written} is given too")
         if option is not None:
             self.sizes = option
-            found = [self._sizes(option, text) for text in per_direction(option.value)]
-            self.mixes = [mix for mix, _ in found]
-            self.is_listed = all(listed for _, listed in found)
+            mixes = [self._sizes(option, text) for text in per_direction(option.value)]
+            self.mixes = [mix for mix, _ in mixes]
+            self.is_listed = all(listed for _, listed in mixes)
 
     def _blocks(self) -> None:
         """One mix of sizes of both directions, weighted by the share of each."""
-        share, mixes, option = self.made.stream["read_pct"] / 100.0, self.mixes, self.sizes
+        share, mixes, option = self.draft.stream["read_pct"] / 100.0, self.mixes, self.sizes
         both: dict[int, float] = {}
         for mix, weight in zip(mixes, (share, 1.0 - share), strict=True):
             for size, part in mix.items():
                 both[size] = both.get(size, 0.0) + part * weight
         mix, whole = block_mix(both)
-        self.made.stream["block"] = mix
+        self.draft.stream["block"] = mix
         if option is None:
             return
         text = "block: " + ", ".join(f"{size} {part:g}%" for size, part in list(mix.items())[:6])
@@ -262,19 +262,19 @@ class _JobReader:
             return {BLOCK: 100.0}, True
         try:
             if option.name == "bs":
-                found, listed = {plain_number(text, self.kb_base): 100.0}, True
+                shares, listed = {plain_number(text, self.kb_base): 100.0}, True
             elif option.name == "bsrange":
                 least, most = span(text, self.kb_base)
-                found, listed = block_range(least, most, least)
+                shares, listed = block_range(least, most, least)
             else:
-                found, listed = _split(text, self.kb_base), True
+                shares, listed = _split(text, self.kb_base), True
         except NotANumberError as error:
             raise wrong(
                 option.where, f"{option.written}={option.value[:60]}", "sizes as 8k, shares as 8k/60"
             ) from error
-        if any(not 0 < size <= 2**30 for size in found) or not found:
+        if any(not 0 < size <= 2**30 for size in shares) or not shares:
             raise wrong(option.where, f"{option.written}={option.value[:60]}", "sizes of 1 byte to 1 GiB")
-        return found, listed
+        return shares, listed
 
     def _depth(self) -> None:
         engine, depth = self._take("ioengine"), self._take("iodepth")
@@ -298,7 +298,7 @@ class _JobReader:
         if depth is not None:
             text = f"oio: {oio}" + (f": ioengine={name} has one at a time" if oio == 1 < asked else "")
             self._note(depth, Fate.KEPT if asked <= OIO_MAX else Fate.NEAR, text)
-        self.made.stream |= {"oio": oio, "jobs": jobs}
+        self.draft.stream |= {"oio": oio, "jobs": jobs}
 
     def _working_set(self) -> None:
         size, filesize = self._take("size"), self._take("filesize")
@@ -315,10 +315,10 @@ class _JobReader:
             region *= max(self._int("nrfiles", 1, quiet=True), 1)
             if size is not None:
                 self._note(size, Fate.LOST, "an amount to do: the working set is filesize")
-        jobs = self.made.stream["jobs"]
+        jobs = self.draft.stream["jobs"]
         shared = any(name in self.job.options for name in _SHARED)
         whole = region if shared else region * jobs
-        self.made.stream["working_set"] = whole
+        self.draft.stream["working_set"] = whole
         if whole != region:
             self._note(option, Fate.NEAR, f"working_set: {whole}: one file of all {jobs} jobs instead of {jobs} files")
         else:
@@ -335,14 +335,14 @@ class _JobReader:
             self._note(by_bytes, Fate.LOST, f"{option.written} is given too")
         parts = self._parsed(option, self._each_direction, "rates, as 200 or 1m,500k")
         is_poisson = process is not None and process.value == "poisson"
-        share, jobs = self.made.stream["read_pct"], self.made.stream["jobs"]
+        share, jobs = self.draft.stream["read_pct"], self.draft.stream["jobs"]
         read, write = (
             jobs * part * _per_s(mix, by_count=option is by_count, poisson=is_poisson) if on else 0.0
             for part, mix, on in zip(parts, self.mixes, (share > 0, share < 100), strict=True)
         )
         if read or write:
             arrivals = "poisson" if is_poisson else "even"
-            self.made.stream |= {"rate_iops": {"read": read, "write": write}, "arrivals": arrivals}
+            self.draft.stream |= {"rate_iops": {"read": read, "write": write}, "arrivals": arrivals}
         text = f"rate_iops: read {read:g}, write {write:g} of all jobs"
         single = all(len(mix) == 1 for mix in self.mixes)
         exact = single or (option is by_count and is_poisson)
@@ -352,7 +352,7 @@ class _JobReader:
 
     def _shared_by_rates(self, share: float) -> None:
         """Where each direction has its rate, the rates are the read share, whatever rwmixread says."""
-        self.made.stream["read_pct"] = share
+        self.draft.stream["read_pct"] = share
         for name in ("rwmixread", "rwmixwrite"):
             mix = self.job.options.get(name)
             if mix is not None:
@@ -375,15 +375,15 @@ class _JobReader:
         if pause_s <= 0:
             self._note(think, Fate.KEPT, "none")
         elif busy is not None and busy_s > 0:
-            self.made.stream["burst"] = {"on_s": busy_s, "off_s": pause_s}
+            self.draft.stream["burst"] = {"on_s": busy_s, "off_s": pause_s}
             self._note(think, Fate.KEPT, f"burst.off_s: {pause_s:g}")
             self._note(busy, Fate.KEPT, f"burst.on_s: {busy_s:g}")
         else:
-            self.made.stream["think_time_s"] = pause_s / count
+            self.draft.stream["think_time_s"] = pause_s / count
             text = f"think_time_s: {pause_s / count:g}"
             self._note(think, Fate.KEPT if count == 1 else Fate.NEAR, text)
         if blocks is not None:
-            spread = count > 1 and "think_time_s" in self.made.stream
+            spread = count > 1 and "think_time_s" in self.draft.stream
             text = f"the pause after {count} requests is spread over them" if spread else "pauses go by time"
             self._note(blocks, Fate.NEAR if spread else Fate.KEPT if count == 1 else Fate.LOST, text)
 
@@ -395,11 +395,11 @@ class _JobReader:
             every = 1 if name == "sync" and option.value in ("sync", "dsync") else 0
             if name != "sync" or option.value.isdecimal():
                 every = self._number(option)
-            if every < 1 or self.made.stream["read_pct"] == 100.0:
+            if every < 1 or self.draft.stream["read_pct"] == 100.0:
                 self._note(option, Fate.KEPT, "no effect: nothing is flushed")
                 continue
             every = 1 if name == "sync" else every
-            self.made.stream.setdefault("sync_every", every)
+            self.draft.stream.setdefault("sync_every", every)
             exact = name == "fdatasync"
             text = f"sync_every: {every}" + ("" if exact else ", by fdatasync")
             self._note(option, Fate.KEPT if exact else Fate.NEAR, text)
@@ -407,7 +407,7 @@ class _JobReader:
     def _settings(self) -> None:
         direct, buffered = self._flag("direct"), self._flag("buffered")
         is_buffered = not direct if direct is not None else buffered is not False
-        self.made.settings["buffered"] = is_buffered
+        self.draft.settings["buffered"] = is_buffered
         for name in ("direct", "buffered"):
             option = self.job.options.get(name)
             if option is not None:
@@ -417,17 +417,17 @@ class _JobReader:
             option = self._take(name)
             if option is not None:
                 value = min(max(self._number(option), 0), 100)
-                self.made.settings[key] = float(value)
+                self.draft.settings[key] = float(value)
                 self._note(option, Fate.KEPT, f"{key}: {value}")
         zero = self.job.options.get("zero_buffers")
         if zero is not None and self._flag("zero_buffers"):
-            self.made.settings["compress_pct"] = 100.0
+            self.draft.settings["compress_pct"] = 100.0
             self._note(zero, Fate.NEAR, "compress_pct: 100")
 
     def _verify(self) -> None:
         verify, checks = self._take("verify"), self._flag("do_verify")
         on = verify is not None and verify.value not in ("0", "null") and checks is not False
-        self.made.settings["verify"] = on
+        self.draft.settings["verify"] = on
         text = f"verify: {str(on).lower()}"
         if verify is not None:
             exact = not on or verify.value.startswith("crc32c")
@@ -438,10 +438,10 @@ class _JobReader:
     def _times(self) -> None:
         runtime, ramp = self._take("runtime"), self._take("ramp_time")
         if runtime is not None:
-            self.made.runtime_s = self._seconds(runtime) or None
-            text = f"timing: one round of {self.made.runtime_s or 0:g} s"
-            enough = self.made.runtime_s is not None and self.made.runtime_s >= 1
+            self.draft.runtime_s = self._seconds(runtime) or None
+            text = f"timing: one round of {self.draft.runtime_s or 0:g} s"
+            enough = self.draft.runtime_s is not None and self.draft.runtime_s >= 1
             self._note(runtime, Fate.KEPT if enough else Fate.NEAR, text if enough else "rounds of at least 1 s")
         if ramp is not None:
-            self.made.ramp_s = self._seconds(ramp)
-            self._note(ramp, Fate.NEAR, f"warm_up_s: {self.made.ramp_s:g}, and over as soon as the load is steady")
+            self.draft.ramp_s = self._seconds(ramp)
+            self._note(ramp, Fate.NEAR, f"warm_up_s: {self.draft.ramp_s:g}, and over as soon as the load is steady")

@@ -26,15 +26,15 @@ def translate_fio(path: Path, pick: str = "") -> Translation:
     notes = Notes()
     phases = _phases(read.jobs, notes)
     chosen = _chosen(path, phases, pick)
-    made = [(job, read_stream(job, notes)) for job in chosen]
-    good = [(job, own) for job, own in made if not own.dropped]
+    drafts = [(job, read_stream(job, notes)) for job in chosen]
+    good = [(job, draft) for job, draft in drafts if not draft.dropped]
     if not good:
-        job, own = made[0]
-        advice = "`leadline trace replay` takes I/O logs." if "log" in own.dropped else "Translate another file."
-        raise wrong(f"{path}:{job.line}:1", f"[{job.name}]: {own.dropped}", "reads and writes of a disk", advice)
-    for job, own in made:
-        if own.dropped:
-            notes.add((str(path), job.line, f"[{job.name}]"), Fate.LOST, own.dropped)
+        job, draft = drafts[0]
+        advice = "`leadline trace replay` takes I/O logs." if "log" in draft.dropped else "Translate another file."
+        raise wrong(f"{path}:{job.line}:1", f"[{job.name}]: {draft.dropped}", "reads and writes of a disk", advice)
+    for job, draft in drafts:
+        if draft.dropped:
+            notes.add((str(path), job.line, f"[{job.name}]"), Fate.LOST, draft.dropped)
     for phase in phases:
         if phase is not chosen:
             for job in phase:
@@ -44,16 +44,16 @@ def translate_fio(path: Path, pick: str = "") -> Translation:
     plain: dict[str, Any] = {
         "about": f"Translated from {path.name}{f' #{pick}' if pick else ''}.",
         "source": SOURCE,
-        "io": [{"name": name, **own.stream} for name, (_, own) in zip(names, good, strict=True)],
+        "io": [{"name": name, **draft.stream} for name, (_, draft) in zip(names, good, strict=True)],
         "io_settings": _settings(good, notes),
         "timing": _timing(good, notes),
     }
     _given_again(read, chosen, notes)
-    found = notes.all()
-    plain["notes"] = [note.sentence() for note in found if note.fate is not Fate.KEPT]
+    all_notes = notes.all()
+    plain["notes"] = [note.sentence() for note in all_notes if note.fate is not Fate.KEPT]
     workload = workload_from(path, f"{path.stem}-{pick}" if pick else path.stem, plain, WHAT)
     choices = tuple(phase[0].name for phase in phases) if len(phases) > 1 else ()
-    return Translation(workload, found, SOURCE, choices)
+    return Translation(workload, all_notes, SOURCE, choices)
 
 
 def _phases(jobs: list[FioJob], notes: Notes) -> list[list[FioJob]]:
@@ -64,14 +64,16 @@ def _phases(jobs: list[FioJob], notes: Notes) -> list[list[FioJob]]:
         if wall is not None and wall.value != "0":
             turn = max(turns) + 1 if turns else 0
             notes.add(wall.at, Fate.KEPT, "begins a phase; phases are separate runs")
-        own = turn
+        job_turn = turn
         wait = job.options.get("wait_for")
         if wait is not None:
             earlier = [turns[before] for before in range(index) if jobs[before].name == wait.value]
-            own = max(own, earlier[-1] + 1) if earlier else own
+            job_turn = max(job_turn, earlier[-1] + 1) if earlier else job_turn
             notes.add(wait.at, Fate.KEPT if earlier else Fate.LOST, "a later phase" if earlier else "no such job above")
-        turns.append(own)
-    return [[job for job, own in zip(jobs, turns, strict=True) if own == number] for number in sorted(set(turns))]
+        turns.append(job_turn)
+    return [
+        [job for job, job_turn in zip(jobs, turns, strict=True) if job_turn == number] for number in sorted(set(turns))
+    ]
 
 
 def _chosen(path: Path, phases: list[list[FioJob]], pick: str) -> list[FioJob]:
@@ -84,9 +86,9 @@ def _chosen(path: Path, phases: list[list[FioJob]], pick: str) -> list[FioJob]:
     raise wrong(f"{path}#{pick}", "no job of that name", f"one of {names[:200]}", "Name a job after the #.")
 
 
-def _settings(made: list[tuple[FioJob, TranslatedJob]], notes: Notes) -> dict[str, Any]:
-    """What holds for all streams; where jobs differ, what most load has, or the larger share."""
-    found: dict[str, Any] = {}
+def _settings(drafts: list[tuple[FioJob, TranslatedJob]], notes: Notes) -> dict[str, Any]:
+    """Return the settings all streams share: buffered only if all jobs are, verify if any does, else the largest."""
+    settings: dict[str, Any] = {}
     choose: dict[str, Callable[[list[Any]], Any]] = {
         "buffered": all,
         "verify": any,
@@ -94,35 +96,35 @@ def _settings(made: list[tuple[FioJob, TranslatedJob]], notes: Notes) -> dict[st
         "dedupe_pct": max,
     }
     for key, best in choose.items():
-        values = [own.settings.get(key, 0) for _, own in made]
-        found[key] = best(values)
-        for job, own in made:
-            if own.settings.get(key, 0) != found[key]:
+        values = [draft.settings.get(key, 0) for _, draft in drafts]
+        settings[key] = best(values)
+        for job, draft in drafts:
+            if draft.settings.get(key, 0) != settings[key]:
                 where = (job.file, job.line, f"[{job.name}]")
-                notes.add(where, Fate.NEAR, f"{key}: {str(found[key]).lower()} as in other jobs: one setting of all")
-    return found
+                notes.add(where, Fate.NEAR, f"{key}: {str(settings[key]).lower()} as in other jobs: one setting of all")
+    return settings
 
 
-def _timing(made: list[tuple[FioJob, TranslatedJob]], notes: Notes) -> dict[str, Any]:
+def _timing(drafts: list[tuple[FioJob, TranslatedJob]], notes: Notes) -> dict[str, Any]:
     """One round of the longest runtime; the rounds of a workload where none is given."""
-    times = [own.runtime_s for _, own in made if own.runtime_s is not None]
-    ramps = [own.ramp_s for _, own in made if own.ramp_s is not None]
-    found: dict[str, Any] = {"warm_up_s": max(ramps)} if ramps else {}
+    times = [draft.runtime_s for _, draft in drafts if draft.runtime_s is not None]
+    ramps = [draft.ramp_s for _, draft in drafts if draft.ramp_s is not None]
+    timing: dict[str, Any] = {"warm_up_s": max(ramps)} if ramps else {}
     longest = max([*times, 1.0]) if times else None
     if longest is not None:
-        found |= {"measure_s": longest, "rounds": 1}
-    for job, own in made:
+        timing |= {"measure_s": longest, "rounds": 1}
+    for job, draft in drafts:
         where = (job.file, job.line, f"[{job.name}]")
-        if own.runtime_s is None:
+        if draft.runtime_s is None:
             length = "3 rounds of 30 s" if longest is None else f"a round of {longest:g} s"
             notes.add(where, Fate.NEAR, f"no runtime: {length} instead of once over its size")
-        elif longest is not None and own.runtime_s < longest and longest > 1.0:
-            notes.add(where, Fate.NEAR, f"runs for {longest:g} s like the others, not for {own.runtime_s:g} s")
-    return found
+        elif longest is not None and draft.runtime_s < longest and longest > 1.0:
+            notes.add(where, Fate.NEAR, f"runs for {longest:g} s like the others, not for {draft.runtime_s:g} s")
+    return timing
 
 
 def _given_again(read: JobFile, chosen: list[FioJob], notes: Notes) -> None:
     """Note the lines that nothing came of, since a later line says it again or no job of this phase has it."""
-    for option in [*read.shared, *(option for job in chosen for option in job.own)]:
+    for option in [*read.shared, *(option for job in chosen for option in job.explicit_options)]:
         if not notes.has(option.at):
             notes.add(option.at, Fate.KEPT, "no effect here: given again below")

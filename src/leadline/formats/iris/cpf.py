@@ -44,19 +44,19 @@ class Cpf:
         Databases are those that are not the instance's own, by name or by lying inside of the installation.
         """
         install = next((self.folders[name] for name in _MANAGERS if name in self.folders), None)
-        held = {name.casefold(): str(value) for name, value in self.parameters.items()}
-        found = {
+        parameters = {name.casefold(): str(value) for name, value in self.parameters.items()}
+        folders = {
             "install": [] if install is None else [install],
             "databases": [
                 path
                 for name, path in self.folders.items()
                 if not name.startswith(_OWN_DATABASES) and (install is None or not _within(path, install))
             ],
-            "wij": [path for path in (held.get("wijdir") or install,) if path],
-            "journal": [path for path in (held.get("currentdirectory"),) if path],
-            "alternate-journal": [path for path in (held.get("alternatedirectory"),) if path],
+            "wij": [path for path in (parameters.get("wijdir") or install,) if path],
+            "journal": [path for path in (parameters.get("currentdirectory"),) if path],
+            "alternate-journal": [path for path in (parameters.get("alternatedirectory"),) if path],
         }
-        return {what: paths for what, paths in found.items() if paths}
+        return {purpose: paths for purpose, paths in folders.items() if paths}
 
 
 def parse_cpf(lines: Iterable[tuple[int, str]]) -> Cpf:

@@ -90,9 +90,9 @@ def note_facts(text: str, sections: Sections, builder: CaptureBuilder) -> Report
         message = "lines of the CPF file that are neither section nor name=value were left out"
         builder.warn("cpf", message, len(cpf.unread))
     mapped = mapper_names(sections.texts("linuxinfo"))
-    found = filesystems(sections.texts("mount"), sections.texts("df-m", "df-k"), mapped)
-    _note_disks(found, guest, builder)
-    _note_places(cpf, found, database, builder)
+    mounted = filesystems(sections.texts("mount"), sections.texts("df-m", "df-k"), mapped)
+    _note_disks(mounted, guest, builder)
+    _note_places(cpf, mounted, database, builder)
     return ReportMachine(guest, database, None if named is None else named[2], version)
 
 
@@ -108,8 +108,8 @@ def _memory_mib(sections: Sections) -> float | None:
     return float(text) if text.isascii() and text.isdigit() and 0 < len(text) < 13 else None
 
 
-def _note_disks(found: list[Filesystem], guest: Entity, builder: CaptureBuilder) -> None:
-    for disk, filesystem in by_disk(found):
+def _note_disks(mounted: list[Filesystem], guest: Entity, builder: CaptureBuilder) -> None:
+    for disk, filesystem in by_disk(mounted):
         builder.inventory.add(
             Entity(EntityKind.BLOCK_DEVICE, disk, guest),
             builder.info.name,
@@ -120,20 +120,22 @@ def _note_disks(found: list[Filesystem], guest: Entity, builder: CaptureBuilder)
         )
 
 
-def _note_places(cpf: Cpf, found: list[Filesystem], database: Entity, builder: CaptureBuilder) -> None:
+def _note_places(cpf: Cpf, mounted: list[Filesystem], database: Entity, builder: CaptureBuilder) -> None:
     """Where the instance keeps what, by its configuration and the mounted filesystems.
 
     Of databases on several filesystems the one counts that something else of the instance lies on, else the first.
     """
-    if not found:
+    if not mounted:
         return
-    disks = {id(filesystem): disk for disk, filesystem in by_disk(found)}
-    places = {what: [fs for path in paths if (fs := holder(found, path))] for what, paths in cpf.places().items()}
-    others = {fs.point for what, held in places.items() if what != "databases" for fs in held}
+    disks = {id(filesystem): disk for disk, filesystem in by_disk(mounted)}
+    places = {
+        purpose: [fs for path in paths if (fs := holder(mounted, path))] for purpose, paths in cpf.places().items()
+    }
+    others = {fs.point for purpose, holders in places.items() if purpose != "databases" for fs in holders}
     mounts = {
-        what: next((fs.point for fs in held if what == "databases" and fs.point in others), held[0].point)
-        for what, held in places.items()
-        if held
+        purpose: next((fs.point for fs in holders if purpose == "databases" and fs.point in others), holders[0].point)
+        for purpose, holders in places.items()
+        if holders
     }
     data = {disks[id(fs)] for fs in places.get("databases", [])}
     log = {disks[id(fs)] for fs in places.get("journal", [])}
@@ -144,7 +146,7 @@ def _note_places(cpf: Cpf, found: list[Filesystem], database: Entity, builder: C
         data_device=next(iter(data)) if len(data) == 1 else None,
         wal_device=next(iter(log), None),
     )
-    for role, own in ((Role.WAL, log), (Role.DATA, data - log)):
-        for disk in own:
+    for role, role_disks in ((Role.WAL, log), (Role.DATA, data - log)):
+        for disk in role_disks:
             device = Entity(EntityKind.BLOCK_DEVICE, disk, database.parent)
             builder.inventory.add(device, builder.info.name, role=role.value)

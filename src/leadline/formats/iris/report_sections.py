@@ -49,25 +49,25 @@ class Sections:
 
 def cut_into_sections(lines: list[str], whole: str = "") -> Sections:
     """The sections of a report; ``whole`` names what lines outside of any section belong to, "" for nothing."""
-    found = Sections(last=whole)
+    sections = Sections(last=whole)
     for number, line in enumerate(lines, 1):
         if "<" not in line:
-            _keep(found, found.last, number, line)
+            _keep(sections, sections.last, number, line)
             continue
         begins = list(_BEGIN.finditer(line))
         text = line
         if begins:
             name = (begins[-1][1] or begins[-1][2]).lower()
-            found.last = _SAME.get(name, name.replace("_", "-"))
-            found.lines.setdefault(found.last, [])
+            sections.last = _SAME.get(name, name.replace("_", "-"))
+            sections.lines.setdefault(sections.last, [])
             text = line[begins[-1].end() :]
             pre = _PRE.search(text)
             text = "" if pre is None else text[pre.end() :]
         end = _END.search(text)
-        _keep(found, found.last, number, _TAG.sub("", text if end is None else text[: end.start()]))
+        _keep(sections, sections.last, number, _TAG.sub("", text if end is None else text[: end.start()]))
         if end is not None:
-            found.last = ""
-    return found
+            sections.last = ""
+    return sections
 
 
 def section_source(source: Source, lines: Lines, folder: Path, name: str) -> Source:
@@ -89,9 +89,9 @@ def section_source(source: Source, lines: Lines, folder: Path, name: str) -> Sou
     return Source(source.name, path)
 
 
-def _keep(found: Sections, section: str, number: int, text: str) -> None:
+def _keep(sections: Sections, section: str, number: int, text: str) -> None:
     if section and text.strip():
-        found.lines.setdefault(section, []).append((number, text))
+        sections.lines.setdefault(section, []).append((number, text))
 
 
 @dataclass(slots=True)
@@ -117,6 +117,6 @@ class Folded:
             self.seen.update((group.metric, group.entities[row]) for row in rows)
             if rows:
                 self.builder.add(group.take(rows))
-        for warning in (held for held in capture.sources[0].warnings if held.code not in unsaid):
+        for warning in (candidate for candidate in capture.sources[0].warnings if candidate.code not in unsaid):
             self.builder.warn(warning.code, warning.message, warning.count)
         self.builder.inventory.merge(capture.inventory)

@@ -49,16 +49,16 @@ class Filesystem:
 def cpu_facts(lines: Iterable[str]) -> dict[str, Any]:
     """Settings of a guest by lscpu, else by the processors cpuinfo lists; empty where neither is there."""
     pairs = [(name.strip(), value.strip()) for name, colon, value in (line.partition(":") for line in lines) if colon]
-    told: dict[str, str] = {}
+    values: dict[str, str] = {}
     for name, value in pairs:
-        told.setdefault(name, value)
+        values.setdefault(name, value)
     listed = len({value for name, value in pairs if name == "processor" and value.isdigit()})
     return {
         name: value
         for name, value in {
-            "cpu_count": _count(told.get("CPU(s)")) or listed or None,
-            "numa_node_count": _count(told.get("NUMA node(s)")),
-            "virtualisation": _hypervisor(told),
+            "cpu_count": _count(values.get("CPU(s)")) or listed or None,
+            "numa_node_count": _count(values.get("NUMA node(s)")),
+            "virtualisation": _hypervisor(values),
         }.items()
         if value is not None
     }
@@ -66,25 +66,25 @@ def cpu_facts(lines: Iterable[str]) -> dict[str, Any]:
 
 def system_facts(lines: Iterable[str]) -> dict[str, Any]:
     """Settings of a guest by ``uname -a`` and ``lsb_release -a``."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for line in lines:
         kernel, release = _UNAME.match(line.strip()), _RELEASE.fullmatch(line.strip())
         if kernel is not None:
-            found.setdefault("kernel_version", kernel[2])
+            facts.setdefault("kernel_version", kernel[2])
         if release is not None:
-            found.setdefault("guest_os", release[1])
-    return found
+            facts.setdefault("guest_os", release[1])
+    return facts
 
 
 def sysctl_facts(lines: Iterable[str]) -> dict[str, str | int]:
     """The kernel settings that are kept, by name, of ``sysctl -a``."""
-    found: dict[str, str | int] = {}
+    settings: dict[str, str | int] = {}
     for line in lines:
         match = _SYSCTL.fullmatch(line.strip())
         if match is not None and match[1] in SYSCTL_NAMES:
             text = " ".join(match[2].split())
-            found[match[1]] = int(text) if text.isascii() and text.isdigit() and len(text) < 21 else text
-    return found
+            settings[match[1]] = int(text) if text.isascii() and text.isdigit() and len(text) < 21 else text
+    return settings
 
 
 def mapper_names(lines: Iterable[str]) -> dict[str, str]:
@@ -107,12 +107,12 @@ def filesystems(mounts: Iterable[str], sizes: Iterable[str], mapped: dict[str, s
         sizes: lines of ``df``, in any unit; a long device's name may stand on a line of its own.
         mapped: from `mapper_names`.
     """
-    found: dict[str, Filesystem] = {}
+    by_source: dict[str, Filesystem] = {}
     for line in mounts:
         match = _MOUNT.fullmatch(line.strip())
         if match is not None:
             device = _device(match[1], mapped)
-            found.setdefault(match[1], Filesystem(device, match[2], match[3], tuple(match[4].split(","))))
+            by_source.setdefault(match[1], Filesystem(device, match[2], match[3], tuple(match[4].split(","))))
     for line in _joined(sizes):
         match = _DF.fullmatch(line)
         if match is None:
@@ -121,33 +121,33 @@ def filesystems(mounts: Iterable[str], sizes: Iterable[str], mapped: dict[str, s
         share = round(100.0 * free / (used + free), 2) if used + free else None
         local = match[1].startswith("/dev/")
         key = match[1] if local else match[5]
-        held = found.get(key)
-        if held is None and not local:
-            found[key] = Filesystem("", match[5])
-        elif held is None:
-            found[key] = Filesystem(_device(match[1], mapped), match[5], free_pct=share)
-        elif held.point == match[5]:
-            found[key] = Filesystem(held.device, held.point, held.kind, held.options, share)
-    return list(found.values())
+        known = by_source.get(key)
+        if known is None and not local:
+            by_source[key] = Filesystem("", match[5])
+        elif known is None:
+            by_source[key] = Filesystem(_device(match[1], mapped), match[5], free_pct=share)
+        elif known.point == match[5]:
+            by_source[key] = Filesystem(known.device, known.point, known.kind, known.options, share)
+    return list(by_source.values())
 
 
-def by_disk(found: Iterable[Filesystem]) -> Iterator[tuple[str, Filesystem]]:
-    """Each filesystem with the disk it is the only one of, else with its partition.
+def by_disk(mounted: Iterable[Filesystem]) -> Iterator[tuple[str, Filesystem]]:
+    """Yield each filesystem with its disk, or with its partition where the disk has several filesystems.
 
     The boot partition stays one: the rest of its disk is often a volume group, which these lists do not show.
     """
     disks: dict[str, list[Filesystem]] = {}
-    for filesystem in (fs for fs in found if fs.device):
+    for filesystem in (fs for fs in mounted if fs.device):
         disks.setdefault(whole_disk(filesystem.device), []).append(filesystem)
-    for disk, own in disks.items():
-        for filesystem in own:
-            whole = len(own) == 1 and not filesystem.point.startswith("/boot")
+    for disk, on_disk in disks.items():
+        for filesystem in on_disk:
+            whole = len(on_disk) == 1 and not filesystem.point.startswith("/boot")
             yield disk if whole else filesystem.device, filesystem
 
 
-def holder(found: Iterable[Filesystem], path: str) -> Filesystem | None:
+def holder(mounted: Iterable[Filesystem], path: str) -> Filesystem | None:
     """The filesystem of a block device a folder is on: the one with the longest mount point above it, if it is one."""
-    above = [fs for fs in found if f"{path.rstrip('/')}/".startswith(f"{fs.point.rstrip('/')}/")]
+    above = [fs for fs in mounted if f"{path.rstrip('/')}/".startswith(f"{fs.point.rstrip('/')}/")]
     nearest = max(above, key=lambda fs: len(fs.point), default=None)
     return nearest if nearest is not None and nearest.device else None
 
@@ -170,11 +170,11 @@ def _count(text: str | None) -> int | None:
     return int(text) if text and text.isascii() and text.isdigit() and 0 < len(text) < 7 and int(text) else None
 
 
-def _hypervisor(told: dict[str, str]) -> str | None:
-    vendor = told.get("Hypervisor vendor")
+def _hypervisor(values: dict[str, str]) -> str | None:
+    vendor = values.get("Hypervisor vendor")
     if vendor:
         return next((kind for word, kind in _HYPERVISORS.items() if word in vendor.casefold()), "other")
-    flags = told.get("Flags") or told.get("flags")
+    flags = values.get("Flags") or values.get("flags")
     if flags is None:
         return None
     return "other" if "hypervisor" in flags.split() else "none"

@@ -52,8 +52,8 @@ DISK_FIELDS = {
     "disk:%util": Field("guest_disk_util_pct", "pct"),
 }
 CPU_FIELDS = {
-    f"cpu:%{own}": Field(f"guest_cpu_{metric}_pct", "pct")
-    for own, metric in (
+    f"cpu:%{column}": Field(f"guest_cpu_{metric}_pct", "pct")
+    for column, metric in (
         *(("usr", "user"), ("nice", "nice"), ("sys", "system"), ("iowait", "iowait"), ("irq", "irq")),
         *(("soft", "softirq"), ("steal", "steal"), ("guest", "guest"), ("idle", "idle")),
     )
@@ -81,27 +81,27 @@ FIELDS = {**DISK_FIELDS, **CPU_FIELDS, **GUEST_FIELDS, **NET_FIELDS}
 
 
 def _disks(lines: Iterable[str]) -> Counters:
-    found: Counters = {}
+    counters: Counters = {}
     for line in lines:
         words = line.split()
         if len(words) < 14:
             raise ValueError(line)
         if not _PART_OF.fullmatch(words[2]):
-            found[words[2]] = dict(zip(_DISK, map(float, words[3:20]), strict=False))
-    return found
+            counters[words[2]] = dict(zip(_DISK, map(float, words[3:20]), strict=False))
+    return counters
 
 
 def _stat(lines: Iterable[str]) -> Counters:
-    found: Counters = {}
+    counters: Counters = {}
     whole: dict[str, float] = {}
     for line in lines:
         words = line.split()
         if words[0].startswith("cpu"):
-            found[f"cpu {words[0][3:]}".strip()] = dict(zip(_CPU, map(float, words[1:11]), strict=False))
+            counters[f"cpu {words[0][3:]}".strip()] = dict(zip(_CPU, map(float, words[1:11]), strict=False))
         elif words[0] in ("ctxt", "intr", "procs_blocked"):
             whole[words[0]] = float(words[1])
-    found["stat"] = whole
-    return found
+    counters["stat"] = whole
+    return counters
 
 
 def _vmstat(lines: Iterable[str]) -> Counters:
@@ -110,14 +110,14 @@ def _vmstat(lines: Iterable[str]) -> Counters:
 
 
 def _net(lines: Iterable[str]) -> Counters:
-    found: Counters = {}
+    counters: Counters = {}
     for line in lines:
         name, colon, rest = line.partition(":")
         if colon:
-            found[name.strip()] = dict(zip(_NET, map(float, rest.split()), strict=True))
+            counters[name.strip()] = dict(zip(_NET, map(float, rest.split()), strict=True))
         elif "|" not in line:
             raise ValueError(line)
-    return found
+    return counters
 
 
 _PARSERS: dict[str, Callable[[Iterable[str]], Counters]] = {

@@ -101,10 +101,10 @@ def _json_moment(stamp: Any, recording: SysstatTables, request: Request) -> int:
     if isinstance(stamp, Mapping):
         zoned = stamp.get("tz") in {"UTC", "GMT"} or bool(stamp.get("utc"))
         return _absolute(f"{stamp['date']} {stamp['time']}{' UTC' if zoned else ''}", recording, request)
-    found = clock_of(stamp)
-    if found is None:
+    clock = clock_of(stamp)
+    if clock is None:
         raise ValueError(stamp)
-    return moment_of(recording, found[0])
+    return moment_of(recording, clock[0])
 
 
 def _absolute(text: str, recording: SysstatTables, request: Request) -> int:
@@ -124,9 +124,9 @@ def _absolute(text: str, recording: SysstatTables, request: Request) -> int:
 def _rows(name: str, node: Any, item_of: ItemOf) -> Iterator[tuple[str, str, dict[str, float]]]:  # noqa: ANN401 - JSON
     """The rows of a report: (group, item, values) of each list entry and of each object with numbers of its own."""
     if isinstance(node, Mapping):
-        own = _numbers(node)
-        if own:
-            yield name, "", own
+        numbers = _numbers(node)
+        if numbers:
+            yield name, "", numbers
         for key, child in node.items():
             if isinstance(child, Mapping | list):
                 yield from _rows(str(key), child, item_of)
@@ -135,9 +135,9 @@ def _rows(name: str, node: Any, item_of: ItemOf) -> Iterator[tuple[str, str, dic
             if not isinstance(entry, Mapping):
                 raise TypeError(name)
             item = item_of(entry)
-            own = _numbers(entry)
-            if item is not None and own and name not in _NOT_SAMPLED:
-                yield name, item, own
+            numbers = _numbers(entry)
+            if item is not None and numbers and name not in _NOT_SAMPLED:
+                yield name, item, numbers
 
 
 def _fill(recording: SysstatTables, moment: int, rows: Iterator[tuple[str, str, dict[str, float]]]) -> None:
@@ -286,12 +286,12 @@ def read_database(source: Source, request: Request, builder: CaptureBuilder) -> 
         except ValueError:
             continue  # a name, for instance of a USB device
         _host(recording, host)
-        group, own = _database_group(item, name)
-        own_name = f"{group}:{name}" if group else name
-        if row.key != (moment, group, own) or own_name in row.values:
+        group, group_item = _database_group(item, name)
+        column = f"{group}:{name}" if group else name
+        if row.key != (moment, group, group_item) or column in row.values:
             row.into(recording)
-            row = _DatabaseRow((moment, group, own))
-        row.values[own_name] = measured
+            row = _DatabaseRow((moment, group, group_item))
+        row.values[column] = measured
     row.into(recording)
     return _filled(recording)
 
@@ -342,10 +342,10 @@ def _filled(recording: SysstatTables) -> SysstatTables:
     return recording
 
 
-def _foreign(source: Source, found: str, index: int | None = None) -> InputError:
+def _foreign(source: Source, problem: str, index: int | None = None) -> InputError:
     return InputError(
         source.name if index is None else f"{source.name}:{index}",
-        found=found,
+        found=problem,
         expected="what sadf -j, -x, -d or -p, or mpstat and pidstat with -o JSON write",
         advice="Export it again from the original, for instance sadf -j FILE -- -A > sar.json.",
     )

@@ -209,12 +209,12 @@ class _JsonReader:
     disk_rows: list[tuple[int, int, dict[str, float]]] = field(default_factory=list)
     devices: dict[str, int] = field(default_factory=dict)
 
-    def error(self, position: int, found: str) -> InputError:
+    def error(self, position: int, problem: str) -> InputError:
         """The error for what stands at a position."""
         line = self.text.count("\n", 0, position) + 1
         return InputError(
             f"{self.source.name}:{line}",
-            found=found,
+            found=problem,
             expected="a report as `iostat -o JSON` writes it",
             advice="Record it again, or cut the damaged report out.",
         )

@@ -114,8 +114,8 @@ _INTERRUPT_GROUPS = frozenset({"INTR", "interrupts", "irq"})
 
 def is_heading(line: str) -> bool:
     """Whether a line is a heading of sar, with or without its clock."""
-    found = clock_of(line)
-    words = found[1].split() if found else []
+    clock = clock_of(line)
+    words = clock[1].split() if clock else []
     if "PID" in words or "TGID" in words:
         return False
     layout = column_layout(words, GROUPS, FIELDS)

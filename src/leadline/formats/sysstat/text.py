@@ -108,15 +108,15 @@ def dates(text: str) -> tuple[date, ...]:
         orders = [(third, first, second), (third, second, first)]
     else:
         orders = [(third, second, first)]
-    found = []
+    days = []
     for year, month, day in orders:
         try:
             meant = date(year + 2000 if year < 100 else year, month, day)
         except ValueError:
             continue
         if 1990 <= meant.year < 2100:
-            found.append(meant)
-    return tuple(dict.fromkeys(found))
+            days.append(meant)
+    return tuple(dict.fromkeys(days))
 
 
 def clock_of(line: str) -> tuple[int, str] | None:
@@ -310,11 +310,11 @@ class _TextReader:
         if line.lstrip().startswith("#"):
             self._heading(line.split("#", 1)[1].split()[1:], None)
             return
-        found = self._clock(line)
-        if found is None:
+        clock = self._clock(line)
+        if clock is None:
             self._without_clock(index, line)
             return
-        self.moment, rest = found
+        self.moment, rest = clock
         words = rest.split(None, 3)
         if words and (words[0] == "COM" or "RESTART" in words[:2] or words[:2] == ["unix", "restarts"]):
             self.recording.restart_count += words[0] != "COM"
@@ -322,9 +322,9 @@ class _TextReader:
             self._refuse(index, line)
 
     def _clock(self, line: str) -> tuple[int, str] | None:
-        found = clock_of(line)
-        if found is not None:
-            return moment_of(self.recording, found[0]), found[1]
+        clock = clock_of(line)
+        if clock is not None:
+            return moment_of(self.recording, clock[0]), clock[1]
         word, _, rest = line.strip().partition(" ")
         epoch = epoch_ns(word)
         if epoch is None:

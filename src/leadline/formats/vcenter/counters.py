@@ -147,7 +147,7 @@ HOST_COUNTERS: dict[str, Counter] = {
     **_NIC_COUNTERS,
 }
 STORE_COUNTERS: dict[str, Counter] = {
-    name: Counter(held.metric, held.unit) for name, held in HOST_COUNTERS.items() if held.part is _STORE
+    name: Counter(counter.metric, counter.unit) for name, counter in HOST_COUNTERS.items() if counter.part is _STORE
 }
 SUMS = frozenset({"virtual_disk_outstanding_count", "datastore_iops"})
 _FINER = {"virtualdisk.totalreadlatency.average": "virtualdisk.readlatencyus.latest"}

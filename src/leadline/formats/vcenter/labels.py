@@ -95,11 +95,11 @@ power.power.average                     Usage
 
 
 def _parsed() -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
+    by_label: dict[str, dict[str, str]] = {}
     for line in _TABLE.strip().splitlines():
         counter, _, label = line.partition(" ")
-        found.setdefault(label.strip().casefold(), {})[counter.partition(".")[0]] = counter
-    return found
+        by_label.setdefault(label.strip().casefold(), {})[counter.partition(".")[0]] = counter
+    return by_label
 
 
 COUNTERS_BY_LABEL = _parsed()  # label in lower case -> group of counters -> counter, all lower case

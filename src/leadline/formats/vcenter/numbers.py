@@ -14,10 +14,10 @@ def cell_value(text: str, source: Source, line: int) -> float:
     Raises:
         InputError: it is neither.
     """
-    found = cell_number(text)
-    if found is None and text:
+    value = cell_number(text)
+    if value is None and text:
         raise bad_line(source, line, f"the value {text[:40]!r}", "a number")
-    return math.nan if found is None else found
+    return math.nan if value is None else value
 
 
 def cell_number(text: str) -> float | None:
@@ -27,14 +27,14 @@ def cell_number(text: str) -> float | None:
     (1.5, None)
     """
     try:
-        found = float(text.replace(",", "."))
+        value = float(text.replace(",", "."))
     except ValueError:
         return None
-    return found if math.isfinite(found) and "_" not in text else None
+    return value if math.isfinite(value) and "_" not in text else None
 
 
-def bad_line(source: Source, line: int, found: str, expected: str) -> InputError:
+def bad_line(source: Source, line: int, problem: str, expected: str) -> InputError:
     """The error for a line that is not as it was exported."""
     return InputError(
-        f"{source.name}:{line}", found=found, expected=expected, advice="Export it again; do not edit it by hand."
+        f"{source.name}:{line}", found=problem, expected=expected, advice="Export it again; do not edit it by hand."
     )

@@ -101,10 +101,10 @@ class Parameter(Written):
         Raises:
             InputError: there is none.
         """
-        found = self.numbers()
-        if not found:
+        numbers = self.numbers()
+        if not numbers:
             raise self.wrong("a number")
-        return found[0]
+        return numbers[0]
 
     def wrong(self, expected: str) -> InputError:
         """The error of a value that cannot be."""
@@ -120,7 +120,7 @@ class Definition:
     file: str
     line: int
     parameters: dict[str, Parameter] = field(default_factory=dict)
-    own: list[Parameter] = field(default_factory=list)
+    explicit_parameters: list[Parameter] = field(default_factory=list)
 
     @property
     def at(self) -> tuple[str, int, str]:
@@ -142,22 +142,22 @@ class ParameterFile:
 
     def of(self, kind: str) -> list[Definition]:
         """The definitions of a kind."""
-        return [own for own in self.definitions if own.kind == kind]
+        return [definition for definition in self.definitions if definition.kind == kind]
 
 
 def meaningful(text: str) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are parameters, with their numbers; of ``parmscan.html`` those that were read."""
+    """Yield the number and text of each line that holds parameters; of ``parmscan.html`` those vdbench read."""
     for number, line in enumerate(text.split("\n"), start=1):
-        own = line.strip()
-        scanned = _SCANNED.match(own)
+        stripped = line.strip()
+        scanned = _SCANNED.match(stripped)
         if scanned is not None:
             if not scanned[1]:
                 continue
-            own = scanned[2].strip()
-        if own.startswith("eof"):
+            stripped = scanned[2].strip()
+        if stripped.startswith("eof"):
             return
-        if own and not own.startswith(_COMMENTS):
-            yield number, own
+        if stripped and not stripped.startswith(_COMMENTS):
+            yield number, stripped
 
 
 def read_parameters(path: Path) -> ParameterFile:
@@ -166,7 +166,7 @@ def read_parameters(path: Path) -> ParameterFile:
     Raises:
         InputError: it is no parameter file; with line and column.
     """
-    found = ParameterFile([], [], [])
+    parsed = ParameterFile([], [], [])
     defaults: dict[str, dict[str, Parameter]] = {kind: {} for kind in KINDS}
     current: Definition | None = None
     count = 0
@@ -180,14 +180,14 @@ def read_parameters(path: Path) -> ParameterFile:
             if parameter.name in _BEGINS[kind]:
                 current = Definition(parameter.name, parameter.values[0] if parameter.values else "", file, number)
                 is_default = current.name == "default"
-                (found.defaults if is_default else found.definitions).append(current)
+                (parsed.defaults if is_default else parsed.definitions).append(current)
                 current.parameters = defaults[current.kind] if is_default else dict(defaults[current.kind])
             elif current is None:
-                found.general.append(parameter)
+                parsed.general.append(parameter)
             else:
                 current.parameters[parameter.name] = parameter
-                current.own.append(parameter)
-    return found
+                current.explicit_parameters.append(parameter)
+    return parsed
 
 
 def _with_includes(path: Path) -> Iterator[tuple[Path, int, str]]:
@@ -196,7 +196,7 @@ def _with_includes(path: Path) -> Iterator[tuple[Path, int, str]]:
             yield path, number, line
             continue
         name = line.partition("=")[2].split(" ")[0]
-        place = next((own for own in (path.parent / name, Path(name)) if own.is_file()), None)
+        place = next((candidate for candidate in (path.parent / name, Path(name)) if candidate.is_file()), None)
         if place is None:
             raise wrong(
                 f"{path}:{number}:9", f"include={name}: no such file", "a file beside the parameter file or here"
@@ -230,15 +230,15 @@ def _joined(lines: Iterator[tuple[Path, int, str]]) -> Iterator[tuple[str, int, 
 
 def _unblanked(line: str) -> str:
     """A line up to its first blank; blanks between quotes stay, and the quotes go."""
-    found, quoted = [], False
+    kept, quoted = [], False
     for character in line:
         if character == '"':
             quoted = not quoted
         elif character.isspace() and not quoted:
             break
         else:
-            found.append("\0" if quoted and character in ",()" else character)
-    return "".join(found)
+            kept.append("\0" if quoted and character in ",()" else character)
+    return "".join(kept)
 
 
 def _parts(text: str, where: str) -> Iterator[tuple[int, str]]:
@@ -264,7 +264,7 @@ def _parameter(file: str, number: int, column: int, part: str, kind: str) -> Par
     where = f"{file}:{number}:{column}"
     if not mark or not re.fullmatch(r"[A-Za-z_]\w*", written):
         raise wrong(where, "no KEYWORD=VALUE", WHAT)
-    values = tuple(own.replace("\0", ",") for own in value.strip("()").split(",") if own)
+    values = tuple(entry.replace("\0", ",") for entry in value.strip("()").split(",") if entry)
     if len(values) > VALUES_MAX:
         raise wrong(where, f"{len(values)} values", f"at most {VALUES_MAX}")
     return Parameter(file, number, column, written, _keyword(written.lower(), kind), values)
@@ -287,29 +287,29 @@ def _number(parameter: Parameter, text: str, units: dict[str, float]) -> float:
 
 def _listed(parameter: Parameter) -> list[str]:
     """The values with ranges written out: ``1-8,d`` as 1, 2, 4, 8 and ``10-30,10`` as 10, 20, 30."""
-    found: list[str] = []
+    listed: list[str] = []
     values = list(parameter.values)
     while values:
         text = values.pop(0)
         match = _RANGE.fullmatch(text)
         if match is None or not values:
-            found.append(text)
+            listed.append(text)
             continue
         first, last = (_number(parameter, end, _BYTES) for end in match.groups())
         step_text = values.pop(0)
         step = 0.0 if step_text == "d" else _number(parameter, step_text, _BYTES)
-        found += _stepped(parameter, first, last, step)
-    return found
+        listed += _stepped(parameter, first, last, step)
+    return listed
 
 
 def _stepped(parameter: Parameter, first: float, last: float, step: float) -> list[str]:
     if first <= 0 or (step <= 0 and step != 0) or abs(last) > 2.0**62:
         raise parameter.wrong("a range that rises, as (1-64,d) or (10-100,10)")
-    found, value = [f"{first:.6f}"], first
+    steps, value = [f"{first:.6f}"], first
     falls = last < first and step == 0
-    while len(found) <= VALUES_MAX:
+    while len(steps) <= VALUES_MAX:
         value = value / 2 if falls else value * 2 if step == 0 else value + step
         if (value < last) if falls else (value > last):
-            return found
-        found.append(f"{value:.6f}")
+            return steps
+        steps.append(f"{value:.6f}")
     raise parameter.wrong(f"at most {VALUES_MAX} values")

@@ -68,13 +68,13 @@ class _Reader:
         self.load = load
         self.part = part
         self.notes = notes
-        self.made = TranslatedDefinition({})
+        self.draft = TranslatedDefinition({})
         self.is_files = load.kind == "fwd"
 
     def read(self) -> TranslatedDefinition:
         """The definition as a stream."""
         self._operation()
-        if not self.made.dropped:
+        if not self.draft.dropped:
             self._directions()
             self._places()
             self._blocks()
@@ -82,19 +82,24 @@ class _Reader:
             self._working_set()
             self._rates()
             self._flags()
-        return self.made
+        return self.draft
 
     def _note(self, option: Parameter, fate: Fate, text: str) -> None:
         self.notes.add(option.at, fate, text)
 
     def _pick(self, *names: str) -> Parameter | None:
-        """A parameter by any of its names; what a run says holds before what the definition says."""
-        held = self.part.run.parameters
-        found = [held[own] for name in names for own in (f"for{name}", name) if own in held]
-        found += [self.load.parameters[name] for name in names if name in self.load.parameters]
-        for other in found[1:]:
-            self._note(other, Fate.KEPT, f"no effect: {found[0].written} of line {found[0].line} holds")
-        return found[0] if found else None
+        """Return a parameter by any of its names; that of the run counts before that of the definition."""
+        run_parameters = self.part.run.parameters
+        given = [
+            run_parameters[spelling]
+            for name in names
+            for spelling in (f"for{name}", name)
+            if spelling in run_parameters
+        ]
+        given += [self.load.parameters[name] for name in names if name in self.load.parameters]
+        for other in given[1:]:
+            self._note(other, Fate.KEPT, f"no effect: {given[0].written} of line {given[0].line} holds")
+        return given[0] if given else None
 
     def _first(self, option: Parameter) -> tuple[float, str]:
         """The first of its numbers, and what to say of the others: each would be a separate run."""
@@ -110,7 +115,7 @@ class _Reader:
 
     def _operation(self) -> None:
         option = self._pick("operations", "operation") if self.is_files else None
-        self.made.stream["read_pct"] = 100.0
+        self.draft.stream["read_pct"] = 100.0
         if option is None:
             return
         words = [value.lower() for value in option.values]
@@ -119,11 +124,11 @@ class _Reader:
         if unknown or not words:
             raise option.wrong("an operation, as read or write")
         if not asked:
-            self.made.dropped = f"{option.written}={words[0]} does no reads and writes"
+            self.draft.dropped = f"{option.written}={words[0]} does no reads and writes"
             self._note(option, Fate.LOST, "no reads and writes of files")
             return
-        self.made.stream["read_pct"] = 100.0 if asked[0] == "read" else 0.0
-        text = f"read_pct: {self.made.stream['read_pct']:g}"
+        self.draft.stream["read_pct"] = 100.0 if asked[0] == "read" else 0.0
+        text = f"read_pct: {self.draft.stream['read_pct']:g}"
         rest = f"; the first of {len(words)}: each value is a separate run" if len(words) > 1 else ""
         self._note(option, Fate.NEAR if rest else Fate.KEPT, text + rest)
 
@@ -134,14 +139,14 @@ class _Reader:
             return
         value, rest = self._percent(option)
         share = value if reads is not None else 100.0 - value
-        self.made.stream["read_pct"] = share
+        self.draft.stream["read_pct"] = share
         self._note(option, Fate.NEAR if rest else Fate.KEPT, f"read_pct: {share:g}{rest}")
         if reads is not None and writes is not None:
             self._note(writes, Fate.KEPT, f"no effect: {reads.written} is given too")
 
     def _places(self) -> None:
         option = self._pick("fileio") if self.is_files else self._pick("seekpct")
-        self.made.stream["random_pct"] = 0.0 if self.is_files else 100.0
+        self.draft.stream["random_pct"] = 0.0 if self.is_files else 100.0
         if option is None:
             return
         word, rest = option.text, ""
@@ -155,13 +160,13 @@ class _Reader:
             raise option.wrong("random or sequential")
         else:
             share, rest = self._percent(option)
-        self.made.stream["random_pct"] = share
+        self.draft.stream["random_pct"] = share
         self._note(option, Fate.NEAR if rest else Fate.KEPT, f"random_pct: {share:g}{rest}")
 
     def _blocks(self) -> None:
         option = self._pick("xfersizes", "xfersize")
         if option is None:
-            self.made.stream["block"] = {FILE_BLOCK if self.is_files else BLOCK: 100.0}
+            self.draft.stream["block"] = {FILE_BLOCK if self.is_files else BLOCK: 100.0}
             return
         numbers = option.numbers()
         rest, listed = "", True
@@ -178,7 +183,7 @@ class _Reader:
         if not shares or any(not 0 < size <= BLOCK_MAX for size in shares):
             raise option.wrong("sizes of 1 byte to 1 GiB")
         mix, whole = block_mix(shares)
-        self.made.stream["block"] = mix
+        self.draft.stream["block"] = mix
         text = "block: " + ", ".join(f"{size} {part:g}%" for size, part in list(mix.items())[:6])
         text += (", …" if len(mix) > 6 else "") + rest
         text += ("" if whole else "; rounded up to 512 bytes") + ("" if listed else f"; {len(mix)} sizes of the range")
@@ -187,10 +192,10 @@ class _Reader:
     def _shares(self, option: Parameter, numbers: list[float]) -> dict[int, float]:
         if len(numbers) % 2 or abs(sum(numbers[1::2]) - 100.0) > 1.0:
             raise option.wrong("a size, (size,share,…) whose shares are 100 in all, or (least,most,step)")
-        found: dict[int, float] = {}
+        shares: dict[int, float] = {}
         for size, share in zip(numbers[::2], numbers[1::2], strict=True):
-            found[int(size)] = found.get(int(size), 0.0) + share
-        return {size: share for size, share in found.items() if share > 0}
+            shares[int(size)] = shares.get(int(size), 0.0) + share
+        return {size: share for size, share in shares.items() if share > 0}
 
     def _depth(self) -> None:
         option = self._pick("threads")
@@ -198,9 +203,9 @@ class _Reader:
             self._threads(FILE_THREADS if option is None else self._first(option)[0], option, 1)
             return
         of_disks = [disk.parameters["threads"] for disk in self.part.disks if "threads" in disk.parameters]
-        for own in of_disks:
+        for threads in of_disks:
             if option is not None:
-                self._note(own, Fate.KEPT, f"no effect: {option.written} of line {option.line} holds")
+                self._note(threads, Fate.KEPT, f"no effect: {option.written} of line {option.line} holds")
         total = 0.0
         for disk in self.part.disks:
             asked = option or disk.parameters.get("threads")
@@ -208,16 +213,16 @@ class _Reader:
             together = self.part.loads.get(disk.name, self.part.share) or 1.0
             total += each * disk_count(disk) * self.part.share / together
         self._threads(total or DISK_THREADS, option or (of_disks[0] if of_disks else None), len(self.part.disks))
-        for own in of_disks:
+        for threads in of_disks:
             if option is None:
-                rest = self._first(own)[1]
-                self._note(own, Fate.NEAR if rest else Fate.KEPT, f"part of oio{rest}")
+                rest = self._first(threads)[1]
+                self._note(threads, Fate.NEAR if rest else Fate.KEPT, f"part of oio{rest}")
 
     def _threads(self, asked: float, option: Parameter | None, disk_count: int) -> None:
         if asked < 0:
             raise (option.wrong("1 or more") if option is not None else ValueError(asked))
         oio = min(max(round(asked), 1), OIO_MAX)
-        self.made.stream["oio"] = oio
+        self.draft.stream["oio"] = oio
         if option is not None:
             rest = self._first(option)[1]
             text = f"oio: {oio}" + (f" of {disk_count} disks together" if disk_count > 1 else "") + rest
@@ -226,7 +231,9 @@ class _Reader:
     def _working_set(self) -> None:
         sizes = [fsd_bytes(disk, self.notes) if self.is_files else sd_bytes(disk) for disk in self.part.disks]
         known = [size for size in sizes if size is not None]
-        ranges = [own for own in (self._pick("range"), *(d.parameters.get("range") for d in self.part.disks)) if own]
+        ranges = [
+            given for given in (self._pick("range"), *(d.parameters.get("range") for d in self.part.disks)) if given
+        ]
         if not sizes or len(known) < len(sizes):
             where = self.part.disks[0].at if self.part.disks else self.load.at
             self.notes.add(where, Fate.LOST, "no size: vdbench takes all that is there; here 1 GiB, or --set-size")
@@ -240,7 +247,7 @@ class _Reader:
                 self._note(option, Fate.LOST, f"the range of line {ranges[0].line} holds")
         if not 0 < whole <= SIZE_MAX:
             raise self.part.disks[0].wrong("sizes above 0 whose sum is below 4 EiB")
-        self.made.stream["working_set"] = int(whole)
+        self.draft.stream["working_set"] = int(whole)
         many = f" of {len(sizes)} disks together" if len(sizes) > 1 else ""
         for disk in self.part.disks:
             for name in ("size", "sizes", "workingsetsize", "wss", "totalsize", "total_size"):
@@ -257,20 +264,20 @@ class _Reader:
         return size
 
     def _rates(self) -> None:
-        own = self.load.parameters.get("iorate") or self.load.parameters.get("fwdrate")
+        asked = self.load.parameters.get("iorate") or self.load.parameters.get("fwdrate")
         total = self.part.rate
         rate = None if total is None else total * self.part.share
-        if own is not None:
-            rate = None if own.text == "max" else own.number()
-            self._note(own, Fate.KEPT, "as fast as it goes" if rate is None else f"rate_iops: {rate:g}")
+        if asked is not None:
+            rate = None if asked.text == "max" else asked.number()
+            self._note(asked, Fate.KEPT, "as fast as it goes" if rate is None else f"rate_iops: {rate:g}")
         if rate is not None and rate > 0:
-            share = self.made.stream["read_pct"] / 100.0
-            self.made.stream["rate_iops"] = {"read": rate * share, "write": rate * (1.0 - share)}
-            self.made.stream["arrivals"] = self._arrivals()
+            share = self.draft.stream["read_pct"] / 100.0
+            self.draft.stream["rate_iops"] = {"read": rate * share, "write": rate * (1.0 - share)}
+            self.draft.stream["arrivals"] = self._arrivals()
         skew = self.load.parameters.get("skew")
         if skew is not None:
             text = f"rate_iops: {rate:g}" if rate else "a share of the outstanding I/O: streams are not held to shares"
-            small = any(0 < part < 1 for part in self.made.stream.get("rate_iops", {}).values())
+            small = any(0 < part < 1 for part in self.draft.stream.get("rate_iops", {}).values())
             text += "; fio offers one a second or more in each direction" if small else ""
             exact = not small and (rate or self.part.share == 1.0)
             self._note(skew, Fate.KEPT if exact else Fate.NEAR, text)
@@ -287,19 +294,19 @@ class _Reader:
     def _flags(self) -> None:
         disks = self.part.disks
         given = [self._pick("openflags"), *(disk.parameters.get("openflags") for disk in disks)]
-        option = next((own for own in given if own is not None), None)
+        option = next((openflags for openflags in given if openflags is not None), None)
         words = [] if option is None else [value.lower() for value in option.values]
         luns = [disk.parameters[name].text for disk in disks for name in ("lun",) if name in disk.parameters]
         is_raw = bool(luns) and all(lun.startswith(_RAW) for lun in luns)
-        self.made.buffered = not is_raw and not any(word in _DIRECT for word in words)
-        synced = any(word in _SYNC for word in words) and self.made.stream["read_pct"] < 100.0
+        self.draft.buffered = not is_raw and not any(word in _DIRECT for word in words)
+        synced = any(word in _SYNC for word in words) and self.draft.stream["read_pct"] < 100.0
         if synced:
-            self.made.stream["sync_every"] = 1
+            self.draft.stream["sync_every"] = 1
         known = all(word in (*_DIRECT, *_SYNC) for word in words)
-        text = f"buffered: {str(self.made.buffered).lower()}" + ("; sync_every: 1, by fdatasync" if synced else "")
-        for own in given:
-            if own is not None:
-                self._note(own, Fate.NEAR if synced or not known else Fate.KEPT, text)
+        text = f"buffered: {str(self.draft.buffered).lower()}" + ("; sync_every: 1, by fdatasync" if synced else "")
+        for openflags in given:
+            if openflags is not None:
+                self._note(openflags, Fate.NEAR if synced or not known else Fate.KEPT, text)
 
 
 def disk_count(disk: Definition) -> int:
@@ -320,27 +327,27 @@ def sd_bytes(disk: Definition) -> float | None:
 
 
 def fsd_bytes(disk: Definition, notes: Notes) -> float | None:
-    """What the files of a file system definition hold, or what is used of it."""
-    held = disk.parameters
-    used = [held[name] for name in ("workingsetsize", "wss", "totalsize", "total_size") if name in held]
+    """Bytes of the files of a file system definition, or of its working set; None where it gives no sizes."""
+    parameters = disk.parameters
+    used = [parameters[name] for name in ("workingsetsize", "wss", "totalsize", "total_size") if name in parameters]
     if used:
         return min(option.number() for option in used)
-    sizes, files = held.get("sizes"), held.get("files")
+    sizes, files = parameters.get("sizes"), parameters.get("files")
     if sizes is None or files is None:
         return None
     numbers = sizes.numbers()
     parts = [(numbers[0], 100.0)] if len(numbers) == 1 else list(zip(numbers[::2], numbers[1::2], strict=False))
     mean = sum(size * share for size, share in parts) / 100.0
-    depth, width = (held[name].number() if name in held else 1.0 for name in ("depth", "width"))
+    depth, width = (parameters[name].number() if name in parameters else 1.0 for name in ("depth", "width"))
     if not (0 < depth <= 64 and 0 < width <= 1e6):
-        raise (held.get("depth") or sizes).wrong("a depth of 1 to 64 and a width of 1 to a million")
+        raise (parameters.get("depth") or sizes).wrong("a depth of 1 to 64 and a width of 1 to a million")
     levels = range(1, int(depth) + 1)
     folders = width ** int(depth)
-    option = held.get("distribution")
+    option = parameters.get("distribution")
     if option is not None:
         notes.add(option.at, Fate.KEPT, "part of working_set")
         folders = sum(width**level for level in levels) if option.text == "all" else folders
-    found = mean * files.number() * folders
-    if not 0 < found <= SIZE_MAX:
+    total_bytes = mean * files.number() * folders
+    if not 0 < total_bytes <= SIZE_MAX:
         raise sizes.wrong("files of less than 4 EiB in all")
-    return found
+    return total_bytes

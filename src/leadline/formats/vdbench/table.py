@@ -123,10 +123,10 @@ def interval_times(
     """
     if not table.moments:
         return np.zeros(0, dtype=np.int64), True
-    made = CREATED.search(source.head_text) or CREATED.search(sibling_head(source))
-    zone_text = table.moments[0].zone or (made[3] if made else "")
-    zone = _zone(zone_text, made)
-    day = table.moments[0].day or (report_date(f"{made[2][:6]},{made[2][6:]}") if made else None)
+    created = CREATED.search(source.head_text) or CREATED.search(sibling_head(source))
+    zone_text = table.moments[0].zone or (created[3] if created else "")
+    zone = _zone(zone_text, created)
+    day = table.moments[0].day or (report_date(f"{created[2][:6]},{created[2][6:]}") if created else None)
     dated = day is not None
     if day is None:
         day = assumed_date(source, request)
@@ -137,12 +137,12 @@ def interval_times(
     if zone is None:
         assumed = request.timezone or "UTC"
         builder.warn("no-zone", f"zone {zone_text or 'is not printed'}: times are taken as {assumed}")
-    found = _on_days(table, datetime(day.year, day.month, day.day, tzinfo=zone), source.name, request)
-    return found, dated and (zone is not None or request.timezone is not None)
+    times_ns = _on_days(table, datetime(day.year, day.month, day.day, tzinfo=zone), source.name, request)
+    return times_ns, dated and (zone is not None or request.timezone is not None)
 
 
 def _on_days(table: VdbenchTable, midnight: datetime, name: str, request: Request) -> NDArray[np.int64]:
-    found: list[int] = []
+    times_ns: list[int] = []
     before = timedelta(0)
     for index, moment in enumerate(table.moments):
         if index and _passes_midnight(before, moment.time):
@@ -150,22 +150,22 @@ def _on_days(table: VdbenchTable, midnight: datetime, name: str, request: Reques
         before = moment.time
         nanoseconds = to_ns(midnight + moment.time, request)
         epoch_ns(nanoseconds / 1e9, name, 0)
-        if found and nanoseconds < found[-1]:
+        if times_ns and nanoseconds < times_ns[-1]:
             raise bad_line(name, 0, f"row {index + 1} of the intervals is before the one above it", "times that rise")
-        found.append(nanoseconds)
-    return np.array(found, dtype=np.int64)
+        times_ns.append(nanoseconds)
+    return np.array(times_ns, dtype=np.int64)
 
 
 def _passes_midnight(before: timedelta, after: timedelta) -> bool:
     return before - after > DAY / 2
 
 
-def _zone(text: str, made: re.Match[str] | None) -> tzinfo | None:
+def _zone(text: str, created: re.Match[str] | None) -> tzinfo | None:
     """The difference of the two times the summary of later versions begins with, else the zone of an abbreviation."""
-    if made is not None and made[4]:
+    if created is not None and created[4]:
         try:
-            local = datetime.strptime(f"{made[1]} {made[2]}", "%H:%M:%S %b %d %Y")  # noqa: DTZ007 - the zone is sought
-            utc = datetime.strptime(made[4], "%H:%M:%S %b %d %Y")  # noqa: DTZ007 - as above
+            local = datetime.strptime(f"{created[1]} {created[2]}", "%H:%M:%S %b %d %Y")  # noqa: DTZ007 - the zone is sought
+            utc = datetime.strptime(created[4], "%H:%M:%S %b %d %Y")  # noqa: DTZ007 - as above
         except ValueError:
             return zone_named(text)
         if abs(local - utc) < DAY:
@@ -182,14 +182,14 @@ def metric_columns(table: VdbenchTable, fields: Mapping[str, Field]) -> dict[str
         by_name |= {"read_rate": done * share / 100, "write_rate": done * (100 - share) / 100}
     if "resp_max" not in by_name and {"read_max", "write_max"} <= by_name.keys():
         by_name["resp_max"] = np.fmax(by_name["read_max"], by_name["write_max"])
-    found = {}
+    metrics = {}
     for name, values in by_name.items():
         rate = by_name.get({"read_": "read_rate", "write": "write_rate"}.get(name[:5], "rate"), done)
         metric = fields[name].metric if name in fields else f"raw.vdbench.{name}"
         if name not in ASKED and name != "version":
             is_time = name.endswith(("resp", "_max", "_std"))
-            found[metric] = np.where(rate > 0, values, NAN) if is_time else values
-    return found
+            metrics[metric] = np.where(rate > 0, values, NAN) if is_time else values
+    return metrics
 
 
 def results(table: VdbenchTable, times_ns: NDArray[np.int64], tool: str, part: str, name: str) -> Iterator[Result]:
@@ -199,9 +199,9 @@ def results(table: VdbenchTable, times_ns: NDArray[np.int64], tool: str, part: s
     """
     run_of = np.array(table.runs)
     for run, count, numbers in table.averages:
-        own = times_ns[run_of == run] if len(table.runs) else times_ns
-        interval_s = float(np.median(np.diff(own))) / 1e9 if len(own) > 1 else NAN
-        start = int(own[-1]) - round(count * interval_s * 1e9) if len(own) > 1 else None
+        run_times = times_ns[run_of == run] if len(table.runs) else times_ns
+        interval_s = float(np.median(np.diff(run_times))) / 1e9 if len(run_times) > 1 else NAN
+        start = int(run_times[-1]) - round(count * interval_s * 1e9) if len(run_times) > 1 else None
         row = dict(zip(table.columns, numbers, strict=True))
         if "resp_max" not in row and "read_max" in row:
             row["resp_max"] = max(row["read_max"], row.get("write_max", NAN))
@@ -221,12 +221,12 @@ def _operations(row: Mapping[str, float]) -> tuple[Operation, ...]:
     reads, writes = row.get("read_rate", rate * share / 100), row.get("write_rate", rate * (100 - share) / 100)
     latency = {key: row[column] for key, column in _STATISTICS if not np.isnan(row.get(column, NAN))}
     moved = row.get("MB/sec", NAN) * BYTES_PER_MIB
-    found = [Operation("io", rate, moved, latency_ms=latency if rate > 0 else {})]
+    operations = [Operation("io", rate, moved, latency_ms=latency if rate > 0 else {})]
     for kind, per_s in (("read", reads), ("write", writes)):
         mean = row.get(f"{kind}_resp", NAN)
         known = {"mean": mean} if per_s > 0 and not np.isnan(mean) else {}
-        found.append(Operation(kind, per_s, row.get(f"{kind}_mb", NAN) * BYTES_PER_MIB, latency_ms=known))
-    return tuple(found)
+        operations.append(Operation(kind, per_s, row.get(f"{kind}_mb", NAN) * BYTES_PER_MIB, latency_ms=known))
+    return tuple(operations)
 
 
 def _workload(row: Mapping[str, float]) -> dict[str, Any]:

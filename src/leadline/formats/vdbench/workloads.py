@@ -36,18 +36,18 @@ def translate_vdbench(path: Path, pick: str = "") -> Translation:
     shares = _shares(loads)
     disks = [_disks(read, run, load) for load in loads]
     together: dict[str, float] = {}
-    for share, own in zip(shares, disks, strict=True):
-        for disk in own:
+    for share, load_disks in zip(shares, disks, strict=True):
+        for disk in load_disks:
             together[disk.name] = together.get(disk.name, 0.0) + share
-    made = [
-        (load, read_stream(load, Part(run, own, share, together, rate), notes))
-        for load, own, share in zip(loads, disks, shares, strict=True)
+    drafts = [
+        (load, read_stream(load, Part(run, load_disks, share, together, rate), notes))
+        for load, load_disks, share in zip(loads, disks, shares, strict=True)
     ]
-    good = [(load, stream) for load, stream in made if not stream.dropped]
+    good = [(load, stream) for load, stream in drafts if not stream.dropped]
     if not good:
-        load, stream = made[0]
+        load, stream = drafts[0]
         raise wrong(f"{load.file}:{load.line}:1", f"{load.kind}={load.name}: {stream.dropped}", "reads and writes")
-    for load, stream in made:
+    for load, stream in drafts:
         if stream.dropped:
             notes.add(load.at, Fate.LOST, stream.dropped)
     names = unique(slug(load.name, load.kind) for load, _ in good)
@@ -59,11 +59,11 @@ def translate_vdbench(path: Path, pick: str = "") -> Translation:
         "timing": _timing(run, notes),
     }
     _rest(path, read, run, loads, notes)
-    found = notes.all()
-    plain["notes"] = [note.sentence() for note in found if note.fate is not Fate.KEPT]
-    runs = [own.name for own in read.of("rd")]
+    all_notes = notes.all()
+    plain["notes"] = [note.sentence() for note in all_notes if note.fate is not Fate.KEPT]
+    runs = [definition.name for definition in read.of("rd")]
     workload = workload_from(path, f"{path.stem}-{run.name}" if len(runs) > 1 else path.stem, plain, WHAT)
-    return Translation(workload, found, SOURCE, tuple(runs) if len(runs) > 1 else ())
+    return Translation(workload, all_notes, SOURCE, tuple(runs) if len(runs) > 1 else ())
 
 
 def _run(path: Path, read: ParameterFile, pick: str) -> Definition:
@@ -71,11 +71,11 @@ def _run(path: Path, read: ParameterFile, pick: str) -> Definition:
     if not runs:
         raise wrong(str(path), "no run (rd=)", f"{WHAT} with an rd= after its wd= or fwd=")
     if pick:
-        found = next((run for run in runs if run.name == pick), None)
-        if found is None:
+        chosen = next((run for run in runs if run.name == pick), None)
+        if chosen is None:
             names = ", ".join(run.name for run in runs)
             raise wrong(f"{path}#{pick}", "no run of that name", f"one of {names[:200]}", "Name a run after the #.")
-        runs = [found]
+        runs = [chosen]
     usable = next((run for run in runs if not _useless(run)), None)
     if usable is None:
         run = runs[0]
@@ -97,7 +97,7 @@ def _useless(run: Definition) -> str:
 def _loads(path: Path, read: ParameterFile, run: Definition) -> list[Definition]:
     """The workload definitions of a run."""
     kind = "fwd" if "fwd" in run.parameters or not read.of("wd") else "wd"
-    known = [own for own in read.of(kind) if own.name != "format"]
+    known = [definition for definition in read.of(kind) if definition.name != "format"]
     if not known:
         raise wrong(f"{run.file}:{run.line}:1", f"rd={run.name} has no workload", f"{WHAT} with a wd= or fwd=")
     return _named(known, run.parameters.get(kind), str(path))
@@ -110,24 +110,24 @@ def _disks(read: ParameterFile, run: Definition, load: Definition) -> tuple[Defi
 
 
 def _named(known: list[Definition], option: Parameter | None, file: str) -> list[Definition]:
-    """The definitions a parameter names: by name, by ``sd*``, or by ``sd1-sd4``; all where it is not there."""
+    """Return the definitions a parameter names, as ``sd1``, ``sd*`` or ``sd1-sd4``; all without the parameter."""
     if option is None:
         return known
-    found: list[Definition] = []
+    named: list[Definition] = []
     for text in option.values:
         first, mark, last = text.partition("-")
-        names = [own.name for own in known]
+        names = [definition.name for definition in known]
         if mark and first in names and last in names:
             chosen = known[names.index(first) : names.index(last) + 1]
         else:
-            chosen = [own for own in known if fnmatchcase(own.name, text)]
+            chosen = [definition for definition in known if fnmatchcase(definition.name, text)]
         if not chosen:
             listed = ", ".join(names)[:160]
             raise wrong(option.where, f"{option.written}={text[:40]}: nothing of that name", f"one of {listed}")
-        found += [own for own in chosen if own not in found]
-    if not found:
+        named += [definition for definition in chosen if definition not in named]
+    if not named:
         raise wrong(option.where, f"{option.written}= without a name", f"names of {file}")
-    return found
+    return named
 
 
 def _shares(loads: list[Definition]) -> list[float]:
@@ -167,17 +167,17 @@ def _rate(run: Definition, notes: Notes) -> float | None:
 
 
 def _settings(
-    read: ParameterFile, run: Definition, made: list[tuple[Definition, TranslatedDefinition]], notes: Notes
+    read: ParameterFile, run: Definition, drafts: list[tuple[Definition, TranslatedDefinition]], notes: Notes
 ) -> dict[str, Any]:
-    """What holds for all streams; where they differ on the page cache, it is not used."""
-    found: dict[str, Any] = {"buffered": all(own.buffered for _, own in made)}
-    for load, own in made:
-        if own.buffered != found["buffered"]:
+    """Return the settings all streams share; the page cache is used only if every definition uses it."""
+    settings: dict[str, Any] = {"buffered": all(draft.buffered for _, draft in drafts)}
+    for load, draft in drafts:
+        if draft.buffered != settings["buffered"]:
             notes.add(load.at, Fate.NEAR, "buffered: false as in other workloads: one setting of all")
-    held = {option.name: option for option in read.general}
+    general = {option.name: option for option in read.general}
     ratios: dict[str, Callable[[str], Parameter | None]] = {
-        "compress_pct": lambda name: run.parameters.get(f"for{name}") or run.parameters.get(name) or held.get(name),
-        "dedupe_pct": held.get,
+        "compress_pct": lambda name: run.parameters.get(f"for{name}") or run.parameters.get(name) or general.get(name),
+        "dedupe_pct": general.get,
     }
     for key, name in (("compress_pct", "compratio"), ("dedupe_pct", "dedupratio")):
         option = ratios[key](name)
@@ -185,43 +185,43 @@ def _settings(
             ratio = option.number()
             if ratio < 1:
                 raise option.wrong("a ratio of 1 or more")
-            found[key] = round(100.0 * (1.0 - 1.0 / ratio), 2)
-            notes.add(option.at, Fate.NEAR, f"{key}: {found[key]:g}")
-    checks = held.get("validate")
+            settings[key] = round(100.0 * (1.0 - 1.0 / ratio), 2)
+            notes.add(option.at, Fate.NEAR, f"{key}: {settings[key]:g}")
+    checks = general.get("validate")
     if checks is not None:
-        found["verify"] = checks.text in _ON
-        notes.add(checks.at, Fate.NEAR, f"verify: {str(found['verify']).lower()}, by crc32c")
-    return found
+        settings["verify"] = checks.text in _ON
+        notes.add(checks.at, Fate.NEAR, f"verify: {str(settings['verify']).lower()}, by crc32c")
+    return settings
 
 
 def _timing(run: Definition, notes: Notes) -> dict[str, Any]:
     elapsed, warmup = run.parameters.get("elapsed"), run.parameters.get("warmup")
     asked_s = ELAPSED_S if elapsed is None else elapsed.number()
-    found: dict[str, Any] = {"measure_s": max(asked_s, 1.0), "rounds": 1}
+    timing: dict[str, Any] = {"measure_s": max(asked_s, 1.0), "rounds": 1}
     if elapsed is not None:
         notes.add(elapsed.at, Fate.KEPT if asked_s >= 1 else Fate.NEAR, f"timing: one round of {max(asked_s, 1):g} s")
     if warmup is not None:
-        found["warm_up_s"] = warmup.number()
-        if found["warm_up_s"] < 0:
+        timing["warm_up_s"] = warmup.number()
+        if timing["warm_up_s"] < 0:
             raise warmup.wrong("a time that is not negative")
-        text = f"warm_up_s: {found['warm_up_s']:g}, and over as soon as the load is steady"
+        text = f"warm_up_s: {timing['warm_up_s']:g}, and over as soon as the load is steady"
         notes.add(warmup.at, Fate.NEAR, text)
-    return found
+    return timing
 
 
 def _rest(path: Path, read: ParameterFile, run: Definition, loads: list[Definition], notes: Notes) -> None:
-    """Note the parameters nothing came of."""
-    for own in read.of("rd"):
-        if own is not run:
-            notes.add(own.at, Fate.LOST, f"another run: {path.name}#{own.name} runs it")
-    for own in [*read.of("wd"), *read.of("fwd")]:
-        if own not in loads and own.name != "format":
-            notes.add(own.at, Fate.LOST, f"not part of run {run.name}")
-    machines = [own for own in read.definitions if own.kind == "hd"]
+    """Note the parameters that have no effect on the workload."""
+    for definition in read.of("rd"):
+        if definition is not run:
+            notes.add(definition.at, Fate.LOST, f"another run: {path.name}#{definition.name} runs it")
+    for definition in [*read.of("wd"), *read.of("fwd")]:
+        if definition not in loads and definition.name != "format":
+            notes.add(definition.at, Fate.LOST, f"not part of run {run.name}")
+    machines = [definition for definition in read.definitions if definition.kind == "hd"]
     if len(machines) > 1:
         notes.add(machines[0].at, Fate.LOST, f"{len(machines)} machines: `leadline bench hosts` loads many")
     used = [run, *loads, *read.of("sd"), *read.of("fsd"), *read.defaults]
-    for option in [*read.general, *(option for own in used for option in own.own)]:
+    for option in [*read.general, *(option for definition in used for option in definition.explicit_parameters)]:
         if not notes.has(option.at):
             is_choice = option.name in ("sd", "wd", "fsd", "fwd")
             notes.add(option.at, *((Fate.KEPT, "chooses") if is_choice else OTHERS.get(option.name, UNKNOWN)))

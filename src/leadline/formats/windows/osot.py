@@ -94,10 +94,10 @@ def _root(text: str, name: str) -> ET.Element:
         raise _wrong(f"{name}:{line}", f"XML that breaks ({str(error)[:80]})") from error
 
 
-def _wrong(where: str, found: str) -> InputError:
+def _wrong(where: str, problem: str) -> InputError:
     return InputError(
         where,
-        found=found,
+        found=problem,
         expected="an OS Optimization Tool template (a sequence of groups and steps)",
         advice="Export it again from the tool.",
     )
@@ -142,9 +142,9 @@ def _tag(element: ET.Element) -> str:
 
 
 def _has(element: ET.Element, name: str) -> bool:
-    """Whether it says something under a name, as an attribute or a child element that is not empty."""
-    held = any(_tag(child) == name and (len(child) or (child.text or "").strip()) for child in element)
-    return held or any(key.lower() == name and value.strip() for key, value in element.attrib.items())
+    """Whether an element has a value under a name: an attribute or a child element that is not empty."""
+    has_child = any(_tag(child) == name and (len(child) or (child.text or "").strip()) for child in element)
+    return has_child or any(key.lower() == name and value.strip() for key, value in element.attrib.items())
 
 
 def _field(element: ET.Element, name: str) -> str:

@@ -84,8 +84,8 @@ class PdhColumns:
 
     def instances(self, columns: NDArray[np.uint32]) -> list[str | None]:
         """The instance of each column."""
-        found: list[str | None] = self.file.instances(np.ascontiguousarray(columns))
-        return found
+        names: list[str | None] = self.file.instances(np.ascontiguousarray(columns))
+        return names
 
     def hosts_of(self, columns: NDArray[np.uint32]) -> list[str]:
         """The host of each column."""

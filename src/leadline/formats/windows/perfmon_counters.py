@@ -189,8 +189,8 @@ class _Places:
         return None if name is None else Entity(EntityKind.NIC, name, self.owner(host))
 
     def database(self, name: str | None, host: str) -> Entity:
-        own = "sqlserver" if name in {None, "_Total"} else str(name)
-        return Entity(EntityKind.DATABASE, own, self.owner(host))
+        instance = "sqlserver" if name in {None, "_Total"} else str(name)
+        return Entity(EntityKind.DATABASE, instance, self.owner(host))
 
     def of_objects(self) -> dict[str, Placer]:
         """By the name of the object."""
