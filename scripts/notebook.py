@@ -38,13 +38,8 @@ CELLS: list[tuple[str, str]] = [
         "code",
         "[(r.tool, o.name, round(o.per_s, 1)) for r in recording.results for o in r.operations if o.per_s == o.per_s]",
     ),
-    ("markdown", "The charts of the HTML report, drawn by Plotly."),
-    (
-        "code",
-        "from leadline.faces.report.figures import finding_charts, plotly_figure\n\n"
-        "figure = plotly_figure(finding_charts(top, recording.capture)[0])\n"
-        "[(trace.name, len(trace.x)) for trace in figure.data]  # `figure` alone draws it",
-    ),
+    ("markdown", "The charts of the HTML report; `report.page()` is the whole of it."),
+    ("code", "report.charts(top)"),
 ]
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -46,3 +48,29 @@ def test_saving_and_arrow(capture_path: Path, tmp_path: Path) -> None:
     recording.save(tmp_path / "c.parquet")
     assert leadline.open(tmp_path / "c.parquet").metrics == recording.metrics == ["cpu_ready_pct"]
     assert recording.to_arrow().num_rows == recording.capture.series_count
+
+
+def test_charts_stand_alone_in_a_frame(capture_path: Path) -> None:
+    """What is drawn in them is seen by a browser in test_report_browser.py."""
+    recording = leadline.open(capture_path)
+    report = recording.diagnose()
+    for view in (report.charts(), report.charts(report.findings[0]), recording.chart("cpu_ready_pct"), report.page()):
+        assert view.html.startswith("<!doctype html>")
+        assert "default-src 'none'; script-src 'sha256-" in unescape(view.html)
+        frame = view._repr_html_()
+        assert frame.startswith(f'<iframe width="100%" height="{view.height_px}"')
+        assert 'sandbox="allow-scripts"' in frame
+        assert frame.count("<") == 2, "the page is an attribute: none of its names is markup of the notebook"
+    assert len(report.charts().html) < 80_000
+    assert repr(report.charts()).endswith("characters of HTML; a notebook shows it)")
+
+
+def test_what_cannot_be_drawn_is_said(capture_path: Path) -> None:
+    recording = leadline.open(capture_path)
+    report = recording.diagnose()
+    with pytest.raises(UsageError, match="no series"):
+        recording.chart("db_tps")
+    with pytest.raises(UsageError, match="of which nothing was recorded"):
+        report.charts(replace(report.findings[0], windows=()))
+    with pytest.raises(UsageError, match="no finding"):
+        leadline.open(capture_path, metrics={"mem_balloon_mib"}).diagnose().charts()

@@ -28,14 +28,7 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.report import write_report
 from leadline.faces.report.anonymize import Replacer, anonymized
 from leadline.faces.report.downsample import POINTS_PER_BUCKET, m4_indices, thinned
-from leadline.faces.report.figures import (
-    finding_charts,
-    inside_windows,
-    ladder_figure,
-    plotly_figure,
-    series_figure,
-    timeline_figure,
-)
+from leadline.faces.report.figures import LINES_MAX, finding_charts, inside_windows, series_chart
 from leadline.faces.report.ladder import latency_ladder
 from leadline.faces.report.packing import pack, statistics
 from leadline.faces.report.timeline import ticks
@@ -155,9 +148,6 @@ def test_a_finding_is_drawn_with_its_limit_and_windows(generated: tuple[Diagnosi
     assert {line.entities[0].parent for line in chart.lines} == {finding.entity}
     inside = next(row for row in chart.summary(imported.capture) if row["span"] == "while it happened")
     assert float(inside["median"].rstrip("%")) > 5.0
-    figure = plotly_figure(chart)
-    assert len(figure.data) == len(chart.lines)
-    assert len(figure.layout.shapes) == len(chart.limits) + len(chart.windows)
 
 
 def test_what_a_rule_computed_is_drawn_as_reads_and_writes(incident: tuple[Diagnosis, Imported]) -> None:
@@ -173,12 +163,16 @@ def test_a_setting_has_no_chart(generated: tuple[Diagnosis, Imported]) -> None:
     assert finding_charts(replace(diagnosis.findings[0], windows=()), imported.capture) == []
 
 
-def test_figures_for_notebooks(generated: tuple[Diagnosis, Imported]) -> None:
-    diagnosis, imported = generated
-    assert len(timeline_figure(diagnosis).data) == sum(len(f.windows) for f in diagnosis.findings)
-    ladder = latency_ladder(diagnosis, imported.capture)
-    assert [bar.name for bar in ladder_figure(ladder).data] == ["while it happened", "otherwise"]
-    assert len(series_figure(imported.capture.of("disk_device_latency_ms", EntityKind.DEVICE)).data) == 8
+def test_a_chart_of_many_series_has_as_many_lines_as_can_be_told_apart(
+    generated: tuple[Diagnosis, Imported],
+) -> None:
+    groups = list(generated[1].capture.of("disk_device_latency_ms", EntityKind.DEVICE))
+    chart = series_chart(groups)
+    assert len(chart.lines) == LINES_MAX < sum(len(group.entities) for group in groups)
+    assert chart.unit == "ms"
+    highest = [np.nanmax(line.values) for line in chart.lines]
+    assert highest[0] == max(np.nanmax(group.values) for group in groups)
+    assert highest == sorted(highest, reverse=True)
 
 
 def test_a_sample_belongs_to_the_interval_that_ends_at_its_time() -> None:

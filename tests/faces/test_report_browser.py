@@ -16,7 +16,9 @@ from leadline.app.read.importing import Imported
 from leadline.core.model.capture import Capture
 from leadline.core.model.finding import Diagnosis
 from leadline.core.model.vocabulary import EntityKind
+from leadline.faces.notebook import Recording, Report
 from leadline.faces.report import write_report
+from leadline.faces.report.figures import LINES_MAX, finding_charts
 from tests.faces.report_samples import NS, group_of
 
 if TYPE_CHECKING:
@@ -65,6 +67,30 @@ def test_it_opens_without_trouble_and_draws_every_finding(chromium: Browser, rep
         assert charts.nth(k).locator("path.line").count() >= 1
         assert charts.nth(k).locator("rect.window").count() >= 1
     assert page.locator(".finding line.limit").count() >= 1
+    page.close()
+
+
+def test_a_notebook_shows_the_charts_of_the_report(
+    chromium: Browser, generated: tuple[Diagnosis, Imported], tmp_path: Path
+) -> None:
+    diagnosis, imported = generated
+    report = Report(diagnosis, imported.capture)
+    finding = next(f for f in diagnosis.findings if f.rule == "cpu-ready-high")
+    views = [report.charts(finding), Recording(imported.capture).chart("disk_device_latency_ms", "device:")]
+    notebook = tmp_path / "notebook.html"
+    notebook.write_text("".join(view._repr_html_() for view in views), encoding="utf-8")
+    page = chromium.new_page()
+    trouble: list[str] = []
+    page.on("console", lambda message: trouble.append(message.text))
+    page.on("pageerror", lambda error: trouble.append(str(error)))
+    page.goto(notebook.as_uri())
+    frames = [page.frame_locator("iframe").nth(k) for k in range(2)]
+    drawn = sum(len(chart.lines) for chart in finding_charts(finding, imported.capture))
+    for frame, lines in zip(frames, (drawn, LINES_MAX), strict=True):
+        expect(frame.locator("path.line")).to_have_count(lines)
+    expect(frames[0].locator("line.limit")).to_have_count(1)
+    expect(frames[0].locator("rect.window")).to_have_count(len(finding.windows))
+    assert trouble == []
     page.close()
 
 

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.read.importing import import_paths
+from leadline.app.read.importing import Imported, import_paths
 from leadline.app.showing import choose, export
 from leadline.core.contracts.importer import Request
 from leadline.core.io.outputs import Output
 from leadline.core.io.parquet import table
+from leadline.core.model.errors import UsageError
 from leadline.core.model.profile import Profile
+from leadline.faces.report.view import CHART_PX, PAGE_PX, View
 
 if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
     from leadline.core.model.capture import Capture
-    from leadline.core.model.finding import Diagnosis
+    from leadline.core.model.finding import Diagnosis, Finding
     from leadline.core.model.result import Result
 
 
@@ -93,6 +95,23 @@ class Recording:
         ]
         return pl.concat(frames)
 
+    def chart(self, metric: str, entity: str = "") -> View:
+        """Return the chart of a metric: its series overlaid; of many, those that reach highest.
+
+        Args:
+            metric: a canonical metric.
+            entity: part of the names of entities; all of them by default.
+
+        Raises:
+            UsageError: nothing matches.
+        """
+        from leadline.faces.report.figures import series_chart  # noqa: PLC0415 - only drawing needs it
+        from leadline.faces.report.page import charts_page  # noqa: PLC0415
+
+        chosen = choose(self.capture, [metric], [entity] if entity else [])
+        chart = series_chart([group.take([row]) for group, row in chosen])
+        return View(charts_page([chart], self.capture), CHART_PX)
+
     def to_arrow(self) -> pa.Table:
         """One row per series, as in the Parquet file."""
         return table(self.capture)
@@ -124,9 +143,36 @@ class Report:
         return f"{self.diagnosis.verdict.headline}\nIs it the disk? {self.diagnosis.verdict.is_it_the_disk}"
 
     @property
-    def findings(self) -> tuple[Any, ...]:
+    def findings(self) -> tuple[Finding, ...]:
         """Findings, causes first."""
         return self.diagnosis.findings
+
+    def charts(self, finding: Finding | None = None) -> View:
+        """Return the charts that show a finding, the first one by default: its series, its limit, when it held.
+
+        Raises:
+            UsageError: there is no finding, or this one is of a setting and has no chart.
+        """
+        from leadline.faces.report.figures import finding_charts  # noqa: PLC0415 - only drawing needs it
+        from leadline.faces.report.page import charts_page, limits_used  # noqa: PLC0415
+
+        chosen = finding or next(iter(self.findings), None)
+        limits = {} if chosen is None else limits_used(Profile())[chosen.rule]
+        charts = [] if chosen is None else finding_charts(chosen, self.capture, limits)
+        if not charts:
+            raise UsageError(
+                "charts",
+                found="no finding" if chosen is None else f"finding {chosen.rule}, of which nothing was recorded",
+                expected="a finding with series",
+                advice="Name another one of `findings`, or draw a metric with `chart` of the recording.",
+            )
+        return View(charts_page(charts, self.capture), CHART_PX * len(charts))
+
+    def page(self) -> View:
+        """Return the whole report: verdict, time line, latency by layer, findings with their charts, all series."""
+        from leadline.faces.report.page import page  # noqa: PLC0415
+
+        return View(page(self.diagnosis, Imported(self.capture)), PAGE_PX)
 
     def __repr__(self) -> str:
         return self._text()

@@ -1,7 +1,4 @@
-"""Charts of a diagnosis: described once, drawn by the report's own script and, as Plotly figures, in notebooks.
-
->>> from leadline.faces.report.figures import finding_charts, plotly_figure
-"""
+"""Charts of a diagnosis: described here, drawn by the report's own script wherever they are shown."""
 
 from __future__ import annotations
 
@@ -14,18 +11,16 @@ from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.units import UNITS, factor, show
 
 if TYPE_CHECKING:
-    import plotly.graph_objects as go
+    from collections.abc import Sequence
 
     from leadline.core.model.capture import Capture, SeriesGroup
     from leadline.core.model.entities import Entity
-    from leadline.core.model.finding import Diagnosis, Evidence, Finding, Window
-    from leadline.faces.report.ladder import Ladder
+    from leadline.core.model.finding import Evidence, Finding, Window
 
 LINES_MAX = 4  # in one chart: more cannot be told apart
 CHARTS_MAX = 2  # of one finding
 _SPLIT = {"disk_iops": ("disk_reads_per_s", "disk_writes_per_s")}  # other metrics have parts named _read and _write
 _PARTS = {"_read": "reads", "_write": "writes", "_reads_per_s": "reads", "_writes_per_s": "writes"}
-_WINDOW_FILL, _LIMIT_COLOUR = "rgba(217,119,6,0.14)", "#b42318"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,58 +102,11 @@ def finding_charts(finding: Finding, capture: Capture, limits: dict[str, float] 
     return list(charts.values())
 
 
-def plotly_figure(chart: Chart) -> go.Figure:
-    """A chart as a Plotly figure: lines, limits as dashed lines, windows shaded."""
-    import plotly.graph_objects as go  # noqa: PLC0415 - slow to import, only notebooks need it
-
-    symbol = UNITS[chart.unit].symbol
-    figure = go.Figure()
-    for line in chart.lines:
-        times = line.times_ns.astype("datetime64[ns]")
-        figure.add_scatter(x=times, y=line.values[0], mode="lines", name=line.entities[0].label(), connectgaps=False)
-    for limit in chart.limits:
-        figure.add_hline(y=limit.value, line={"dash": "dash", "color": _LIMIT_COLOUR}, annotation_text=limit.label)
-    for window in chart.windows:
-        ends = np.array([window.start_ns, window.end_ns]).astype("datetime64[ns]")
-        figure.add_vrect(x0=ends[0], x1=ends[1], fillcolor=_WINDOW_FILL, line_width=0)
-    figure.update_layout(title=chart.title, yaxis_title=symbol, yaxis_rangemode="tozero", hovermode="x unified")
-    if chart.is_logarithmic:
-        figure.update_yaxes(type="log")
-    return figure
-
-
-def series_figure(groups: list[SeriesGroup]) -> go.Figure:
-    """Series of one metric, overlaid; groups may hold several series."""
-    lines = tuple(group.take([row]) for group in groups for row in range(len(group.entities)))
-    return plotly_figure(Chart(groups[0].metric, groups[0].unit, lines))
-
-
-def timeline_figure(diagnosis: Diagnosis) -> go.Figure:
-    """Findings over time, one row each, causes first; a setting has no row."""
-    import plotly.graph_objects as go  # noqa: PLC0415
-
-    figure = go.Figure()
-    for finding in diagnosis.findings:
-        for window in finding.windows:
-            ends = np.array([window.start_ns, window.end_ns]).astype("datetime64[ns]")
-            name = f"{finding.rule}, {finding.entity.label()}"
-            figure.add_scatter(x=ends, y=[name, name], mode="lines", line={"width": 10}, hovertext=finding.summary)
-    figure.update_layout(showlegend=False, yaxis={"autorange": "reversed"})
-    return figure
-
-
-def ladder_figure(ladder: Ladder) -> go.Figure:
-    """The latency of every measured layer, in the finding's windows and otherwise, in milliseconds."""
-    import plotly.graph_objects as go  # noqa: PLC0415
-
-    rungs = [rung for rung in ladder.rungs if rung.entity is not None]
-    names = [f"{rung.name}<br>{cast('Entity', rung.entity).label()}" for rung in rungs]
-    figure = go.Figure()
-    figure.add_bar(y=names, x=[rung.inside_ms for rung in rungs], name=ladder.inside_name, orientation="h")
-    if ladder.has_windows:
-        figure.add_bar(y=names, x=[rung.outside_ms for rung in rungs], name="otherwise", orientation="h")
-    figure.update_layout(xaxis_title="ms", yaxis={"autorange": "reversed"}, barmode="group")
-    return figure
+def series_chart(groups: Sequence[SeriesGroup]) -> Chart:
+    """Return the chart of series of one metric, overlaid: of many, the `LINES_MAX` that reach highest."""
+    lines = [group.take([row]) for group in groups for row in range(len(group.entities))]
+    highest = sorted(lines, key=_highest, reverse=True)[:LINES_MAX]
+    return Chart(groups[0].metric, groups[0].unit, tuple(highest))
 
 
 def _identity(line: SeriesGroup) -> tuple[str, Entity, int]:

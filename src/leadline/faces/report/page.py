@@ -35,6 +35,8 @@ from leadline.faces.report.timeline import timeline, when
 from leadline.faces.visible import visible_in_page
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from leadline.app.diagnose.comparing import Comparison
     from leadline.app.read.importing import Imported
     from leadline.core.contracts.rule import Rule
@@ -43,6 +45,7 @@ if TYPE_CHECKING:
     from leadline.faces.report.lead import Lead, Section
 
 SCRIPTS = ("store.js", "chart.js", "browser.js", "report.js")
+CHART_SCRIPTS = ("store.js", "chart.js", "report.js")
 STYLES = ("report.css",)
 CHARTED_MAX = 40  # findings with a chart: the page of a whole cluster must open fast too
 CHANGES_MAX = 25  # series that changed since a baseline
@@ -105,6 +108,28 @@ def page(
             series_count=series.series_count,
             empty_count=series.empty_count,
             method=_method(diagnosis, imported, site, limits, anonymous=anonymous),
+        )
+    )
+
+
+def charts_page(charts: Sequence[Chart], capture: Capture) -> str:
+    """Return a page of charts alone, with the numbers of each, drawn as in the report."""
+    drawn: list[Chart] = []
+    shown = [_chart(chart, drawn, capture) for chart in charts]
+    origin = (capture.span_ns() or (0, 0))[0]
+    evidence = pack(_evidence_lines(drawn), origin_ns=origin, points=EVIDENCE_POINTS)
+    script, style = asset(CHART_SCRIPTS), asset(STYLES)
+    return (
+        environment()
+        .get_template("figures.html.j2")
+        .render(
+            policy=policy(script, style),
+            script=script,
+            style=style,
+            version=leadline.__version__,
+            charts=shown,
+            page=_embedded_page(drawn, capture, len(drawn)),
+            evidence=evidence,
         )
     )
 
@@ -234,10 +259,12 @@ def _evidence_lines(charts: list[Chart]) -> list[SeriesGroup]:
 
 
 def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart], measured: int) -> dict[str, Any]:
-    """What the script reads: the packs, and what to draw where. Times are milliseconds since 1970, UTC.
+    """What the script reads: the packs, and what to draw where."""
+    return {"page": _embedded_page(charts, capture, measured), "evidence": evidence, "series": series}
 
-    The first ``measured`` charts are no finding's.
-    """
+
+def _embedded_page(charts: list[Chart], capture: Capture, measured: int) -> dict[str, Any]:
+    """What to draw where; times are milliseconds since 1970, UTC. The first ``measured`` charts are no finding's."""
     drawn, at = [], 0
     for number, chart in enumerate(charts):
         # A line that nothing was measured of is not in the pack.
@@ -256,13 +283,12 @@ def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart
         )
         at += len(held)
     first = charts[measured] if len(charts) > measured else None
-    page = {
+    return {
         "charts": drawn,
         "span_ms": [t // 1_000_000 for t in capture.span_ns() or (0, 0)],
         "sources": [source.name for source in capture.sources],
         "first": [] if first is None else [[g.metric, str(g.entities[0]), g.source] for g in first.lines],
     }
-    return {"page": page, "evidence": evidence, "series": series}
 
 
 def _ladder(ladder: Ladder) -> dict[str, Any] | None:

@@ -4,6 +4,7 @@
 function themes() {
   const root = document.documentElement;
   const button = document.getElementById("theme");
+  if (!button) return; // a page of charts alone, in a notebook
   const isDark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
   const say = () => {
     button.textContent = isDark() ? "Light" : "Dark";
@@ -57,7 +58,7 @@ async function start() {
     await drawFindings(page);
     performance.mark("leadline-findings");
     await new Promise((resolve) => setTimeout(resolve)); // let the findings be painted first
-    await openBrowser(page);
+    if (document.getElementById("browser")) await openBrowser(page);
     performance.mark("leadline-browser");
   } catch (error) {
     failed(error);
