@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import inspect
+import re
+from collections import defaultdict
 from importlib import resources
 from pathlib import Path
 from typing import cast
@@ -177,6 +179,15 @@ def test_metric_catalogue_is_sound() -> None:
         assert known.kinds, name
         assert not known.meaning[0].islower(), name
     assert {name for name, _, _ in foreign_sources()} <= set(metrics())
+
+
+def test_a_quantity_is_one_metric_in_one_unit() -> None:
+    names: defaultdict[tuple[object, ...], list[str]] = defaultdict(list)
+    for name, known in metrics().items():
+        quantity = re.sub(rf"_{known.unit}(?=_|$)", "", name)
+        for kind in known.kinds:
+            names[quantity, kind, known.layer, UNITS[known.unit].dimension].append(name)
+    assert [same for same in names.values() if len(same) > 1] == []
 
 
 def test_every_metric_a_rule_reads_is_reported_by_someone() -> None:

@@ -35,7 +35,8 @@ def test_disks_network_and_cpus(tmp_path: Path) -> None:
     size = values_of(capture, "guest_disk_io_size_kib", VDA)
     assert size[1] == 510.5
     assert np.isnan(size[3])
-    assert values_of(capture, "net_rx_kib_per_s", "guest:db01/nic:lo")[:2].tolist() == [0.9, 1.0]
+    received = values_of(capture, "net_rx_mbit_per_s", "guest:db01/nic:lo")[:2]
+    assert received == pytest.approx([0.9 * 0.008192, 0.008192])
     assert values_of(capture, "net_tx_packets_per_s", "guest:db01/nic:eth0")[5] == 2.0
     assert values_of(capture, "guest_cpu_iowait_pct", "guest:db01/cpu:1")[1] == 5.0
     assert values_of(capture, "guest_cpu_busy_pct", GUEST)[0] == pytest.approx(100 - 94.3 - 0.5)

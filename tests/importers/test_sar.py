@@ -306,7 +306,7 @@ def test_xml_with_commas_and_nested_interfaces(tmp_path: Path) -> None:
     assert sar.sniff(source) == 95
     capture = sar.read(source, Request())
     assert values_of(capture, "guest_cpu_busy_pct", GUEST).tolist() == [2.0]
-    assert values_of(capture, "net_rx_kib_per_s", "guest:db01/nic:eth1").tolist() == [1.0]
+    assert values_of(capture, "net_rx_mbit_per_s", "guest:db01/nic:eth1").tolist() == [0.008192]
     assert seconds(group_of(capture, "guest_cpu_idle_pct", GUEST)) == [1_795_215_490]
 
 

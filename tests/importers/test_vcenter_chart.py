@@ -102,7 +102,7 @@ def test_luns_of_a_host_by_its_labels(tmp_path: Path) -> None:
 def test_network_cards_of_a_host(tmp_path: Path) -> None:
     heads = "Usage for 10.0.0.5,Data receive rate for vmnic0,Receive packets dropped for vmnic0"
     capture = of(tmp_path, heads, "100,50,40", "100,60,0")
-    assert values_of(capture, "net_rx_kib_per_s", "host:10.0.0.5/nic:vmnic0").tolist() == [50, 60]
+    assert values_of(capture, "net_rx_mbit_per_s", "host:10.0.0.5/nic:vmnic0") == pytest.approx([0.4096, 0.49152])
     assert values_of(capture, "net_rx_dropped_per_s", "host:10.0.0.5/nic:vmnic0").tolist() == [2, 0]
 
 

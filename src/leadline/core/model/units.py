@@ -36,8 +36,8 @@ UNITS: dict[str, Unit] = {
         Unit("mib_per_s", "throughput", 1024.0**2, "MiB/s"),
         Unit("mb_per_s", "throughput", 1e6, "MB/s"),
         Unit("sectors_per_s", "throughput", 512.0, "sectors/s"),
-        Unit("kbit_per_s", "bandwidth", 1e3, "kbit/s"),
-        Unit("mbit_per_s", "bandwidth", 1e6, "Mbit/s"),
+        Unit("kbit_per_s", "throughput", 1e3 / 8, "kbit/s"),
+        Unit("mbit_per_s", "throughput", 1e6 / 8, "Mbit/s"),
         Unit("per_s", "rate", 1.0, "/s"),
         Unit("pct", "share", 0.01, "%"),
         Unit("permille", "share", 0.001, "‰"),
@@ -57,8 +57,8 @@ def factor(unit_from: str, unit_to: str) -> float:
     Raises:
         UsageError: a unit is unknown, or the two measure different things.
 
-    >>> factor("us", "ms")
-    0.001
+    >>> factor("us", "ms"), factor("mbit_per_s", "bytes_per_s")
+    (0.001, 125000.0)
     """
     source, target = UNITS.get(unit_from), UNITS.get(unit_to)
     if source is None or target is None or source.dimension != target.dimension:

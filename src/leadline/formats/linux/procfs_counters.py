@@ -70,8 +70,8 @@ GUEST_FIELDS = {
 NET_FIELDS = {
     "net:rxpck/s": Field("net_rx_packets_per_s", "per_s"),
     "net:txpck/s": Field("net_tx_packets_per_s", "per_s"),
-    "net:rxkB/s": Field("net_rx_kib_per_s", "kib_per_s"),
-    "net:txkB/s": Field("net_tx_kib_per_s", "kib_per_s"),
+    "net:rxkB/s": Field("net_rx_mbit_per_s", "kib_per_s"),
+    "net:txkB/s": Field("net_tx_mbit_per_s", "kib_per_s"),
     "net:rxerr/s": Field("net_rx_errors_per_s", "per_s"),
     "net:txerr/s": Field("net_tx_errors_per_s", "per_s"),
     "net:rxdrop/s": Field("net_rx_dropped_per_s", "per_s"),

@@ -68,10 +68,10 @@ guest_disk_service_ms           ms             DEV:svctm disk.svctm disk-device.
 guest_disk_util_pct             pct            DEV:%util device:%busy disk.util-percent disk-device.util-percent
 net_rx_packets_per_s            per_s          IFACE:rxpck/s net-dev.rxpck
 net_tx_packets_per_s            per_s          IFACE:txpck/s net-dev.txpck
-net_rx_kib_per_s                kib_per_s      IFACE:rxkB/s net-dev.rxkB
-net_rx_kib_per_s                bytes_per_s    IFACE:rxbyt/s net-dev.rxbyt
-net_tx_kib_per_s                kib_per_s      IFACE:txkB/s net-dev.txkB
-net_tx_kib_per_s                bytes_per_s    IFACE:txbyt/s net-dev.txbyt
+net_rx_mbit_per_s               kib_per_s      IFACE:rxkB/s net-dev.rxkB
+net_rx_mbit_per_s               bytes_per_s    IFACE:rxbyt/s net-dev.rxbyt
+net_tx_mbit_per_s               kib_per_s      IFACE:txkB/s net-dev.txkB
+net_tx_mbit_per_s               bytes_per_s    IFACE:txbyt/s net-dev.txbyt
 net_util_pct                    pct            IFACE:%ifutil net-dev.ifutil-percent
 net_rx_errors_per_s             per_s          IFACE:rxerr/s net-edev.rxerr
 net_tx_errors_per_s             per_s          IFACE:txerr/s net-edev.txerr

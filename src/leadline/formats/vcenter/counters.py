@@ -84,8 +84,8 @@ _HOST_MEMORY = {
 _LATENCIES = {"device": "device", "kernel": "kernel", "total": "guest", "queue": "queue"}
 _DISK = EntityKind.VIRTUAL_DISK
 _NIC_COUNTERS = {
-    "net.received.average": Counter("net_rx_kib_per_s", "kib_per_s", EntityKind.NIC),
-    "net.transmitted.average": Counter("net_tx_kib_per_s", "kib_per_s", EntityKind.NIC),
+    "net.received.average": Counter("net_rx_mbit_per_s", "kib_per_s", EntityKind.NIC),
+    "net.transmitted.average": Counter("net_tx_mbit_per_s", "kib_per_s", EntityKind.NIC),
     "net.packetsrx.summation": Counter("net_rx_packets_per_s", "each", EntityKind.NIC),
     "net.packetstx.summation": Counter("net_tx_packets_per_s", "each", EntityKind.NIC),
     "net.droppedrx.summation": Counter("net_rx_dropped_per_s", "each", EntityKind.NIC),

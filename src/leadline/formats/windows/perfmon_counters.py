@@ -53,8 +53,8 @@ _BY_OBJECT = {
         "% Committed Bytes In Use": Field("guest_memory_committed_pct", "pct"),
     },
     "Network Interface": {
-        "Bytes Received/sec": Field("net_rx_bytes_per_s", "bytes_per_s"),
-        "Bytes Sent/sec": Field("net_tx_bytes_per_s", "bytes_per_s"),
+        "Bytes Received/sec": Field("net_rx_mbit_per_s", "bytes_per_s"),
+        "Bytes Sent/sec": Field("net_tx_mbit_per_s", "bytes_per_s"),
         "Packets Received/sec": Field("net_rx_packets_per_s", "per_s"),
         "Packets Sent/sec": Field("net_tx_packets_per_s", "per_s"),
     },

@@ -32,7 +32,6 @@ import numpy as np
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.finding import Finding
-from leadline.core.model.units import factor
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.networks import is_uplink
 from leadline.estate.templates import Over, joined, over_groups
@@ -41,10 +40,7 @@ META = RuleMeta(
     code="NET131",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
-    needs=(
-        "net_rx_mbit_per_s|net_tx_mbit_per_s|net_rx_bytes_per_s|net_tx_bytes_per_s|net_rx_kib_per_s|net_tx_kib_per_s",
-        "nic.speed_mbit_per_s",
-    ),
+    needs=("net_rx_mbit_per_s|net_tx_mbit_per_s", "nic.speed_mbit_per_s"),
     thresholds={
         "warn": Threshold(70.0, "pct", "Judgement: bursts are dropped above it"),
         "crit": Threshold(90.0, "pct", "Judgement: next to nothing left"),
@@ -52,7 +48,6 @@ META = RuleMeta(
     },
     judgement=True,
 )
-_MBIT_PER_S = {"mbit_per_s": 1.0, "kib_per_s": 8e-6 * factor("kib_per_s", "bytes_per_s"), "bytes_per_s": 8e-6}
 _DIRECTIONS = (("rx", "received"), ("tx", "sent"))
 
 
@@ -69,14 +64,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _shares(context: RuleContext, direction: str) -> Iterator[SeriesGroup]:
     """Traffic in one direction as a share of the link's speed, per cent [k, n], of cards whose speed is known."""
-    for unit, to_mbit in _MBIT_PER_S.items():
-        for group in context.of(f"net_{direction}_{unit}", EntityKind.NIC):
-            speeds = [
-                context.inventory.get(nic, "speed_mbit_per_s") if is_uplink(context.inventory, nic) else None
-                for nic in group.entities
-            ]
-            rows = [row for row, speed in enumerate(speeds) if speed]
-            if rows:
-                part = group.take(rows)
-                speed = np.array([float(speeds[row] or 0.0) for row in rows])[:, np.newaxis]
-                yield replace(part, metric="net_util_pct", values=100.0 * to_mbit * part.values / speed)
+    for group in context.of(f"net_{direction}_mbit_per_s", EntityKind.NIC):
+        speeds = [
+            context.inventory.get(nic, "speed_mbit_per_s") if is_uplink(context.inventory, nic) else None
+            for nic in group.entities
+        ]
+        rows = [row for row, speed in enumerate(speeds) if speed]
+        if rows:
+            part = group.take(rows)
+            speed = np.array([float(speeds[row] or 0.0) for row in rows])[:, np.newaxis]
+            yield replace(part, metric="net_util_pct", values=100.0 * part.values / speed)
