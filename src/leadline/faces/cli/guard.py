@@ -52,7 +52,9 @@ def _writable(text: str, stream: IO[str]) -> str:
 def guarded_streams() -> Iterator[None]:
     """Everything that writes to stdout and stderr writes visible text, until the end."""
     before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (cast("Any", own if isinstance(own, Guarded) else Guarded(own)) for own in before)
+    sys.stdout, sys.stderr = (
+        cast("Any", stream if isinstance(stream, Guarded) else Guarded(stream)) for stream in before
+    )
     try:
         yield
     finally:
@@ -72,5 +74,5 @@ def guarded_console(stream: IO[str], **settings: Any) -> Console:  # noqa: ANN40
                 else:
                     yield segment._replace(text=visible(segment.text))
 
-    own = stream.stream if isinstance(stream, Guarded) else stream
-    return GuardedConsole(file=cast("IO[str]", _Styled(own)), **settings)
+    unguarded = stream.stream if isinstance(stream, Guarded) else stream
+    return GuardedConsole(file=cast("IO[str]", _Styled(unguarded)), **settings)

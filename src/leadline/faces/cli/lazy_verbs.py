@@ -52,7 +52,7 @@ class _LazyGroup(TyperGroup):
 def _verb_stems(package: str) -> dict[str, str]:
     """Name of each verb -> its file's name without the ending, files before folders."""
     stems = {}
-    for entry in sorted(_folder(package).iterdir(), key=lambda found: (found.is_dir(), found.name)):
+    for entry in sorted(_folder(package).iterdir(), key=lambda entry: (entry.is_dir(), entry.name)):
         stem = entry.name.removesuffix(".py")
         if not stem.startswith(("_", ".")) and (entry.is_dir() or entry.name.endswith(".py")):
             stems[stem.rstrip("_").replace("_", "-")] = stem
@@ -64,14 +64,14 @@ def _folder(package: str) -> Path:
 
 
 def _summary(package: str, stem: str) -> str:
-    """What the list of verbs says of one: read from the file, or from the module where the file is unusual."""
+    """Return a verb's line in the list of verbs: from the text of its file, or by import where that shows none."""
     path = _folder(package) / stem
     if path.is_dir():
-        found = _MODULE_DOC.match((path / "__init__.py").read_text(encoding="utf-8"))
+        docstring = _MODULE_DOC.match((path / "__init__.py").read_text(encoding="utf-8"))
     else:
-        found = _COMMAND_DOC.search(path.with_suffix(".py").read_text(encoding="utf-8"))
-    if found is not None:
-        return cleandoc(found[1])
+        docstring = _COMMAND_DOC.search(path.with_suffix(".py").read_text(encoding="utf-8"))
+    if docstring is not None:
+        return cleandoc(docstring[1])
     return _load(f"{package}.{stem}", stem).help or ""
 
 

@@ -87,11 +87,11 @@ def profile_of(path: Path | None) -> Profile:
     from leadline.core.contracts.rule import rule_metas
     from leadline.core.model.profile import Profile, load_profile
 
-    found = path or (Path("leadline.toml") if Path("leadline.toml").is_file() else None)
-    if found is None:
+    profile_path = path or (Path("leadline.toml") if Path("leadline.toml").is_file() else None)
+    if profile_path is None:
         return Profile()
     known = {name: frozenset(meta.thresholds) for name, meta in rule_metas().items()}
-    return load_profile(found, known)
+    return load_profile(profile_path, known)
 
 
 def offsets_of(texts: list[str] | None) -> dict[str, float]:

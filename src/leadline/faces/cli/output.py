@@ -26,9 +26,9 @@ def console(*, stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() else WIDTH_MAX
-    made = guarded_console(stream, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
-    made.width = min(made.width, WIDTH_MAX)
-    return made
+    narrow = guarded_console(stream, width=width, highlight=False, soft_wrap=False, emoji=False, markup=False)
+    narrow.width = min(narrow.width, WIDTH_MAX)
+    return narrow
 
 
 def print_json(schema: str, **content: Any) -> None:  # noqa: ANN401 - plain data
@@ -120,8 +120,8 @@ def share_progress(
     with Progress(console=console(stderr=True), transient=True) as bar:
         task = bar.add_task(verb, total=1.0)
 
-        def told(share: float, done: int, count: int) -> None:
+        def show_share(share: float, done: int, count: int) -> None:
             words = f"{verb}, {done} of {count} {parts}" if count > 1 else verb
             bar.update(task, completed=share, description=words)
 
-        yield told
+        yield show_share

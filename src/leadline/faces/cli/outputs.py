@@ -47,34 +47,34 @@ def output_file(
     """
     if path is None:
         return None
-    label = next((max(own.opts, key=len) for own in ctx.command.params if own.name == name), name)
+    label = next((max(parameter.opts, key=len) for parameter in ctx.command.params if parameter.name == name), name)
     option = label if label.startswith("-") else label.upper()
-    made = [Output(own, option, force) for own in (path, *beside)]
+    outputs = [Output(file, option, force) for file in (path, *beside)]
     earlier: list[Output] = ctx.meta.setdefault(_KEY, [])
-    inputs = {_label(ctx, own): list(_named(value)) for own, value in ctx.params.items() if own != name}
+    inputs = {_label(ctx, key): list(_named(value)) for key, value in ctx.params.items() if key != name}
     if "profile" in ctx.params:
         inputs[_PROFILE] = [Path(_PROFILE)]
-    outputs = {own.path for own in earlier}
+    written = {output.path for output in earlier}
     check_inputs(
-        [*earlier, *made], {own: [file for file in files if file not in outputs] for own, files in inputs.items()}
+        [*earlier, *outputs], {key: [file for file in files if file not in written] for key, files in inputs.items()}
     )
-    for own in made:
-        own.check()
-        _check_folders(own, reads)
-    earlier += made
-    return made[0]
+    for output in outputs:
+        output.check()
+        _check_folders(output, reads)
+    earlier += outputs
+    return outputs[0]
 
 
 def _label(ctx: typer.Context, name: str) -> str:
-    own = next((own for own in ctx.command.params if own.name == name), None)
-    return name if own is None else max(own.opts, key=len)
+    parameter = next((option for option in ctx.command.params if option.name == name), None)
+    return name if parameter is None else max(parameter.opts, key=len)
 
 
 def _named(value: Any) -> Iterator[Path]:  # noqa: ANN401 - whatever an option holds
     """Files that an option or argument may name: itself, before ``#`` (a run of a job file), between colons."""
     if isinstance(value, list | tuple):
-        for own in value:
-            yield from _named(own)
+        for element in value:
+            yield from _named(element)
     elif isinstance(value, str | Path) and str(value):
         text = str(value)
         yield from map(Path, {text, text.partition("#")[0], *text.split(":")} - {""})

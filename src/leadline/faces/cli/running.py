@@ -35,8 +35,8 @@ def talking(*, quiet: bool) -> Iterator[Talk]:
         def phase(name: str, seconds: float) -> None:
             bar.reset(task, total=seconds or None, description=name, now="")
 
-        def tick(found: Tick) -> None:
-            bar.update(task, completed=found.elapsed_s, now=line_of(found))
+        def tick(second: Tick) -> None:
+            bar.update(task, completed=second.elapsed_s, now=line_of(second))
 
         yield Talk(phase, tick, lambda text: bar.console.print(text, markup=False))
 

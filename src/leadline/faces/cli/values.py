@@ -58,12 +58,12 @@ def _check_path(command: Callable[..., Any], name: str, path: Path) -> None:
     whole = len(os.fsencode(path))
     if longest > NAME_BYTES_MAX or whole > PATH_BYTES_MAX:
         length, limit = (whole, PATH_BYTES_MAX) if longest <= NAME_BYTES_MAX else (longest, NAME_BYTES_MAX)
-        found = f"{str(path)[:_SHOWN_CHARACTERS]}..., a name of {length} bytes"
-        raise _wrong(command, name, found, f"at most {limit} bytes")
+        shown = f"{str(path)[:_SHOWN_CHARACTERS]}..., a name of {length} bytes"
+        raise _wrong(command, name, shown, f"at most {limit} bytes")
 
 
-def _wrong(command: Callable[..., Any], name: str, found: str, expected: str) -> UsageError:
-    return UsageError(_written(command, name), found=found, expected=expected, advice="See the verb's --help.")
+def _wrong(command: Callable[..., Any], name: str, shown: str, expected: str) -> UsageError:
+    return UsageError(_written(command, name), found=shown, expected=expected, advice="See the verb's --help.")
 
 
 def _written(command: Callable[..., Any], name: str) -> str:
