@@ -10,8 +10,11 @@ import re
 import sys
 from pathlib import Path
 from string import Template
+from typing import cast
 
 from leadline.core.contracts.discovery import KINDS, load_units, unit_modules
+from leadline.core.contracts.rule import Rule
+from leadline.core.model.metrics import Metric, metrics
 from leadline.core.model.vocabulary import Layer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,10 +84,12 @@ def main(words: list[str]) -> int:
     parts = {
         "name": name,
         "module": name.replace("-", "_"),
-        "code": next_code(layer) if kind == "rule" else "",
         "layer": layer.name,
         "folder": layer.value.replace("-", "_"),
     }
+    if kind == "rule":
+        known = neighbour_metric(layer)
+        parts |= {"code": next_code(layer), "metric": known.name, "unit": known.unit}
     files = {ROOT / Template(path).substitute(parts): skeleton for path, skeleton in FILES[kind].items()}
     present = [path for path in files if path.exists()]
     if present:
@@ -101,6 +106,14 @@ def next_code(layer: Layer) -> str:
     prefix = PREFIXES[layer]
     used = [int(m.META.code[3:]) for m in load_units("rule").values() if m.META.code.startswith(prefix)]
     return f"{prefix}{max([100, *used]) + 1}"
+
+
+def neighbour_metric(layer: Layer) -> Metric:
+    """A metric that is the only need of a rule of the layer: a skeleton that needs it changes no verdict."""
+    rules = [cast("Rule", module).META for module in load_units("rule").values()]
+    needs = [meta.needs[0] for meta in rules if meta.layer is layer and len(meta.needs) == 1]
+    of_layer = (name for name, known in metrics().items() if known.layer is layer)
+    return metrics()[next((name for name in needs if name in metrics()), None) or next(of_layer, "cpu_ready_pct")]
 
 
 def write(path: Path, text: str) -> None:
