@@ -1,4 +1,4 @@
-"""What `make new` has written is a skeleton until every WRITE ME is replaced; nothing else fails until then."""
+"""What `make new` has written is a skeleton until every WRITE ME is replaced."""
 
 from __future__ import annotations
 
