@@ -1,16 +1,17 @@
-"""Write the skeleton of a unit with its file of cases: ``make new rule cpu-foo-high`` (or importer, fault,
-collector, target, scenario, experiment, planner).
+"""Write the skeleton of a unit with its test or cases: ``make new importer footop``, of any kind in `FILES`.
 
-A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``.
+A rule's layer is asked for as a third word: ``make new rule cpu-foo-high hypervisor-cpu``. The skeletons are units that
+work, and pass every test but the one that lists what is still to be written.
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
+from string import Template
 
 from leadline.core.contracts.discovery import KINDS, load_units, unit_modules
-from leadline.core.contracts.docstrings import HEADINGS
 from leadline.core.model.vocabulary import Layer
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -25,181 +26,42 @@ PREFIXES = {
     Layer.NETWORK: "NET",
     Layer.HOST: "HST",
 }
-RULE_BODY = '''
-from __future__ import annotations
-
-from collections.abc import Iterator
-
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.templates import Over, over_threshold
-
-META = RuleMeta(
-    code="{code}",
-    layer=Layer.{layer},
-    severity=Severity.MEDIUM,
-    needs=("cpu_ready_pct",),  # WRITE ME: the metric that shows it
-    thresholds={{
-        "warn": Threshold(10_000.0, "pct", "WRITE ME: title and section, or Judgement: and why"),  # none reaches this
-        "duration": Threshold(15.0, "s", "WRITE ME: title and section, or Judgement: and why"),
-    }},
-    clears=False,  # WRITE ME: only a rule whose silence speaks for its layer clears it
-)
-
-_SPEC = Over(metric="cpu_ready_pct", noun="WRITE ME: what a person calls the metric")
-
-
-def check(context: RuleContext) -> Iterator[Finding]:
-    """Findings per entity."""
-    yield from over_threshold(context, _SPEC)
-'''
-IMPORTER_BODY = '''
-from __future__ import annotations
-
-from leadline.core.model.capture import Capture, CaptureBuilder
-from leadline.core.contracts.importer import ImporterMeta, Request
-from leadline.core.io.source import Source
-
-META = ImporterMeta(tool="{name}", layers=(), fields={{}}, record="COMMAND")
-
-
-def sniff(source: Source) -> int:
-    """How sure it is, 0 to 100."""
-    return 0
-
-
-def read(source: Source, request: Request) -> Capture:
-    """The capture."""
-    builder = CaptureBuilder(source.name, "{name}", META.tool)
-    return builder.build()
-'''
-FAULT_BODY = '''
-from __future__ import annotations
-
-from leadline.core.model.entities import Entity
-from leadline.core.model.vocabulary import Layer
-from leadline.generators.fault import FaultMeta, FaultTarget, vm_entity
-from leadline.generators.host_model import HostModel
-
-META = FaultMeta(rules=("RULE",), layer=Layer.HOST, target=FaultTarget.VM)
-
-
-def inject(model: HostModel, target: int, window: slice) -> Entity:
-    """WHAT IT DOES."""
-    return vm_entity(model, target)
-'''
-COLLECTOR_BODY = '''
-from __future__ import annotations
-
-from collections.abc import Callable
-
-from leadline.core.model.capture import Capture, CaptureBuilder
-from leadline.core.contracts.collector import Access, CollectorMeta
-
-META = CollectorMeta(tool="{name}", layers=(), privilege="LEAST PRIVILEGE")
-
-
-def collect(access: Access, progress: Callable[[int, int], None] | None = None) -> Capture:
-    """What is there now."""
-    builder = CaptureBuilder(f"{name}:{{access.host}}", "{name}", META.tool)
-    return builder.build(host=access.host)
-'''
-TARGET_BODY = '''
-from __future__ import annotations
-
-from pathlib import Path
-
-from leadline.core.contracts.target import FileChange, Item
-
-
-def plan(items: list[Item], root: Path) -> list[FileChange]:
-    """The files that would be written."""
-    return []
-'''
-SCENARIO_BODY = '''
-from __future__ import annotations
-
-from typing import Literal
-
-from leadline.core.contracts.scenario import Outcome, Progress, Scenario, ScenarioMeta
-
-META = ScenarioMeta(policy_key="KEY", policies=("POLICY",), columns=(("MEASURE", "HEADING"),))
-
-
-class System(Scenario):
-    """A scenario file of this system."""
-
-    system: Literal["{name}"] = "{name}"
-
-
-MODEL = System
-
-
-def simulate(scenario: Scenario, progress: Progress) -> Outcome:
-    """One run."""
-    return Outcome((), (), (), (), (), "", 0)
-'''
-PLANNER_BODY = '''
-from __future__ import annotations
-
-from leadline.core.contracts.planner import Plan, PlanContext, PlanInput, PlannerMeta
-
-META = PlannerMeta(about="THE QUESTION.", example={{}})
-
-
-class Inputs(PlanInput):
-    """What is known."""
-
-
-MODEL = Inputs
-
-
-def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """The answer."""
-    return Plan("THE ANSWER.")
-'''
-EXPERIMENT_BODY = '''
-from __future__ import annotations
-
-from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated
-
-META = ExperimentMeta(
-    claim="WHAT WAS PUBLISHED, IN OUR WORDS",
-    source="WHERE",
-    verified="read",
-    kind="numeric",
-    by=("simulation",),
-    tolerance=0.1,
-)
-
-
-def reproduce(simulated: Simulated) -> Findings:
-    """What came out beside what was published."""
-    return Findings((Published("WHAT IS COMPARED", 1.0, float("nan"), "per_s"),))
-'''
-RULE_CASES = """# WRITE ME: one minute beyond the limit.
-case: fires
-interval_s: 5
-series:
-  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[1, 12], [20000, 12], [1, 12]]}
-expect:
-  - {entity: "host:esx01/vm:db01", severity: medium, start_s: 60, end_s: 120}
----
-# WRITE ME: what it must not be mistaken for.
-case: quiet
-interval_s: 5
-series:
-  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[1, 60]]}
-expect: []
----
-# WRITE ME: exactly at the limit, not beyond it.
-case: threshold
-interval_s: 5
-series:
-  - {entity: "host:esx01/vm:db01", metric: cpu_ready_pct, values: [[10000, 60]]}
-expect: []
-"""
+SKELETONS = Path(__file__).resolve().parent / "skeletons"
+# What `make new` writes of each kind, from which file of `SKELETONS`; tests/test_skeletons.py then says what to do.
+FILES = {
+    "rule": {
+        "src/leadline/rules/$folder/$module.py": "rule.py.txt",
+        "tests/cases/rules/$name.yaml": "rule_cases.yaml.txt",
+    },
+    "importer": {
+        "src/leadline/importers/$module.py": "importer.py.txt",
+        "tests/importers/seeds/$name.txt": "importer_seed.txt",
+        "tests/importers/test_$module.py": "importer_test.py.txt",
+    },
+    "fault": {"src/leadline/generators/faults/$module.py": "fault.py.txt"},
+    "collector": {
+        "src/leadline/collectors/$module.py": "collector.py.txt",
+        "tests/collectors/test_$module.py": "collector_test.py.txt",
+    },
+    "target": {
+        "src/leadline/targets/$module.py": "target.py.txt",
+        "tests/targets/test_$module.py": "target_test.py.txt",
+    },
+    "benchmark": {
+        "src/leadline/benchmarks/$module.py": "benchmark.py.txt",
+        "tests/benchmarks/test_$module.py": "benchmark_test.py.txt",
+    },
+    "scenario": {
+        "src/leadline/scenarios/$module.py": "scenario.py.txt",
+        "examples/scenarios/$name.yaml": "scenario_example.yaml.txt",
+        "tests/scenarios/test_$module.py": "scenario_test.py.txt",
+    },
+    "experiment": {"src/leadline/experiments/$module.py": "experiment.py.txt"},
+    "planner": {
+        "src/leadline/planners/$module.py": "planner.py.txt",
+        "tests/planners/test_$module.py": "planner_test.py.txt",
+    },
+}
 
 
 def main(words: list[str]) -> int:
@@ -207,30 +69,29 @@ def main(words: list[str]) -> int:
     if len(words) < 2 or words[0] not in KINDS:
         return refuse(f"usage: make new KIND NAME [LAYER]; KIND is {', '.join(KINDS)}")
     kind, name = words[0], words[1].replace("_", "-")
+    if re.fullmatch(r"[a-z][a-z0-9]*(-[a-z0-9]+)*", name) is None:
+        return refuse(f"{name} is no name: lower-case letters, digits and hyphens, a letter first")
     if any(name in unit_modules(known) for known in KINDS):
         return refuse(f"{name} exists already")
     if kind == "rule" and (len(words) < 3 or words[2] not in {layer.value for layer in Layer}):
         return refuse(f"a rule needs a layer: {', '.join(layer.value for layer in Layer)}")
-    folder = ROOT / "src" / KINDS[kind].replace(".", "/")
-    body = {
-        "rule": RULE_BODY,
-        "importer": IMPORTER_BODY,
-        "fault": FAULT_BODY,
-        "collector": COLLECTOR_BODY,
-        "target": TARGET_BODY,
-        "scenario": SCENARIO_BODY,
-        "planner": PLANNER_BODY,
-        "experiment": EXPERIMENT_BODY,
-    }[kind]
     layer = Layer(words[2]) if kind == "rule" else Layer.HOST
+    parts = {
+        "name": name,
+        "module": name.replace("-", "_"),
+        "layer": layer.name,
+        "folder": layer.value.replace("-", "_"),
+    }
     if kind == "rule":
-        folder /= layer.value.replace("-", "_")
-        write(ROOT / "tests" / "cases" / "rules" / f"{name}.yaml", RULE_CASES)
-    headings = "\n\n".join(f"{heading}:\n    WRITE ME." for heading in HEADINGS[kind])
-    text = f'"""ONE SENTENCE.\n\n{headings}\n"""\n' + body.format(name=name, code=next_code(layer), layer=layer.name)
-    write(folder / f"{name.replace('-', '_')}.py", text)
-    if kind == "importer":
-        write(ROOT / "tests" / "importers" / f"test_{name.replace('-', '_')}.py", f'"""Tests of {name}."""\n')
+        parts["code"] = next_code(layer)
+    files = {ROOT / Template(path).substitute(parts): skeleton for path, skeleton in FILES[kind].items()}
+    present = [path for path in files if path.exists()]
+    if present:
+        return refuse(f"{present[0].relative_to(ROOT)} exists already")
+    for path, skeleton in files.items():
+        text = (SKELETONS / skeleton).read_text(encoding="utf-8")
+        write(path, Template(text).substitute(parts))
+    print("Next: replace every WRITE ME, then `make lint test`. docs/guides/units.md has a section for each kind.")
     return 0
 
 

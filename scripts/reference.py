@@ -14,12 +14,11 @@ from leadline.app.diagnose.explaining import coverage, explain, list_units, wher
 from leadline.core.contracts.discovery import KINDS, load_units
 from leadline.core.contracts.docstrings import paragraphs
 from leadline.core.contracts.experiment import Experiment
-from leadline.core.contracts.importer import Importer
 from leadline.core.contracts.rule import Rule
 from leadline.core.model.metrics import metrics
 from leadline.core.model.vocabulary import Layer
 from leadline.estate.settings import settings
-from scripts import house, labs
+from scripts import house, labs, lists
 
 ROOT = Path(__file__).resolve().parent.parent
 TARGET = ROOT / "docs" / "reference"
@@ -38,6 +37,7 @@ TITLES = {
 
 def main() -> None:
     """Write everything anew."""
+    lists.main()
     shutil.rmtree(TARGET, ignore_errors=True)
     TARGET.mkdir(parents=True)
     count = 0
@@ -118,11 +118,7 @@ def index(kind: str) -> str:
     lines += ["| name | what |", "|---|---|"]
     lines += [f"| [{name}]({kind}s/{name}.md) | {cell(text)} |" for name, text in list_units(kind)]
     if kind == "importer":
-        lines += ["", "## What to record", "", "| tool | command |", "|---|---|"]
-        for module in load_units(kind).values():
-            meta = cast("Importer", module).META
-            if meta.record:
-                lines.append(f"| {meta.tool} | `{meta.record.replace('|', chr(92) + '|')}` |")
+        lines += ["", "## What to record", "", lists.commands()]
     return "\n".join([*lines, ""])
 
 

@@ -14,6 +14,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.system.tools import TOOLS, examine
 from leadline.faces.terminal import show_diagnosis
 from leadline.formats.inventory_file import parse_inventory
+from scripts.lists import LISTS, PAGES, renewed
 from tests.conftest import ROOT
 
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -39,3 +40,10 @@ def test_the_inventory_guide_is_an_inventory() -> None:
     example = re.search(r"```yaml\n(.*?)```", text, re.DOTALL)
     assert example is not None
     assert len(parse_inventory(example[1], "guide").facts) > 10
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_lists_of_units_are_those_there_are(name: str) -> None:
+    text = (ROOT / name).read_text(encoding="utf-8")
+    assert set(re.findall(r"<!-- list: (\w+) -->", text)) & set(LISTS), "the page has a list"
+    assert text == renewed(text), "run `python -m scripts.lists`"

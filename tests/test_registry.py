@@ -151,7 +151,7 @@ def test_every_published_figure_has_an_experiment() -> None:
     if not PUBLISHED.is_file():
         pytest.skip("the list of published figures is not beside this checkout")
     listed = [own["id"] for own in yaml.safe_load(PUBLISHED.read_text(encoding="utf-8"))]
-    assert sorted(EXPERIMENTS) == sorted(listed)
+    assert set(listed) - EXPERIMENTS.keys() == set()
 
 
 @pytest.mark.parametrize("name", FAULTS)

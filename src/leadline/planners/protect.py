@@ -117,7 +117,7 @@ class ChunkScheme:
     def parse(cls, text: str) -> ChunkScheme:
         """A scheme of ``3x`` or ``4+2``.
 
-        >>> Scheme.parse("3x").factor, round(Scheme.parse("3+2").factor, 3)
+        >>> ChunkScheme.parse("3x").factor, round(ChunkScheme.parse("3+2").factor, 3)
         (3.0, 1.667)
         """
         found = _SCHEME.fullmatch(text)

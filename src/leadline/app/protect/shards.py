@@ -47,8 +47,8 @@ class ProtectionScheme:
         Raises:
             UsageError: the text has another form, or too many shards.
 
-        >>> Scheme.parse("3+2"), Scheme.parse("3x")
-        (Scheme(data_count=3, parity_count=2), Scheme(data_count=1, parity_count=2))
+        >>> ProtectionScheme.parse("3+2"), ProtectionScheme.parse("3x")
+        (ProtectionScheme(data_count=3, parity_count=2), ProtectionScheme(data_count=1, parity_count=2))
         """
         match = _SCHEME.fullmatch(text.strip())
         first, second = (0, None) if match is None else (int(match[1]), match[2])

@@ -142,9 +142,9 @@ def verdict(meta: ExperimentMeta, findings: Findings) -> FigureVerdict:
 
     >>> meta = ExperimentMeta("a limit of 200", "a blog", "read", "numeric", ("arithmetic",), tolerance=0.05)
     >>> verdict(meta, Findings((Published("latency", 580.0, 590.0, "ms"),)))
-    <Verdict.REPRODUCED: 'reproduced'>
+    <FigureVerdict.REPRODUCED: 'reproduced'>
     >>> verdict(meta, Findings((Published("latency", 580.0, 580.0, "ms", is_calibrated=True),)))
-    <Verdict.NOT_REPRODUCED: 'not reproduced'>
+    <FigureVerdict.NOT_REPRODUCED: 'not reproduced'>
     """
     predicted = [comparison for comparison in findings.comparisons if not comparison.is_calibrated]
     all_hold = all(check.holds for check in findings.checks)
