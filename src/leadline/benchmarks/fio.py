@@ -138,18 +138,18 @@ def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | 
     """Return key, problem, expectation and advice where fio would not load as asked; None where it would."""
     mean = sum(size * part for size, part in _whole_percents(stream.block).items()) / 100.0
     if abs(mean - stream.mean_block_bytes) > _SIZE_OFF_PCT / 100.0 * stream.mean_block_bytes:
-        problem = f"shares of which fio's whole percents make {mean:,.0f} bytes on average"
+        fault = f"shares of which fio's whole percents make {mean:,.0f} bytes on average"
         expected = f"{stream.mean_block_bytes:,.0f} bytes on average"
-        return "block", problem, expected, "Put the rare size into a second stream."
+        return "block", fault, expected, "Put the rare size into a second stream."
     if stream.sync_every and 0.0 < stream.read_pct < 100.0:
-        problem = "reads and writes in one stream, where fio flushes after reads as well"
-        return "sync_every", problem, "a stream of writes", "Make two streams, one of reads and one of writes."
+        fault = "reads and writes in one stream, where fio flushes after reads as well"
+        return "sync_every", fault, "a stream of writes", "Make two streams, one of reads and one of writes."
     if stream.sync_every and stream.oio > 1 and workload.io_settings.engine == "io_uring":
-        problem = "io_uring with several requests in flight, where fio flushes more often"
-        return "sync_every", problem, "another engine", "Leave engine out, or take libaio or psync."
+        fault = "io_uring with several requests in flight, where fio flushes more often"
+        return "sync_every", fault, "another engine", "Leave engine out, or take libaio or psync."
     if workload.io_settings.verify and stream.read_pct > 0.0:
-        problem = "reads, of data that was filled without checksums"
-        return "verify", problem, "a stream of writes", "Make read_pct 0: what is written is read again."
+        fault = "reads, of data that was filled without checksums"
+        return "verify", fault, "a stream of writes", "Make read_pct 0: what is written is read again."
     if stream.burst is not None and stream.think_time_s:
         return (
             "burst",
@@ -162,9 +162,8 @@ def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | 
     if stream.rate_iops is not None and stream.arrivals == "poisson":
         for rate in (stream.rate_iops.read, stream.rate_iops.write):
             if rate > 0 and abs(max(round(rate), 1) - rate) > _RATE_OFF_PCT / 100.0 * rate:
-                rounded = max(round(rate), 1)
-                problem = f"{rate:g} requests per second with Poisson arrivals, which fio rounds to {rounded}"
-                return "rate_iops", problem, "a whole number in each direction", "Change it, or take arrivals: even."
+                fault = f"{rate:g} requests per second with Poisson arrivals, which fio rounds to {max(round(rate), 1)}"
+                return "rate_iops", fault, "a whole number in each direction", "Change it, or take arrivals: even."
     return None
 
 
@@ -531,13 +530,9 @@ def _engine(plan: Plan, place: Place) -> str:
 def failed(talk: Path, where: str) -> ToolError:
     """Return the error of a fio that failed, with its message."""
     lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
-    last = lines[-1] if lines else "nothing"
-    complaint = next((line for line in lines if "err" in line.lower() or "fio:" in line), last)
+    cause = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
     return ToolError(
-        where,
-        found=f"{_FAILED}: {complaint[:160]}",
-        expected="a whole run",
-        advice="Look at the target and at free space.",
+        where, found=f"{_FAILED}: {cause[:160]}", expected="a whole run", advice="Look at the target and at free space."
     )
 
 
