@@ -163,11 +163,11 @@ def _ticks() -> Callable[[str], Tick | None]:
         fields = line.split()
         if len(fields) != 10 or not all(part.isdigit() for part in fields):
             return None
-        _, _, iops, bytes_per_s, _, mean_ns, _, _, made_count, ran_ns = map(float, fields)
+        _, _, iops, bytes_per_s, _, mean_ns, _, _, request_count, ran_ns = map(float, fields)
         taken_ns += ran_ns
         if iops > 0:
-            latencies.extend([mean_ns] * int(made_count))
-            size_bytes += made_count * bytes_per_s / iops
+            latencies.extend([mean_ns] * int(request_count))
+            size_bytes += request_count * bytes_per_s / iops
         if taken_ns < TICK_S * factor("s", "ns"):
             return None
         elapsed_ns += taken_ns

@@ -76,7 +76,7 @@ def add_vm(estate: Estate, properties: dict[str, Any], now: datetime) -> Entity:
     vm = Entity(EntityKind.VM, properties["name"], None if runs_on is None else estate.hosts.get(id_of(runs_on)))
     hardware = properties.get("config.hardware")
     devices = list(of(hardware, "device") or [])
-    estate.add(vm, **_own_settings(properties, hardware), **_state(properties, now))
+    estate.add(vm, **_settings_of(properties, hardware), **_state(properties, now))
     _add_options(estate, vm, properties)
     _add_snapshots(estate, vm, properties.get("snapshot"), now)
     _add_devices(estate, devices, vm)
@@ -95,7 +95,7 @@ def add_snapshot_size(estate: Estate, vm: Entity, files: Any) -> None:  # noqa: 
     estate.add(vm, snapshot_size_gib=sum(sizes) / 1024.0**3 if sizes else None)
 
 
-def _own_settings(properties: dict[str, Any], hardware: Any) -> dict[str, Any]:  # noqa: ANN401
+def _settings_of(properties: dict[str, Any], hardware: Any) -> dict[str, Any]:  # noqa: ANN401
     cpu, memory = properties.get("config.cpuAllocation"), properties.get("config.memoryAllocation")
     flags = properties.get("config.flags")
     version = re.search(r"\d+", properties.get("config.version") or "")

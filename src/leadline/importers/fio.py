@@ -212,11 +212,11 @@ def _goes_on(before: _Report, after: _Report) -> bool:
         later = after.jobs[name]
         if job.get("job options") != later.get("job options"):
             return False
-        held_up_ms = number_in(later, "elapsed") * 1e3 if "thinktime" in object_in(later, "job options") else 0.0
+        paused_ms_max = number_in(later, "elapsed") * 1e3 if "thinktime" in object_in(later, "job options") else 0.0
         for way in DIRECTIONS:
             one, other = object_in(job, way), object_in(later, way)
             ran_ms = number_in(other, "runtime") - number_in(one, "runtime")
-            longest_ms = max(passed_ms, held_up_ms) + 1000
+            longest_ms = max(passed_ms, paused_ms_max) + 1000
             if number_in(other, "total_ios") < number_in(one, "total_ios") or not -1 <= ran_ms <= longest_ms:
                 return False
     return passed_ms > 0

@@ -140,7 +140,7 @@ class _Run:
         return np.concatenate(self.periods) if self.periods else np.empty((0, len(COLUMNS)))
 
     @property
-    def made_count(self) -> int:
+    def request_count(self) -> int:
         return len(self.latencies_ms) + self.warmup_count
 
 
@@ -200,7 +200,7 @@ def _take_line(runs: list[_Run], line: str) -> bool:
     """Take in a line of text; False when it is damaged."""
     run = runs[-1]
     if request := _REQUEST.match(line):
-        if run.whole or (request["n"] == "1" and run.made_count):
+        if run.whole or (request["n"] == "1" and run.request_count):
             runs.append(run := _Run())
         return _take_request(run, request)
     elif prompt := PROMPT.fullmatch(line):

@@ -273,8 +273,8 @@ class _Machine:
         """Storage controllers; their names by the ids disks refer to."""
         names: dict[str, str] = {}
         for item in items:
-            resource, own_id = _count(item, "ResourceType"), _text(item, "InstanceID")
-            if resource in _STORAGE and own_id is not None:
+            resource, instance_id = _count(item, "ResourceType"), _text(item, "InstanceID")
+            if resource in _STORAGE and instance_id is not None:
                 written = (_text(item, "ResourceSubType") or "").casefold().split()
                 known = next((_ADAPTER_TYPES[word] for word in written if word in _ADAPTER_TYPES), None)
                 if resource == IDE:
@@ -284,8 +284,10 @@ class _Machine:
                 if known is None:
                     self.builder.warn("no-type", "the type of a storage controller is not in the file")
                 number = _count(item, "Address")
-                names[own_id] = f"{bus}{sum(n.startswith(bus) for n in names.values()) if number is None else number}"
-                self.put(Entity(EntityKind.ADAPTER, names[own_id], self.vm), type=known)
+                if number is None:
+                    number = sum(name.startswith(bus) for name in names.values())
+                names[instance_id] = f"{bus}{number}"
+                self.put(Entity(EntityKind.ADAPTER, names[instance_id], self.vm), type=known)
         return names
 
     def add_disk(self, item: ET.Element, adapters: dict[str, str]) -> None:

@@ -139,7 +139,7 @@ def read(source: Source, request: Request) -> Capture:
         if name in known:
             reader(sheets[name])
     if "vSnapshot" in known:
-        machines.read_snapshots(sheets["vSnapshot"], _made_at(sheets.get("vMetaData"), sheets["vSnapshot"], source))
+        machines.read_snapshots(sheets["vSnapshot"], _created_at(sheets.get("vMetaData"), sheets["vSnapshot"], source))
     machines.add_devices({name: sheets[name] for name in _DEVICES if name in known})
     return builder.build(tool_version=_version(sheets.get("vMetaData")))
 
@@ -163,7 +163,7 @@ def _version(meta: Sheet | None) -> str | None:
     return next((row.text("RVTools version") for row in meta), None) if meta is not None else None
 
 
-def _made_at(meta: Sheet | None, snapshots: Sheet, source: Source) -> datetime:
+def _created_at(meta: Sheet | None, snapshots: Sheet, source: Source) -> datetime:
     """When the workbook was made, on the clock of the machine that made it; else when the file was last written."""
     column = "xlsx creation datetime"
     stamps = [*snapshots.texts("Date / time"), *(meta.texts(column) if meta is not None else ())]

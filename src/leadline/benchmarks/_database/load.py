@@ -170,12 +170,12 @@ def ask(plain: str, secret: Secret | None, statement: str, *values: object) -> l
 def reached(plan: Plan) -> dict[str, str]:
     """The parameters of the server a plan loads, without the password."""
     place = plan.places[PLACE]
-    parameters = _made_by(plan).dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
+    parameters = _server_of(plan).dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
     left_out = "passfile" if plan.secret else ""  # it would be read instead of ours
     return {key: str(value) for key, value in parameters.items() if key != left_out}
 
 
-def _made_by(plan: Plan) -> Server:
+def _server_of(plan: Plan) -> Server:
     return _SERVERS[settings_of(plan.workload).engine]
 
 
@@ -196,14 +196,14 @@ def start(plan: Plan, folder: Path) -> None:
     if place.made:
         log = plan.places.get(LOG_PLACE)
         apart = None if log is None else Path(log.path)
-        _made_by(plan).start(Path(place.path), folder / f"{settings.engine}.txt", settings.clients, apart)
+        _server_of(plan).start(Path(place.path), folder / f"{settings.engine}.txt", settings.clients, apart)
 
 
 def stop(plan: Plan) -> bool:
     """End and remove the throw-away server; False when the plan has none."""
     place = plan.places[PLACE]
     if place.made:
-        _made_by(plan).stop(Path(place.path))
+        _server_of(plan).stop(Path(place.path))
     return place.made
 
 

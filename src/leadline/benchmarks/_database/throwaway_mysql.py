@@ -78,10 +78,10 @@ def start(base: Path, output: Path, client_count: int, log: Path | None = None) 
     command = [_program("mariadbd"), "--no-defaults", *user, f"--datadir={data}", f"--socket={base / _SOCKET}"]
     command += ["--skip-networking", f"--pid-file={base / 'pid'}", f"--tmpdir={base}"]
     command += [f"--max-connections={client_count + _SPARE_CONNECTIONS}"]
-    said_before = output.stat().st_size
+    size_before = output.stat().st_size
     # Nothing of it is kept, so it need not write its pages before it ends.
     server = _servers[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGKILL))
-    _wait_until_ready(server, output, said_before)
+    _wait_until_ready(server, output, size_before)
     mysql_client.ask(dsn.together(dsn_of(base) | {"dbname": ""}), Secret(), f"create database {DATABASE}")
 
 
@@ -97,11 +97,11 @@ def _program(program: str) -> str:
     return require_program(program, "MariaDB's server programs", "mariadb-server-core mariadb-client-core")
 
 
-def _wait_until_ready(server: subprocess.Popen[bytes], output: Path, said_before: int) -> None:
+def _wait_until_ready(server: subprocess.Popen[bytes], output: Path, size_before: int) -> None:
     """Until the server says so; its messages are in English, because it reads no option files."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and server.poll() is None:
-        if _READY in output.read_bytes()[said_before:].decode(errors="replace"):
+        if _READY in output.read_bytes()[size_before:].decode(errors="replace"):
             return
         time.sleep(POLL_S)
     raise failed("mariadbd", output, ADVICE)
