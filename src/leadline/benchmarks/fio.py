@@ -94,11 +94,11 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     notes = [note for stream in workload.io for note in _checked(stream, places[stream.name], workload)]
     if engine in _ONE_AT_A_TIME and any(stream.oio > 1 for stream in workload.io):
         notes.append(f"{engine} has one request at a time per job, so jobs are multiplied by oio")
-    made = {place.path: place.size_bytes for place in places.values() if place.made}
-    if made:
-        folder = str(Path(next(iter(made))).parent)
-        require_space(folder, sum(made.values()))
-    for path in made:
+    new_files = {place.path: place.size_bytes for place in places.values() if place.made}
+    if new_files:
+        folder = str(Path(next(iter(new_files))).parent)
+        require_space(folder, sum(new_files.values()))
+    for path in new_files:
         require_free(*os.path.split(path))
     return LoadPlan(workload, target, places, tuple(notes), engine, read_only)
 
@@ -121,33 +121,33 @@ def _checked(stream: Stream, place: Place, workload: Workload) -> list[str]:
 
 
 def _require_possible(stream: Stream, workload: Workload) -> None:
-    """Refuse what fio would do otherwise than asked.
+    """Refuse a stream that fio would load otherwise than asked.
 
     Raises:
         UsageError: it would.
     """
     refused = _refused(stream, workload)
     if refused is not None:
-        key, found, expected, advice = refused
-        raise UsageError(f"stream {stream.name}: {key}", found=found, expected=expected, advice=advice)
+        key, problem, expected, advice = refused
+        raise UsageError(f"stream {stream.name}: {key}", found=problem, expected=expected, advice=advice)
 
 
 def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | None:
-    """Key, what was found, what was expected and what to do, where fio would do something else; None: it would not."""
+    """Return key, problem, expectation and advice where fio would not load as asked; None where it would."""
     mean = sum(size * part for size, part in _whole_percents(stream.block).items()) / 100.0
     if abs(mean - stream.mean_block_bytes) > _SIZE_OFF_PCT / 100.0 * stream.mean_block_bytes:
-        found = f"shares of which fio's whole percents make {mean:,.0f} bytes on average"
+        fault = f"shares of which fio's whole percents make {mean:,.0f} bytes on average"
         expected = f"{stream.mean_block_bytes:,.0f} bytes on average"
-        return "block", found, expected, "Put the rare size into a second stream."
+        return "block", fault, expected, "Put the rare size into a second stream."
     if stream.sync_every and 0.0 < stream.read_pct < 100.0:
-        found = "reads and writes in one stream, where fio flushes after reads as well"
-        return "sync_every", found, "a stream of writes", "Make two streams, one of reads and one of writes."
+        fault = "reads and writes in one stream, where fio flushes after reads as well"
+        return "sync_every", fault, "a stream of writes", "Make two streams, one of reads and one of writes."
     if stream.sync_every and stream.oio > 1 and workload.io_settings.engine == "io_uring":
-        found = "io_uring with several requests in flight, where fio flushes more often"
-        return "sync_every", found, "another engine", "Leave engine out, or take libaio or psync."
+        fault = "io_uring with several requests in flight, where fio flushes more often"
+        return "sync_every", fault, "another engine", "Leave engine out, or take libaio or psync."
     if workload.io_settings.verify and stream.read_pct > 0.0:
-        found = "reads, of data that was filled without checksums"
-        return "verify", found, "a stream of writes", "Make read_pct 0: what is written is read again."
+        fault = "reads, of data that was filled without checksums"
+        return "verify", fault, "a stream of writes", "Make read_pct 0: what is written is read again."
     if stream.burst is not None and stream.think_time_s:
         return (
             "burst",
@@ -160,8 +160,8 @@ def _refused(stream: Stream, workload: Workload) -> tuple[str, str, str, str] | 
     if stream.rate_iops is not None and stream.arrivals == "poisson":
         for rate in (stream.rate_iops.read, stream.rate_iops.write):
             if rate > 0 and abs(max(round(rate), 1) - rate) > _RATE_OFF_PCT / 100.0 * rate:
-                found = f"{rate:g} requests per second with Poisson arrivals, which fio rounds to {max(round(rate), 1)}"
-                return "rate_iops", found, "a whole number in each direction", "Change it, or take arrivals: even."
+                fault = f"{rate:g} requests per second with Poisson arrivals, which fio rounds to {max(round(rate), 1)}"
+                return "rate_iops", fault, "a whole number in each direction", "Change it, or take arrivals: even."
     return None
 
 
@@ -171,19 +171,19 @@ def chosen_engine(workload: Workload) -> str:
     Raises:
         UsageError: io_uring is asked for and may not be used here.
     """
-    own = workload.io_settings
-    if own.engine == "io_uring" and not io_uring_usable():
+    settings = workload.io_settings
+    if settings.engine == "io_uring" and not io_uring_usable():
         raise UsageError(
             "io_settings.engine: io_uring",
             found="a kernel, or a container, that does not allow it",
             expected="an engine there is",
             advice="Leave engine out for what is there, or take libaio.",
         )
-    if own.engine != "auto":
-        return own.engine
+    if settings.engine != "auto":
+        return settings.engine
     if io_uring_usable():
         return "io_uring"
-    return "psync" if own.buffered else "libaio"
+    return "psync" if settings.buffered else "libaio"
 
 
 def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
@@ -206,12 +206,12 @@ def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
 
 def fill_words(plan: LoadPlan, place: Place) -> list[str]:
     """The command that fills a place."""
-    own = plan.workload.io_settings
+    settings = plan.workload.io_settings
     words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--iodepth=8", "--end_fsync=1", "--refill_buffers=1"]
     words.append("--allow_file_create=0")
     engine = _engine(plan, place)
     words += [f"--ioengine={'psync' if engine == 'mmap' else engine}", "--direct=1", f"--size={place.size_bytes}"]
-    return [*words, f"--{where(place)}", *_contents(own.compress_pct, own.dedupe_pct)]
+    return [*words, f"--{where(place)}", *_contents(settings.compress_pct, settings.dedupe_pct)]
 
 
 def _contents(compress_pct: float, dedupe_pct: float) -> list[str]:
@@ -316,13 +316,13 @@ def log_names(plan: LoadPlan, step: Step) -> list[str]:
 
 def _threads(text: str) -> list[tuple[str, int]]:
     """The sections of a job file, and how many jobs each has."""
-    found: list[tuple[str, int]] = []
+    threads: list[tuple[str, int]] = []
     for line in text.splitlines():
         if line.startswith("[") and line != "[global]":
-            found.append((line[1:-1], 1))
+            threads.append((line[1:-1], 1))
         elif line.startswith("numjobs="):
-            found[-1] = (found[-1][0], int(line.partition("=")[2]))
-    return found
+            threads[-1] = (threads[-1][0], int(line.partition("=")[2]))
+    return threads
 
 
 class Process(Protocol):
@@ -388,9 +388,9 @@ def clean(plan: LoadPlan) -> None:
 
 def job_file(plan: LoadPlan, step: Step) -> str:
     """The job file of a step, as fio reads it."""
-    own = plan.workload.io_settings
+    settings = plan.workload.io_settings
     common = {
-        "direct": int(not own.buffered),
+        "direct": int(not settings.buffered),
         "time_based": 1,
         "runtime": f"{max(round(step.duration_s * 1000), 1)}ms",
         "group_reporting": 1,
@@ -401,8 +401,8 @@ def job_file(plan: LoadPlan, step: Step) -> str:
         "thread": 1,
         "percentile_list": "50:90:95:99:99.9:99.99",
     }
-    common |= dict(word.lstrip("-").split("=", 1) for word in _contents(own.compress_pct, own.dedupe_pct))
-    if own.verify:
+    common |= dict(word.lstrip("-").split("=", 1) for word in _contents(settings.compress_pct, settings.dedupe_pct))
+    if settings.verify:
         common |= {"verify": "crc32c", "verify_fatal": 1, "norandommap": 0}
     lines = ["[global]", *(f"{key}={value}" for key, value in common.items())]
     lead = lead_s(plan.workload)
@@ -410,8 +410,8 @@ def job_file(plan: LoadPlan, step: Step) -> str:
         _require_possible(stream, plan.workload)  # on other machines there is no plan of this driver
         place = plan.places[stream.name]
         engine = _engine(plan, place)
-        if own.engine == "auto":
-            engine = _keeps_depth(engine, stream, buffered=own.buffered)
+        if settings.engine == "auto":
+            engine = _keeps_depth(engine, stream, buffered=settings.buffered)
         target = [where(place), *(["allow_file_create=0"] if place.link else [])]
         group = ["new_group=1"]
         for options in _sections(stream, place, engine):
@@ -491,8 +491,8 @@ def _rates(stream: Stream, jobs: int) -> list[tuple[int, dict[str, Any]]]:
     jobs = min(jobs, *(rate for rate in whole if rate > 0))
     shared = [[rate // jobs + (index < rate % jobs) for rate in whole] for index in range(jobs)]
     counted: dict[str, int] = {}
-    for own in shared:
-        text = ",".join(map(str, own))
+    for job_rates in shared:
+        text = ",".join(map(str, job_rates))
         counted[text] = counted.get(text, 0) + 1
     return [(count, {"rate_iops": text, "rate_process": arrivals}) for text, count in counted.items()]
 
@@ -526,11 +526,11 @@ def _engine(plan: LoadPlan, place: Place) -> str:
 
 
 def failed(talk: Path, where: str) -> ToolError:
-    """That fio failed, and what it said."""
+    """Return the error of a fio that failed, with its message."""
     lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
-    said = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
+    cause = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
     return ToolError(
-        where, found=f"{_FAILED}: {said[:160]}", expected="a whole run", advice="Look at the target and at free space."
+        where, found=f"{_FAILED}: {cause[:160]}", expected="a whole run", advice="Look at the target and at free space."
     )
 
 
@@ -548,7 +548,7 @@ class _Reports:
         self._first_ms: int | None = None
 
     def ticks(self) -> Iterator[Tick]:
-        """What was added since the last call."""
+        """Yield the rates of each report since the last call."""
         for document in self._documents():
             if self._last is not None and is_after_ramp(self._last, document):
                 self._before = self._first = self._first_ms = None
@@ -558,11 +558,11 @@ class _Reports:
             count, size, parts = 0.0, 0.0, []
             for job in document["jobs"]:
                 for way in ("read", "write"):
-                    own = job[way]
-                    count, size = count + own["total_ios"], size + own["io_bytes"]
-                    found = bins_histogram(own.get("clat_ns", {}).get("bins", {}), "ns")
-                    if found is not None:
-                        parts.append(found)
+                    counters = job[way]
+                    count, size = count + counters["total_ios"], size + counters["io_bytes"]
+                    histogram = bins_histogram(counters.get("clat_ns", {}).get("bins", {}), "ns")
+                    if histogram is not None:
+                        parts.append(histogram)
             now = (stamp, count, size, Histogram.merged(parts) if parts else None)
             tick = self._between(now)
             self._before = now

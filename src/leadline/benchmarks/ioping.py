@@ -58,26 +58,26 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         UsageError: the target would be overwritten but is not named, is in use, too small, or does not exist.
         ToolError: there is not enough space.
     """
-    own = settings_of(workload)
-    size = own.working_set // own.block * own.block
+    settings = settings_of(workload)
+    size = settings.working_set // settings.block * settings.block
     path = require_usable(target.name)
     if path.is_dir():
         require_free(str(path), FOLDER)
         require_space(str(path), size)
         place = Place(str(path / FOLDER / FILE), size, made=True, link=LINK, identity=Identity.of(path.stat()))
         return LoadPlan(workload, target, {PLACE: place})
-    found = usable(path, target.destroy, writes=own.write)
-    there = found.size_bytes
-    if there < own.block:
+    existing = usable(path, target.destroy, writes=settings.write)
+    there = existing.size_bytes
+    if there < settings.block:
         raise UsageError(
             printable(target.name),
             found=f"{there} bytes",
-            expected=f"at least {own.block}",
+            expected=f"at least {settings.block}",
             advice="Name a larger target.",
         )
-    size = min(size, there // own.block * own.block)
-    place = Place(str(path), size, made=False, is_device=found.is_device, link=LINK, identity=found.identity)
-    return LoadPlan(workload, target, {PLACE: place}, read_only=not own.write)
+    size = min(size, there // settings.block * settings.block)
+    place = Place(str(path), size, made=False, is_device=existing.is_device, link=LINK, identity=existing.identity)
+    return LoadPlan(workload, target, {PLACE: place}, read_only=not settings.write)
 
 
 def settings_of(workload: Workload) -> Latency:
@@ -126,11 +126,11 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     Raises:
         ToolError: ioping is missing or fails.
     """
-    own = folder / step.label
-    own.mkdir(exist_ok=True)
+    step_folder = folder / step.label
+    step_folder.mkdir(exist_ok=True)
     _reach(plan)
     words = [*command(plan, step), "-w", f"{max(step.duration_s, 0.1):g}s", LINK]
-    load = ToolCommand(words, own / "ioping.txt", targets=plan.targets)
+    load = ToolCommand(words, step_folder / "ioping.txt", targets=plan.targets)
     # Raw lines do not say what was asked: the command stands before them, as in a terminal.
     load.output.write_text(f"$ {shlex.join(words)}\n", encoding="utf-8")
     where = plan.places[PLACE].path
@@ -145,11 +145,12 @@ def clean(plan: LoadPlan) -> None:
 
 
 def command(plan: LoadPlan, step: Step) -> list[str]:
-    """The words of one run, without how long and the target."""
-    own = settings_of(plan.workload)
-    words = ["ioping", "-q", "-p", "1", "-i", f"{round(own.interval_s * factor('s', 'us'))}us", "-s", str(own.block)]
-    words += ["-S", str(plan.places[PLACE].size_bytes), "-e", str(step.seed), "-C" if own.buffered else "-D"]
-    words += ["-WWW"] * own.write + ["-Y"] * own.sync + ["-L"] * (not own.random)
+    """Return the command of one run, without its duration and target."""
+    settings = settings_of(plan.workload)
+    interval_us = round(settings.interval_s * factor("s", "us"))
+    words = ["ioping", "-q", "-p", "1", "-i", f"{interval_us}us", "-s", str(settings.block)]
+    words += ["-S", str(plan.places[PLACE].size_bytes), "-e", str(step.seed), "-C" if settings.buffered else "-D"]
+    words += ["-WWW"] * settings.write + ["-Y"] * settings.sync + ["-L"] * (not settings.random)
     return words + ["-k"] * plan.places[PLACE].made
 
 
@@ -163,11 +164,11 @@ def _ticks() -> Callable[[str], Tick | None]:
         fields = line.split()
         if len(fields) != 10 or not all(part.isdigit() for part in fields):
             return None
-        _, _, iops, bytes_per_s, _, mean_ns, _, _, made_count, ran_ns = map(float, fields)
+        _, _, iops, bytes_per_s, _, mean_ns, _, _, request_count, ran_ns = map(float, fields)
         taken_ns += ran_ns
         if iops > 0:
-            latencies.extend([mean_ns] * int(made_count))
-            size_bytes += made_count * bytes_per_s / iops
+            latencies.extend([mean_ns] * int(request_count))
+            size_bytes += request_count * bytes_per_s / iops
         if taken_ns < TICK_S * factor("s", "ns"):
             return None
         elapsed_ns += taken_ns
@@ -183,10 +184,10 @@ def _ticks() -> Callable[[str], Tick | None]:
 
 def _failed(output: Path, where: str) -> ToolError:
     lines = [line for line in output.read_text(errors="replace").splitlines() if line.startswith("ioping:")]
-    said = (lines or ["it did not end in time"])[-1]
+    complaint = (lines or ["it did not end in time"])[-1]
     return ToolError(
         printable(where),
-        found=f"ioping failed: {said[:200]}",
+        found=f"ioping failed: {complaint[:200]}",
         expected="a whole run",
         advice="Look at the target and at free space; not every file system takes direct I/O (buffered: true).",
     )

@@ -101,7 +101,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         UsageError: the target cannot be.
         ToolError: a tool is missing, or there are no servers and none can be started.
     """
-    own = settings_of(workload)
+    network = settings_of(workload)
     for tool in PORTS:
         require_program(tool, "iperf3 and sockperf here and there")
     peer = peer_named(target.name)
@@ -111,7 +111,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         tool: Place(f"{peer.address},{port}", 0, made=peer.is_here or tool in silent)
         for tool, port in peer.ports.items()
     }
-    device, why = _rdma(own, peer, there if silent else None)
+    device, why = _rdma(network, peer, there if silent else None)
     if device:
         places[RDMA] = Place(f"{device},{RDMA_PORT}", 0, made=True)
     path = examine_path(peer.address)
@@ -130,11 +130,11 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     return LoadPlan(workload, target, places, tuple(notes), engine, facts=facts)
 
 
-def _rdma(own: Network, peer: Peer, there: set[str] | None) -> tuple[str, str]:
-    """The RDMA device to use, or why none; ``there``: what SSH found, None where servers are the user's."""
+def _rdma(network: Network, peer: Peer, there: set[str] | None) -> tuple[str, str]:
+    """Return the RDMA device to use and why there is none; ``there``: what SSH found, None with the user's servers."""
     devices = sorted(path.name for path in RDMA_DEVICES.glob("*")) if RDMA_DEVICES.is_dir() else []
     missing = [tool for tool in RDMA_TOOLS if find_program(tool) is None]
-    if not own.rdma:
+    if not network.rdma:
         return "", "the workload says so"
     if not devices:
         return "", "no RDMA device"
@@ -159,11 +159,11 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     Raises:
         ToolError: a tool or a server fails.
     """
-    own = folder / step.label
-    own.mkdir(exist_ok=True)
+    step_folder = folder / step.label
+    step_folder.mkdir(exist_ok=True)
     peer = _peer(plan)
     tools = [tool for tool in PORTS if plan.places[tool].made]
-    run = _Measurement(plan, own, watch)
+    run = _Measurement(plan, step_folder, watch)
     with serving(peer, [server_words(peer, t) for t in tools], [peer.ports[t] for t in tools], folder / "servers.txt"):
         if step.label == WARM_UP:
             run.together([run.load(max(round(step.duration_s) - OMIT_S, 1))], step.duration_s)
@@ -171,7 +171,7 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
             run.round(step.duration_s)
     if RDMA in plan.places and step.label != WARM_UP and not run.ended_early:
         run.rdma(peer, folder / "rdma.txt")
-    ticks = run.live if run.ended_early else _ticks(own / "iperf3.json")
+    ticks = run.live if run.ended_early else _ticks(step_folder / "iperf3.json")
     return Measured(tuple(run.files), tuple(ticks), tuple(run.commands), _version(), run.ended_early)
 
 
@@ -190,20 +190,20 @@ def _version() -> str:
     return f"{known['iperf3']}, sockperf {known['sockperf']}"
 
 
-def load_words(own: Network, address: str, port: int, seconds: int) -> list[str]:
-    """The words of iperf3 that load for a while after the second that is left out."""
-    words = ["iperf3", "-c", address, "-p", str(port), "-t", str(seconds), "-O", str(OMIT_S), "-P", str(own.streams)]
-    words += ["-J", "-l", str(WRITE_BYTES)]
-    words += {"there": [], "back": ["-R"], "both": ["--bidir"]}[own.direction]
-    if own.rate_mbit_per_s is not None:  # iperf3 takes that of a stream
-        words += ["-b", f"{own.rate_mbit_per_s * 1e6 / own.streams:.0f}"]
+def load_words(network: Network, address: str, port: int, seconds: int) -> list[str]:
+    """Return the iperf3 command that loads for some seconds, after a first one that iperf3 leaves out."""
+    words = ["iperf3", "-c", address, "-p", str(port), "-t", str(seconds), "-O", str(OMIT_S)]
+    words += ["-P", str(network.streams), "-J", "-l", str(WRITE_BYTES)]
+    words += {"there": [], "back": ["-R"], "both": ["--bidir"]}[network.direction]
+    if network.rate_mbit_per_s is not None:  # iperf3 takes that of a stream
+        words += ["-b", f"{network.rate_mbit_per_s * 1e6 / network.streams:.0f}"]
     return words
 
 
-def message_words(own: Network, end: tuple[str, int], seconds: int, log: Path) -> list[str]:
-    """The words of sockperf that send messages at a fixed rate and keep the round trip of each."""
+def message_words(network: Network, end: tuple[str, int], seconds: int, log: Path) -> list[str]:
+    """Return the sockperf command that sends messages at a fixed rate and logs the round trip of each."""
     words = ["sockperf", "under-load", "--tcp", "-i", end[0], "-p", str(end[1]), "-t", str(seconds)]
-    words += ["--mps", str(own.messages_per_s), "-m", str(own.message_bytes), "--reply-every", "1"]
+    words += ["--mps", str(network.messages_per_s), "-m", str(network.message_bytes), "--reply-every", "1"]
     return [*words, "--full-rtt", "--full-log", str(log)]
 
 
@@ -216,7 +216,7 @@ class _Measurement:
         self.live: list[Tick] = []
         self.ended_early = False
         self._plan, self._folder, self._watch = plan, folder, watch
-        self._own, self._peer = settings_of(plan.workload), _peer(plan)
+        self._settings, self._peer = settings_of(plan.workload), _peer(plan)
         self._due = _seconds(plan.facts.get("device", ""))
 
     def round(self, duration_s: float) -> None:
@@ -232,13 +232,13 @@ class _Measurement:
         """iperf3, and where its report goes."""
         report = self._folder / "iperf3.json"
         report.unlink(missing_ok=True)
-        return load_words(self._own, self._peer.address, self._peer.ports["iperf3"], seconds), report
+        return load_words(self._settings, self._peer.address, self._peer.ports["iperf3"], seconds), report
 
     def messages(self, name: str, seconds: int) -> tuple[list[str], Path]:
         """sockperf, and where it talks."""
         end = self._peer.address, self._peer.ports["sockperf"]
         talk = self._folder.with_name(f"{self._folder.name}-{name}.txt")
-        return message_words(self._own, end, seconds, self._folder / f"{name}.csv"), talk
+        return message_words(self._settings, end, seconds, self._folder / f"{name}.csv"), talk
 
     def together(self, loads: Sequence[tuple[list[str], Path]], seconds: float) -> None:
         """Run commands side by side to their end, or until ``watch`` has seen enough."""
@@ -250,12 +250,12 @@ class _Measurement:
             late = self._attend(processes, time.monotonic() + seconds + LATE_S)
         for (words, talk), process in zip(loads, processes, strict=True):
             self.commands.append(tuple(words))
-            made = Path(words[-1]) if words[0] == "sockperf" else talk
-            said = _complaint(words[0], talk, made)
-            if late or (not self.ended_early and (process.returncode or said)):
-                raise self._failed(words[0], said or ("it did not end" if late else "no reason"))
-            if made.exists() and not said:
-                self.files.append(made)
+            report = Path(words[-1]) if words[0] == "sockperf" else talk
+            complaint = _complaint(words[0], talk, report)
+            if late or (not self.ended_early and (process.returncode or complaint)):
+                raise self._failed(words[0], complaint or ("it did not end" if late else "no reason"))
+            if report.exists() and not complaint:
+                self.files.append(report)
 
     def _attend(self, processes: Sequence[Popen[bytes]], deadline: float) -> bool:
         """Wait for the processes; whether one is late."""
@@ -293,23 +293,23 @@ class _Measurement:
             self._attend([process], time.monotonic() + RDMA_S + LATE_S)
         return process.returncode == 0
 
-    def _failed(self, tool: str, said: str) -> ToolError:
+    def _failed(self, tool: str, complaint: str) -> ToolError:
         return ToolError(
             self._peer.address,
-            found=f"{tool} failed: {said[:200]}",
+            found=f"{tool} failed: {complaint[:200]}",
             expected="a whole run",
             advice="Look whether its server runs, serves nobody else, and no firewall is in between.",
         )
 
 
-def _complaint(tool: str, talk: Path, made: Path) -> str:
-    """What a tool says went wrong; sockperf ends with status 0 even then."""
+def _complaint(tool: str, talk: Path, report: Path) -> str:
+    """Return the error a tool reports, empty for none; sockperf ends with status 0 even then."""
     if tool == "iperf3":
-        return str(_document(made).get("error", "")) if made.exists() else "no report"
+        return str(_document(report).get("error", "")) if report.exists() else "no report"
     lines = talk.read_text(errors="replace").splitlines() if talk.exists() else []
     wrong = [line.partition("ERROR:")[2].strip() for line in lines if "ERROR:" in line]
     wrong += [line for line in lines if "No messages were received" in line]
-    return (wrong[0] or "an error") if wrong else "" if made.exists() else _last_line(talk)
+    return (wrong[0] or "an error") if wrong else "" if report.exists() else _last_line(talk)
 
 
 def _last_line(path: Path) -> str:
@@ -319,21 +319,21 @@ def _last_line(path: Path) -> str:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_text(errors="replace"))
+        document = json.loads(path.read_text(errors="replace"))
     except ValueError:
         return {"error": _last_line(path)}
-    return found if isinstance(found, dict) else {}
+    return document if isinstance(document, dict) else {}
 
 
 def _ticks(report: Path) -> list[Tick]:
     """iperf3's own seconds, all directions together, without those it left out."""
-    found = []
+    ticks = []
     for interval in _document(report).get("intervals", []):
         sums = [interval[key] for key in ("sum", "sum_bidir_reverse") if key in interval]
         if sums and not sums[0].get("omitted"):
             bytes_per_s = sum(float(part["bits_per_second"]) for part in sums) / 8.0
-            found.append(Tick(float(sums[0]["end"]), bytes_per_s / WRITE_BYTES, bytes_per_s))
-    return found
+            ticks.append(Tick(float(sums[0]["end"]), bytes_per_s / WRITE_BYTES, bytes_per_s))
+    return ticks
 
 
 def _seconds(device: str) -> Callable[[], Iterator[Tick]]:

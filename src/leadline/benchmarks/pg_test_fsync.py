@@ -96,12 +96,12 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     Raises:
         ToolError: it is missing or fails.
     """
-    own = folder / step.label
-    own.mkdir(exist_ok=True)
+    step_folder = folder / step.label
+    step_folder.mkdir(exist_ok=True)
     each_s = test_s(step.duration_s)
     _reach(plan)
     words = ["pg_test_fsync", "-s", str(each_s), "-f", LINK]
-    load = ToolCommand(words, own / "pg_test_fsync.txt", variables={"LC_ALL": "C"}, targets=plan.targets)
+    load = ToolCommand(words, step_folder / "pg_test_fsync.txt", variables={"LC_ALL": "C"}, targets=plan.targets)
     _, ended_early = follow(load, float(TEST_COUNT * each_s), _ticks(each_s), watch, lambda: _failed(plan, load.output))
     version = examine(next(tool for tool in TOOLS if tool.name == "pg_test_fsync")).version
     return Measured((load.output,), (), (tuple(words),), version, ended_early)

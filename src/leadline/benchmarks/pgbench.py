@@ -73,15 +73,15 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         UsageError: the target or the script cannot be.
         ToolError: there is not enough space, or the server cannot be reached.
     """
-    own = settings_of(workload)
-    if own.script not in BUILT_IN and not Path(own.script).is_file():
+    settings = settings_of(workload)
+    if settings.script not in BUILT_IN and not Path(settings.script).is_file():
         raise UsageError(
-            f"script {own.script}",
+            f"script {settings.script}",
             found="neither built in nor a file",
             expected=f"one of {', '.join(BUILT_IN)}, or a file",
             advice="Name the path of the script.",
         )
-    return plan_of(workload, target, Tables(TABLES, own.scale * SCALE_BYTES, own.script == SELECT_ONLY))
+    return plan_of(workload, target, Tables(TABLES, settings.scale * SCALE_BYTES, settings.script == SELECT_ONLY))
 
 
 def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
@@ -106,14 +106,14 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     Raises:
         ToolError: pgbench is missing or fails, or completes no transaction.
     """
-    own = folder / step.label
-    own.mkdir(exist_ok=True)
+    step_folder = folder / step.label
+    step_folder.mkdir(exist_ok=True)
     duration = ("-T", str(max(round(step.duration_s), 1)))
-    words = command(plan, step, own, duration)
-    load = ToolCommand(words, own / "pgbench.txt", signal.SIGALRM)
+    words = command(plan, step, step_folder, duration)
+    load = ToolCommand(words, step_folder / "pgbench.txt", signal.SIGALRM)
     ticks, ended_early = follow(plan, load, step, _ticks(), watch)
-    log = own / _script_name(settings_of(plan.workload))  # the importer takes its name as the job's
-    if not merge_logs(own, log) and not ended_early:
+    log = step_folder / _script_name(settings_of(plan.workload))  # the importer takes its name as the job's
+    if not merge_logs(step_folder, log) and not ended_early:
         raise failed(plan, load)
     loads = () if ended_early else (load_of(log, ticks),)
     version = examine(next(tool for tool in TOOLS if tool.name == "pgbench")).version
@@ -136,19 +136,19 @@ def sources(plan: LoadPlan) -> dict[str, Address]:
 
 
 def command(plan: LoadPlan, step: Step, folder: Path, length: tuple[str, str]) -> list[str]:
-    """The words of one run; ``length`` is -T SECONDS or -t TRANSACTIONS. The password is not among them."""
-    own = settings_of(plan.workload)
-    words = ["pgbench", "-c", str(own.clients), "-j", str(min(own.threads, own.clients)), *length]
+    """Return the command of one run, without the password; ``length`` is -T SECONDS or -t TRANSACTIONS."""
+    settings = settings_of(plan.workload)
+    words = ["pgbench", "-c", str(settings.clients), "-j", str(min(settings.threads, settings.clients)), *length]
     words += ["-P", "1", "--progress-timestamp", "--log", f"--log-prefix={folder / 'pgbench_log'}"]
     words.append(f"--random-seed={step.seed}")
-    if own.script in BUILT_IN:
-        words.append(f"--builtin={own.script}")
+    if settings.script in BUILT_IN:
+        words.append(f"--builtin={settings.script}")
     else:
-        words += [f"--file={Path(own.script).resolve()}", f"--scale={own.scale}"]
-    if own.script not in BUILT_IN or own.script == SELECT_ONLY:
+        words += [f"--file={Path(settings.script).resolve()}", f"--scale={settings.scale}"]
+    if settings.script not in BUILT_IN or settings.script == SELECT_ONLY:
         words.append("--no-vacuum")
-    if own.rate_per_s is not None:
-        words.append(f"--rate={own.rate_per_s:g}")
+    if settings.rate_per_s is not None:
+        words.append(f"--rate={settings.rate_per_s:g}")
     return [*words, dsn.together(reached(plan))]
 
 
@@ -196,8 +196,8 @@ def _completed(line: bytes) -> tuple[int, int]:
     return (int(fields[4]), int(fields[5])) if len(fields) > 5 else (0, 0)
 
 
-def _script_name(own: Database) -> str:
-    return own.script if own.script in BUILT_IN else Path(own.script).stem
+def _script_name(settings: Database) -> str:
+    return settings.script if settings.script in BUILT_IN else Path(settings.script).stem
 
 
 def _ticks() -> Callable[[str], Tick | None]:

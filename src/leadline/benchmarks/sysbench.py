@@ -85,24 +85,24 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         UsageError: the target or the script cannot be.
         ToolError: there is not enough space, or the server cannot be reached.
     """
-    own = settings_of(workload)
-    if own.script not in SCRIPTS and not Path(own.script).is_file():
+    settings = settings_of(workload)
+    if settings.script not in SCRIPTS and not Path(settings.script).is_file():
         raise UsageError(
-            f"script {own.script}",
+            f"script {settings.script}",
             found="neither one of sysbench's nor a file",
             expected=f"one of {', '.join(SCRIPTS)}, or a file",
             advice="Set database.script in the workload.",
         )
-    if own.rate_per_s is not None and abs(max(round(own.rate_per_s), 1) - own.rate_per_s) > 0.025 * own.rate_per_s:
+    rate = settings.rate_per_s
+    if rate is not None and abs(max(round(rate), 1) - rate) > 0.025 * rate:
         raise UsageError(
             "database.rate_per_s",
-            found=f"{own.rate_per_s:g}, which sysbench rounds to {max(round(own.rate_per_s), 1)}",
+            found=f"{rate:g}, which sysbench rounds to {max(round(rate), 1)}",
             expected="a whole number of transactions per second",
             advice="Set database.rate_per_s to one, or take pgbench.",
         )
-    return plan_of(
-        workload, target, Tables(_tables(workload), own.scale * TABLE_BYTES[own.engine], own.script in ONLY_READ)
-    )
+    table_bytes = settings.scale * TABLE_BYTES[settings.engine]
+    return plan_of(workload, target, Tables(_tables(workload), table_bytes, settings.script in ONLY_READ))
 
 
 def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
@@ -126,15 +126,15 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     Raises:
         ToolError: sysbench is missing or fails.
     """
-    own = folder / step.label
-    own.mkdir(exist_ok=True)
+    step_folder = folder / step.label
+    step_folder.mkdir(exist_ok=True)
     words = [*command(plan), f"--time={max(round(step.duration_s), 1)}", "--events=0"]
     words += ["--report-interval=1", "--histogram=on", "--percentile=99", f"--rand-seed={step.seed}"]
     rate = settings_of(plan.workload).rate_per_s
     if rate is not None:
         words.append(f"--rate={max(round(rate), 1)}")
     words.append("run")
-    load = ToolCommand(words, own / "sysbench.txt")
+    load = ToolCommand(words, step_folder / "sysbench.txt")
     ticks, ended_early = follow(plan, load, step, _tick_of, watch)
     version = examine(next(tool for tool in TOOLS if tool.name == "sysbench")).version
     loads = () if ended_early else load_of(load.output.read_text(encoding="utf-8", errors="replace"))
@@ -142,11 +142,11 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
 
 
 def load_of(text: str) -> tuple[DatabaseLoad, ...]:
-    """What a summary says of the load; nothing where it is not whole. Threads: events by events of each."""
-    found = {name: pattern.search(text) for name, pattern in _SUMMARY.items()}
-    if not all(found.values()):
+    """Return the load that a summary counts, empty where it is not whole; threads are events by events of each."""
+    matches = {name: pattern.search(text) for name, pattern in _SUMMARY.items()}
+    if not all(matches.values()):
         return ()
-    seconds, events, busy_ms, each = (float(match[1]) for match in found.values() if match is not None)
+    seconds, events, busy_ms, each = (float(match[1]) for match in matches.values() if match is not None)
     clients = round(events / each) if each > 0 else float("nan")
     return (DatabaseLoad(seconds, events, clients, busy_ms * factor("ms", "s")),)
 
@@ -171,13 +171,13 @@ def sources(plan: LoadPlan) -> dict[str, Address]:
 
 
 def command(plan: LoadPlan) -> list[str]:
-    """The words all runs begin with. The password is not among them."""
-    own, server = settings_of(plan.workload), reached(plan)
-    driver = "mysql" if own.engine == "mysql" else "pgsql"
-    script = own.script if own.script in SCRIPTS else str(Path(own.script).resolve())
-    words = ["sysbench", script, f"--db-driver={driver}", f"--threads={own.clients}"]
+    """Return the command all runs begin with, without the password."""
+    settings, server = settings_of(plan.workload), reached(plan)
+    driver = "mysql" if settings.engine == "mysql" else "pgsql"
+    script = settings.script if settings.script in SCRIPTS else str(Path(settings.script).resolve())
+    words = ["sysbench", script, f"--db-driver={driver}", f"--threads={settings.clients}"]
     words += [f"--{driver}-{option}={server[key]}" for key, option in _OPTIONS[driver].items() if key in server]
-    return [*words, f"--tables={own.scale}", f"--table_size={ROWS}"]
+    return [*words, f"--tables={settings.scale}", f"--table_size={ROWS}"]
 
 
 def _tables(workload: Workload) -> tuple[str, ...]:

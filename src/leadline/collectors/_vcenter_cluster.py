@@ -18,15 +18,15 @@ _RULES = {"AffinityRuleSpec": "together", "AntiAffinityRuleSpec": "separate"}
 _WATCHED = {"enabled": True, "disabled": False}
 
 
-def add_cluster(estate: VcenterInventory, own: dict[str, Any], levels: Mapping[str, int]) -> Entity:
+def add_cluster(estate: VcenterInventory, properties: dict[str, Any], levels: Mapping[str, int]) -> Entity:
     """A cluster; ``levels`` are vCenter's statistics levels by the interval in seconds.
 
     Source: vSphere Web Services API reference, ClusterConfigInfoEx, ClusterDasConfigInfo, ClusterDrsConfigInfo.
     """
-    settings, hosts = own.get("configurationEx"), own.get("host") or []
-    estate.cluster_of.update({id_of(host): own["name"] for host in hosts})
+    settings, hosts = properties.get("configurationEx"), properties.get("host") or []
+    estate.cluster_of.update({id_of(host): properties["name"] for host in hosts})
     return estate.add(
-        Entity(EntityKind.CLUSTER, own["name"]),
+        Entity(EntityKind.CLUSTER, properties["name"]),
         host_count=len(hosts),
         uuid=of(settings, "vsanConfigInfo.defaultConfig.uuid") or None,
         drs_enabled=of(settings, "drsConfig.enabled"),
@@ -34,10 +34,10 @@ def add_cluster(estate: VcenterInventory, own: dict[str, Any], levels: Mapping[s
         ha_enabled=of(settings, "dasConfig.enabled"),
         ha_admission_control=of(settings, "dasConfig.admissionControlEnabled"),
         ha_host_monitoring=_WATCHED.get(of(settings, "dasConfig.hostMonitoring")),
-        evc_mode=of(own.get("summary"), "currentEVCModeKey") or None,
+        evc_mode=of(properties.get("summary"), "currentEVCModeKey") or None,
         vsan_enabled=of(settings, "vsanConfigInfo.enabled"),
         vsan_esa=of(settings, "vsanConfigInfo.vsanEsaEnabled"),
-        alarm_actions_enabled=own.get("alarmActionsEnabled"),
+        alarm_actions_enabled=properties.get("alarmActionsEnabled"),
         statistics_levels=dict(levels) or None,
     )
 
@@ -57,14 +57,14 @@ def add_rules(estate: VcenterInventory, cluster: Entity, settings: Any) -> None:
     estate.add(cluster, drs_rules=rules)
 
 
-def add_datastore(estate: VcenterInventory, own: dict[str, Any], key: str) -> None:
+def add_datastore(estate: VcenterInventory, properties: dict[str, Any], key: str) -> None:
     """A datastore, and on the hosts that mount it which LUN it lies on; hosts must have been added.
 
     Source: vSphere Web Services API reference, DatastoreSummary, VmfsDatastoreInfo, StorageIORMInfo.
     """
-    summary, volume = own.get("summary"), of(own.get("info"), "vmfs")
+    summary, volume = properties.get("summary"), of(properties.get("info"), "vmfs")
     extents = [str(extent.diskName) for extent in of(volume, "extent") or ()]
-    mounts = own.get("host")
+    mounts = properties.get("host")
     hosts = [
         host
         for mount in mounts or ()
@@ -74,7 +74,7 @@ def add_datastore(estate: VcenterInventory, own: dict[str, Any], key: str) -> No
     promised = None if size is None or free is None else size - free + (of(summary, "uncommitted") or 0)
     flash, type_name = of(volume, "ssd"), of(summary, "type")
     estate.datastores[key] = estate.add(
-        Entity(EntityKind.DATASTORE, own["name"]),
+        Entity(EntityKind.DATASTORE, properties["name"]),
         type=None if type_name is None else str(type_name).casefold(),
         capacity_gib=None if size is None else size / BYTES_PER_GIB,
         free_gib=None if free is None else free / BYTES_PER_GIB,
@@ -86,29 +86,29 @@ def add_datastore(estate: VcenterInventory, own: dict[str, Any], key: str) -> No
         extent_count=len(extents) if volume is not None else None,
         host_count=None if mounts is None else len(hosts),
         hosts=None if mounts is None else [host.name for host in hosts],
-        vm_count=None if own.get("vm") is None else len(own["vm"]),
-        sioc_enabled=of(own.get("iormConfiguration"), "enabled"),
-        sioc_threshold_ms=of(own.get("iormConfiguration"), "congestionThreshold"),
+        vm_count=None if properties.get("vm") is None else len(properties["vm"]),
+        sioc_enabled=of(properties.get("iormConfiguration"), "enabled"),
+        sioc_threshold_ms=of(properties.get("iormConfiguration"), "congestionThreshold"),
     )
     if len(extents) == 1:
-        estate.luns[own["name"]] = extents[0]
+        estate.luns[properties["name"]] = extents[0]
     for host in hosts:
         for extent in extents:
             device = Entity(EntityKind.DEVICE, extent, host)
             if device in estate.inventory.facts:
-                estate.add(device, datastore=own["name"])
+                estate.add(device, datastore=properties["name"])
 
 
-def add_pod(estate: VcenterInventory, own: dict[str, Any]) -> None:
+def add_pod(estate: VcenterInventory, properties: dict[str, Any]) -> None:
     """What Storage DRS does with the datastores of a datastore cluster; nothing where it is off.
 
     Source: vSphere Web Services API reference, StorageDrsPodConfigInfo.
     """
-    config = own.get("podStorageDrsEntry.storageDrsConfig.podConfig")
+    config = properties.get("podStorageDrsEntry.storageDrsConfig.podConfig")
     if not of(config, "enabled"):
         return
     balances = of(config, "ioLoadBalanceEnabled")
-    for child in own.get("childEntity") or ():
+    for child in properties.get("childEntity") or ():
         datastore = estate.datastores.get(id_of(child))
         if datastore is not None:
             estate.add(

@@ -37,13 +37,13 @@ def add_events(estate: VcenterInventory, events: Any) -> None:  # noqa: ANN401
     Source: vSphere Web Services API reference, EventManager.QueryEvents, EventEx.eventTypeId. vCheck-vSphere, plug-in
     on lost access to volumes; VMware KB 2004684 (APD and PDL).
     """
-    found: dict[str, list[dict[str, str]]] = {}
+    by_host: dict[str, list[dict[str, str]]] = {}
     for event in events or ():
         kind, host = KINDS.get(str(of(event, "eventTypeId"))), of(event, "host.host")
         if kind is not None and host is not None and id_of(host) in estate.hosts:
             text = str(of(event, "fullFormattedMessage") or of(event, "message") or "")[:_TEXT_CHARACTERS_MAX]
-            found.setdefault(id_of(host), []).append(
+            by_host.setdefault(id_of(host), []).append(
                 {"time": event.createdTime.isoformat(), "kind": kind, "text": text}
             )
-    for key, own in found.items():
-        estate.add(estate.hosts[key], events=sorted(own, key=lambda event: event["time"]))
+    for key, host_events in by_host.items():
+        estate.add(estate.hosts[key], events=sorted(host_events, key=lambda event: event["time"]))

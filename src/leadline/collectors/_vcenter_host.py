@@ -58,46 +58,46 @@ _RUNTIME_NAME = re.compile(r"vmhba[0-9]+:C[0-9]+:T[0-9]+:L[0-9]+")
 _PTP = "ptp"
 
 
-def add_host(estate: VcenterInventory, own: dict[str, Any], key: str) -> Entity:
+def add_host(estate: VcenterInventory, properties: dict[str, Any], key: str) -> Entity:
     """A host with its adapters and devices, from its properties; ``key`` is vCenter's id of it.
 
     Source: vSphere Web Services API reference, HostSystem, HostConfigInfo, HostHardwareInfo, HostStorageDeviceInfo.
     """
-    cpu, memory, bios = (own.get(f"hardware.{name}") for name in ("cpuInfo", "memorySize", "biosInfo"))
+    cpu, memory, bios = (properties.get(f"hardware.{name}") for name in ("cpuInfo", "memorySize", "biosInfo"))
     hertz, released = of(cpu, "hz"), of(bios, "releaseDate")
     host = estate.add(
-        Entity(EntityKind.HOST, own["name"]),
+        Entity(EntityKind.HOST, properties["name"]),
         cluster=estate.cluster_of.get(key),
-        version=of(own.get("config.product"), "version"),
-        build=of(own.get("config.product"), "build"),
+        version=of(properties.get("config.product"), "version"),
+        build=of(properties.get("config.product"), "build"),
         socket_count=of(cpu, "numCpuPackages"),
         core_count=of(cpu, "numCpuCores"),
         thread_count=of(cpu, "numCpuThreads"),
-        numa_node_count=of(own.get("hardware.numaInfo"), "numNodes"),
+        numa_node_count=of(properties.get("hardware.numaInfo"), "numNodes"),
         memory_mib=None if memory is None else memory / BYTES_PER_MIB,
         cpu_mhz=None if hertz is None else hertz / 1e6,
-        cpu_model=of(own.get("summary.hardware"), "cpuModel"),
-        vendor=of(own.get("summary.hardware"), "vendor"),
-        model=of(own.get("summary.hardware"), "model"),
+        cpu_model=of(properties.get("summary.hardware"), "cpuModel"),
+        vendor=of(properties.get("summary.hardware"), "vendor"),
+        model=of(properties.get("summary.hardware"), "model"),
         bios_version=of(bios, "biosVersion"),
         bios_date=None if released is None else released.date().isoformat(),
-        power_policy=word(of(own.get("config.powerSystemInfo"), "currentPolicy.shortName"), _POWER_POLICIES),
-        evc_mode=own.get("summary.currentEVCModeKey") or None,
-        hyperthreading=of(own.get("config.hyperThread"), "active"),
-        hyperthreading_available=of(own.get("config.hyperThread"), "available"),
-        connection_state=word(own.get("runtime.connectionState"), _CONNECTION),
-        maintenance_mode=own.get("runtime.inMaintenanceMode"),
-        alarm_actions_enabled=own.get("alarmActionsEnabled"),
-        sensors=_sensors(own.get("runtime.healthSystemRuntime")),
-        **_processor(own),
-        **_passthrough(own.get("config.pciPassthruInfo")),
-        **_time(own),
-        **_options(own.get("config.option")),
+        power_policy=word(of(properties.get("config.powerSystemInfo"), "currentPolicy.shortName"), _POWER_POLICIES),
+        evc_mode=properties.get("summary.currentEVCModeKey") or None,
+        hyperthreading=of(properties.get("config.hyperThread"), "active"),
+        hyperthreading_available=of(properties.get("config.hyperThread"), "available"),
+        connection_state=word(properties.get("runtime.connectionState"), _CONNECTION),
+        maintenance_mode=properties.get("runtime.inMaintenanceMode"),
+        alarm_actions_enabled=properties.get("alarmActionsEnabled"),
+        sensors=_sensors(properties.get("runtime.healthSystemRuntime")),
+        **_processor(properties),
+        **_passthrough(properties.get("config.pciPassthruInfo")),
+        **_time(properties),
+        **_options(properties.get("config.option")),
     )
-    vsan.add_host(estate, host, own.get("config.vsanHostConfig"))
-    for adapter in own.get("config.storageDevice.hostBusAdapter") or ():
+    vsan.add_host(estate, host, properties.get("config.vsanHostConfig"))
+    for adapter in properties.get("config.storageDevice.hostBusAdapter") or ():
         _add_adapter(estate, adapter, host)
-    _add_devices(estate, own, host)
+    _add_devices(estate, properties, host)
     estate.hosts[key] = host
     return host
 
@@ -109,19 +109,19 @@ def add_certificate(estate: VcenterInventory, host: Entity, certificate: Any, no
     estate.add(host, certificate_days_left=days)
 
 
-def _processor(own: dict[str, Any]) -> dict[str, Any]:
-    """What the processors show to be on; that something is off cannot be told from not being there.
+def _processor(properties: dict[str, Any]) -> dict[str, Any]:
+    """Return the features the processors show to be on; one that is off looks like one that is not there.
 
     Source: vSphere Web Services API reference, HostCpuIdInfo (registers as texts of bits, the highest first; "-" and
     others are no bits), HostCapability. Intel 64 and IA-32 Architectures Software Developer's Manual, CPUID.01H:ECX.25.
     """
-    features = next((f for f in own.get("hardware.cpuFeature") or () if f.level == _CPUID_FEATURES), None)
+    features = next((f for f in properties.get("hardware.cpuFeature") or () if f.level == _CPUID_FEATURES), None)
     bits = (of(features, "ecx") or "").replace(":", "")
     aes = bits[-1 - _AES_BIT] if len(bits) == 32 else None
     return {
         "aes_ni": {"1": True, "0": False}.get(str(aes)),
         # Virtual machines can only be given hardware virtualisation where the host has it itself.
-        "hv_support": _HV_ON if own.get("capability.nestedHVSupported") else None,
+        "hv_support": _HV_ON if properties.get("capability.nestedHVSupported") else None,
     }
 
 
@@ -139,9 +139,9 @@ def _passthrough(devices: Any) -> dict[str, Any]:  # noqa: ANN401
     }
 
 
-def _time(own: dict[str, Any]) -> dict[str, Any]:
+def _time(properties: dict[str, Any]) -> dict[str, Any]:
     """Time servers and service; a host that follows PTP needs no NTP server and none is told of it."""
-    clock, services = own.get("config.dateTimeInfo"), of(own.get("config.service"), "service")
+    clock, services = properties.get("config.dateTimeInfo"), of(properties.get("config.service"), "service")
     if clock is None or of(clock, "systemClockProtocol") == _PTP:
         return {}
     running = next((service.running for service in services or () if service.key == "ntpd"), None)
@@ -165,14 +165,15 @@ def _options(options: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def _sensors(health: Any) -> dict[str, str] | None:  # noqa: ANN401
     """State of every sensor by its name; None where the host has no sensors or does not tell."""
-    found = {s.name: str(s.healthState.key) for s in of(health, "systemHealthInfo.numericSensorInfo") or () if _told(s)}
+    sensors = of(health, "systemHealthInfo.numericSensorInfo") or ()
+    states = {sensor.name: str(sensor.healthState.key) for sensor in sensors if _has_state(sensor)}
     hardware = of(health, "hardwareStatusInfo")
     for part in ("memoryStatusInfo", "cpuStatusInfo", "storageStatusInfo"):
-        found |= {e.name: str(e.status.key) for e in of(hardware, part) or () if of(e, "status.key") is not None}
-    return {str(name): state.casefold() for name, state in found.items()} or None
+        states |= {e.name: str(e.status.key) for e in of(hardware, part) or () if of(e, "status.key") is not None}
+    return {str(name): state.casefold() for name, state in states.items()} or None
 
 
-def _told(sensor: Any) -> bool:  # noqa: ANN401
+def _has_state(sensor: Any) -> bool:  # noqa: ANN401
     return of(sensor, "healthState.key") is not None
 
 
@@ -193,16 +194,16 @@ def _add_adapter(estate: VcenterInventory, hba: Any, host: Entity) -> None:  # n
     )
 
 
-def _add_devices(estate: VcenterInventory, own: dict[str, Any], host: Entity) -> None:
+def _add_devices(estate: VcenterInventory, properties: dict[str, Any], host: Entity) -> None:
     """Disks and LUNs with their paths; CD drives and enclosures are left out."""
-    paths = {unit.lun: unit for unit in of(own.get("config.storageDevice.multipathInfo"), "lun") or ()}
-    for lun in own.get("config.storageDevice.scsiLun") or ():
+    paths = {unit.lun: unit for unit in of(properties.get("config.storageDevice.multipathInfo"), "lun") or ()}
+    for lun in properties.get("config.storageDevice.scsiLun") or ():
         if kind(lun) != "ScsiDisk" and lun.lunType != "disk":
             continue
         ssd, local, states = of(lun, "ssd"), of(lun, "localDisk"), of(lun, "operationalState")
         uuid = of(lun, "vsanDiskInfo.vsanUuid") or None
         if uuid is not None:
-            _add_vsan_adapters(estate, paths.get(lun.key), own, host)
+            _add_vsan_adapters(estate, paths.get(lun.key), properties, host)
         estate.add(
             Entity(EntityKind.DEVICE, str(lun.canonicalName), host),
             vendor=(lun.vendor or "").strip() or None,
@@ -218,10 +219,10 @@ def _add_devices(estate: VcenterInventory, own: dict[str, Any], host: Entity) ->
         )
 
 
-def _add_vsan_adapters(estate: VcenterInventory, unit: Any, own: dict[str, Any], host: Entity) -> None:  # noqa: ANN401
+def _add_vsan_adapters(estate: VcenterInventory, unit: Any, properties: dict[str, Any], host: Entity) -> None:  # noqa: ANN401
     """Mark the adapters a disk of vSAN hangs on; paths name them by their key."""
     keys = {path.adapter for path in of(unit, "path") or ()}
-    for hba in own.get("config.storageDevice.hostBusAdapter") or ():
+    for hba in properties.get("config.storageDevice.hostBusAdapter") or ():
         if hba.key in keys:
             estate.add(Entity(EntityKind.ADAPTER, hba.device, host), serves_vsan=True)
 
@@ -248,6 +249,6 @@ def _multipath(unit: Any) -> dict[str, Any]:  # noqa: ANN401
 
 def _transports(paths: list[Any]) -> Iterator[str]:
     for path in paths:
-        found = _TRANSPORTS.get(kind(path.transport))
-        if found is not None:
-            yield found
+        transport = _TRANSPORTS.get(kind(path.transport))
+        if transport is not None:
+            yield transport

@@ -25,28 +25,28 @@ _TRAFFIC = {
 }
 
 
-def add_switch(estate: VcenterInventory, own: dict[str, Any]) -> Entity:
+def add_switch(estate: VcenterInventory, properties: dict[str, Any]) -> Entity:
     """A distributed switch.
 
     Source: vSphere Web Services API reference, VMwareDVSConfigInfo.
     """
-    config = own.get("config")
+    config = properties.get("config")
     return estate.add(
-        Entity(EntityKind.VIRTUAL_SWITCH, own["name"]),
+        Entity(EntityKind.VIRTUAL_SWITCH, properties["name"]),
         mtu_bytes=of(config, "maxMtu") or None,
         io_control=of(config, "networkResourceManagementEnabled"),
     )
 
 
-def add_port_group(estate: VcenterInventory, own: dict[str, Any], switches: dict[str, Entity]) -> None:
+def add_port_group(estate: VcenterInventory, properties: dict[str, Any], switches: dict[str, Entity]) -> None:
     """A distributed port group, under its switch; the group of the uplinks themselves is left out.
 
     Source: vSphere Web Services API reference, DVPortgroupConfigInfo, VMwareDVSPortSetting.
     """
-    config = own.get("config")
+    config = properties.get("config")
     switch = of(config, "distributedVirtualSwitch")
-    if own.get("key"):
-        estate.port_groups[str(own["key"])] = own["name"]
+    if properties.get("key"):
+        estate.port_groups[str(properties["key"])] = properties["name"]
     if of(config, "uplink"):
         return
     port = of(config, "defaultPortConfig")
@@ -55,9 +55,11 @@ def add_port_group(estate: VcenterInventory, own: dict[str, Any], switches: dict
     # Two switches may have groups of one name.
     parent = None if switch is None else switches.get(id_of(switch))
     order = of(port, "uplinkTeamingPolicy.uplinkPortOrder")
-    group = Entity(EntityKind.PORT_GROUP, own["name"], parent)
-    if own.get("key") and switch is not None and of(config, "autoExpand") is False and of(config, "type") in _FIXED:
-        estate.fixed_ports.setdefault(id_of(switch), {})[str(own["key"])] = group, int(of(config, "numPorts") or 0)
+    group = Entity(EntityKind.PORT_GROUP, properties["name"], parent)
+    is_fixed = of(config, "autoExpand") is False and of(config, "type") in _FIXED
+    if properties.get("key") and switch is not None and is_fixed:
+        ports = group, int(of(config, "numPorts") or 0)
+        estate.fixed_ports.setdefault(id_of(switch), {})[str(properties["key"])] = ports
     estate.add(
         group,
         active_uplinks=None if order is None else list(order.activeUplinkPort or []),
@@ -90,22 +92,22 @@ def add_free_ports(estate: VcenterInventory, switch: Any) -> None:  # noqa: ANN4
             estate.add(group, ports_free_count=max(count - used[key], 0))
 
 
-def add_host_network(estate: VcenterInventory, own: dict[str, Any], host: Entity) -> None:
+def add_host_network(estate: VcenterInventory, properties: dict[str, Any], host: Entity) -> None:
     """Cards, VMkernel interfaces, standard switches and their port groups of a host.
 
     Source: vSphere Web Services API reference, HostNetworkInfo, PhysicalNic, HostVirtualNic, HostPortGroup.
     """
-    cards = {card.key: str(card.device) for card in own.get("config.network.pnic") or ()}
+    cards = {card.key: str(card.device) for card in properties.get("config.network.pnic") or ()}
     switches: dict[str, Entity] = {}
     switch_of: dict[str, str] = {}
-    for switch in own.get("config.network.vswitch") or ():
+    for switch in properties.get("config.network.vswitch") or ():
         uplinks = [cards[key] for key in switch.pnic or () if key in cards]
         switch_of |= dict.fromkeys(uplinks, str(switch.name))
         entity = Entity(EntityKind.VIRTUAL_SWITCH, str(switch.name), host)
         switches[switch.key] = estate.add(entity, mtu_bytes=switch.mtu, uplinks=uplinks)
-    for proxy in own.get("config.network.proxySwitch") or ():
+    for proxy in properties.get("config.network.proxySwitch") or ():
         switch_of |= {cards[key]: str(proxy.dvsName) for key in proxy.pnic or () if key in cards}
-    for card in own.get("config.network.pnic") or ():
+    for card in properties.get("config.network.pnic") or ():
         link = card.linkSpeed
         estate.add(
             Entity(EntityKind.NIC, str(card.device), host),
@@ -117,9 +119,9 @@ def add_host_network(estate: VcenterInventory, own: dict[str, Any], host: Entity
             duplex=None if link is None else "full" if link.duplex else "half",
             network=switch_of.get(str(card.device)),
         )
-    for group in own.get("config.network.portgroup") or ():
+    for group in properties.get("config.network.portgroup") or ():
         _add_standard_group(estate, group, host, switches)
-    _add_interfaces(estate, own, host)
+    _add_interfaces(estate, properties, host)
 
 
 def _add_standard_group(estate: VcenterInventory, group: Any, host: Entity, switches: dict[str, Entity]) -> None:  # noqa: ANN401
@@ -138,15 +140,15 @@ def _add_standard_group(estate: VcenterInventory, group: Any, host: Entity, swit
     )
 
 
-def _add_interfaces(estate: VcenterInventory, own: dict[str, Any], host: Entity) -> None:
+def _add_interfaces(estate: VcenterInventory, properties: dict[str, Any], host: Entity) -> None:
     """VMkernel interfaces with the services they carry."""
     carried: dict[str, set[str]] = {}
-    for service in of(own.get("config.virtualNicManagerInfo"), "netConfig") or ():
+    for service in of(properties.get("config.virtualNicManagerInfo"), "netConfig") or ():
         for key in service.selectedVnic or ():
             # Keys read "vmotion.key-vim.host.VirtualNic-vmk1".
             words = carried.setdefault(str(key).rpartition("-")[2], set())
             words |= {_TRAFFIC[service.nicType]} if service.nicType in _TRAFFIC else set()
-    for interface in own.get("config.network.vnic") or ():
+    for interface in properties.get("config.network.vnic") or ():
         group = of(interface, "spec.distributedVirtualPort.portgroupKey")
         estate.add(
             Entity(EntityKind.NIC, str(interface.device), host),
@@ -163,5 +165,5 @@ def _security(port: Any, name: str) -> bool | None:  # noqa: ANN401
     newer = of(port, f"macManagementPolicy.{name}")
     if newer is not None and of(newer, "value") is None:
         return bool(newer)
-    found = of(newer, "value") if newer is not None else of(port, f"securityPolicy.{name}.value")
-    return None if found is None else bool(found)
+    value = of(newer, "value") if newer is not None else of(port, f"securityPolicy.{name}.value")
+    return None if value is None else bool(value)

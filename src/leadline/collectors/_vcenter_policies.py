@@ -65,11 +65,11 @@ def add_policies(estate: VcenterInventory, manager: Any, disks: dict[str, Entity
         store = str(estate.inventory.get(disks[key], "datastore"))
         policy = next((policies[one] for one in ids if one in policies), None)
         default = defaults.get(store) if policy is None and not ids else None
-        found = policy or default
-        if found is not None:
+        effective = policy or default
+        if effective is not None:
             # What a policy demands of vSAN is nothing to a datastore of another kind.
-            demands = found.demands if types.get(store) == {_VSAN} else {}
-            estate.add(disks[key], guessed=policy is None, storage_policy=found.name, **demands)
+            demands = effective.demands if types.get(store) == {_VSAN} else {}
+            estate.add(disks[key], guessed=policy is None, storage_policy=effective.name, **demands)
 
 
 def policies_of(manager: Any) -> dict[str, Policy]:  # noqa: ANN401
@@ -79,7 +79,8 @@ def policies_of(manager: Any) -> dict[str, Policy]:  # noqa: ANN401
     storage = pbm.profile.ResourceType(resourceType="STORAGE")
     ids = manager.QueryProfile(resourceType=storage, profileCategory="REQUIREMENT")
     # An empty list of ids is an invalid request.
-    return {str(own.profileId.uniqueId): policy_of(own) for own in (manager.RetrieveContent(ids) if ids else ())}
+    profiles = manager.RetrieveContent(ids) if ids else ()
+    return {str(profile.profileId.uniqueId): policy_of(profile) for profile in profiles}
 
 
 def policy_of(profile: Any) -> Policy:  # noqa: ANN401
@@ -93,7 +94,8 @@ def policy_of(profile: Any) -> Policy:  # noqa: ANN401
         for rule in rule_set.capability or ():
             if str(rule.id.namespace).upper() == _NAME_SPACE:
                 rules.setdefault(str(rule.id.id), set()).add(_value_of(rule))
-    return Policy(str(profile.name), _demands({name: held.pop() for name, held in rules.items() if len(held) == 1}))
+    agreed = {name: values.pop() for name, values in rules.items() if len(values) == 1}
+    return Policy(str(profile.name), _demands(agreed))
 
 
 def _value_of(rule: Any) -> bool | int | float | str | None:  # noqa: ANN401
@@ -108,7 +110,7 @@ def _demands(rules: dict[str, Any]) -> dict[str, Any]:
     sites, hosts = (count if isinstance(count, int) else None for count in counts)
     inside = hosts if hosts is not None else sites
     limit = rules.get("iopsLimit")
-    found = {
+    demands = {
         "vsan_ftt": max((count for count in (sites, hosts) if count is not None), default=None),
         "vsan_raid": _raid(inside, rules.get("replicaPreference"), mirrored_sites=hosts is not None and bool(sites)),
         "vsan_stripe_count": rules.get("stripeWidth"),
@@ -116,7 +118,7 @@ def _demands(rules: dict[str, Any]) -> dict[str, Any]:
         "vsan_force_provisioning": rules.get("forceProvisioning"),
         "iops_limit": float(limit) if isinstance(limit, int | float) and limit > 0 else None,  # 0 is none
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in demands.items() if value is not None}
 
 
 def _raid(failures: int | None, preference: object, *, mirrored_sites: bool) -> str | None:
@@ -133,25 +135,26 @@ def _associated(manager: Any, disks: dict[str, Entity]) -> dict[str, list[str]]:
     """Ids of the policies of each disk, without disks the service cannot tell of."""
     from pyVmomi import pbm  # noqa: PLC0415
 
-    found: dict[str, list[str]] = {}
+    associated: dict[str, list[str]] = {}
     waiting = iter(disks)
     while keys := list(islice(waiting, DISKS_PER_QUESTION)):
         asked = [pbm.ServerObjectRef(objectType="virtualDiskId", key=key) for key in keys]
         for answer in manager.QueryAssociatedProfiles(entities=asked) or ():
             if of(answer, "fault") is None and str(answer.object.key) in disks:
-                found[str(answer.object.key)] = [str(one.uniqueId) for one in answer.profileId or ()]
-    return found
+                associated[str(answer.object.key)] = [str(one.uniqueId) for one in answer.profileId or ()]
+    return associated
 
 
 def _defaults(estate: VcenterInventory, manager: Any) -> dict[str, Policy]:  # noqa: ANN401
     """Default policy of each vSAN datastore by the datastore's name; nothing is asked where there is none."""
     from pyVmomi import pbm  # noqa: PLC0415
 
-    names = {key: own.name for key, own in estate.datastores.items() if estate.inventory.get(own, "type") == _VSAN}
+    inventory = estate.inventory
+    names = {key: store.name for key, store in estate.datastores.items() if inventory.get(store, "type") == _VSAN}
     hubs = [pbm.placement.PlacementHub(hubType="Datastore", hubId=key) for key in names]
-    found: dict[str, Policy] = {}
+    defaults: dict[str, Policy] = {}
     for answer in (manager.QueryDefaultRequirementProfiles(datastores=hubs) or ()) if hubs else ():
         if of(answer, "defaultProfile") is not None:
             policy = policy_of(answer.defaultProfile)
-            found |= {names[str(hub.hubId)]: policy for hub in answer.datastores or () if str(hub.hubId) in names}
-    return found
+            defaults |= {names[str(hub.hubId)]: policy for hub in answer.datastores or () if str(hub.hubId) in names}
+    return defaults

@@ -46,12 +46,12 @@ class Services:
 
 
 @contextmanager
-def asking(estate: VcenterInventory, what: str, *, needs: str) -> Iterator[None]:
-    """What is refused or not there is left out, with a warning: of the privilege that is missing, or of the fault."""
+def asking(estate: VcenterInventory, subject: str, *, needs: str) -> Iterator[None]:
+    """Leave out what vCenter refuses or does not have, with a note of the missing privilege or of the fault."""
     from pyVmomi import vmodl  # noqa: PLC0415
 
     try:
         yield
     except (vmodl.MethodFault, HTTPException, OSError, ExpatError) as error:
         answer = str(error) if isinstance(error, HTTPException) else kind(error)
-        estate.left_out.append(f"{what} ({needs if answer == REFUSED else f'vCenter answered {answer}'})")
+        estate.left_out.append(f"{subject} ({needs if answer == REFUSED else f'vCenter answered {answer}'})")

@@ -67,20 +67,20 @@ _DATASTORE_FILE = re.compile(r"^\[(.+?)\] (.+)$")
 _SNAPSHOT_FILE = re.compile(r"-[0-9]{6}(?:-delta|-sesparse)?\.vmdk$|\.vmsn$|-Snapshot[0-9]+\.vmem$", re.IGNORECASE)
 
 
-def add_vm(estate: VcenterInventory, own: dict[str, Any], now: datetime) -> Entity:
+def add_vm(estate: VcenterInventory, properties: dict[str, Any], now: datetime) -> Entity:
     """A VM with all its parts, from its properties; ages are counted to ``now`` (with a time zone).
 
     Source: vSphere Web Services API reference, VirtualMachineConfigInfo, VirtualMachineRuntimeInfo, GuestInfo.
     """
-    runs_on = own.get("runtime.host")
-    vm = Entity(EntityKind.VM, own["name"], None if runs_on is None else estate.hosts.get(id_of(runs_on)))
-    hardware = own.get("config.hardware")
+    runs_on = properties.get("runtime.host")
+    vm = Entity(EntityKind.VM, properties["name"], None if runs_on is None else estate.hosts.get(id_of(runs_on)))
+    hardware = properties.get("config.hardware")
     devices = list(of(hardware, "device") or [])
-    estate.add(vm, **_own_settings(own, hardware), **_state(own, now))
-    _add_options(estate, vm, own)
-    _add_snapshots(estate, vm, own.get("snapshot"), now)
+    estate.add(vm, **_settings_of(properties, hardware), **_state(properties, now))
+    _add_options(estate, vm, properties)
+    _add_snapshots(estate, vm, properties.get("snapshot"), now)
     _add_devices(estate, devices, vm)
-    hostname = own.get("guest.hostName")
+    hostname = properties.get("guest.hostName")
     if hostname:
         estate.inventory.links[estate.add(Entity(EntityKind.GUEST, hostname))] = vm
     return vm
@@ -95,12 +95,13 @@ def add_snapshot_size(estate: VcenterInventory, vm: Entity, files: Any) -> None:
     estate.add(vm, snapshot_size_gib=sum(sizes) / 1024.0**3 if sizes else None)
 
 
-def _own_settings(own: dict[str, Any], hardware: Any) -> dict[str, Any]:  # noqa: ANN401
-    cpu, memory, flags = own.get("config.cpuAllocation"), own.get("config.memoryAllocation"), own.get("config.flags")
-    version = re.search(r"\d+", own.get("config.version") or "")
+def _settings_of(properties: dict[str, Any], hardware: Any) -> dict[str, Any]:  # noqa: ANN401
+    cpu, memory = properties.get("config.cpuAllocation"), properties.get("config.memoryAllocation")
+    flags = properties.get("config.flags")
+    version = re.search(r"\d+", properties.get("config.version") or "")
     vcpus, per_socket = of(hardware, "numCPU"), of(hardware, "numCoresPerSocket")
-    place = _DATASTORE_FILE.match(own.get("config.files.vmPathName") or "")
-    pinned = of(own.get("config.cpuAffinity"), "affinitySet")
+    place = _DATASTORE_FILE.match(properties.get("config.files.vmPathName") or "")
+    pinned = of(properties.get("config.cpuAffinity"), "affinitySet")
     return {
         "vcpu_count": vcpus,
         "cores_per_socket": per_socket,
@@ -108,57 +109,59 @@ def _own_settings(own: dict[str, Any], hardware: Any) -> dict[str, Any]:  # noqa
         "socket_count": ceil(vcpus / per_socket) if vcpus and per_socket else None,
         "memory_mib": of(hardware, "memoryMB"),
         "hardware_version": int(version[0]) if version else None,
-        "guest_os": own.get("config.guestFullName"),
-        "cpu_hot_add": own.get("config.cpuHotAddEnabled"),
-        "memory_hot_add": own.get("config.memoryHotAddEnabled"),
-        "latency_sensitivity": of(own.get("config.latencySensitivity"), "level"),
+        "guest_os": properties.get("config.guestFullName"),
+        "cpu_hot_add": properties.get("config.cpuHotAddEnabled"),
+        "memory_hot_add": properties.get("config.memoryHotAddEnabled"),
+        "latency_sensitivity": of(properties.get("config.latencySensitivity"), "level"),
         "cpu_limit_mhz": limit_of(cpu),
         "cpu_reservation_mhz": of(cpu, "reservation"),
         "cpu_shares": of(cpu, "shares.shares"),
         "memory_limit_mib": limit_of(memory),
         "memory_reservation_mib": of(memory, "reservation"),
         "memory_shares": of(memory, "shares.shares"),
-        "memory_reservation_locked": own.get("config.memoryReservationLockedToMax"),
+        "memory_reservation_locked": properties.get("config.memoryReservationLockedToMax"),
         "cpu_affinity": ",".join(str(cpu) for cpu in pinned) if pinned else None,
-        "firmware": own.get("config.firmware"),
-        "uuid": own.get("config.instanceUuid") or None,
-        "changed_block_tracking": own.get("config.changeTrackingEnabled"),
-        "swap_placement": word(own.get("config.swapPlacement"), _SWAP),
+        "firmware": properties.get("config.firmware"),
+        "uuid": properties.get("config.instanceUuid") or None,
+        "changed_block_tracking": properties.get("config.changeTrackingEnabled"),
+        "swap_placement": word(properties.get("config.swapPlacement"), _SWAP),
         "config_datastore": place[1] if place else None,
         "cpu_virtualisation": word(of(flags, "virtualExecUsage"), _EXEC),
         "mmu_virtualisation": word(of(flags, "virtualMmuUsage"), _MMU),
-        "vnuma_with_hot_add": of(own.get("config.numaInfo"), "vnumaOnCpuHotaddExposed"),
-        "tools_sync_time": own.get("config.tools.syncTimeWithHost"),
+        "vnuma_with_hot_add": of(properties.get("config.numaInfo"), "vnumaOnCpuHotaddExposed"),
+        "tools_sync_time": properties.get("config.tools.syncTimeWithHost"),
     }
 
 
-def _state(own: dict[str, Any], now: datetime) -> dict[str, Any]:
-    """What changes while the VM runs."""
-    power, booted = word(own.get("runtime.powerState"), _POWER), own.get("runtime.bootTime")
+def _state(properties: dict[str, Any], now: datetime) -> dict[str, Any]:
+    """Return the settings that change while the VM runs."""
+    power, booted = word(properties.get("runtime.powerState"), _POWER), properties.get("runtime.bootTime")
+    tools = properties.get("guest.toolsVersion")
     return {
         "power_state": power,
         # Of a VM that is off vCenter may still tell when it was last started.
         "uptime_days": (now - booted).total_seconds() / S_PER_DAY if booted is not None and power == "on" else None,
-        "disk_consolidation_needed": own.get("runtime.consolidationNeeded"),
-        "evc_mode": own.get("runtime.minRequiredEVCModeKey") or None,
-        "guest_os_reported": own.get("guest.guestFullName") or None,
-        "tools_version": None if own.get("guest.toolsVersion") in (None, "", "0") else own["guest.toolsVersion"],
-        "tools_running_status": own.get("guest.toolsRunningStatus"),
+        "disk_consolidation_needed": properties.get("runtime.consolidationNeeded"),
+        "evc_mode": properties.get("runtime.minRequiredEVCModeKey") or None,
+        "guest_os_reported": properties.get("guest.guestFullName") or None,
+        "tools_version": None if tools in (None, "", "0") else tools,
+        "tools_running_status": properties.get("guest.toolsRunningStatus"),
         # The second tells old from too old and is there since vSphere 5.0.
-        "tools_version_status": own.get("guest.toolsVersionStatus2") or own.get("guest.toolsVersionStatus"),
+        "tools_version_status": properties.get("guest.toolsVersionStatus2")
+        or properties.get("guest.toolsVersionStatus"),
     }
 
 
-def _add_options(estate: VcenterInventory, vm: Entity, own: dict[str, Any]) -> None:
+def _add_options(estate: VcenterInventory, vm: Entity, properties: dict[str, Any]) -> None:
     """Advanced settings, and the virtual NUMA nodes that follow from them."""
-    options = own.get("config.extraConfig")
+    options = properties.get("config.extraConfig")
     if options is None:
         return
     kept = {str(o.key): str(o.value) for o in options if str(o.key).casefold().startswith(_KEPT_OPTIONS)}
     lower = {key.casefold(): value.strip() for key, value in kept.items()}
     estate.add(vm, extra_config=kept, numa_node_affinity=lower.get("numa.nodeaffinity") or None)
-    vcpus = of(own.get("config.hardware"), "numCPU")
-    width = of(own.get("config.numaInfo"), "coresPerNumaNode")
+    vcpus = of(properties.get("config.hardware"), "numCPU")
+    width = of(properties.get("config.numaInfo"), "coresPerNumaNode")
     if width and vcpus:
         estate.add(vm, vnuma_node_count=ceil(vcpus / width))
         return
@@ -170,16 +173,16 @@ def _add_options(estate: VcenterInventory, vm: Entity, own: dict[str, Any]) -> N
 
 
 def _add_snapshots(estate: VcenterInventory, vm: Entity, info: Any, now: datetime) -> None:  # noqa: ANN401
-    found = list(_snapshots(of(info, "rootSnapshotList") or [], 1))
+    snapshots = list(_snapshots(of(info, "rootSnapshotList") or [], 1))
     ages: dict[str, float] = {}
-    for number, (snapshot, _) in enumerate(found, 1):
+    for number, (snapshot, _) in enumerate(snapshots, 1):
         name = snapshot.name or f"snapshot {number}"
         age = (now - snapshot.createTime).total_seconds() / S_PER_DAY
         ages[name if name not in ages else f"{name} ({number})"] = max(age, 0.0)
     estate.add(
         vm,
-        snapshot_count=len(found),
-        snapshot_chain_count=max((depth for _, depth in found), default=0),
+        snapshot_count=len(snapshots),
+        snapshot_chain_count=max((depth for _, depth in snapshots), default=0),
         snapshot_ages_days=ages or None,
         snapshot_age_days=max(ages.values(), default=None),
     )

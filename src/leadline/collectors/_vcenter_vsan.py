@@ -92,10 +92,10 @@ def add_disk_use(estate: VcenterInventory, cluster: Entity, answer: str) -> None
 def _objects(answer: str) -> dict[str, dict[str, Any]]:
     """The answer's object for each disk; none where it is no JSON (a host that cannot tell answers "BAD")."""
     try:
-        held = json.loads(answer)
+        objects = json.loads(answer)
     except (ValueError, RecursionError):
         return {}
-    return {key: disk for key, disk in held.items() if isinstance(disk, dict)} if isinstance(held, dict) else {}
+    return {key: disk for key, disk in objects.items() if isinstance(disk, dict)} if isinstance(objects, dict) else {}
 
 
 def _number(value: Any) -> float | None:  # noqa: ANN401
@@ -124,8 +124,8 @@ def read_services(estate: VcenterInventory, services: Services, clusters: list[t
             for reference, cluster in clusters:
                 # From the cache: a new check would be run on every host.
                 asked = {"cluster": reference, "fields": ["overallHealth"], "fetchFromCache": True}
-                told = health.VsanQueryVcClusterHealthSummary(**asked)
-                estate.add(cluster, vsan_health=of(told, "overallHealth") or None)
+                summary = health.VsanQueryVcClusterHealthSummary(**asked)
+                estate.add(cluster, vsan_health=of(summary, "overallHealth") or None)
 
 
 def add_services(estate: VcenterInventory, cluster: Entity, config: Any) -> None:  # noqa: ANN401

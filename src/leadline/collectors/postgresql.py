@@ -82,12 +82,12 @@ def record(target: Address, folder: Path) -> PostgresqlRecorder:
 
 def _unreachable(target: str, error: Exception) -> ToolError:
     first = str(error).strip().splitlines()
-    said = first[0][:160] if first else type(error).__name__
+    reason = first[0][:160] if first else type(error).__name__
     if target and not (is_of_database(target) and parts(target)):
-        said = "not a connection string"
+        reason = "not a connection string"
     return ToolError(
         masked(target),
-        found=f"no connection ({said})",
+        found=f"no connection ({reason})",
         expected="a PostgreSQL server that lets this user in",
         advice="Try the same words with psql; the password may come from PGPASSFILE or PGPASSWORD.",
     )

@@ -102,24 +102,24 @@ class QemuRecorder:
 
 def _cpus() -> dict[str, list[int]]:
     """Per CPU of the host: busy and idle time in clock ticks; time given to guests is in user time already."""
-    found = {}
+    cpus = {}
     for line in Path("/proc/stat").read_text().splitlines():
         name, *rest = line.split()
         if name.startswith("cpu") and name != "cpu":
             user, nice, system, idle, waiting, irq, soft, stolen, *_ = (*map(int, rest), *[0] * 8)
-            found[name[3:]] = [user + nice + system + irq + soft + stolen, idle + waiting]
-    return found
+            cpus[name[3:]] = [user + nice + system + irq + soft + stolen, idle + waiting]
+    return cpus
 
 
 def _devices() -> dict[str, list[int]]:
     """Per disk of the host: reads and writes done, bytes of each, milliseconds they took."""
-    found = {}
+    devices = {}
     for line in Path("/proc/diskstats").read_text().splitlines():
         name, reads, _, read_sectors, read_ms, writes, _, written, write_ms, *_ = line.split()[2:]
         if Path("/sys/block", name).exists() and not name.startswith(_NO_DISKS):
             sizes = [int(read_sectors) * SECTOR_BYTES, int(written) * SECTOR_BYTES]
-            found[name] = [int(reads), int(writes), *sizes, int(read_ms), int(write_ms)]
-    return found
+            devices[name] = [int(reads), int(writes), *sizes, int(read_ms), int(write_ms)]
+    return devices
 
 
 def _guest(guest: Qmp) -> dict[str, Any]:

@@ -75,8 +75,8 @@ def collect(access: Access, progress: Callable[[int, int], None] | None = None) 
         content = session.RetrieveContent()
         estate = VcenterInventory(builder.inventory, builder.info.name)
         _fill(content, estate, Services(access, context, session._stub), progress)
-        for what in estate.left_out:
-            builder.warn("left-out", f"left out: {what}")
+        for omission in estate.left_out:
+            builder.warn("left-out", f"left out: {omission}")
         for name, count in estate.refused.items():
             builder.warn("left-out", f"left out: properties of {name} that the account may not read", count)
         return builder.build(host=access.host, tool_version=content.about.version)
@@ -101,21 +101,21 @@ def _fill(
 
     ask, now = partial(objects, content, refused=estate.refused), machines.now_utc()
     has_clusters = content.about.apiType == _VCENTER
-    found = list(ask(vim.ClusterComputeResource, clusters.PROPERTIES)) if has_clusters else []
-    levels = _statistics_levels(content) if found else {}
-    added = [(thing, own, clusters.add_cluster(estate, own, levels)) for thing, own in found]
+    reported = list(ask(vim.ClusterComputeResource, clusters.PROPERTIES)) if has_clusters else []
+    levels = _statistics_levels(content) if reported else {}
+    added = [(one, properties, clusters.add_cluster(estate, properties, levels)) for one, properties in reported]
     if has_clusters:
         _add_distributed_switches(ask, estate)
     members = _add_hosts(ask, estate, now)
     events.read(estate, content.eventManager, now)
-    for thing, own in ask(vim.Datastore, clusters.DATASTORE_PROPERTIES):
-        clusters.add_datastore(estate, own, id_of(thing))
+    for reference, properties in ask(vim.Datastore, clusters.DATASTORE_PROPERTIES):
+        clusters.add_datastore(estate, properties, id_of(reference))
     if has_clusters:
-        for _, own in ask(vim.StoragePod, clusters.POD_PROPERTIES):
-            clusters.add_pod(estate, own)
+        for _, properties in ask(vim.StoragePod, clusters.POD_PROPERTIES):
+            clusters.add_pod(estate, properties)
     _add_vms(ask, estate, now, progress)
-    for _, own, cluster in added:
-        clusters.add_rules(estate, cluster, own.get("configurationEx"))
+    for _, properties, cluster in added:
+        clusters.add_rules(estate, cluster, properties.get("configurationEx"))
     if has_clusters:
         policies.read(estate, services)
     _add_vsan(estate, services, [(t, c) for t, o, c in added if of(o.get("configurationEx"), _VSAN_ON)], members)
@@ -125,14 +125,14 @@ def _add_distributed_switches(ask: _Ask, estate: VcenterInventory) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
     switches, references = {}, []
-    for thing, own in ask(vim.DistributedVirtualSwitch, networks.SWITCH_PROPERTIES):
-        switches[id_of(thing)] = networks.add_switch(estate, own)
-        references.append(thing)
+    for reference, properties in ask(vim.DistributedVirtualSwitch, networks.SWITCH_PROPERTIES):
+        switches[id_of(reference)] = networks.add_switch(estate, properties)
+        references.append(reference)
     if switches:
-        for _, own in ask(vim.dvs.DistributedVirtualPortgroup, networks.PORT_GROUP_PROPERTIES):
-            networks.add_port_group(estate, own, switches)
-    for thing in references:
-        networks.add_free_ports(estate, thing)
+        for _, properties in ask(vim.dvs.DistributedVirtualPortgroup, networks.PORT_GROUP_PROPERTIES):
+            networks.add_port_group(estate, properties, switches)
+    for reference in references:
+        networks.add_free_ports(estate, reference)
 
 
 def _add_hosts(ask: _Ask, estate: VcenterInventory, now: datetime) -> dict[str, Any]:
@@ -142,18 +142,18 @@ def _add_hosts(ask: _Ask, estate: VcenterInventory, now: datetime) -> dict[str, 
     certified: dict[str, tuple[Any, Entity]] = {}
     systems: dict[str, tuple[Any, Entity]] = {}
     members: dict[str, Any] = {}
-    for thing, own in ask(vim.HostSystem, hosts.PROPERTIES):
-        host = hosts.add_host(estate, own, id_of(thing))
-        networks.add_host_network(estate, own, host)
-        _note(certified, own.get("configManager.certificateManager"), host)
-        if of(own.get("config.vsanHostConfig"), "enabled"):
-            _note(systems, own.get("configManager.vsanSystem"), host)
-            if own.get("runtime.connectionState") == "connected":
-                members[id_of(thing)] = own.get("configManager.vsanInternalSystem")
-    for manager, own in ask(vim.host.CertificateManager, ["certificateInfo"], _asked(certified)):
-        hosts.add_certificate(estate, certified[id_of(manager)][1], own.get("certificateInfo"), now)
-    for system, own in ask(vim.host.VsanSystem, ["config"], _asked(systems)):
-        vsan.add_host(estate, systems[id_of(system)][1], own.get("config"))
+    for reference, properties in ask(vim.HostSystem, hosts.PROPERTIES):
+        host = hosts.add_host(estate, properties, id_of(reference))
+        networks.add_host_network(estate, properties, host)
+        _note(certified, properties.get("configManager.certificateManager"), host)
+        if of(properties.get("config.vsanHostConfig"), "enabled"):
+            _note(systems, properties.get("configManager.vsanSystem"), host)
+            if properties.get("runtime.connectionState") == "connected":
+                members[id_of(reference)] = properties.get("configManager.vsanInternalSystem")
+    for manager, properties in ask(vim.host.CertificateManager, ["certificateInfo"], _asked(certified)):
+        hosts.add_certificate(estate, certified[id_of(manager)][1], properties.get("certificateInfo"), now)
+    for system, properties in ask(vim.host.VsanSystem, ["config"], _asked(systems)):
+        vsan.add_host(estate, systems[id_of(system)][1], properties.get("config"))
     return members
 
 
@@ -171,8 +171,8 @@ def _add_vsan(
 ) -> None:
     """What is known of vSAN clusters as wholes: one host of each is asked about all disks, vCenter about services."""
     for _, cluster in added:
-        own = (key for key, name in estate.cluster_of.items() if name == cluster.name and members.get(key) is not None)
-        asked = next(own, None)
+        hosts_in = (key for key, name in estate.cluster_of.items() if name == cluster.name)
+        asked = next((key for key in hosts_in if members.get(key) is not None), None)
         if asked is not None:
             with asking(estate, "components and fullness of vSAN disks", needs="it needs the Read-only role on hosts"):
                 answer = members[asked].QueryPhysicalVsanDisks(props=vsan.DISK_FIELDS)
@@ -183,18 +183,18 @@ def _add_vsan(
 def _add_vms(ask: _Ask, estate: VcenterInventory, now: datetime, progress: Callable[[int, int], None] | None) -> None:
     from pyVmomi import vim  # noqa: PLC0415
 
-    found = list(ask(vim.VirtualMachine, machines.PROPERTIES))
+    reported = list(ask(vim.VirtualMachine, machines.PROPERTIES))
     with_snapshots = []
-    for done, (thing, own) in enumerate(found, start=1):
-        if not own.get("config.template"):
-            estate.vms[id_of(thing)] = machines.add_vm(estate, own, now)
-            if own.get("snapshot") is not None:
-                with_snapshots.append(thing)
+    for done, (reference, properties) in enumerate(reported, start=1):
+        if not properties.get("config.template"):
+            estate.vms[id_of(reference)] = machines.add_vm(estate, properties, now)
+            if properties.get("snapshot") is not None:
+                with_snapshots.append(reference)
         if progress is not None and done % 100 == 0:
-            progress(done, len(found))
+            progress(done, len(reported))
     # The list of files is long; only of VMs with snapshots is it asked for.
-    for thing, own in ask(vim.VirtualMachine, ["layoutEx.file"], with_snapshots):
-        machines.add_snapshot_size(estate, estate.vms[id_of(thing)], own.get("layoutEx.file"))
+    for reference, properties in ask(vim.VirtualMachine, ["layoutEx.file"], with_snapshots):
+        machines.add_snapshot_size(estate, estate.vms[id_of(reference)], properties.get("layoutEx.file"))
 
 
 def _statistics_levels(content: Any) -> dict[str, int]:  # noqa: ANN401
@@ -205,4 +205,5 @@ def _statistics_levels(content: Any) -> dict[str, int]:  # noqa: ANN401
         intervals = content.perfManager.historicalInterval
     except vmodl.MethodFault:
         return {}
-    return {str(own.samplingPeriod): own.level for own in intervals or () if own.enabled and own.level is not None}
+    kept = [interval for interval in intervals or () if interval.enabled and interval.level is not None]
+    return {str(interval.samplingPeriod): interval.level for interval in kept}

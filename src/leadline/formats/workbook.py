@@ -187,7 +187,7 @@ def _check_size(path: Path, name: str) -> None:
         with zipfile.ZipFile(path) as archive:
             byte_count = sum(member.file_size for member in archive.infolist())
             is_large = byte_count > UNPACKED_BYTES_MAX
-            problem = "a sheet that is too large" if is_large else _found_odd(archive)
+            problem = "a sheet that is too large" if is_large else _oddity_of(archive)
     except UNREADABLE as error:
         raise _damaged(name, str(error)) from error
     if problem is not None:
@@ -199,7 +199,7 @@ def _check_size(path: Path, name: str) -> None:
         )
 
 
-def _found_odd(archive: zipfile.ZipFile) -> str | None:
+def _oddity_of(archive: zipfile.ZipFile) -> str | None:
     """What in the parts of a workbook is larger than any table, in words; None where nothing is."""
     for member in archive.infolist():
         if not member.filename.startswith("xl/") or member.filename.startswith("xl/media/"):

@@ -170,10 +170,10 @@ class _Reader:
         if self.whole is not None and tuple(shares) == self.whole.columns:
             self.whole.add(moment, "", list(shares.values()))
 
-    def _error(self, place: str, found: str) -> InputError:
+    def _error(self, place: str, problem: str) -> InputError:
         return InputError(
             f"{self.source.name}{place}",
-            found=found,
+            found=problem,
             expected="the columns KB/t, tps and MB/s of every disk, then those of the CPU",
             advice="Record again with `iostat -w 5`, or cut the lines that are not iostat's out of the file.",
         )

@@ -288,15 +288,15 @@ class _Places:
             for name in distinct(self.table.instances(self.table.columns(index))):
                 match = _VIRTUAL_DISK_NAME.match(name)
                 names.add(match[1] if match else name)
-        found = []
+        groups = []
         for index in self.table.of_object("Group Cpu"):
             columns = self.table.columns(index)
             has_vmwait = self.table.counters[index][1] == "% VmWait"
             for text, host in zip(self.table.instances(columns), self.table.hosts_of(columns), strict=True):
                 match = _GROUP.match(text or "")
                 if match and (has_vmwait or match[2] in names):
-                    found.append((match[1], match[2], host))
-        return list(dict.fromkeys(found))
+                    groups.append((match[1], match[2], host))
+        return list(dict.fromkeys(groups))
 
     def _add_vm(self, host: str, group: str, name: str, *, vcpu_count: int | None) -> None:
         unique = name

@@ -72,13 +72,13 @@ def _document(source: Source) -> dict[str, Any]:
     Raises:
         InputError: it is damaged, or of another version.
     """
-    found = json_documents(source.text(), source.name).documents
-    value = found[0].value if len(found) == 1 else None
+    documents = json_documents(source.text(), source.name).documents
+    value = documents[0].value if len(documents) == 1 else None
     if not isinstance(value, dict) or value.get("leadline_facts") != _VERSION:
         version = value.get("leadline_facts") if isinstance(value, dict) else None
         raise InputError(
             source.name,
-            found=f"{len(found)} documents" if len(found) != 1 else f"facts of version {str(version)[:20]}",
+            found=f"{len(documents)} documents" if len(documents) != 1 else f"facts of version {str(version)[:20]}",
             expected=f"one document of version {_VERSION}",
             advice="Record it again with this version's `leadline facts -o facts.json`.",
         )

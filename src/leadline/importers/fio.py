@@ -132,10 +132,10 @@ def _built(builder: CaptureBuilder, reports: list[_Report]) -> Capture:
     )
 
 
-def _damaged(where: str, found: str) -> InputError:
+def _damaged(where: str, problem: str) -> InputError:
     return InputError(
         where,
-        found=found,
+        found=problem,
         expected="JSON as `fio --output-format=json` writes it",
         advice="Copy the file again, or record it again with --output=FILE.",
     )
@@ -166,9 +166,9 @@ def _report(document: Document, name: str, request: Request) -> _Report:
 
 def _end_ns(document: dict[str, Any], request: Request) -> tuple[int | None, bool]:
     for key, scale in (("timestamp_ms", 10**6), ("timestamp", 10**9)):
-        held = document.get(key)
-        if isinstance(held, int) and _TIME_NS_MIN < held * scale < _TIME_NS_MAX:
-            return held * scale, True
+        stamp = document.get(key)
+        if isinstance(stamp, int) and _TIME_NS_MIN < stamp * scale < _TIME_NS_MAX:
+            return stamp * scale, True
     moment = moment_of(document["time"]) if isinstance(document.get("time"), str) else None
     return (None, True) if moment is None else (to_ns(moment, request), False)
 
@@ -194,7 +194,7 @@ def _is_ramp(before: _Report, after: _Report) -> bool:
     if before.jobs.keys() != after.jobs.keys() or before.end_ns is None or after.end_ns is None:
         return False
     elapsed = [
-        max((number_in(job, "elapsed") for job in own.jobs.values()), default=math.nan) for own in (before, after)
+        max((number_in(job, "elapsed") for job in report.jobs.values()), default=math.nan) for report in (before, after)
     ]
     same = all(job.get("job options") == after.jobs[name].get("job options") for name, job in before.jobs.items())
     return same and elapsed[0] <= elapsed[1] and is_after_ramp(before.document, after.document)
@@ -212,11 +212,11 @@ def _goes_on(before: _Report, after: _Report) -> bool:
         later = after.jobs[name]
         if job.get("job options") != later.get("job options"):
             return False
-        held_up_ms = number_in(later, "elapsed") * 1e3 if "thinktime" in object_in(later, "job options") else 0.0
+        paused_ms_max = number_in(later, "elapsed") * 1e3 if "thinktime" in object_in(later, "job options") else 0.0
         for way in DIRECTIONS:
             one, other = object_in(job, way), object_in(later, way)
             ran_ms = number_in(other, "runtime") - number_in(one, "runtime")
-            longest_ms = max(passed_ms, held_up_ms) + 1000
+            longest_ms = max(passed_ms, paused_ms_max) + 1000
             if number_in(other, "total_ios") < number_in(one, "total_ios") or not -1 <= ran_ms <= longest_ms:
                 return False
     return passed_ms > 0
@@ -254,8 +254,8 @@ def _step(before: dict[str, Any], after: dict[str, Any]) -> tuple[float, float, 
     """Operations per second, MiB/s and mean latency (ms) between two reports of one direction."""
 
     def grown(key: str) -> float:
-        held = number_in(before, key)
-        return number_in(after, key) - (0.0 if math.isnan(held) else held)
+        earlier = number_in(before, key)
+        return number_in(after, key) - (0.0 if math.isnan(earlier) else earlier)
 
     seconds, count = grown("runtime") / 1e3, grown("total_ios")
     if not seconds > 0:
@@ -266,18 +266,18 @@ def _step(before: dict[str, Any], after: dict[str, Any]) -> tuple[float, float, 
     return count / seconds, size / seconds * factor("kib_per_s", "mib_per_s"), latency
 
 
-def _mean_latency_ms(held: dict[str, Any]) -> float:
-    unit = "ns" if "lat_ns" in held else "us"
-    return number_in(object_in(held, "lat_ns" if unit == "ns" else "lat"), "mean") * factor(unit, "ms")
+def _mean_latency_ms(state: dict[str, Any]) -> float:
+    unit = "ns" if "lat_ns" in state else "us"
+    return number_in(object_in(state, "lat_ns" if unit == "ns" else "lat"), "mean") * factor(unit, "ms")
 
 
 def _add_steady_state(builder: CaptureBuilder, entity: Entity, job: dict[str, Any], end_ns: int | None) -> None:
     """The last seconds fio judged the steady state by: one value a second up to the end."""
-    held = object_in(object_in(job, "steadystate"), "data").get("iops")
-    if end_ns is None or not isinstance(held, list) or not all(isinstance(v, int | float) for v in held) or not held:
+    iops = object_in(object_in(job, "steadystate"), "data").get("iops")
+    if end_ns is None or not isinstance(iops, list) or not all(isinstance(v, int | float) for v in iops) or not iops:
         return
-    times = end_ns - np.arange(len(held) - 1, -1, -1, dtype=np.int64) * 10**9
-    builder.add_series("job_iops", entity, times, np.array(held, dtype=np.float64), interval_s=1.0)
+    times = end_ns - np.arange(len(iops) - 1, -1, -1, dtype=np.int64) * 10**9
+    builder.add_series("job_iops", entity, times, np.array(iops, dtype=np.float64), interval_s=1.0)
 
 
 def _results(builder: CaptureBuilder, report: _Report, source: str) -> list[Result]:
@@ -331,33 +331,33 @@ def _ends_ns(report: _Report) -> dict[str, int | None]:
 
 def _operations(job: dict[str, Any], where: str) -> tuple[tuple[Operation, ...], str | None]:
     """The operations a job did, and which latency (lat or clat) its percentiles are of."""
-    found: list[Operation] = []
+    operations: list[Operation] = []
     of: str | None = None
     for way in (*DIRECTIONS, "mixed"):
-        held = object_in(job, way)
-        if not (number_in(held, "total_ios") > 0 or number_in(held, "io_bytes") > 0):
+        counters = object_in(job, way)
+        if not (number_in(counters, "total_ios") > 0 or number_in(counters, "io_bytes") > 0):
             continue
-        latency_ms, histogram, percentiles_of = latency_of(_statistics(held, where))
+        latency_ms, histogram, percentiles_of = latency_of(_statistics(counters, where))
         of = of or percentiles_of
-        bytes_per_s = number_in(held, "bw_bytes")
+        bytes_per_s = number_in(counters, "bw_bytes")
         if math.isnan(bytes_per_s):
-            bytes_per_s = number_in(held, "bw") * factor("kib_per_s", "bytes_per_s")
-        found.append(
-            Operation(way, number_in(held, "iops"), bytes_per_s, number_in(held, "total_ios"), latency_ms, histogram)
-        )
+            bytes_per_s = number_in(counters, "bw") * factor("kib_per_s", "bytes_per_s")
+        per_s, count = number_in(counters, "iops"), number_in(counters, "total_ios")
+        operations.append(Operation(way, per_s, bytes_per_s, count, latency_ms, histogram))
     flush = object_in(job, "sync")
     count = number_in(object_in(flush, "lat_ns"), "N")
     if count > 0:
         latency_ms, histogram, _ = latency_of(_statistics(flush, where))
         duration_s = max(_ran_ms(job), default=math.nan) / 1e3
-        found.append(Operation("sync", count / duration_s, count=count, latency_ms=latency_ms, histogram=histogram))
-    return tuple(found), of
+        per_s = count / duration_s
+        operations.append(Operation("sync", per_s, count=count, latency_ms=latency_ms, histogram=histogram))
+    return tuple(operations), of
 
 
-def _statistics(held: dict[str, Any], where: str) -> dict[str, Statistics]:
+def _statistics(counters: dict[str, Any], where: str) -> dict[str, Statistics]:
     parts: dict[str, Statistics] = {}
     for key, (part, unit) in _PARTS.items():
-        given = object_in(held, key)
+        given = object_in(counters, key)
         if not given or number_in(given, "N") == 0 or number_in(given, "max") == 0:
             continue
         to_ms = factor(unit, "ms")

@@ -144,10 +144,10 @@ def read(source: Source, request: Request) -> Capture:
     return builder.build(clock_known=since_1970, start_ns=int(ends_ns.min()), end_ns=int(ends_ns.max()))
 
 
-def _not_a_log(where: str, found: str) -> InputError:
+def _not_a_log(where: str, problem: str) -> InputError:
     return InputError(
         where,
-        found=found,
+        found=problem,
         expected="time, value, direction (0, 1 or 2), block size and what newer versions add",
         advice="Name a log written by fio's write_bw_log, write_lat_log or write_iops_log.",
     )
@@ -181,9 +181,9 @@ def _read_value_log(builder: CaptureBuilder, request: Request, log: _Log) -> Non
         job = log.name.job if len(starts) == 1 else f"{log.name.job}#{number}"
         operations: list[Operation] = []
         for way, direction in enumerate(DIRECTIONS):
-            held = _by_time(log, begin + np.flatnonzero(log.ways[begin:end] == way))
-            if len(held):
-                series = _Series(log, held, direction, unit)
+            rows = _by_time(log, begin + np.flatnonzero(log.ways[begin:end] == way))
+            if len(rows):
+                series = _Series(log, rows, direction, unit)
                 _add(builder, request, job, series, series.per_second() if single else series.windowed(builder))
                 if single and log.name.kind in ("lat", "clat"):
                     operations.append(series.operation())
@@ -194,9 +194,9 @@ def _read_value_log(builder: CaptureBuilder, request: Request, log: _Log) -> Non
             builder.results.append(_result(log, builder.info.name, job, operations, (begin, end)))
 
 
-def _by_time(log: _Log, held: NDArray[np.intp]) -> NDArray[np.intp]:
-    times = log.rows.times_ms[held]
-    return held[np.argsort(times, kind="stable")] if np.any(np.diff(times) < 0) else held
+def _by_time(log: _Log, rows: NDArray[np.intp]) -> NDArray[np.intp]:
+    times = log.rows.times_ms[rows]
+    return rows[np.argsort(times, kind="stable")] if np.any(np.diff(times) < 0) else rows
 
 
 def _holds_single_ios(log: _Log) -> bool:
@@ -225,13 +225,13 @@ class _Series:
     """The rows of one job and direction, by time; ``unit`` is that of latencies, empty for rates."""
 
     log: _Log
-    held: NDArray[np.intp]
+    rows: NDArray[np.intp]
     direction: str
     unit: str
 
     @property
     def times_ms(self) -> NDArray[np.int64]:
-        return self.log.rows.times_ms[self.held]
+        return self.log.rows.times_ms[self.rows]
 
     @property
     def metric(self) -> str:
@@ -245,9 +245,9 @@ class _Series:
     def windowed(self, builder: CaptureBuilder) -> Columns:
         """Rows as samples."""
         times, first, often = runs_of(self.times_ms)
-        values = np.add.reduceat(self.log.mean[self.held].astype(np.float64), first) / often * self.scale
-        if len(times) < len(self.held):
-            count = len(self.held) - len(times)
+        values = np.add.reduceat(self.log.mean[self.rows].astype(np.float64), first) / often * self.scale
+        if len(times) < len(self.rows):
+            count = len(self.rows) - len(times)
             builder.warn("same-time", "rows of one direction with the same time are replaced by their mean", count)
         return self.metric, times, values, None
 
@@ -255,11 +255,11 @@ class _Series:
         """Single I/Os put together by second; a last piece shorter than half a second has no rate of its own."""
         seconds, first, count, ends = self._seconds()
         if self.log.name.kind in _LATENCY_METRIC:
-            sums = np.add.reduceat(self.log.mean[self.held].astype(np.float64), first)
+            sums = np.add.reduceat(self.log.mean[self.rows].astype(np.float64), first)
             return self.metric, ends + self._origin_ms, sums / count * self.scale, _BIN_MS / 1e3
         sizes = count.astype(np.float64)
         if self.log.name.kind == "bw":
-            sizes = np.add.reduceat(self.log.size_bytes[self.held].astype(np.float64), first)
+            sizes = np.add.reduceat(self.log.size_bytes[self.rows].astype(np.float64), first)
             sizes *= factor("bytes_per_s", "mib_per_s")
         rates = np.zeros(int(seconds[-1]) + 1)  # a second without completions has the rate 0, measured
         moments = np.arange(1, len(rates) + 1, dtype=np.int64) * _BIN_MS
@@ -273,11 +273,11 @@ class _Series:
         """The highest latency of every second, or of every window where the log has it."""
         if single:
             _, first, _, ends = self._seconds()
-            highest = np.maximum.reduceat(self.log.mean[self.held], first)
+            highest = np.maximum.reduceat(self.log.mean[self.rows], first)
             return "job_latency_ms_max", ends + self._origin_ms, highest * self.scale, _BIN_MS / 1e3
         values = self.log.mean if self.log.highest is None else self.log.highest
         times, first, _ = runs_of(self.times_ms)
-        return "job_latency_ms_max", times, np.maximum.reduceat(values[self.held], first) * self.scale, None
+        return "job_latency_ms_max", times, np.maximum.reduceat(values[self.rows], first) * self.scale, None
 
     @property
     def _origin_ms(self) -> int:
@@ -292,7 +292,7 @@ class _Series:
 
     def operation(self) -> Operation:
         """All single latencies of the direction: exact statistics, and the histogram."""
-        values = self.log.mean[self.held]
+        values = self.log.mean[self.rows]
         ran_s = _ran_s(self.log, self.times_ms)
         counted = sample_histogram(values.astype(np.float64), self.unit)
         histogram = Histogram(counted.lower * self.scale, counted.upper * self.scale, counted.counts, "ms")
@@ -302,10 +302,10 @@ class _Series:
             "max": values.max(),
             "stddev": values.std(),
         }
-        found = np.percentile(values, _PERCENTILES, method="inverted_cdf")
-        spread |= {f"p{share:g}": value for share, value in zip(_PERCENTILES, found, strict=True)}
+        percentiles = np.percentile(values, _PERCENTILES, method="inverted_cdf")
+        spread |= {f"p{share:g}": value for share, value in zip(_PERCENTILES, percentiles, strict=True)}
         latency_ms = {key: float(value) * self.scale for key, value in spread.items()}
-        size = float(self.log.size_bytes[self.held].sum())
+        size = float(self.log.size_bytes[self.rows].sum())
         return Operation(self.direction, len(values) / ran_s, size / ran_s, len(values), latency_ms, histogram)
 
 

@@ -260,7 +260,7 @@ def _result(job: _Job, parsed: _Parser, source: str, request: Request) -> Result
 
 
 def _operations(job: _Job) -> tuple[tuple[Operation, ...], str | None]:
-    found: list[Operation] = []
+    operations: list[Operation] = []
     of: str | None = None
     for name, way in job.ways.items():
         parts = {part: Statistics(values) for part, values in way.values.items()}
@@ -268,8 +268,8 @@ def _operations(job: _Job) -> tuple[tuple[Operation, ...], str | None]:
         of = of or (percentiles_of if way.line else None)
         count, ran_s = job.counts.get(name, math.nan), _ran_ms(way.line) / 1e3
         per_s = count / ran_s if ran_s > 0 and not math.isnan(count) else _iops(way.line)
-        found.append(Operation(name, per_s, _bytes_per_s(way.line), count, latency_ms))
-    return tuple(found), of
+        operations.append(Operation(name, per_s, _bytes_per_s(way.line), count, latency_ms))
+    return tuple(operations), of
 
 
 def _ran_ms(line: str) -> float:

@@ -110,8 +110,8 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder, usage: di
     lines = text.splitlines()
     block = _Block(1, "")
     for number, line in enumerate(lines, start=1):
-        early, found = _EARLY.match(line), _ENTRY.fullmatch(line)
-        if number == len(lines) and (request.truncate_last or not text.endswith(("\n", "\r"))) and found is not None:
+        early, entry = _EARLY.match(line), _ENTRY.fullmatch(line)
+        if number == len(lines) and (request.truncate_last or not text.endswith(("\n", "\r"))) and entry is not None:
             builder.warn("cut", "the last line was cut off and left out")
         elif early is not None:
             block.early = int(early[1][:9])
@@ -120,47 +120,47 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder, usage: di
             early_count = 0 if "IOPS" in block.numbers else block.early
             yield block
             block = _Block(number, block.datastore, early_count)
-        elif found is not None and found[1] == "Datastore":
+        elif entry is not None and entry[1] == "Datastore":
             yield block
-            block = _Block(number, found[2])
-        elif found is not None and found[1] in _USAGE:
-            usage[_USAGE[found[1]]] = found[2]
-        elif found is not None and (found[1] in _NUMBERS or found[1] in _P95):
-            block.numbers[found[1]] = _value(found[1], found[2], source.name, number)
-        elif found is not None:
-            block.texts[found[1]] = found[2]
+            block = _Block(number, entry[2])
+        elif entry is not None and entry[1] in _USAGE:
+            usage[_USAGE[entry[1]]] = entry[2]
+        elif entry is not None and (entry[1] in _NUMBERS or entry[1] in _P95):
+            block.numbers[entry[1]] = _value(entry[1], entry[2], source.name, number)
+        elif entry is not None:
+            block.texts[entry[1]] = entry[2]
     yield block
 
 
 def _value(name: str, text: str, source: str, line: int) -> float:
     if text.startswith("NaN"):  # no VM ended properly
         return math.nan
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise InputError(
             f"{source}:{line}",
             found=f"{name} = {text[:40]!r}",
             expected="a number with its unit",
             advice="Copy the file again from the appliance.",
         )
-    value = float(found[1])
+    value = float(match[1])
     return value if value < 1e18 else math.nan
 
 
 def _result(block: _Block, usage: dict[str, str], source: str) -> Result:
-    held = block.numbers
+    numbers = block.numbers
 
     def latency(name: str) -> dict[str, float]:
         # 0 is what an operation that did not occur has.
-        return {"mean": held[name]} if held.get(name, 0.0) > 0 else {}
+        return {"mean": numbers[name]} if numbers.get(name, 0.0) > 0 else {}
 
     whole = Operation(
-        "io", held["IOPS"], held.get("THROUGHPUT", math.nan) * BYTES_PER_MIB, latency_ms=latency("LATENCY")
+        "io", numbers["IOPS"], numbers.get("THROUGHPUT", math.nan) * BYTES_PER_MIB, latency_ms=latency("LATENCY")
     )
     kinds = (("read", "R_LATENCY"), ("write", "W_LATENCY"))
     parts = [Operation(kind, latency_ms=latency(name)) for kind, name in kinds if latency(name)]
-    workload: dict[str, Any] = {"datastore": block.datastore or None, "vm_count": held.get("VMs"), **usage}
-    workload |= {ours: held[name] for name, ours in _P95.items() if name in held}
+    workload: dict[str, Any] = {"datastore": block.datastore or None, "vm_count": numbers.get("VMs"), **usage}
+    workload |= {ours: numbers[name] for name, ours in _P95.items() if name in numbers}
     job = block.texts.get("JOB_NAME") or block.texts.get("Run Def") or "job"
     version = block.texts.get("Version")
     kept = {name: value for name, value in workload.items() if value is not None}

@@ -122,10 +122,10 @@ def read(source: Source, request: Request) -> Capture:
     disks: dict[Entity, dict[int, dict[str, float]]] = {}
     unknown = known = 0
     for line in _lines(source, request, builder):
-        found = _COUNTER.fullmatch(line.name)
+        counter = _COUNTER.fullmatch(line.name)
         known += 1
-        if found is not None:
-            _add_counters(line, found[1], found[2], counters)
+        if counter is not None:
+            _add_counters(line, counter[1], counter[2], counters)
         elif line.name == "diskio" and line.tags.get("name"):
             disk = Entity(EntityKind.BLOCK_DEVICE, line.tags["name"], _guest(line))
             disks.setdefault(disk, {}).setdefault(line.time_ns, {}).update(line.fields)
@@ -172,17 +172,17 @@ def _lines(source: Source, request: Request, builder: CaptureBuilder) -> Iterato
 
 
 def _parsed(line: str) -> _Line | None:
-    found = _LINE.fullmatch(line)
-    time_ns = None if found is None or found[4] is None else _time_ns(int(found[4][:20]))
-    if found is None or time_ns is None:
+    match = _LINE.fullmatch(line)
+    time_ns = None if match is None or match[4] is None else _time_ns(int(match[4][:20]))
+    if match is None or time_ns is None:
         return None
     fields = {}
-    for name, text in _FIELD.findall(found[3]):
+    for name, text in _FIELD.findall(match[3]):
         if _NUMBER.fullmatch(text):
             value = float(text.rstrip("iu"))
             fields[_unescaped(name)] = value if abs(value) < NUMBER_MAX else float("nan")
-    tags = {_unescaped(name): _unescaped(value) for name, value in _PAIR.findall(found[2])}
-    return _Line(_unescaped(found[1]), tags, fields, time_ns)
+    tags = {_unescaped(name): _unescaped(value) for name, value in _PAIR.findall(match[2])}
+    return _Line(_unescaped(match[1]), tags, fields, time_ns)
 
 
 def _unescaped(text: str) -> str:
@@ -217,9 +217,9 @@ def _add_counters(line: _Line, resource: str, group: str, counters: CounterSampl
     instance = next((tags[tag] for tag in _INSTANCE_TAGS if tag in tags), "")
     instance = "" if instance in _TOTALS else instance
     for field, value in line.fields.items():
-        found = _ROLLUP.fullmatch(field)
-        if owner is not None and found is not None:
-            run = counters.put(owner, f"{group}.{found[1]}.{found[2]}", instance, line.time_ns, value)
+        rollup = _ROLLUP.fullmatch(field)
+        if owner is not None and rollup is not None:
+            run = counters.put(owner, f"{group}.{rollup[1]}.{rollup[2]}", instance, line.time_ns, value)
             if resource != "datastore":
                 run.interval_s = REALTIME_S
 

@@ -140,7 +140,7 @@ class _Run:
         return np.concatenate(self.periods) if self.periods else np.empty((0, len(COLUMNS)))
 
     @property
-    def made_count(self) -> int:
+    def request_count(self) -> int:
         return len(self.latencies_ms) + self.warmup_count
 
 
@@ -199,10 +199,10 @@ def _text_runs(builder: CaptureBuilder, text: str, source: Source) -> list[_Run]
 def _take_line(runs: list[_Run], line: str) -> bool:
     """Take in a line of text; False when it is damaged."""
     run = runs[-1]
-    if found := _REQUEST.match(line):
-        if run.whole or (found["n"] == "1" and run.made_count):
+    if request := _REQUEST.match(line):
+        if run.whole or (request["n"] == "1" and run.request_count):
             runs.append(run := _Run())
-        return _take_request(run, found)
+        return _take_request(run, request)
     elif prompt := PROMPT.fullmatch(line):
         if not run.is_empty:
             runs.append(run := _Run())
@@ -247,10 +247,10 @@ def _take_summary(runs: list[_Run], line: str) -> bool:
         if "count" in run.whole:
             runs.append(run := _Run())
         run.target = run.target or _target(head["target"])
-    elif made := _MADE.match(line):
-        rate_bytes = bytes_of(made["rate"])
-        run.whole |= {"iops": scaled(made["iops"]), "bps": rate_bytes, "ran": seconds_of(made["spent"])}
-        run.whole["made"] = scaled(made["count"])
+    elif generated := _MADE.match(line):
+        rate_bytes = bytes_of(generated["rate"])
+        run.whole |= {"iops": scaled(generated["iops"]), "bps": rate_bytes, "ran": seconds_of(generated["spent"])}
+        run.whole["made"] = scaled(generated["count"])
     elif spread := _SPREAD.match(line):
         names = ("min", "mean", "max", "stddev")
         values = (seconds_of(part) * 1e3 for part in spread["values"].split(" / "))
@@ -327,9 +327,9 @@ def _result(run: _Run, job: str, source: str, times: NDArray[np.int64]) -> Resul
     if not count > 0:  # ioping prints zeros when it left out every request as too slow
         statistics = {}
     if not statistics and run.latencies_ms:
-        held = np.array(run.latencies_ms)
-        statistics = {"mean": held.mean(), "min": held.min(), "max": held.max(), "stddev": held.std()}
-        count = float(len(held))
+        spent_ms = np.array(run.latencies_ms)
+        statistics = {"mean": spent_ms.mean(), "min": spent_ms.min(), "max": spent_ms.max(), "stddev": spent_ms.std()}
+        count = float(len(spent_ms))
     elif not statistics and run.periods:
         table = run.table
         count = float(table[:, 0].sum())
@@ -389,7 +389,7 @@ def _json_runs(builder: CaptureBuilder, text: str, name: str) -> list[_Run]:
 def _take_whole(run: _Run, stat: dict[str, Any], load: dict[str, Any]) -> None:
     to_ms = factor("ns", "ms")
     pairs = (("min", "min"), ("mean", "avg"), ("max", "max"), ("stddev", "mdev"))
-    run.whole |= {key: number_in(stat, own) * to_ms for key, own in pairs}
+    run.whole |= {key: number_in(stat, name) * to_ms for key, name in pairs}
     run.whole |= {"count": number_in(stat, "count"), "busy_iops": number_in(stat, "iops")}
     run.whole |= {"iops": number_in(load, "iops"), "bps": number_in(load, "bps"), "made": number_in(load, "count")}
     run.whole["ran"] = number_in(load, "time") * factor("ns", "s")

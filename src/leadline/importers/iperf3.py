@@ -168,9 +168,9 @@ def _has_end(document: Document) -> bool:
     return any(_object(_object(document, "end"), key) for key in _ENDS)
 
 
-def _damage(where: str, found: str, expected: str) -> InputError:
+def _damage(where: str, problem: str, expected: str) -> InputError:
     return InputError(
-        where, found=found, expected=expected, advice="Run iperf3 again with -J and keep its whole output."
+        where, found=problem, expected=expected, advice="Run iperf3 again with -J and keep its whole output."
     )
 
 
@@ -252,11 +252,11 @@ def _put(rows: dict[Entity, list[tuple[float, Document]]], entity: Entity, row: 
 
 def _columns(rows: list[Document]) -> dict[str, list[float]]:
     """Metrics of interval rows in their units."""
-    found = {}
+    columns = {}
     for field_name, (metric, divisor, zero_is_none) in _FIELDS.items():
         values = [_number(row, field_name) / divisor for row in rows]
-        found[metric] = [NAN if zero_is_none and value == 0 else value for value in values]
-    return found
+        columns[metric] = [NAN if zero_is_none and value == 0 else value for value in values]
+    return columns
 
 
 def _result(document: Document, job: Entity, start_ns: int | None, name: str) -> Result:

@@ -49,10 +49,10 @@ _OWN = frozenset({"ConfigFile", "config", "Startup", "Databases", "Namespaces", 
 
 def sniff(source: Source) -> int:
     """Sure by the sections only such a file has together."""
-    found = set(_SECTION.findall(source.head_text))
-    if {"ConfigFile", "config"} <= found:
+    sections = set(_SECTION.findall(source.head_text))
+    if {"ConfigFile", "config"} <= sections:
         return 94
-    return 70 if source.name.casefold().endswith(".cpf") and len(found & _OWN) >= 2 else 0
+    return 70 if source.name.casefold().endswith(".cpf") and len(sections & _OWN) >= 2 else 0
 
 
 def read(source: Source, request: Request) -> Capture:

@@ -108,10 +108,10 @@ def _moment(text: str, source: Source, index: int) -> datetime:
         raise _refused(source, index, text) from error
 
 
-def _refused(source: Source, index: int, found: str) -> InputError:
+def _refused(source: Source, index: int, text: str) -> InputError:
     return InputError(
         f"{source.name}:{index}",
-        found=f"{found.strip()[:60]!r}",
+        found=f"{text.strip()[:60]!r}",
         expected="a time, a name and a number of KiB",
         advice="The file is damaged or was edited; record it again, or cut the bad part out.",
     )

@@ -214,8 +214,8 @@ class _Recording:
         while len(row) > len(section.heading) and not row[-1]:
             row.pop()
         if len(row) != len(section.heading) or not section.heading:
-            found = f"{len(row)} values of {kind}, its heading names {len(section.heading)}"
-            raise self.error(f":{number}", found)
+            problem = f"{len(row)} values of {kind}, its heading names {len(section.heading)}"
+            raise self.error(f":{number}", problem)
         if cells[0] in section.rows:
             raise self.error(f":{number}", f"{kind} of snapshot {cells[0]} a second time")
         try:
@@ -223,11 +223,11 @@ class _Recording:
         except ValueError as error:
             raise self.error(f":{number}", f"{str(error)[:40]!r} in {kind}") from None
 
-    def error(self, place: str, found: str) -> InputError:
+    def error(self, place: str, problem: str) -> InputError:
         """The error for what stands at a place."""
         return InputError(
             f"{self.source.name}{place}",
-            found=found,
+            found=problem,
             expected="the lines of one nmon recording: AAA facts, headings, ZZZZ time stamps and rows of snapshots",
             advice="Record again with `nmon -f -s 10 -c 360`, and name recordings one by one, not joined.",
         )
@@ -361,9 +361,9 @@ class _Writer:
     def _interfaces(self, kind: str, columns: Mapping[str, int], values: Matrix) -> None:
         for way in ("read", "write"):
             matches = {i: _INTERFACE.fullmatch(name) for name, i in columns.items()}
-            found = {i: match[1] for i, match in matches.items() if match is not None and match[2] == way}
-            entities = [Entity(EntityKind.NIC, name, self.guest) for name in found.values()]
-            self._add(f"{kind}.{way}", entities, values[list(found)])
+            names = {i: match[1] for i, match in matches.items() if match is not None and match[2] == way}
+            entities = [Entity(EntityKind.NIC, name, self.guest) for name in names.values()]
+            self._add(f"{kind}.{way}", entities, values[list(names)])
 
     def _memory(self, rows: dict[str, Matrix]) -> None:
         if "memtotal" in rows and np.isfinite(rows["memtotal"]).any():

@@ -92,14 +92,14 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "ovf", META.tool)
     root = _parsed(source)
     disks = _Disks(root, builder)
-    found = False
+    has_machine = False
     for system in root.iter():
         hardware = _child(system, "VirtualHardwareSection") if _tag(system) == "VirtualSystem" else None
         if hardware is not None:
-            found = True
+            has_machine = True
             name = _text(system, "Name") or _attribute(system, "id") or PurePosixPath(source.name).stem
             _Machine(builder, Entity(EntityKind.VM, name), disks).add(system, hardware, _configuration(root))
-    if not found:
+    if not has_machine:
         raise InputError(
             source.name,
             found="no virtual machine with hardware",
@@ -156,16 +156,16 @@ def _configuration(root: ET.Element) -> str | None:
 
 
 def _scale(unit: str | None) -> float | None:
-    """What one of a unit is in bytes or Hz; None where the unit is not known."""
+    """Bytes or Hz of one unit; None where the unit is not known."""
     if unit is None:
         return 1.0
     old = _OLD_UNITS.get(unit.strip().casefold())
-    found = _UNIT.fullmatch(unit.strip())
+    match = _UNIT.fullmatch(unit.strip())
     if old is not None:
         return 2.0**old
-    if found is None:
+    if match is None:
         return None
-    return float(found[2]) ** int(found[3]) if found[2] else 1.0
+    return float(match[2]) ** int(match[3]) if match[2] else 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +186,7 @@ class _Disks:
             name = _attribute(element, "diskId") if _tag(element) == "Disk" else None
             if name is not None:
                 capacity = _attribute(element, "capacity") or ""
-                capacity = _PROPERTY.sub(lambda found: str(defaults.get(found[1], found[0])), capacity)
+                capacity = _PROPERTY.sub(lambda match: str(defaults.get(match[1], match[0])), capacity)
                 scale = _scale(_attribute(element, "capacityAllocationUnits"))
                 size = _number(capacity)
                 if size is None or scale is None:
@@ -201,8 +201,8 @@ class _Disks:
 
 
 def _number(text: str | None) -> float | None:
-    found = _NUMBER.fullmatch((text or "").strip())
-    value = float(found[0]) if found is not None else float("nan")
+    match = _NUMBER.fullmatch((text or "").strip())
+    value = float(match[0]) if match is not None else float("nan")
     return value if isfinite(value) else None
 
 
@@ -225,12 +225,11 @@ class _Machine:
     def add(self, system: ET.Element, hardware: ET.Element, configuration: str | None) -> None:
         items = list(_items(hardware, configuration))
         kind = _child(hardware, "System")
-        found = _HARDWARE.search(_text(kind, "VirtualSystemType") or "") if kind is not None else None
+        match = _HARDWARE.search(_text(kind, "VirtualSystemType") or "") if kind is not None else None
+        version = None if match is None else int(match[1])
         guest = _child(system, "OperatingSystemSection")
         os_name = None if guest is None else _attribute(guest, "osType") or _text(guest, "Description")
-        self.put(
-            self.vm, hardware_version=None if found is None else int(found[1]), guest_os=os_name, **_options(hardware)
-        )
+        self.put(self.vm, hardware_version=version, guest_os=os_name, **_options(hardware))
         adapters = self.add_adapters(items)
         for item in items:
             resource = _count(item, "ResourceType")
@@ -274,8 +273,8 @@ class _Machine:
         """Storage controllers; their names by the ids disks refer to."""
         names: dict[str, str] = {}
         for item in items:
-            resource, own_id = _count(item, "ResourceType"), _text(item, "InstanceID")
-            if resource in _STORAGE and own_id is not None:
+            resource, instance_id = _count(item, "ResourceType"), _text(item, "InstanceID")
+            if resource in _STORAGE and instance_id is not None:
                 written = (_text(item, "ResourceSubType") or "").casefold().split()
                 known = next((_ADAPTER_TYPES[word] for word in written if word in _ADAPTER_TYPES), None)
                 if resource == IDE:
@@ -285,8 +284,10 @@ class _Machine:
                 if known is None:
                     self.builder.warn("no-type", "the type of a storage controller is not in the file")
                 number = _count(item, "Address")
-                names[own_id] = f"{bus}{sum(n.startswith(bus) for n in names.values()) if number is None else number}"
-                self.put(Entity(EntityKind.ADAPTER, names[own_id], self.vm), type=known)
+                if number is None:
+                    number = sum(name.startswith(bus) for name in names.values())
+                names[instance_id] = f"{bus}{number}"
+                self.put(Entity(EntityKind.ADAPTER, names[instance_id], self.vm), type=known)
         return names
 
     def add_disk(self, item: ET.Element, adapters: dict[str, str]) -> None:

@@ -150,19 +150,19 @@ def read(source: Source, request: Request) -> Capture:
 
 
 def _sections(text: str, source: Source, builder: CaptureBuilder) -> Sections:
-    """The report in pieces; a last line without an end is dropped and said."""
+    """Cut a report into its sections; a last line without an end is dropped, with a warning."""
     report = _REPORT.search(source.head_text) is not None
     lines = text.splitlines()
     if lines and not text.endswith(("\n", "\r")) and not lines[-1].rstrip().endswith(">"):
         builder.warn("cut", "the last line has no end and was left out")
         lines.pop()
-    found = cut_into_sections(lines, "" if report or "<html" in source.head_text.lower() else "mgstat")
+    sections = cut_into_sections(lines, "" if report or "<html" in source.head_text.lower() else "mgstat")
     for name in _LEFT_OUT:
-        if name in found.lines:
+        if name in sections.lines:
             builder.warn("section", f"the section {name} was left out: no importer reads it")
-    if report and found.last in {*_ROWS, *TEXTS}:
-        builder.warn("cut-section", f"the file ends within {found.last}: the report is not complete")
-    return found
+    if report and sections.last in {*_ROWS, *TEXTS}:
+        builder.warn("cut-section", f"the file ends within {sections.last}: the report is not complete")
+    return sections
 
 
 def _rows_of(name: str, sections: Sections, source: Source) -> _Rows:
@@ -288,10 +288,10 @@ def cycles_s(
     return taken
 
 
-def _refused(source: Source, place: str, found: str) -> InputError:
+def _refused(source: Source, place: str, problem: str) -> InputError:
     return InputError(
         f"{source.name}{place}",
-        found=found,
+        found=problem,
         expected="the HTML report of ^SystemPerformance or ^pButtons with rows of mgstat, or an .mgst file",
         advice="Collect the report anew with `do Collect^SystemPerformance`, and copy it as it is.",
     )

@@ -102,9 +102,9 @@ def sniff(source: Source) -> int:
         return 95 if known and _OTHER_COLUMNS & set(columns) else 60 if known else 0
     if not source.name.casefold().endswith((".conf", ".conf.sample", ".txt")):
         return 0
-    found = {match[1].casefold() for line in lines if (match := _ASSIGNMENT.fullmatch(line)) is not None}
+    names = {match[1].casefold() for line in lines if (match := _ASSIGNMENT.fullmatch(line)) is not None}
     named = source.name.casefold().endswith("postgresql.conf")
-    count = len(found & _KNOWN)
+    count = len(names & _KNOWN)
     return 90 if named and count else 70 if count >= 3 else 0
 
 
@@ -133,14 +133,14 @@ def read(source: Source, request: Request) -> Capture:
 
 
 def _add(builder: CaptureBuilder, values: dict[str, str | float], name: str, *, from_view: bool) -> None:
-    own = Entity(EntityKind.DATABASE, _name(values), builder.inventory.add(UNNAMED_GUEST, name))
-    builder.inventory.add(own, name, engine="postgresql")
-    builder.inventory.add(own, name, guessed=not from_view, parameters=values)
+    database = Entity(EntityKind.DATABASE, _name(values), builder.inventory.add(UNNAMED_GUEST, name))
+    builder.inventory.add(database, name, engine="postgresql")
+    builder.inventory.add(database, name, guessed=not from_view, parameters=values)
     version, size = values.get("server_version"), values.get("shared_memory_size")
     if version is not None:
-        builder.inventory.add(own, name, version=str(version))
+        builder.inventory.add(database, name, version=str(version))
     if isinstance(size, float) and size > 0:
-        builder.inventory.add(own, name, shared_memory_mib=size)  # PostgreSQL's MB are MiB
+        builder.inventory.add(database, name, shared_memory_mib=size)  # PostgreSQL's MB are MiB
 
 
 def _name(values: dict[str, str | float]) -> str:
@@ -200,10 +200,10 @@ def _rows(source: Source, text: str, shape: tuple[str, int], builder: CaptureBui
             raise _malformed(source, line, f"{len(row)} fields, the header has {width}")
 
 
-def _malformed(source: Source, line: int, found: str) -> InputError:
+def _malformed(source: Source, line: int, problem: str) -> InputError:
     return InputError(
         f"{source.name}:{line}",
-        found=found,
+        found=problem,
         expected="a row of pg_settings",
         advice=f"Record it again: {META.record}",
     )
@@ -247,7 +247,7 @@ def _of_file(source: Source, text: str, builder: CaptureBuilder) -> dict[str, st
 def _unquoted(value: str) -> str:
     if not value.startswith("'"):
         return value
-    return re.sub(r"''|\\(.)", lambda found: found[1] or "'", value[1:-1])
+    return re.sub(r"''|\\(.)", lambda escape: escape[1] or "'", value[1:-1])
 
 
 def _without_secrets(values: dict[str, str | float]) -> dict[str, str | float]:

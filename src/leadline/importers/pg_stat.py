@@ -105,12 +105,12 @@ def read(source: Source, request: Request) -> Capture:
         raise _refused(source, 1, "no header of a view with a column of times")
     reader = _Reader(source, request, builder, header)
     reader.read(lines)
-    found = False
+    has_rates = False
     for (kind, name), snapshots in reader.snapshots.items():
         entity = _CLUSTER if not name else Entity(EntityKind.DATABASE, name, UNNAMED_GUEST)
         builder.inventory.add(entity, source.name, engine="postgresql")
-        found |= _emit(entity, kind, snapshots, (builder, request))
-    if not found:
+        has_rates |= _emit(entity, kind, snapshots, (builder, request))
+    if not has_rates:
         raise _refused(source, len(lines), "one snapshot: counters make rates only between two")
     return builder.build(clock_known=reader.zoned or request.timezone is not None)
 
@@ -201,7 +201,7 @@ class _Reader:
             self.builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
 
     def _row(self, cells: list[str]) -> tuple[str, ...]:
-        """Take in a row and return what it is of; raises ValueError when it is none."""
+        """Add a row and return its time and identity; raises ValueError for a damaged row."""
         header = self.header
         if len(cells) != len(header.columns):
             message = f"{len(cells)} cells, {len(header.columns)} columns"
@@ -216,8 +216,8 @@ class _Reader:
         elif kind == "pg_stat_io":
             kind = "pg_stat_io.wal" if named["object"] == "wal" else "pg_stat_io.data"
         if kind != "pg_stat_database" or name not in _NOTHING:
-            held = self.snapshots.setdefault((kind, name), _Snapshots(numbers))
-            held.add(time_ns, named.get("stats_reset", ""), row)
+            snapshots = self.snapshots.setdefault((kind, name), _Snapshots(numbers))
+            snapshots.add(time_ns, named.get("stats_reset", ""), row)
         return (str(time_ns), *(named.get(column, "") for column in _IDENTITY))
 
     def _time(self, text: str) -> int:
@@ -279,29 +279,29 @@ def _steps(
 
 def _canonical(steps: Counters, seconds: NDArray[np.float64], kind: str, builder: CaptureBuilder) -> Counters:
     """Canonical metrics, one value per interval."""
-    found: Counters = {}
-    for own, known in META.fields.items():
-        names = re.split(r" [+/] ", own)
-        if not set(names) <= set(steps) or known.metric in found:
+    metrics: Counters = {}
+    for formula, known in META.fields.items():
+        names = re.split(r" [+/] ", formula)
+        if not set(names) <= set(steps) or known.metric in metrics:
             continue
         of_log = known.metric == "db_log_write_latency_ms"
         if kind.startswith("pg_stat_io") and of_log != kind.endswith(".wal"):
             continue
-        if "/" not in own:
-            found[known.metric] = np.sum([steps[name] for name in names], axis=0) / seconds
+        if "/" not in formula:
+            metrics[known.metric] = np.sum([steps[name] for name in names], axis=0) / seconds
             continue
         spent_ms, count = (steps[name] for name in names)
         if np.nansum(count) > 0 and np.nansum(spent_ms) == 0:
             builder.warn("not-timed", f"{names[0]} stays 0: the server does not time it (track_*_io_timing)")
             continue
-        found[known.metric] = np.divide(spent_ms, count, out=np.full(len(count), np.nan), where=count > 0)
-    return found
+        metrics[known.metric] = np.divide(spent_ms, count, out=np.full(len(count), np.nan), where=count > 0)
+    return metrics
 
 
-def _refused(source: Source, line: int, found: str) -> InputError:
+def _refused(source: Source, line: int, problem: str) -> InputError:
     return InputError(
         f"{source.name}:{line}",
-        found=found,
+        found=problem,
         expected="CSV snapshots of one pg_stat view with a column of times, such as now(), first or last",
         advice=f"Record again, every few seconds: {META.record}",
     )

@@ -317,8 +317,8 @@ def _start_ns(run: _Run) -> int | None:
 
 
 def _further_operations(run: _Run) -> list[Operation]:
-    """What is counted beside the transactions, then scripts and statements."""
-    found = [
+    """Return the operations besides transactions: connecting, schedule lag, counts, scripts and statements."""
+    operations = [
         Operation("transaction including connecting", per_s=v)
         for k, v in run.tps.items()
         if k.startswith("including conn")
@@ -326,24 +326,24 @@ def _further_operations(run: _Run) -> list[Operation]:
     for key, text in run.summary.items():
         if key == "rate limit schedule lag":
             average, _, worst = text.partition("max")
-            found.append(Operation("schedule lag", latency_ms={"mean": _number(average), "max": _number(worst)}))
+            operations.append(Operation("schedule lag", latency_ms={"mean": _number(average), "max": _number(worst)}))
         elif key == "average connection time":
-            found.append(Operation("connect", latency_ms={"mean": _number(text)}))
+            operations.append(Operation("connect", latency_ms={"mean": _number(text)}))
         elif key == "initial connection time":
-            found.append(Operation("connect all clients", latency_ms={"total": _number(text)}))
+            operations.append(Operation("connect all clients", latency_ms={"total": _number(text)}))
         elif key in _COUNTED:
-            found.append(Operation(_COUNTED[key], count=_number(text)))
+            operations.append(Operation(_COUNTED[key], count=_number(text)))
         elif key.startswith("number of transactions above"):
-            found.append(Operation("transactions above the latency limit", count=_number(text)))
+            operations.append(Operation("transactions above the latency limit", count=_number(text)))
     for position, script in enumerate(run.scripts, 1):
         prefix = f"script {position} " if len(run.scripts) > 1 else ""
         if script.name:
-            found.append(
+            operations.append(
                 Operation(f"script {position}: {script.name}", script.per_s, NAN, script.count, script.latency_ms)
             )
         for step, (statement, mean) in enumerate(script.statements, 1):
-            found.append(Operation(f"{prefix}statement {step}: {statement}", latency_ms={"mean": mean}))
-    return found
+            operations.append(Operation(f"{prefix}statement {step}: {statement}", latency_ms={"mean": mean}))
+    return operations
 
 
 def _workload(summary: dict[str, str], asked_s: float) -> dict[str, Any]:

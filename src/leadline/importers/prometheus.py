@@ -144,8 +144,8 @@ def read(source: Source, request: Request) -> Capture:
                 nodes.put(field.metric, guest, time_ns, value)
         elif owner is None:
             unknown += not sample.name.startswith("node_")
-        elif (found := _COUNTER.fullmatch(sample.name)) is not None:
-            run = counters.put(owner, f"{found[2]}.{found[3]}.{found[4]}", "", time_ns, sample.value)
+        elif (counter := _COUNTER.fullmatch(sample.name)) is not None:
+            run = counters.put(owner, f"{counter[2]}.{counter[3]}.{counter[4]}", "", time_ns, sample.value)
             run.interval_s = REALTIME_S
         elif sample.name == "vmware_vm_snapshot_timestamp_seconds":
             _add_age(ages.setdefault(owner, {}), sample, time_ns)
@@ -160,9 +160,10 @@ def read(source: Source, request: Request) -> Capture:
         )
     if unknown:
         builder.warn("unknown", "samples of other families were left out", unknown)
-    for vm, own in ages.items():
-        if own:
-            builder.inventory.add(vm, source.name, snapshot_ages_days=own, snapshot_age_days=max(own.values()))
+    for vm, snapshot_ages in ages.items():
+        if snapshot_ages:
+            oldest = max(snapshot_ages.values())
+            builder.inventory.add(vm, source.name, snapshot_ages_days=snapshot_ages, snapshot_age_days=oldest)
     nodes.into(builder)
     _add_guest_facts(guest, samples, builder)
     counters.into(builder)
@@ -192,29 +193,29 @@ def _samples(source: Source, request: Request, builder: CaptureBuilder) -> Itera
 
 
 def _parsed(line: str, scale: int) -> _Sample | None:
-    found = _LINE.fullmatch(line)
-    if found is None:
+    match = _LINE.fullmatch(line)
+    if match is None:
         return None
-    labels = _labels(found[2][1:-1]) if found[2] else {}
+    labels = _labels(match[2][1:-1]) if match[2] else {}
     try:
-        value = float(found[3])
-        time_ns = None if found[4] is None else epoch_ns(float(found[4]), scale)
+        value = float(match[3])
+        time_ns = None if match[4] is None else epoch_ns(float(match[4]), scale)
     except ValueError:
         return None
-    if labels is None or "_" in found[3] or (found[4] is not None and time_ns is None):
+    if labels is None or "_" in match[3] or (match[4] is not None and time_ns is None):
         return None
-    return _Sample(found[1], labels, value if abs(value) < 1e300 else math.nan, time_ns)
+    return _Sample(match[1], labels, value if abs(value) < 1e300 else math.nan, time_ns)
 
 
 def _labels(text: str) -> dict[str, str] | None:
     labels = {}
     position = 0
     while position < len(text):
-        found = _LABEL.match(text, position)
-        if found is None:
+        match = _LABEL.match(text, position)
+        if match is None:
             return None
-        labels[found[1]] = _ESCAPE.sub(lambda part: "\n" if part[1] == "n" else part[1], found[2])
-        position = found.end()
+        labels[match[1]] = _ESCAPE.sub(lambda part: "\n" if part[1] == "n" else part[1], match[2])
+        position = match.end()
     return labels
 
 

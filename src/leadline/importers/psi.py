@@ -101,8 +101,8 @@ def _alone(source: Source) -> str | None:
     lines = [line for line in source.head_text.splitlines() if line.strip()]
     if lines and lines[0].startswith(_PRESSURE_LINE) and len(lines) <= 2:
         name = PurePosixPath(source.name).name.lower()
-        found = [resource for resource in _RESOURCES if re.search(rf"(?<![a-z]){resource}(?![a-z])", name)]
-        return f"/proc/pressure/{found[0]}" if len(found) == 1 else "?"
+        resources = [resource for resource in _RESOURCES if re.search(rf"(?<![a-z]){resource}(?![a-z])", name)]
+        return f"/proc/pressure/{resources[0]}" if len(resources) == 1 else "?"
     for kind in ("/proc/loadavg", "uptime", "/proc/meminfo"):
         if kind != "/proc/meminfo" or (lines and lines[0].startswith("MemTotal:")):
             try:
@@ -244,11 +244,11 @@ def _uptime(line: str) -> dict[str, float]:
     return dict(zip(("loadavg.1m", "loadavg.5m", "loadavg.15m"), averages, strict=True))
 
 
-def _refused(source: Source, where: str, found: str) -> InputError:
+def _refused(source: Source, where: str, text: str) -> InputError:
     del source
     return InputError(
         where,
-        found=f"{found.strip()[:60]!r}",
+        found=f"{text.strip()[:60]!r}",
         expected="blocks of `# TIME` and `## PATH`, or a copy named after its file, for instance pressure-io.txt",
         advice=f"Record it with: {META.record}",
     )

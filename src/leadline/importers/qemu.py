@@ -97,7 +97,7 @@ def read(source: Source, request: Request) -> Capture:
 
 def _lines(source: Source, builder: CaptureBuilder) -> list[dict[str, Any]]:
     rows = source.text().splitlines()
-    found = []
+    lines = []
     for number, row in enumerate(rows, 1):
         try:
             line = json.loads(row)
@@ -112,8 +112,8 @@ def _lines(source: Source, builder: CaptureBuilder) -> list[dict[str, Any]]:
                 expected="one JSON object per sample",
                 advice="Restore the recording, or delete the line.",
             ) from error
-        found.append(line)
-    return found
+        lines.append(line)
+    return lines
 
 
 def _check(line: Any) -> None:  # noqa: ANN401 - what JSON gives

@@ -139,7 +139,7 @@ def read(source: Source, request: Request) -> Capture:
         if name in known:
             reader(sheets[name])
     if "vSnapshot" in known:
-        machines.read_snapshots(sheets["vSnapshot"], _made_at(sheets.get("vMetaData"), sheets["vSnapshot"], source))
+        machines.read_snapshots(sheets["vSnapshot"], _created_at(sheets.get("vMetaData"), sheets["vSnapshot"], source))
     machines.add_devices({name: sheets[name] for name in _DEVICES if name in known})
     return builder.build(tool_version=_version(sheets.get("vMetaData")))
 
@@ -163,16 +163,16 @@ def _version(meta: WorkbookSheet | None) -> str | None:
     return next((row.text("RVTools version") for row in meta), None) if meta is not None else None
 
 
-def _made_at(meta: WorkbookSheet | None, snapshots: WorkbookSheet, source: Source) -> datetime:
+def _created_at(meta: WorkbookSheet | None, snapshots: WorkbookSheet, source: Source) -> datetime:
     """When the workbook was made, on the clock of the machine that made it; else when the file was last written."""
     column = "xlsx creation datetime"
     stamps = [*snapshots.texts("Date / time"), *(meta.texts(column) if meta is not None else ())]
     snapshots.day_first = day_is_first(stamps)
     if meta is not None:
         meta.day_first = snapshots.day_first
-        made = next((row.time(column) for row in meta), None)
-        if made is not None:
-            return made
+        created = next((row.time(column) for row in meta), None)
+        if created is not None:
+            return created
     return datetime.fromtimestamp(source.mtime_ns / 1e9, tz=UTC).replace(tzinfo=None)
 
 
@@ -203,17 +203,17 @@ class _Machines:
 
     def _of(self, row: SheetRow, name: str) -> Entity:
         by_name = ("", name, row.text("Host"))
-        own_id = row.text("VM ID")
-        key = by_name if own_id is None else (own_id, name, row.text("VI SDK UUID"))
-        found = self.by_key.get(key)
-        if found is None:
-            found = Entity(EntityKind.VM, name, _host(row, self.builder))
-            if self.taken.setdefault(found, key) != key and own_id is not None:
+        vm_id = row.text("VM ID")
+        key = by_name if vm_id is None else (vm_id, name, row.text("VI SDK UUID"))
+        vm = self.by_key.get(key)
+        if vm is None:
+            vm = Entity(EntityKind.VM, name, _host(row, self.builder))
+            if self.taken.setdefault(vm, key) != key and vm_id is not None:
                 self.builder.warn("same-name", "VMs of the same name on one host are told apart by their id")
-                found = Entity(EntityKind.VM, f"{name} ({own_id})", found.parent)
-            self.by_key[key] = found
-            self.by_key.setdefault(by_name, found)
-        return found
+                vm = Entity(EntityKind.VM, f"{name} ({vm_id})", vm.parent)
+            self.by_key[key] = vm
+            self.by_key.setdefault(by_name, vm)
+        return vm
 
     def add(self, entity: Entity, facts: dict[str, Any]) -> None:
         self.builder.inventory.add(entity, self.builder.info.name, **facts)
@@ -250,16 +250,16 @@ class _Machines:
         for row, vm in self.rows(sheet):
             label = row.text("Disk") or row.text("Label")
             adapter = row.text("Controller")
-            found = _CONTROLLER.fullmatch(adapter or "")
+            controller = _CONTROLLER.fullmatch(adapter or "")
             unit = row.count("Unit #") if row.cell("Unit #") is not None else row.count("SCSI Unit #")
             name = label
-            if found is not None:
-                adapter = f"{found[1].lower()}{int(found[2])}"
+            if controller is not None:
+                adapter = f"{controller[1].lower()}{int(controller[2])}"
                 name = label if unit is None else f"{adapter}:{unit}"
             if name is None:
                 continue
             if adapter is not None:
-                kind = None if found is None else _BUS_TYPES.get(found[1].lower())
+                kind = None if controller is None else _BUS_TYPES.get(controller[1].lower())
                 shared = (row.text("Shared Bus") or "").casefold()
                 self.add(
                     Entity(EntityKind.ADAPTER, adapter, vm), {"type": kind, "bus_sharing": BUS_SHARING.get(shared)}
@@ -289,8 +289,8 @@ class _Machines:
             taken = row.time("Date / time")
             if taken is not None:
                 name = row.text("Name") or f"snapshot {counts[vm]}"
-                own = ages.setdefault(vm, {})
-                own[name if name not in own else f"{name} ({counts[vm]})"] = max(
+                vm_ages = ages.setdefault(vm, {})
+                vm_ages[name if name not in vm_ages else f"{name} ({counts[vm]})"] = max(
                     (made_at - taken).total_seconds() / SECONDS_PER_DAY, 0.0
                 )
         for vm in {**ages, **counts}:
@@ -308,8 +308,8 @@ class _Machines:
             for row, vm in self.rows(sheet):
                 name = row.text("Device Node") or kind
                 devices.setdefault(vm, []).append({"name": name, "type": kind, "connected": row.flag("Connected")})
-        for vm, own in devices.items():
-            self.add(vm, {"virtual_devices": own})
+        for vm, vm_devices in devices.items():
+            self.add(vm, {"virtual_devices": vm_devices})
 
 
 def _datastore(path: str | None) -> str | None:

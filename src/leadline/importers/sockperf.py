@@ -148,21 +148,21 @@ def read(source: Source, request: Request) -> Capture:
 
 
 def _runs(builder: CaptureBuilder, text: str, name: str, *, may_be_cut: bool) -> list[_Run]:
-    """What the text says of each run; of a cut one the end is left out and said."""
+    """Parse the runs in a text; the end of a cut text is left out, with a warning."""
     runs: list[_Run] = []
     before = _Run()  # what is said before the first summary of a run
     lines = _COLOUR.sub("", text).splitlines()
     for index, line in enumerate(lines):
-        said = line.strip().removeprefix("sockperf: ")
-        if said.startswith(_PARAMETERS):
-            before.asked |= _asked(said)
-        elif (error := _error(said)) and not runs:
+        message = line.strip().removeprefix("sockperf: ")
+        if message.startswith(_PARAMETERS):
+            before.asked |= _asked(message)
+        elif (error := _error(message)) and not runs:
             before.error = before.error or error
         else:
-            mark = next((mark for mark in _LINES if mark in said), None)
+            mark = next((mark for mark in _LINES if mark in message), None)
             if mark is None:
                 continue
-            match = _LINES[mark].fullmatch(said)
+            match = _LINES[mark].fullmatch(message)
             # Without an end of line, the last number may have been cut as well.
             if may_be_cut and index == len(lines) - 1 and not text.endswith("\n"):
                 builder.warn("cut", "the last line was cut while it was written and is left out")
@@ -178,16 +178,16 @@ def _runs(builder: CaptureBuilder, text: str, name: str, *, may_be_cut: bool) ->
     return whole
 
 
-def _asked(said: str) -> dict[str, object]:
-    found = dict(re.findall(r"--([a-z-]+)=(\d{1,12})\b", said))
-    return {ours: int(found[theirs]) for theirs, ours in _KEPT.items() if theirs in found}
+def _asked(message: str) -> dict[str, object]:
+    options = dict(re.findall(r"--([a-z-]+)=(\d{1,12})\b", message))
+    return {ours: int(options[theirs]) for theirs, ours in _KEPT.items() if theirs in options}
 
 
-def _error(said: str) -> str:
-    """What went wrong, when a line says so."""
-    if said.startswith("ERROR: "):
-        return said.removeprefix("ERROR: ")[:200]
-    return said[:200] if said.startswith("No messages were received") else ""
+def _error(message: str) -> str:
+    """Return the error that a line reports, empty for none."""
+    if message.startswith("ERROR: "):
+        return message.removeprefix("ERROR: ")[:200]
+    return message[:200] if message.startswith("No messages were received") else ""
 
 
 def _take(runs: list[_Run], before: _Run, mark: str, match: re.Match[str]) -> None:

@@ -297,11 +297,11 @@ def _operations(
     event = Operation("event", per_s, block.get("mib/s", NAN) * BYTES_PER_MIB, count, latency, buckets)
     if "reads/s" in block or "old reads" in block:
         kinds = (("read", "reads", "read, mib/s"), ("write", "writes", "written, mib/s"), ("fsync", "fsyncs", ""))
-        found = [event]
+        operations = [event]
         for operation, key, moved in kinds:
             old = block.get(f"old {key.replace('fsyncs', 'other')}", NAN) / seconds if seconds > 0 else NAN
-            found.append(Operation(operation, block.get(f"{key}/s", old), block.get(moved, NAN) * BYTES_PER_MIB))
-        return "fileio", tuple(found)
+            operations.append(Operation(operation, block.get(f"{key}/s", old), block.get(moved, NAN) * BYTES_PER_MIB))
+        return "fileio", tuple(operations)
     if "mib/s" in block:
         return "memory", (event,)
     return ("cpu" if "events per second" in block else "events"), (event,)

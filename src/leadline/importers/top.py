@@ -219,10 +219,10 @@ def _size_kib(text: str) -> float:
     return float(match[1]) * _SIZES[match[2].upper() or "K"]
 
 
-def _refused(where: str, found: str) -> InputError:
+def _refused(where: str, text: str) -> InputError:
     return InputError(
         where,
-        found=f"{found.strip()[:60]!r}",
+        found=f"{text.strip()[:60]!r}",
         expected="a report of top -b in English",
         advice=f"Record it again: {META.record}",
     )

@@ -56,11 +56,11 @@ META = ImporterMeta(
     marks=("time",),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH, Layer.NETWORK),
     fields={
-        f"{kind}:{label}[{group}]": Field(held.metric, _UNITS.get(held.unit, held.unit))
+        f"{kind}:{label}[{group}]": Field(counter.metric, _UNITS.get(counter.unit, counter.unit))
         for kind, table in (("vm", VM_COUNTERS), ("host", HOST_COUNTERS))
         for label, groups in COUNTERS_BY_LABEL.items()
         for group, name in groups.items()
-        if (held := table.get(name)) is not None
+        if (counter := table.get(name)) is not None
     },
     record="vSphere Client: Monitor > Performance > Advanced > Export > CSV, with the object itself in the chart",
 )
@@ -103,12 +103,12 @@ class _Placed:
 
 
 def sniff(source: Source) -> int:
-    """Sure by a first cell Time and headings that are all labels of counters with what they are of."""
-    found = _header(source.head_text.lstrip("\ufeff").partition("\n")[0])
-    if found is None:
+    """Sure where the first cell is Time and all headings are labels of counters with the name of an object."""
+    header = _header(source.head_text.lstrip("\ufeff").partition("\n")[0])
+    if header is None:
         return 0
-    known = sum(column.label.casefold() in COUNTERS_BY_LABEL for column in found[1])
-    return 93 if known == len(found[1]) else 60 if known else 0
+    known = sum(column.label.casefold() in COUNTERS_BY_LABEL for column in header[1])
+    return 93 if known == len(header[1]) else 60 if known else 0
 
 
 def read(source: Source, request: Request) -> Capture:
@@ -138,16 +138,16 @@ def read(source: Source, request: Request) -> Capture:
         if parsed is None or reader.order.day(parsed.day) is None:
             raise bad_line(source, line, f"the time {cells[0][:40]!r}", "a date and a time")
     times = reader.times_ns(stamps, None).tolist()
-    held: dict[_Placed, list[float]] = {}
+    columns: dict[_Placed, list[float]] = {}
     for index, placed in enumerate(_placed(header[1], builder), 1):
         values = [cell_value(cells[index], source, line) for line, cells in rows]
         if placed is None or _too_many_percent(placed, values, builder):
             continue
-        if placed in held:
+        if placed in columns:
             builder.warn("twice", "a column is there twice; the last one counts")
-        held[placed] = values
-    samples = CounterSamples("vcenter", request, vcpu_counts=_vcpu_counts(held), all_parts=False)
-    for placed, values in held.items():
+        columns[placed] = values
+    samples = CounterSamples("vcenter", request, vcpu_counts=_vcpu_counts(columns), all_parts=False)
+    for placed, values in columns.items():
         for time_ns, value in zip(times, values, strict=True):
             samples.put(placed.owner, placed.counter, placed.instance, time_ns, value)
     samples.into(builder)
@@ -184,16 +184,16 @@ def _column(heading: str) -> _Column | None:
 
 
 def _placed(columns: list[_Column], builder: CaptureBuilder) -> list[_Placed | None]:
-    """Where each column belongs; None, and said, for parts whose owner is not known."""
+    """Return the entity and counter of each column; None, with a warning, for parts whose owner is not known."""
     objects = list(dict.fromkeys(column.name for column in columns if not column.groups))
     kind = _kind(columns, objects, builder)
     shared = _shared_group(columns)
     placed: list[_Placed | None] = []
     for column in columns:
-        held = COUNTERS_BY_LABEL.get(column.label.casefold(), {})
-        fitting = [group for group in held if not column.groups or group in column.groups]
+        counters = COUNTERS_BY_LABEL.get(column.label.casefold(), {})
+        fitting = [group for group in counters if not column.groups or group in column.groups]
         group = shared if shared in fitting else fitting[0] if len(fitting) == 1 else None
-        counter = held[group] if group is not None else f"chart.{column.label}"
+        counter = counters[group] if group is not None else f"chart.{column.label}"
         if not column.groups:
             placed.append(_Placed(Entity(kind, column.name), counter, ""))
         elif len(objects) == 1:
@@ -208,8 +208,8 @@ def _placed(columns: list[_Column], builder: CaptureBuilder) -> list[_Placed | N
 def _kind(columns: list[_Column], objects: list[str], builder: CaptureBuilder) -> EntityKind:
     """Whether the chart is of VMs or hosts, by what only one of them has, else by the look of the names."""
     labels = {column.label.casefold() for column in columns}
-    for kind, own in _OF_KIND.items():
-        if labels & own or any(column.kind is kind for column in columns):
+    for kind, kind_labels in _OF_KIND.items():
+        if labels & kind_labels or any(column.kind is kind for column in columns):
             return kind
     kind = EntityKind.HOST if objects and all("." in name for name in objects) else EntityKind.VM
     builder.warn("kind", f"the export does not say what {', '.join(objects[:3])} is; taken for a {kind.value}")
@@ -220,10 +220,10 @@ def _shared_group(columns: list[_Column]) -> str | None:
     """The one group of counters that has all labels of the chart; a chart is of one group."""
     groups: set[str] | None = None
     for column in columns:
-        own = set(COUNTERS_BY_LABEL.get(column.label.casefold(), {}))
-        own = own & set(column.groups) if column.groups and own & set(column.groups) else own
-        if own:
-            groups = own if groups is None else groups & own
+        column_groups = set(COUNTERS_BY_LABEL.get(column.label.casefold(), {}))
+        column_groups = column_groups & set(column.groups) or column_groups
+        if column_groups:
+            groups = column_groups if groups is None else groups & column_groups
     return next(iter(groups)) if groups is not None and len(groups) == 1 else None
 
 
@@ -270,13 +270,13 @@ def _too_many_percent(placed: _Placed, values: list[float], builder: CaptureBuil
     return True
 
 
-def _vcpu_counts(held: dict[_Placed, list[float]]) -> dict[Entity, int]:
+def _vcpu_counts(columns: dict[_Placed, list[float]]) -> dict[Entity, int]:
     """How many vCPUs VMs have whose vCPUs are all in the chart: their sums are then those of the whole VM."""
     counts: dict[Entity, int] = {}
-    for whole, values in held.items():
+    for whole, values in columns.items():
         group, _, rollup = whole.counter.partition(".")
         if group == "cpu" and rollup.endswith("summation") and not whole.instance and whole.owner.kind is EntityKind.VM:
-            parts = {p.instance: v for p, v in held.items() if (p.owner, p.counter) == (whole.owner, whole.counter)}
+            parts = {p.instance: v for p, v in columns.items() if (p.owner, p.counter) == (whole.owner, whole.counter)}
             del parts[""]
             total, sums = sum(_known(values)), sum(sum(_known(part)) for part in parts.values())
             if parts.keys() == {str(i) for i in range(len(parts))} and abs(sums - total) <= _SUM_SPREAD * total:

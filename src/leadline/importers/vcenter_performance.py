@@ -47,9 +47,9 @@ META = ImporterMeta(
     marks=("metricid",),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH, Layer.DATASTORE, Layer.NETWORK),
     fields={
-        f"{kind}:{name}": Field(held.metric, _UNITS.get(held.unit, held.unit))
+        f"{kind}:{name}": Field(counter.metric, _UNITS.get(counter.unit, counter.unit))
         for kind, table in (("vm", VM_COUNTERS), ("host", HOST_COUNTERS), ("datastore", STORE_COUNTERS))
-        for name, held in table.items()
+        for name, counter in table.items()
     },
     record="Get-Stat -Entity (Get-VM db01) -Realtime -Stat cpu.*,mem.*,virtualdisk.* | Export-Csv -NoType stat.csv",
 )

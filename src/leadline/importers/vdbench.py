@@ -132,7 +132,7 @@ def read(source: Source, request: Request) -> Capture:
         InputError: the file is one of vdbench's that hold no results, or a row before the last is damaged.
     """
     head = source.head_text
-    other = next((what for mark, what in _NOT_RESULTS.items() if mark.search(head)), None)
+    other = next((kind for mark, kind in _NOT_RESULTS.items() if mark.search(head)), None)
     if other is not None:
         raise InputError(
             source.name,
@@ -216,8 +216,8 @@ def _flat_moment(cells: list[str], *, stamped: bool) -> Moment:
         message = f"{cells[1]!r} is no timestamp"
         raise ValueError(message)
     month, day, year, hour, *_, zone = match.groups()
-    found = date(int(year), int(month), int(day))
-    return Moment(time, found - DAY if timedelta(hours=int(hour)) < time - DAY / 2 else found, zone)
+    stamp_day = date(int(year), int(month), int(day))
+    return Moment(time, stamp_day - DAY if timedelta(hours=int(hour)) < time - DAY / 2 else stamp_day, zone)
 
 
 def _report_rows(lines: list[str], name: str, builder: CaptureBuilder) -> VdbenchTable:

@@ -94,11 +94,11 @@ def read(source: Source, request: Request) -> Capture:
     """
     del request
     builder = CaptureBuilder(source.name, "vm-config", META.tool)
-    found = False
+    has_machine = False
     for config in _configurations(_document(source)):
-        found = True
+        has_machine = True
         _add(config, builder)
-    if not found:
+    if not has_machine:
         raise InputError(
             source.name,
             found="no configuration of a named machine",
@@ -122,13 +122,13 @@ def _document(source: Source) -> Any:  # noqa: ANN401 - whatever JSON holds
 
 def _configurations(document: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
     for item in document if isinstance(document, list) else [document]:
-        held = _map(item)
-        if isinstance(held.get("hardware"), dict) and isinstance(held.get("name"), str) and held["name"]:
-            yield held
-        elif "config" in held:
-            yield from _configurations(held["config"])
-        elif isinstance(held.get("virtualMachines"), list):
-            yield from _configurations(held["virtualMachines"])
+        fields = _map(item)
+        if isinstance(fields.get("hardware"), dict) and isinstance(fields.get("name"), str) and fields["name"]:
+            yield fields
+        elif "config" in fields:
+            yield from _configurations(fields["config"])
+        elif isinstance(fields.get("virtualMachines"), list):
+            yield from _configurations(fields["virtualMachines"])
 
 
 def _map(value: Any) -> dict[str, Any]:  # noqa: ANN401

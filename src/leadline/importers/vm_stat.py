@@ -150,10 +150,10 @@ def _moment(text: str, where: str) -> datetime:
         raise _refused(where, text) from error
 
 
-def _refused(where: str, found: str) -> InputError:
+def _refused(where: str, text: str) -> InputError:
     return InputError(
         where,
-        found=f"{found.strip()[:60]!r}",
+        found=f"{text.strip()[:60]!r}",
         expected="a heading of vm_stat or as many numbers as it names",
         advice=f"Record it again: {META.record}",
     )

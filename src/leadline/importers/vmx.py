@@ -153,7 +153,7 @@ class _Settings:
 
     def matches(self, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         """Keys that match a pattern, in the order of the file."""
-        return (found for key in self.values if (found := pattern.fullmatch(key)))
+        return (match for key in self.values if (match := pattern.fullmatch(key)))
 
 
 def _parsed(source: Source, request: Request, builder: CaptureBuilder) -> dict[str, tuple[str, int]]:
@@ -166,8 +166,8 @@ def _parsed(source: Source, request: Request, builder: CaptureBuilder) -> dict[s
     for number, line in enumerate(lines, 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        found = _SETTING.fullmatch(line)
-        if found is None:
+        match = _SETTING.fullmatch(line)
+        if match is None:
             if number == len(lines) and number > 1 and (is_cut or request.truncate_last):
                 builder.warn("cut", f"line {number} is cut and was dropped: {line[:40]!r}")
                 break
@@ -177,10 +177,10 @@ def _parsed(source: Source, request: Request, builder: CaptureBuilder) -> dict[s
                 expected='key = "value"',
                 advice="Copy the file again from the VM's folder, or put a # before the line.",
             )
-        key = found[1].casefold()
+        key = match[1].casefold()
         if key in values:
-            builder.warn("twice", f"{found[1]} is set twice; the last one counts")
-        values[key] = (_unescaped(found[2] if found[2] is not None else found[3], encoding), number)
+            builder.warn("twice", f"{match[1]} is set twice; the last one counts")
+        values[key] = (_unescaped(match[2] if match[2] is not None else match[3], encoding), number)
     return values
 
 
@@ -207,8 +207,8 @@ def _decoded(source: Source, builder: CaptureBuilder) -> tuple[str, str]:
 def _unescaped(value: str, encoding: str) -> str:
     """VMware writes quotes, pipes and control characters as ``|`` and two hexadecimal digits per byte."""
 
-    def characters(found: re.Match[str]) -> str:
-        return bytes.fromhex(found[0].replace("|", "")).decode(encoding, errors="replace")
+    def characters(escape: re.Match[str]) -> str:
+        return bytes.fromhex(escape[0].replace("|", "")).decode(encoding, errors="replace")
 
     return _ESCAPED.sub(characters, value)
 
@@ -257,7 +257,7 @@ def _lower(text: str | None) -> str | None:
 
 def _add_passed(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> None:
     """Physical devices given to the VM, and the vGPU profile: a share of a card, which is no card."""
-    present = [found[1] for found in settings.matches(_PASSED) if settings.flag(found[0])]
+    present = [match[1] for match in settings.matches(_PASSED) if settings.flag(match[0])]
     profiles = {name: profile for name in present if (profile := settings.text(f"{name}.vgpu")) is not None}
     builder.inventory.add(
         vm,
@@ -278,9 +278,9 @@ def _add_vnuma(settings: _Settings, vm: Entity, vcpus: int, builder: CaptureBuil
 
 def _add_storage(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> None:
     """Controllers and disks; whether a disk runs on a snapshot's delta file."""
-    for found in settings.matches(_CONTROLLER):
-        if settings.flag(found[0]):
-            _add_adapter(settings, vm, found[1], builder)
+    for match in settings.matches(_CONTROLLER):
+        if settings.flag(match[0]):
+            _add_adapter(settings, vm, match[1], builder)
     delta_count = disk_count = 0
     for adapter, unit in _units(settings):
         name = f"{adapter}:{unit}"
@@ -323,10 +323,10 @@ def _sharing(settings: _Settings, name: str) -> str | None:
 
 
 def _units(settings: _Settings) -> Iterator[tuple[str, int]]:
-    """What hangs on the storage controllers: (controller, unit number)."""
-    for found in settings.matches(_UNIT):
-        if settings.flag(found[0]) and settings.flag(f"{found[1]}.present", default=True):
-            yield found[1], int(found[2])
+    """Yield the devices of the storage controllers: (controller, unit number)."""
+    for match in settings.matches(_UNIT):
+        if settings.flag(match[0]) and settings.flag(f"{match[1]}.present", default=True):
+            yield match[1], int(match[2])
 
 
 def _is_cdrom(settings: _Settings, name: str) -> bool:
@@ -345,40 +345,40 @@ def _iops_limit(settings: _Settings, name: str, builder: CaptureBuilder) -> floa
     text = settings.text(f"sched.{name}.throughputcap")
     if text is None or text.casefold() in {"off", "unlimited", "-1", "0"}:
         return None
-    found = _CAP.fullmatch(text)
-    if found is None:
+    match = _CAP.fullmatch(text)
+    if match is None:
         builder.warn("throughput-cap", f"the cap {text[:40]!r} of {name} is not in operations per second; left out")
         return None
-    return float(int(found[1]) * _CAP_FACTOR[(found[2] or "").casefold()]) or None
+    return float(int(match[1]) * _CAP_FACTOR[(match[2] or "").casefold()]) or None
 
 
 def _add_nics(settings: _Settings, vm: Entity, builder: CaptureBuilder) -> None:
-    for found in settings.matches(_NIC):
-        if settings.flag(found[0]):
-            kind = settings.text(f"{found[1]}.virtualdev")
+    for match in settings.matches(_NIC):
+        if settings.flag(match[0]):
+            kind = settings.text(f"{match[1]}.virtualdev")
             if kind is None:
-                builder.warn("no-type", f"the type of {found[1]} is not in the file; VMware chooses it by guest system")
+                builder.warn("no-type", f"the type of {match[1]} is not in the file; VMware chooses it by guest system")
             builder.inventory.add(
-                Entity(EntityKind.NIC, found[1], vm),
+                Entity(EntityKind.NIC, match[1], vm),
                 settings.name,
                 type=None if kind is None else kind.casefold(),
-                connected=settings.flag(f"{found[1]}.startconnected", default=True),
-                network=settings.text(f"{found[1]}.networkname"),
+                connected=settings.flag(f"{match[1]}.startconnected", default=True),
+                network=settings.text(f"{match[1]}.networkname"),
             )
 
 
 def _virtual_devices(settings: _Settings) -> Iterator[dict[str, Any]]:
     """Devices a server does not need, as the inventory file writes them."""
-    for floppy in dict.fromkeys(found[1] for found in settings.matches(_FLOPPY)):
+    for floppy in dict.fromkeys(match[1] for match in settings.matches(_FLOPPY)):
         # Only the first drive is there by default.
         if settings.flag(f"{floppy}.present", default=floppy == "floppy0"):
             yield _device(settings, floppy, "floppy")
     for adapter, unit in _units(settings):
         if _is_cdrom(settings, f"{adapter}:{unit}"):
             yield _device(settings, f"{adapter}:{unit}", "cdrom")
-    for found in settings.matches(_PORT):
-        if settings.flag(found[0]):
-            yield _device(settings, found[1], found[2])
+    for match in settings.matches(_PORT):
+        if settings.flag(match[0]):
+            yield _device(settings, match[1], match[2])
     if settings.flag("sound.present"):
         yield _device(settings, "sound", "sound")
     for name in _USB_CONTROLLERS:
@@ -393,6 +393,6 @@ def _device(settings: _Settings, name: str, kind: str) -> dict[str, Any]:
 def _has_usb_device(settings: _Settings, controller: str) -> bool:
     plugged = re.compile(rf"({re.escape(controller)}:\d+)\.present")
     return any(
-        settings.flag(found[0]) and (settings.text(f"{found[1]}.devicetype") or "").casefold() not in _USB_BUILT_IN
-        for found in settings.matches(plugged)
+        settings.flag(match[0]) and (settings.text(f"{match[1]}.devicetype") or "").casefold() not in _USB_BUILT_IN
+        for match in settings.matches(plugged)
     )

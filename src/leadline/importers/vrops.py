@@ -110,19 +110,19 @@ def read(source: Source, request: Request) -> Capture:
         raise _bad(
             f"{source.name}:{getattr(error, 'lineno', 1)}", f"JSON that breaks ({str(error)[:80]})", "a whole document"
         ) from error
-    held = document if isinstance(document, dict) else {}
-    resources = held.get("values") if isinstance(held.get("values"), list) else [held]
+    answer = document if isinstance(document, dict) else {}
+    resources = answer.get("values") if isinstance(answer.get("values"), list) else [answer]
     counters, samples = CounterSamples("vrops", request), Samples()
-    found = False
+    has_content = False
     for resource in resources or []:
         stats = _map(_map(resource).get("stat-list")).get("stat")
         if isinstance(stats, list):
-            found = True
+            has_content = True
             _add_stats(_map(resource), source.name, builder, counters, samples)
-    if isinstance(held.get("property"), list):
-        found = True
-        _add_properties(held, builder)
-    if not found:
+    if isinstance(answer.get("property"), list):
+        has_content = True
+        _add_properties(answer, builder)
+    if not has_content:
         raise _bad(source.name, "no statistics and no properties", "values with a stat-list, or a list of property")
     samples.into(builder)
     counters.into(builder)
@@ -170,13 +170,13 @@ def _add_stats(
     owner = Entity(kind, label)
     for key, times, values in runs:
         known = META.fields.get(f"{kind.value}:{key}")
-        found = _COUNTER.fullmatch(key)
+        counter = _COUNTER.fullmatch(key)
         if known is not None:
             if request.wants(known.metric):
                 samples.extend(known.metric, owner, times, values)
-        elif found is not None and found[2] != _AGGREGATE:
+        elif counter is not None and counter[2] != _AGGREGATE:
             for time_ns, value in zip(times, values, strict=True):
-                counters.put(owner, f"{found[1]}.{found[3]}.{found[4]}", found[2] or "", time_ns, value)
+                counters.put(owner, f"{counter[1]}.{counter[3]}.{counter[4]}", counter[2] or "", time_ns, value)
         elif request.metrics is None:
             samples.extend(f"raw.vrops.{key}", owner, times, values)
 
@@ -187,10 +187,10 @@ def _kind(keys: list[str]) -> EntityKind | None:
     return EntityKind.VM if any(_VM_KEY.match(key) for key in keys) else None
 
 
-def _add_properties(held: dict[str, Any], builder: CaptureBuilder) -> None:
+def _add_properties(answer: dict[str, Any], builder: CaptureBuilder) -> None:
     """Settings of a VM; properties of other resources hold none."""
     values = {
-        str(_map(item).get("name")): str(_map(item).get("value")) for item in held["property"] if _map(item).get("name")
+        str(entry["name"]): str(entry.get("value")) for entry in map(_map, answer["property"]) if entry.get("name")
     }
     if "config|hardware|numCpu" not in values:
         builder.warn("kind", "properties of what is not a VM were left out")
@@ -211,7 +211,7 @@ def _add_properties(held: dict[str, Any], builder: CaptureBuilder) -> None:
         facts[setting] = {"true": True, "false": False}.get(values.get(name, "").casefold())
     version = _HARDWARE.fullmatch(values.get("config|version", ""))
     facts["hardware_version"] = None if version is None else int(version[1])
-    resource_id = held.get("resourceId")
+    resource_id = answer.get("resourceId")
     facts["vrops_id"] = resource_id if isinstance(resource_id, str) and resource_id else None
     vm = Entity(EntityKind.VM, values.get("config|name") or str(resource_id))
     builder.inventory.add(vm, builder.info.name, **facts)
@@ -220,5 +220,5 @@ def _add_properties(held: dict[str, Any], builder: CaptureBuilder) -> None:
         builder.inventory.links[Entity(EntityKind.GUEST, guest)] = vm
 
 
-def _bad(where: str, found: str, expected: str) -> InputError:
-    return InputError(where, found=found, expected=expected, advice="Query it again and save the answer unchanged.")
+def _bad(where: str, problem: str, expected: str) -> InputError:
+    return InputError(where, found=problem, expected=expected, advice="Query it again and save the answer unchanged.")

@@ -50,7 +50,7 @@ _CONGESTIONS = ("ssd", "log", "mem", "slab", "comp", "iops")
 
 
 def _of(types: tuple[str, ...], labels: dict[str, Field]) -> dict[str, Field]:
-    return {f"{kind}.{label}": held for kind in types for label, held in labels.items()}
+    return {f"{kind}.{label}": field for kind in types for label, field in labels.items()}
 
 
 _CLIENT = {
@@ -167,9 +167,9 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "vsan-performance", META.tool)
     samples = Samples(SUMS)
     count = 0
-    for held in _entities(_documents(source, builder)):
+    for record in _entities(_documents(source, builder)):
         count += 1
-        _add(held, f"{source.name}: entity {count}", request, samples)
+        _add(record, f"{source.name}: entity {count}", request, samples)
     if not count:
         raise InputError(
             source.name,
@@ -184,17 +184,17 @@ def read(source: Source, request: Request) -> Capture:
 def _documents(source: Source, builder: CaptureBuilder) -> list[Any]:
     text = source.text().lstrip("\ufeff \t\r\n")
     if text.startswith("["):
-        found, cut = json_array(text, source.name)
+        elements, cut = json_array(text, source.name)
     else:
         documents = json_documents(text, source.name)
-        found, cut = documents.documents, documents.cut
+        elements, cut = documents.documents, documents.cut
     if cut:
         builder.warn("cut", "the file ends inside of an entity, which was left out")
-    return [document.value for document in found]
+    return [document.value for document in elements]
 
 
-def _get(held: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever JSON holds
-    return held.get(key, held.get(key[0].upper() + key[1:]))
+def _get(record: dict[str, Any], key: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    return record.get(key, record.get(key[0].upper() + key[1:]))
 
 
 def _entities(values: Any) -> Iterator[dict[str, Any]]:  # noqa: ANN401
@@ -211,14 +211,14 @@ def _parts(value: Any) -> list[str]:  # noqa: ANN401 - a comma-joined text or a 
     return value.split(",") if isinstance(value, str) and value else []
 
 
-def _add(held: dict[str, Any], where: str, request: Request, samples: Samples) -> None:
-    kind, _, uuid = str(_get(held, "entityRefId")).partition(":")
-    stamps = _parts(_get(held, "sampleInfo"))
+def _add(record: dict[str, Any], where: str, request: Request, samples: Samples) -> None:
+    kind, _, uuid = str(_get(record, "entityRefId")).partition(":")
+    stamps = _parts(_get(record, "sampleInfo"))
     times = [iso_ns(stamp) for stamp in stamps]
     if None in times:
         raise _mismatch(where, f"the time {stamps[times.index(None)][:30]!r}", "a time like 2026-11-20 08:30:00")
     entity = _entity(kind, uuid)
-    listed = _get(held, "value")
+    listed = _get(record, "value")
     for series in listed if isinstance(listed, list) else []:
         identity = _get(series, "metricId") if isinstance(series, dict) else None
         label = _get(identity, "label") if isinstance(identity, dict) else None
@@ -241,16 +241,16 @@ def _add(held: dict[str, Any], where: str, request: Request, samples: Samples) -
 
 
 def _entity(kind: str, uuid: str) -> Entity:
-    own = uuid.partition("|")[0]
+    name = uuid.partition("|")[0]
     if kind in _VM_PARTS:
         owner, _, disk = re.sub(r"[|/]", "\0", uuid, count=1).partition("\0")
         vm = Entity(EntityKind.VM, owner)
         return Entity(EntityKind.VIRTUAL_DISK, disk, vm) if disk else vm
     if _DEVICES.fullmatch(kind):
-        return Entity(EntityKind.DEVICE, own)
+        return Entity(EntityKind.DEVICE, name)
     if kind == "virtual-machine":
-        return Entity(EntityKind.VM, own)
-    return Entity(_KINDS.get(kind) or _KINDS.get(kind.partition("-")[0]) or EntityKind.HOST, own)
+        return Entity(EntityKind.VM, name)
+    return Entity(_KINDS.get(kind) or _KINDS.get(kind.partition("-")[0]) or EntityKind.HOST, name)
 
 
 def _number(text: str) -> float:
@@ -262,5 +262,5 @@ def _number(text: str) -> float:
     return value if abs(value) < NUMBER_MAX else math.nan
 
 
-def _mismatch(where: str, found: str, expected: str) -> InputError:
-    return InputError(where, found=found, expected=expected, advice="Query it again and save the answer unchanged.")
+def _mismatch(where: str, problem: str, expected: str) -> InputError:
+    return InputError(where, found=problem, expected=expected, advice="Query it again and save the answer unchanged.")

@@ -150,28 +150,28 @@ def read(source: Source, request: Request) -> Capture:
         if (block.kind, block.way) in of:
             builder.warn("repeated", "histograms printed more than once; the last is taken, since counts only grow")
         of[block.kind, block.way] = block
-    for (world, disk), held in disks.items():
-        _add_disk(builder, request, _entity(world, disk), held, source)
+    for (world, disk), disk_blocks in disks.items():
+        _add_disk(builder, request, _entity(world, disk), disk_blocks, source)
     builder.warn("no-times", "the file has no times and no duration; its last change is taken for all")
     return builder.build(clock_known=False, start_ns=None, end_ns=source.mtime_ns)
 
 
 def _blocks(source: Source) -> list[_Block]:
-    found: list[_Block] = []
+    blocks: list[_Block] = []
     lines = source.lines()
     for index, line in enumerate(lines):
         if head := _HEAD.match(line):
-            found.append(_Block(head, index + 1))
-        elif line.strip() and found:
-            if _take(found[-1], line):
+            blocks.append(_Block(head, index + 1))
+        elif line.strip() and blocks:
+            if _take(blocks[-1], line):
                 continue
             if index + 1 < len(lines):
                 raise bad_line(source.name, index, line.strip(), "a count and a bucket limit")
-            if found[-1].is_whole:  # what the last line began is cut; otherwise the histogram it belongs to
-                found.append(_Block(found[-1].head, index + 1))
+            if blocks[-1].is_whole:  # what the last line began is cut; otherwise the histogram it belongs to
+                blocks.append(_Block(blocks[-1].head, index + 1))
         elif line.startswith("Histogram"):
             raise bad_line(source.name, index, line.strip(), "a histogram's head with world group and disk handle")
-    return found
+    return blocks
 
 
 def _take(block: _Block, line: str) -> bool:
@@ -199,19 +199,19 @@ def _entity(world: str, disk: str) -> Entity:
 
 
 def _add_disk(
-    builder: CaptureBuilder, request: Request, disk: Entity, held: dict[tuple[str, str], _Block], source: Source
+    builder: CaptureBuilder, request: Request, disk: Entity, blocks: dict[tuple[str, str], _Block], source: Source
 ) -> None:
     times = np.array([source.mtime_ns], dtype=np.int64)
     for of, name in _SERIES.items():
-        block, known = held.get(of), META.fields[name]
+        block, known = blocks.get(of), META.fields[name]
         if block is not None and block.facts["count"] > 0 and request.wants(known.metric):
             scale = factor(known.unit, "ms") if known.unit == "us" else 1.0
             builder.add_series(known.metric, disk, times, np.array([block.facts["mean"] * scale]))
     operations = [
-        _operation(held, way) for way in _WAYS if any(of == way and held[k, of].facts["count"] for k, of in held)
+        _operation(blocks, way) for way in _WAYS if any(of == way and blocks[k, of].facts["count"] for k, of in blocks)
     ]
     workload: dict[str, Any] = {}
-    for (kind, way), block in held.items():
+    for (kind, way), block in blocks.items():
         if kind != "latency_us":
             workload.setdefault(kind, {})[way] = block.summary
     world = disk.parent.name if disk.parent else ""
@@ -220,11 +220,11 @@ def _add_disk(
     )
 
 
-def _operation(held: dict[tuple[str, str], _Block], way: str) -> Operation:
+def _operation(blocks: dict[tuple[str, str], _Block], way: str) -> Operation:
     """Latencies of all commands, of reads or of writes."""
-    block = held.get(("latency_us", way))
+    block = blocks.get(("latency_us", way))
     if block is None:
-        count = next((float(b.facts["count"]) for (_, of), b in held.items() if of == way), math.nan)
+        count = next((float(b.facts["count"]) for (_, of), b in blocks.items() if of == way), math.nan)
         return Operation(way, count=count)
     scale = factor("us", "ms")
     spread: dict[str, float] = {key: block.facts[key] * scale for key in ("mean", "min", "max") if key in block.facts}

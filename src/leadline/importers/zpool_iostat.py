@@ -191,11 +191,11 @@ class _Reader:
             self.table.add(self.times[-1] if self.times else 0, name, values)
         return True
 
-    def error(self, place: str, found: str) -> InputError:
+    def error(self, place: str, problem: str) -> InputError:
         """The error for what stands at a place."""
         return InputError(
             f"{self.source.name}{place}",
-            found=found,
+            found=problem,
             expected="the columns of `zpool iostat`: pool, capacity, operations, bandwidth",
             advice="Record again with `zpool iostat -T u 5`, or cut the lines that are not its own out of the file.",
         )

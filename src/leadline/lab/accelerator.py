@@ -59,7 +59,7 @@ def find_qemu() -> str:
 
 
 def accelerator(kernel: Kernel) -> Accelerator:
-    """What guests run on; the proof is made once per start of this machine and kept.
+    """Return what guests run on, KVM or TCG; it is proven once per start of this machine and kept.
 
     Raises:
         ToolError: there is no emulator.
@@ -71,15 +71,15 @@ def accelerator(kernel: Kernel) -> Accelerator:
     kept = cache_folder() / "accelerator.json"
     boot = _BOOT.read_text().strip()
     try:
-        held = json.loads(kept.read_text())
-        if held["boot"] == boot:
-            return Accelerator(held["name"], held["reason"])
+        proof = json.loads(kept.read_text())
+        if proof["boot"] == boot:
+            return Accelerator(proof["name"], proof["reason"])
     except (OSError, ValueError, KeyError):
         pass
-    found = _prove(qemu, kernel)
+    proven = _prove(qemu, kernel)
     kept.parent.mkdir(parents=True, exist_ok=True)
-    kept.write_text(json.dumps({"boot": boot, "name": found.name, "reason": found.reason}))
-    return found
+    kept.write_text(json.dumps({"boot": boot, "name": proven.name, "reason": proven.reason}))
+    return proven
 
 
 def _prove(qemu: str, kernel: Kernel) -> Accelerator:
@@ -96,5 +96,5 @@ def _prove(qemu: str, kernel: Kernel) -> Accelerator:
             return Accelerator("tcg", f"{_DEVICE} opens, but a guest did not boot with it within {PROOF_S:.0f} s")
     if MARK.encode() in done.stdout:
         return kvm
-    said = done.stderr.decode(errors="replace").strip().splitlines()
-    return Accelerator("tcg", f"{_DEVICE} opens, but QEMU failed with it: {said[0] if said else 'no output'}")
+    errors = done.stderr.decode(errors="replace").strip().splitlines()
+    return Accelerator("tcg", f"{_DEVICE} opens, but QEMU failed with it: {errors[0] if errors else 'no output'}")

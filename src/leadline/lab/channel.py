@@ -56,13 +56,13 @@ class Channel:
             with self._socket.makefile("rb") as stream:
                 for line in stream:
                     answer = json.loads(line)
-                    held = self._waiting.get(answer["id"])
-                    if held is not None:
-                        held.put(answer)
+                    answers = self._waiting.get(answer["id"])
+                    if answers is not None:
+                        answers.put(answer)
         except (OSError, ValueError):
             pass
-        for held in list(self._waiting.values()):
-            held.put(None)  # the guest is gone
+        for answers in list(self._waiting.values()):
+            answers.put(None)  # the guest is gone
 
     def _ask(
         self, op: str, timeout_s: float, seen: Seen | None = None, number: int | None = None, **fields: object
@@ -70,7 +70,7 @@ class Channel:
         number = next(self._ids) if number is None else number
         answers: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self._waiting[number] = answers
-        held: dict[str, list[bytes]] = {"out": [], "err": []}
+        output: dict[str, list[bytes]] = {"out": [], "err": []}
         clock = float("nan")
         deadline = time.monotonic() + timeout_s
         try:
@@ -82,11 +82,11 @@ class Channel:
                 if answer is None:
                     raise self._gone("it ended")
                 if "status" in answer:
-                    return CommandOutput(answer["status"], b"".join(held["out"]), b"".join(held["err"])), clock
+                    return CommandOutput(answer["status"], b"".join(output["out"]), b"".join(output["err"])), clock
                 clock = answer.get("time", clock)
-                for name in held.keys() & answer.keys():
+                for name in output.keys() & answer.keys():
                     data = base64.b64decode(answer[name])
-                    held[name].append(data)
+                    output[name].append(data)
                     if seen is not None:
                         seen(name, data)
         except queue.Empty:
@@ -96,9 +96,9 @@ class Channel:
         finally:
             del self._waiting[number]
 
-    def _gone(self, found: str) -> ToolError:
+    def _gone(self, problem: str) -> ToolError:
         return ToolError(
-            f"guest {self.guest}", found=found, expected="an answer", advice="Look at its console log: lab console."
+            f"guest {self.guest}", found=problem, expected="an answer", advice="Look at its console log: lab console."
         )
 
     def is_there(self, timeout_s: float) -> bool:
@@ -111,13 +111,13 @@ class Channel:
 
     def clock_offset_s(self) -> float:
         """The guest's clock less ours, halfway between question and answer; of the quickest of several answers."""
-        found = []
+        offsets = []
         for _ in range(CLOCK_COUNT):
             before = time.time()
             _, clock = self._ask("time", 30.0)
             after = time.time()
-            found.append((after - before, clock - (before + after) / 2.0))
-        return min(found)[1]
+            offsets.append((after - before, clock - (before + after) / 2.0))
+        return min(offsets)[1]
 
     def run(
         self,

@@ -46,10 +46,11 @@ class Moved:
     def sentence(self) -> str:
         """For people."""
         asked, done = (_mib(pair) for pair in (self.asked_bytes, self.storage_bytes))
-        own = f"{self.guest}, {self.phase}, {self.seconds:.1f} s: the guest read {asked[0]} and wrote {asked[1]} MiB"
+        where = f"{self.guest}, {self.phase}, {self.seconds:.1f} s"
+        guest_part = f"{where}: the guest read {asked[0]} and wrote {asked[1]} MiB"
         if any(map(isnan, self.storage_bytes)):
-            return f"{own}; what its hypervisor did is not measured."
-        return f"{own}, its hypervisor {done[0]} and {done[1]} MiB of the storage below."
+            return f"{guest_part}; what its hypervisor did is not measured."
+        return f"{guest_part}, its hypervisor {done[0]} and {done[1]} MiB of the storage below."
 
 
 def _mib(pair: tuple[float, float]) -> tuple[str, str]:
@@ -63,9 +64,9 @@ def counters(machine: Machine) -> Counters:
 
 
 def moved(guest: str, phase: str, first: Counters, last: Counters) -> Moved:
-    """Between two moments."""
+    """Return the bytes moved between two moments, by the guest and by its hypervisor."""
     read, wrote = (
-        sum(last.blocks[disk][f"{short}_bytes"] - own[f"{short}_bytes"] for disk, own in first.blocks.items())
+        sum(last.blocks[disk][f"{short}_bytes"] - block[f"{short}_bytes"] for disk, block in first.blocks.items())
         for _, short in WAYS
     )
     below_read, below_wrote = (b - a for a, b in zip(first.storage_bytes, last.storage_bytes, strict=True))
@@ -95,10 +96,10 @@ Sample = tuple[float, dict[str, dict[str, int]]]
 
 def ticks(samples: Sequence[Sample]) -> list[Tick]:
     """Operations per second of all disks, between each sample and the next."""
-    found = []
+    rates = []
     for (before_s, one), (after_s, other) in pairwise(samples):
         done = sum(
             other[disk][f"{short}_operations"] - one[disk][f"{short}_operations"] for disk in one for _, short in WAYS
         )
-        found.append(Tick(after_s - samples[0][0], done / max(after_s - before_s, 1e-3)))
-    return found
+        rates.append(Tick(after_s - samples[0][0], done / max(after_s - before_s, 1e-3)))
+    return rates

@@ -80,21 +80,21 @@ def find_guest(name: str) -> Path:
     Raises:
         UsageError: no lab that runs has it, or several.
     """
-    found = [
+    matches = [
         guest
         for lab in labs()
         if lab.is_running
         for guest in lab.guests
         if name in (guest.name, f"{lab.path.name}/{guest.name}")
     ]
-    if len(found) != 1:
+    if len(matches) != 1:
         raise UsageError(
             f"guest {name}",
-            found="no such guest runs" if not found else f"{len(found)} labs have one of that name",
+            found="no such guest runs" if not matches else f"{len(matches)} labs have one of that name",
             expected="a running guest, as GUEST or LAB/GUEST",
             advice="`leadline lab list` shows them.",
         )
-    return found[0]
+    return matches[0]
 
 
 def clean() -> list[str]:

@@ -127,8 +127,8 @@ def chain(disk: LabDisk, image: Path, *, direct: bool) -> dict[str, Any]:
     """The block nodes of a disk, from its limit down to its file."""
     node = layer(disk, layer_image(disk, 0, image.parent), 0, direct=direct)
     for number in range(1, disk.overlays + 1):
-        own = layer(disk, layer_image(disk, number, image.parent), number, direct=direct)
-        node = {**own, "backing": {**node, "read-only": True}}
+        overlay = layer(disk, layer_image(disk, number, image.parent), number, direct=direct)
+        node = {**overlay, "backing": {**node, "read-only": True}}
     if disk.limits is not None:
         node = {"driver": "throttle", "throttle-group": _group_of(disk), "node-name": limit_node(disk), "file": node}
     return node
@@ -219,18 +219,18 @@ def _adapter(adapter: Adapter) -> list[str]:
 def _disk(disk: LabDisk, guest: Guest) -> list[str]:
     adapter = next(adapter for adapter in guest.adapters if adapter.name == disk.adapter)
     device, on_bus = _DEVICES[adapter.type]
-    own: dict[str, Any] = {"drive": top_node(disk), "id": disk.name, "serial": disk.name[:20]}
+    properties: dict[str, Any] = {"drive": top_node(disk), "id": disk.name, "serial": disk.name[:20]}
     if on_bus:
         # One target each: guests find them in this order.
         number = [one.name for one in guest.disks if one.adapter == disk.adapter].index(disk.name)
-        own |= {"driver": on_bus, "bus": f"{adapter.name}.0", "scsi-id": number}
+        properties |= {"driver": on_bus, "bus": f"{adapter.name}.0", "scsi-id": number}
     else:
-        own |= {"driver": device}
+        properties |= {"driver": device}
     if disk.sector is not None and adapter.type != "nvme":
-        own |= {"logical_block_size": 512, "physical_block_size": max(disk.sector, 512)}
+        properties |= {"logical_block_size": 512, "physical_block_size": max(disk.sector, 512)}
     if disk.cache in ("writeback", "unsafe"):
-        own["write-cache"] = "on"
-    return ["-device", json.dumps(own)]
+        properties["write-cache"] = "on"
+    return ["-device", json.dumps(properties)]
 
 
 def _mac(guest: str, number: int) -> str:

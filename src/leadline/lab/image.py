@@ -100,10 +100,10 @@ def root_image(folder: Path | None = None) -> Path:
     try:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with scratch_folder("building", kept.parent) as scratch:
-            root, made = scratch / "root", scratch / "root.img"
+            root, image = scratch / "root", scratch / "root.img"
             _fill(root, contents)
-            _write_image(root, made, key)
-            made.replace(kept)
+            _write_image(root, image, key)
+            image.replace(kept)
     except OSError as error:
         raise ToolError(
             str(kept.parent),
@@ -150,9 +150,9 @@ def _contents() -> Iterator[tuple[Path, str]]:
     """What is copied and where to: programs, PostgreSQL, Python and the packages Leadline needs."""
     yield Path(str(find_program("busybox"))), "usr/bin/busybox"
     for name in PROGRAMS:
-        found = find_program(name)
-        if found is not None:
-            yield Path(found), f"usr/bin/{name}"
+        program = find_program(name)
+        if program is not None:
+            yield Path(program), f"usr/bin/{name}"
     for path in (*_postgresql(), *(zone for zone in ZONES if zone.exists())):
         yield path, str(path).lstrip("/")
     yield Path(sys.executable).resolve(), _python().lstrip("/")
@@ -179,35 +179,35 @@ def _python() -> str:
     return str(Path(sys.executable).resolve())
 
 
-def _distributions(name: str, found: dict[str, metadata.Distribution]) -> dict[str, metadata.Distribution]:
+def _distributions(name: str, distributions: dict[str, metadata.Distribution]) -> dict[str, metadata.Distribution]:
     """A distribution and all it requires without extras but those asked for, Leadline itself left out."""
     asked, _, extra = name.partition("[")
     key = re.sub(r"[-_.]+", "-", asked).lower()
     extras = extra.rstrip("]").split(",") if extra else []
     try:
-        own = metadata.distribution(key)
+        distribution = metadata.distribution(key)
     except metadata.PackageNotFoundError:
-        return found
-    is_new = key not in found
+        return distributions
+    is_new = key not in distributions
     if is_new and key != "leadline":
-        found[key] = own
-    for line in own.requires or () if is_new or extras else ():
+        distributions[key] = distribution
+    for line in distribution.requires or () if is_new or extras else ():
         required, _, condition = line.partition(";")
         if "extra" in condition and not any(f"'{one}'" in condition or f'"{one}"' in condition for one in extras):
             continue
         match = re.match(r"[\w.-]+(?:\[[\w,-]+\])?", required.strip())
         if match:
-            _distributions(match[0], found)
-    return found
+            _distributions(match[0], distributions)
+    return distributions
 
 
 def _key(contents: Iterable[tuple[Path, str]]) -> str:
     """Changes when a file that is copied does: names, sizes and times, folders by what is directly in them."""
     digest = hashlib.sha256(VERSION.encode() + _INIT.encode() + _START.encode())
     for path, name in contents:
-        for own in (path, *(sorted(path.iterdir()) if path.is_dir() else ())):
-            state = own.stat()
-            digest.update(f"{name} {own.name} {state.st_size if own.is_file() else 0} {state.st_mtime_ns}\n".encode())
+        for file in (path, *(sorted(path.iterdir()) if path.is_dir() else ())):
+            state = file.stat()
+            digest.update(f"{name} {file.name} {state.st_size if file.is_file() else 0} {state.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:16]
 
 
@@ -263,13 +263,13 @@ def _is_elf(path: Path) -> bool:
         return stream.read(4) == b"\x7fELF"
 
 
-def _write_image(root: Path, made: Path, key: str) -> None:
+def _write_image(root: Path, image: Path, key: str) -> None:
     """An ext4 image of a folder, by mke2fs, which needs no privilege; the same folder gives the same image."""
     size = sum(path.lstat().st_size + 4096 for path in root.rglob("*"))
     total_mib = int(size * 1.06) // 2**20 + _FIRST_MIB
     identity = f"{key[:8]}-{key[8:12]}-{key[12:16]}-0000-000000000000"
     words = [str(find_program("mke2fs")), "-q", "-t", "ext4", "-O", "^has_journal", "-m", "0", "-U", identity]
-    words += ["-E", f"hash_seed={identity},root_owner=0:0", "-d", str(root), str(made), f"{total_mib}m"]
+    words += ["-E", f"hash_seed={identity},root_owner=0:0", "-d", str(root), str(image), f"{total_mib}m"]
     done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, **_REPEATABLE})
     if done.returncode:
         raise ToolError(

@@ -41,7 +41,7 @@ def make_overlay(disk: LabDisk, number: int, folder: Path) -> Path:
     Raises:
         ToolError: qemu-img is missing or fails.
     """
-    overlay, backing = (layer_image(disk, own, folder) for own in (number, number - 1))
+    overlay, backing = (layer_image(disk, index, folder) for index in (number, number - 1))
     kind = "qcow2" if number > 1 else disk.format
     # Not looked into (-u), as the one below may be written to meanwhile.
     words = ("-f", "qcow2", "-u", "-b", backing.name, "-F", kind, "-o", f"size={disk.size}")
@@ -73,5 +73,5 @@ def _qemu_img(*words: str) -> None:
         raise _no_space(Path(words[-1]), done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "failed")
 
 
-def _no_space(where: Path, found: str) -> ToolError:
-    return ToolError(str(where), found=found, expected="a disk image", advice="Is there enough space?")
+def _no_space(where: Path, problem: str) -> ToolError:
+    return ToolError(str(where), found=problem, expected="a disk image", advice="Is there enough space?")

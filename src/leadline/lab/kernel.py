@@ -34,21 +34,21 @@ class Kernel:
 
     def with_needed(self, names: tuple[str, ...]) -> dict[str, bytes]:
         """Modules and all they need, in the order they must be loaded; what is built in is left out."""
-        found: dict[str, bytes] = {}
+        modules: dict[str, bytes] = {}
 
         def add(name: str) -> None:
             path = self._files.get(name)
-            if name in found or path is None:
+            if name in modules or path is None:
                 return
             data = path.read_bytes()
             match = _DEPENDS.search(data)
             for needed in match[1].decode().split(",") if match else ():
                 add(needed.replace("-", "_"))
-            found[name] = data
+            modules[name] = data
 
         for name in names:
             add(name)
-        return found
+        return modules
 
 
 def find_kernel() -> Kernel:

@@ -87,8 +87,8 @@ class Machine:
         if any(disk.storage_latency is not None for disk in self.guest.disks):
             return float("nan"), float("nan")  # nbdkit reads and writes for it
         lines = Path(f"/proc/{self.process.pid}/io").read_text().splitlines()
-        held = {name: float(value) for name, _, value in (line.partition(": ") for line in lines)}
-        return held["read_bytes"], held["write_bytes"]
+        counters = {name: float(value) for name, _, value in (line.partition(": ") for line in lines)}
+        return counters["read_bytes"], counters["write_bytes"]
 
     def place_of(self, disk: LabDisk) -> str:
         """What is worked on in the guest: where the file system is mounted, the partition, or the whole device."""
@@ -101,15 +101,15 @@ class Machine:
         """The guest's name of a disk: found by its serial number, whatever order the guest found it in."""
         listed = self.channel.run(["sh", "-c", _SERIALS]).text
         serials = {name: _printable(rest) for name, *rest in map(str.split, listed.splitlines())}
-        found = [name for name, serial in serials.items() if serial == disk]
-        if not found:
+        devices = [name for name, serial in serials.items() if serial == disk]
+        if not devices:
             raise ToolError(
                 f"guest {self.guest.name}",
                 found=f"no disk {disk}",
                 expected="the disk of that name",
                 advice=f"Does the guest's kernel know the adapter? See {self.files.console}.",
             )
-        return f"/dev/{found[0]}"
+        return f"/dev/{devices[0]}"
 
 
 def _printable(encoded: list[str]) -> str:
@@ -178,10 +178,10 @@ def _serve(disk: LabDisk, image: Path, depth: int, stack: contextlib.ExitStack) 
     deadline = time.monotonic() + STORAGE_START_S
     while not path.exists():
         if process.poll() is not None or time.monotonic() > deadline:
-            said = output.read_text(errors="replace").strip().splitlines()
+            messages = output.read_text(errors="replace").strip().splitlines()
             raise ToolError(
                 f"disk {disk.name}: storage_latency",
-                found=said[-1] if said else "nbdkit does not start",
+                found=messages[-1] if messages else "nbdkit does not start",
                 expected="storage served by nbdkit",
                 advice="Is its delay filter installed?",
             )
@@ -241,8 +241,8 @@ def _wait_for_agent(channel: Channel, process: subprocess.Popen[bytes], deadline
 
 
 def _did_not_start(booting: Launched) -> ToolError:
-    said = [path.read_text(errors="replace").strip() for path in _said(booting.files) if path.exists()]
-    last = next((text.splitlines()[-1] for text in said if text), "nothing was printed")
+    messages = [path.read_text(errors="replace").strip() for path in _message_files(booting.files) if path.exists()]
+    last = next((text.splitlines()[-1] for text in messages if text), "nothing was printed")
     ended = booting.process.poll() is not None
     return ToolError(
         f"guest {booting.guest.name}",
@@ -252,7 +252,7 @@ def _did_not_start(booting: Launched) -> ToolError:
     )
 
 
-def _said(files: Files) -> tuple[Path, Path]:
+def _message_files(files: Files) -> tuple[Path, Path]:
     return files.folder / OUTPUT, files.console
 
 
@@ -318,10 +318,10 @@ def partition_of(device: str) -> str:
 def _must(machine: Machine, step: str) -> None:
     answer = machine.channel.run(["sh", "-c", step], timeout_s=300.0)
     if answer.status:
-        said = (answer.err or answer.out).decode(errors="replace").strip().splitlines()
+        messages = (answer.err or answer.out).decode(errors="replace").strip().splitlines()
         raise ToolError(
             f"guest {machine.guest.name}: {step}",
-            found=said[-1] if said else f"exit status {answer.status}",
+            found=messages[-1] if messages else f"exit status {answer.status}",
             expected="exit status 0",
             advice="Correct the lab file.",
         )

@@ -88,7 +88,7 @@ class Snapshots:
         deadline = time.monotonic() + CONSOLIDATION_S_MAX
         is_asked = False
         while True:
-            state: dict[str, Any] = next(own for own in self._monitor.execute("query-jobs") if own["id"] == job)
+            state: dict[str, Any] = next(entry for entry in self._monitor.execute("query-jobs") if entry["id"] == job)
             if state["status"] == "ready" and not is_asked:
                 self._monitor.execute("job-complete", id=job)
                 is_asked = True
@@ -102,10 +102,10 @@ class Snapshots:
                 raise self._failed(f"not over after {CONSOLIDATION_S_MAX:.0f} s")
             time.sleep(_LOOK_S)
 
-    def _failed(self, found: str) -> ToolError:
+    def _failed(self, problem: str) -> ToolError:
         return ToolError(
             f"consolidation of {self._disk.name}",
-            found=found,
+            found=problem,
             expected="its snapshots merged",
             advice="Let the guest write less, or give the merge more speed.",
         )

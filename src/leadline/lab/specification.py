@@ -33,14 +33,14 @@ def _cpus(given: object) -> object:
         return (given,)
     if not isinstance(given, str):
         return given
-    found: list[int] = []
+    cpus: list[int] = []
     for part in given.split(","):
         first, _, last = part.partition("-")
         if not first.strip().isdigit() or (last and not last.strip().isdigit()):
             message = f"{given!r} is no list of CPUs such as 0-3,6"
             raise ValueError(message)
-        found += range(int(first), int(last or first) + 1)
-    return tuple(found)
+        cpus += range(int(first), int(last or first) + 1)
+    return tuple(cpus)
 
 
 Cpus = Annotated[tuple[Annotated[int, Field(ge=0)], ...], BeforeValidator(_cpus)]
@@ -400,8 +400,8 @@ def _check_step(step: LabStep, machines: list[Guest]) -> None:
         raise ValueError(message)
 
 
-def _unknown(what: str, name: str, known: object) -> ValueError:
-    return ValueError(f"{what} {name} is not there; there is {', '.join(sorted(known)) or 'none'}")  # type: ignore[call-overload]
+def _unknown(kind: str, name: str, known: object) -> ValueError:
+    return ValueError(f"{kind} {name} is not there; there is {', '.join(sorted(known)) or 'none'}")  # type: ignore[call-overload]
 
 
 def read_lab(path: Path) -> Lab:

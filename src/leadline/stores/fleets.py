@@ -51,7 +51,7 @@ class Journal:
 
     def with_worker(self, worker: Worker) -> Journal:
         """With a worker added, or replaced by its name."""
-        return replace(self, workers=(*(own for own in self.workers if own.name != worker.name), worker))
+        return replace(self, workers=(*(other for other in self.workers if other.name != worker.name), worker))
 
 
 class FleetStore:
@@ -95,7 +95,7 @@ class FleetStore:
         """
         path = self.folder / f"{name}.json"
         if not _ID.fullmatch(name) or not path.exists():
-            known = ", ".join(own.id for own in self.list()) or "none"
+            known = ", ".join(journal.id for journal in self.list()) or "none"
             raise UsageError(f"fleet {name}", found="no such fleet", expected="the id of one", advice=f"Left: {known}.")
         return self._read(path)
 
@@ -104,7 +104,7 @@ class FleetStore:
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
             plain.pop("version")
-            return Journal(**{**plain, "workers": tuple(Worker(**own) for own in plain["workers"])})
+            return Journal(**{**plain, "workers": tuple(Worker(**fields) for fields in plain["workers"])})
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise InputError(
                 str(path),

@@ -149,12 +149,12 @@ class RunStore:
             base.executemany("insert into baseline values (?, ?)", [(name, run) for run in runs])
 
     def marks(self) -> dict[str, tuple[str, ...]]:
-        """Baselines: name -> ids of the runs, oldest first."""
-        found: dict[str, tuple[str, ...]] = {}
+        """Return the baselines: name -> ids of the runs, oldest first."""
+        baselines: dict[str, tuple[str, ...]] = {}
         with self._open() as base:
             for name, run in base.execute("select name, run from baseline order by name, run"):
-                found[name] = (*found.get(name, ()), run)
-        return found
+                baselines[name] = (*baselines.get(name, ()), run)
+        return baselines
 
     def remove(self, run: str) -> None:
         """Forget a run and its files."""
@@ -207,10 +207,14 @@ def _plain_result(result: Result) -> dict[str, Any]:
 
 def _plain_operation(operation: Operation) -> dict[str, Any]:
     plain = {name: getattr(operation, name) for name in Operation.__dataclass_fields__ if name != "histogram"}
-    own = operation.histogram
-    if own is not None:
-        held = {"lower": own.lower.tolist(), "upper": own.upper.tolist(), "counts": own.counts.tolist()}
-        plain["histogram"] = {**held, "unit": own.unit}
+    histogram = operation.histogram
+    if histogram is not None:
+        plain["histogram"] = {
+            "lower": histogram.lower.tolist(),
+            "upper": histogram.upper.tolist(),
+            "counts": histogram.counts.tolist(),
+            "unit": histogram.unit,
+        }
     return plain
 
 
@@ -235,9 +239,9 @@ def _result(plain: dict[str, Any]) -> Result:
 
 
 def _operation(plain: dict[str, Any]) -> Operation:
-    held = plain.get("histogram")
+    columns = plain.get("histogram")
     histogram = None
-    if held is not None:
-        lower, upper = (np.asarray(held[key], dtype=np.float64) for key in ("lower", "upper"))
-        histogram = Histogram(lower, upper, np.asarray(held["counts"], dtype=np.int64), held["unit"])
+    if columns is not None:
+        lower, upper = (np.asarray(columns[key], dtype=np.float64) for key in ("lower", "upper"))
+        histogram = Histogram(lower, upper, np.asarray(columns["counts"], dtype=np.int64), columns["unit"])
     return Operation(**{**plain, "histogram": histogram})

@@ -48,16 +48,16 @@ class SweepStore:
             InputError: it is damaged.
         """
         known = sorted(path.parent.name for path in self._runs.glob(f"*/{NAME}"))
-        same = [own for own in known if own == name]
-        found = known[-1:] if name == "last" else same or [own for own in known if own.startswith(name)]
-        if len(found) != 1:
+        same = [key for key in known if key == name]
+        matches = known[-1:] if name == "last" else same or [key for key in known if key.startswith(name)]
+        if len(matches) != 1:
             raise UsageError(
                 f"sweep {name}",
-                found="no such sweep" if not found else f"{len(found)} sweeps begin so",
+                found="no such sweep" if not matches else f"{len(matches)} sweeps begin so",
                 expected="a sweep's id, or enough of it",
                 advice=f"Kept are: {', '.join(known[-3:]) or 'none'}.",
             )
-        path = self._runs / found[0] / NAME
+        path = self._runs / matches[0] / NAME
         try:
             plain = json.loads(path.read_text(encoding="utf-8"))
             sweep = _sweep(plain)
@@ -86,5 +86,5 @@ def _is_leadline(process: int) -> bool:
 def _sweep(plain: dict[str, Any]) -> Sweep:
     fields = {name: plain[name] for name in Sweep.__dataclass_fields__}
     fields["loads"] = tuple(plain["loads"])
-    fields["variants"] = tuple(LoadVariant(**own) for own in plain["variants"])
+    fields["variants"] = tuple(LoadVariant(**plain_variant) for plain_variant in plain["variants"])
     return Sweep(**fields)

@@ -79,7 +79,7 @@ def _entries(name: str) -> list[dict[str, Any]]:
     for entry in yaml.safe_load(text)["items"]:
         if "use" in entry:
             other, _, ident = entry["use"].partition(".")
-            entries.append(next(found for found in _entries(other) if found["id"] == ident))
+            entries.append(next(item for item in _entries(other) if item["id"] == ident))
         else:
             entries.append(entry)
     return entries
@@ -162,8 +162,8 @@ def _current(check: dict[str, Any], root: Path) -> list[str]:
         return [str(path.readlink())] if path.is_symlink() else []
     if "glob" in check:
         pattern = re.compile(check["devices"])
-        found = sorted(root.glob(check["glob"].lstrip("/")))
-        files = [path for path in found if pattern.match(path.relative_to(root).parts[2])]
+        matches = sorted(root.glob(check["glob"].lstrip("/")))
+        files = [path for path in matches if pattern.match(path.relative_to(root).parts[2])]
     else:
         files = [_under(root, check["path"])]
     values = []
@@ -234,7 +234,7 @@ def apply(template: str, items: list[Item], root: Path) -> JournalEntry | None:
         time=now.isoformat(timespec="seconds"),
         template=template,
         items=tuple(item.id for item in items if needed & {change.path for change in item.files}),
-        files=tuple({"path": c.path, "before": _held(root, c.path), "after": _wanted(c)} for c in changes),
+        files=tuple({"path": c.path, "before": _state_of(root, c.path), "after": _wanted(c)} for c in changes),
         folders=tuple(folders),
     )
     try:
@@ -294,25 +294,25 @@ def revert(root: Path, entry: JournalEntry, *, force: bool = False) -> list[str]
 
 def fates(root: Path, entry: JournalEntry, *, force: bool = False) -> dict[str, str]:
     """What `revert` would do with each path: restore, remove, keep (it is as before) or leave (changed since)."""
-    found = {}
+    by_path = {}
     for file in entry.files:
-        held = _held(root, file["path"])
-        if held == file["before"]:
-            found[file["path"]] = "keep"
-        elif held != file["after"] and not force:
-            found[file["path"]] = "leave, changed since:"
+        state = _state_of(root, file["path"])
+        if state == file["before"]:
+            by_path[file["path"]] = "keep"
+        elif state != file["after"] and not force:
+            by_path[file["path"]] = "leave, changed since:"
         else:
-            found[file["path"]] = "remove" if file["before"] is None else "restore"
-    return found
+            by_path[file["path"]] = "remove" if file["before"] is None else "restore"
+    return by_path
 
 
 def _undo(root: Path, entry: JournalEntry, *, force: bool) -> list[str]:
     left = []
     for file in reversed(entry.files):
-        held = _held(root, file["path"])
-        if held == file["before"]:
+        state = _state_of(root, file["path"])
+        if state == file["before"]:
             continue
-        if held != file["after"] and not force:
+        if state != file["after"] and not force:
             left.append(file["path"])
         else:
             _put(root, file["path"], file["before"])
@@ -323,7 +323,7 @@ def _undo(root: Path, entry: JournalEntry, *, force: bool) -> list[str]:
     return left
 
 
-def _held(root: Path, name: str) -> dict[str, Any] | None:
+def _state_of(root: Path, name: str) -> dict[str, Any] | None:
     """What a path holds: contents, mode and owner of a file, or where a link leads; None for nothing."""
     path = _under(root, name)
     if path.is_symlink():
@@ -331,32 +331,32 @@ def _held(root: Path, name: str) -> dict[str, Any] | None:
     if not path.exists():
         return None
     data, stat = path.read_bytes(), path.stat()
-    own = {"mode": stat.st_mode & 0o7777, "uid": stat.st_uid, "gid": stat.st_gid}
-    return {"content": data.decode("latin-1"), "sha256": _digest(data), **own}
+    access = {"mode": stat.st_mode & 0o7777, "uid": stat.st_uid, "gid": stat.st_gid}
+    return {"content": data.decode("latin-1"), "sha256": _digest(data), **access}
 
 
 def _wanted(change: FileChange) -> dict[str, Any]:
     if change.link is not None:
         return {"link": change.link}
     data = (change.content or "").encode()
-    own = {"mode": FILE_MODE, "uid": os.geteuid(), "gid": os.getegid()}
-    return {"content": data.decode("latin-1"), "sha256": _digest(data), **own}
+    access = {"mode": FILE_MODE, "uid": os.geteuid(), "gid": os.getegid()}
+    return {"content": data.decode("latin-1"), "sha256": _digest(data), **access}
 
 
-def _put(root: Path, name: str, what: dict[str, Any] | None) -> None:
+def _put(root: Path, name: str, state: dict[str, Any] | None) -> None:
     """Make a path hold something; written aside and renamed, so it is never half there."""
     path = _under(root, name)
-    if what is None:
+    if state is None:
         path.unlink(missing_ok=True)
         return
     path.parent.mkdir(parents=True, exist_ok=True)
-    if "link" in what:
+    if "link" in state:
         aside = path.with_name(aside_name())
-        aside.symlink_to(what["link"])
+        aside.symlink_to(state["link"])
         aside.replace(path)
         return
-    owner = (what["uid"], what["gid"]) if os.geteuid() == 0 and "uid" in what else None
-    keep(path, what["content"].encode("latin-1"), mode=what["mode"], owner=owner)
+    owner = (state["uid"], state["gid"]) if os.geteuid() == 0 and "uid" in state else None
+    keep(path, state["content"].encode("latin-1"), mode=state["mode"], owner=owner)
 
 
 def _write_journal(root: Path, entry: JournalEntry) -> None:

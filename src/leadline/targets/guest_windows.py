@@ -112,15 +112,15 @@ def items_of(template: Template) -> tuple[list[WindowsItem], list[Untaken]]:
     items: list[WindowsItem] = []
     left: list[Untaken] = []
     for number, step in enumerate(template.steps, start=1):
-        made = _refusal(step) or _translated(step)
-        if isinstance(made, str):
-            left.append(Untaken(step, made))
+        translated = _refusal(step) or _translated(step)
+        if isinstance(translated, str):
+            left.append(Untaken(step, translated))
             continue
         items.append(
             WindowsItem(
                 id=f"{number:03d}-{_slug(step.name)}",
                 title=step.name,
-                **made,
+                **translated,
                 reason=step.description or "not given by the template",
                 source=f"{template.name}: {' / '.join((*step.groups, step.name))} ({step.category or 'no category'})",
                 risk="not judged by Leadline",

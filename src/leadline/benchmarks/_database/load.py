@@ -110,9 +110,9 @@ def _log_place(target: Target, server: ServerModule, engine: str) -> dict[str, P
 
 def _server(name: str, engine: str) -> str:
     """A connection string that names a database of the engine."""
-    found = dsn.parts(name)
+    parameters = dsn.parts(name)
     example = "mysql://bench@db1/bench" if engine == dsn.MYSQL else "'host=db1 dbname=bench'"
-    if not found:
+    if not parameters:
         raise UsageError(
             "--on",
             found="neither `new`, nor a folder that is there, nor a DSN",
@@ -126,11 +126,11 @@ def _server(name: str, engine: str) -> str:
             expected="the same engine",
             advice=f"Set database.engine in the workload, or name a DSN as {example}.",
         )
-    if not found.get("dbname"):
+    if not parameters.get("dbname"):
         raise UsageError(
             dsn.masked(name), found="no database named", expected="dbname=NAME", advice="Name the database to load."
         )
-    return dsn.together(found)
+    return dsn.together(parameters)
 
 
 def _has_tables(plain: str, secret: Secret | None, names: Sequence[str]) -> bool:
@@ -159,10 +159,10 @@ def ask(plain: str, secret: Secret | None, statement: str, *values: object) -> l
             cursor = connection.execute(statement.encode(), values or None)
             return [] if cursor.description is None else cursor.fetchall()
     except psycopg.Error as error:
-        said = (str(error).strip().splitlines() or ["no reason"])[0][:240]
+        reason = (str(error).strip().splitlines() or ["no reason"])[0][:240]
         raise ToolError(
             dsn.masked(plain),
-            found=said,
+            found=reason,
             expected="a PostgreSQL server that lets this user in",
             advice="Try the same words with psql.",
         ) from None
@@ -171,12 +171,12 @@ def ask(plain: str, secret: Secret | None, statement: str, *values: object) -> l
 def reached(plan: LoadPlan) -> dict[str, str]:
     """The parameters of the server a plan loads, without the password."""
     place = plan.places[PLACE]
-    found = _made_by(plan).dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
+    parameters = _server_of(plan).dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
     left_out = "passfile" if plan.secret else ""  # it would be read instead of ours
-    return {key: str(value) for key, value in found.items() if key != left_out}
+    return {key: str(value) for key, value in parameters.items() if key != left_out}
 
 
-def _made_by(plan: LoadPlan) -> ServerModule:
+def _server_of(plan: LoadPlan) -> ServerModule:
     return _SERVERS[settings_of(plan.workload).engine]
 
 
@@ -193,18 +193,18 @@ def start(plan: LoadPlan, folder: Path) -> None:
     Raises:
         ToolError: the engine is not installed, or does not start.
     """
-    place, own = plan.places[PLACE], settings_of(plan.workload)
+    place, settings = plan.places[PLACE], settings_of(plan.workload)
     if place.made:
         log = plan.places.get(LOG_PLACE)
         apart = None if log is None else Path(log.path)
-        _made_by(plan).start(Path(place.path), folder / f"{own.engine}.txt", own.clients, apart)
+        _server_of(plan).start(Path(place.path), folder / f"{settings.engine}.txt", settings.clients, apart)
 
 
 def stop(plan: LoadPlan) -> bool:
     """End and remove the throw-away server; False when the plan has none."""
     place = plan.places[PLACE]
     if place.made:
-        _made_by(plan).stop(Path(place.path))
+        _server_of(plan).stop(Path(place.path))
     return place.made
 
 
@@ -215,13 +215,13 @@ def finish(plan: LoadPlan, load: ToolCommand) -> None:
         ToolError: it fails.
     """
     with (
-        _let_in(plan, load) as own,
+        _let_in(plan, load) as client_load,
         running(
-            own.words,
-            output=own.output,
-            folder=own.output.parent,
-            variables=own.variables,
-            descriptors=own.descriptors,
+            client_load.words,
+            output=client_load.output,
+            folder=client_load.output.parent,
+            variables=client_load.variables,
+            descriptors=client_load.descriptors,
         ) as process,
     ):
         if not wait(process, FILL_S) or process.returncode:
@@ -236,13 +236,13 @@ def follow(
     Raises:
         ToolError: it fails or does not end.
     """
-    with _let_in(plan, load) as own:
-        return following.follow(own, step.duration_s, tick_of, watch, lambda: failed(plan, load))
+    with _let_in(plan, load) as client_load:
+        return following.follow(client_load, step.duration_s, tick_of, watch, lambda: failed(plan, load))
 
 
 @contextmanager
 def _let_in(plan: LoadPlan, load: ToolCommand) -> Iterator[ToolCommand]:
-    """A load with the password in a file of its client that has no name; numbers with decimal points.
+    """Yield the load with its password in a client file without a name, and with decimal points in numbers.
 
     Source: libpq documentation, "The Password File"; sysbench(1), ``--config-file``.
     """
@@ -250,23 +250,24 @@ def _let_in(plan: LoadPlan, load: ToolCommand) -> Iterator[ToolCommand]:
     if not plan.secret:
         yield replace(load, variables=plain)
     elif settings_of(plan.workload).engine == dsn.MYSQL:
-        with in_memory(f"mysql-password={plan.secret.reveal()}\n") as (held, path):
+        with in_memory(f"mysql-password={plan.secret.reveal()}\n") as (descriptor, path):
             words = [load.words[0], f"--config-file={path}", *load.words[1:]]
-            yield replace(load, words=words, variables=plain, descriptors=(held,))
+            yield replace(load, words=words, variables=plain, descriptors=(descriptor,))
     else:
         value = plan.secret.reveal().replace("\\", "\\\\").replace(":", "\\:")
-        with in_memory(f"*:*:*:*:{value}\n") as (held, path):
-            yield replace(load, variables=plain | {"PGPASSFILE": path}, descriptors=(held,))
+        with in_memory(f"*:*:*:*:{value}\n") as (descriptor, path):
+            yield replace(load, variables=plain | {"PGPASSFILE": path}, descriptors=(descriptor,))
 
 
 def failed(plan: LoadPlan, load: ToolCommand) -> ToolError:
-    """The error of a tool that failed, with what it said."""
+    """Return the error of a load tool that failed, with its message."""
     lines = [line for line in load.output.read_text(errors="replace").splitlines() if line.strip()]
     marks = ("error", "fatal", "aborted", "could not")
-    said = next((line for line in lines if any(mark in line.lower() for mark in marks)), (lines or ["nothing"])[-1])
+    last = (lines or ["nothing"])[-1]
+    complaint = next((line for line in lines if any(mark in line.lower() for mark in marks)), last)
     return ToolError(
         dsn.masked(dsn.together(reached(plan))),
-        found=f"{load.words[0]} failed: {said[:200]}",
+        found=f"{load.words[0]} failed: {complaint[:200]}",
         expected="a whole run",
         advice="Look at the server's log, its limit of connections and free space.",
     )

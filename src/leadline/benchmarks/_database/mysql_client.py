@@ -24,9 +24,9 @@ def ask(plain: str, secret: Secret | None, statement: str) -> list[list[str]]:
         ToolError: there is no client, or the server cannot be reached or refuses.
     """
     program = find_program("mariadb") or find_program("mysql") or require_program("mariadb", "MariaDB's client")
-    found = dsn.parts(plain)
+    parameters = dsn.parts(plain)
     words = ["--batch", "--skip-column-names", f"--connect-timeout={CONNECT_TIMEOUT_S}"]
-    words += [f"--{option}={found[key]}" for key, option in _OPTIONS.items() if found.get(key)]
+    words += [f"--{option}={parameters[key]}" for key, option in _OPTIONS.items() if parameters.get(key)]
     try:
         with _options(of_environment(PASSWORD) if secret is None else secret) as (option, descriptors):
             done = subprocess.run(
@@ -42,8 +42,8 @@ def ask(plain: str, secret: Secret | None, statement: str) -> list[list[str]]:
     except subprocess.TimeoutExpired:
         raise _failed(plain, f"no answer in {ANSWER_S:.0f} s") from None
     if done.returncode:
-        said = (done.stderr.strip().splitlines() or ["no reason"])[-1][:240]
-        raise _failed(plain, said)
+        reason = (done.stderr.strip().splitlines() or ["no reason"])[-1][:240]
+        raise _failed(plain, reason)
     return [line.split("\t") for line in done.stdout.splitlines()]
 
 
@@ -54,14 +54,14 @@ def _options(secret: Secret) -> Iterator[tuple[str, tuple[int, ...]]]:
         yield "--no-defaults", ()
         return
     value = secret.reveal().replace("\\", "\\\\").replace('"', '\\"')
-    with in_memory(f'[client]\npassword="{value}"\n') as (held, path):
-        yield f"--defaults-file={path}", (held,)
+    with in_memory(f'[client]\npassword="{value}"\n') as (descriptor, path):
+        yield f"--defaults-file={path}", (descriptor,)
 
 
-def _failed(plain: str, said: str) -> ToolError:
+def _failed(plain: str, reason: str) -> ToolError:
     return ToolError(
         dsn.masked(plain),
-        found=said,
+        found=reason,
         expected="a MySQL or MariaDB server that lets this user in",
         advice="Try the same user and host with the mariadb client.",
     )

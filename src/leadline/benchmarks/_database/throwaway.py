@@ -91,12 +91,12 @@ def remove_folder(base: Path) -> None:
 def failed(program: str, output: Path, advice: str) -> ToolError:
     """The error of a server that could not be made, with what its program said."""
     lines = [line for line in output.read_text(errors="replace").splitlines() if line.strip()]
-    said = next(
+    complaint = next(
         (line for line in lines if "error" in line.lower() or "fatal" in line.lower()), (lines or ["nothing"])[-1]
     )
     return ToolError(
         program,
-        found=f"a throw-away server could not be made: {said[:160]}",
+        found=f"a throw-away server could not be made: {complaint[:160]}",
         expected="a server of its own",
         advice=advice,
     )

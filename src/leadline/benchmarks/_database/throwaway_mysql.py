@@ -31,7 +31,7 @@ _SOCKET = "s.sock"
 _SPARE_CONNECTIONS = 20
 _READY = "ready for connections"
 
-_made: dict[str, contextlib.ExitStack] = {}
+_servers: dict[str, contextlib.ExitStack] = {}
 
 
 def base_of(target: str) -> Path:
@@ -67,41 +67,41 @@ def start(base: Path, output: Path, client_count: int, log: Path | None = None) 
     """
     del log  # InnoDB's would need another layout
     make_folder(base)
-    _made[str(base)] = contextlib.ExitStack()
+    _servers[str(base)] = contextlib.ExitStack()
     data, user = base / "data", ["-uroot"] if os.geteuid() == 0 else []
     # Not --user=root: for that the script would change the owner of files of the installed server.
-    make = [_found("mariadb-install-db"), "--no-defaults", f"--datadir={data}", "--skip-test-db", "--force"]
+    make = [_program("mariadb-install-db"), "--no-defaults", f"--datadir={data}", "--skip-test-db", "--force"]
     with running([*make, "--auth-root-authentication-method=normal", *user], output=output, folder=base) as process:
         wait(process, START_S)
         if process.returncode != 0:
             raise failed("mariadb-install-db", output, ADVICE)
-    command = [_found("mariadbd"), "--no-defaults", *user, f"--datadir={data}", f"--socket={base / _SOCKET}"]
+    command = [_program("mariadbd"), "--no-defaults", *user, f"--datadir={data}", f"--socket={base / _SOCKET}"]
     command += ["--skip-networking", f"--pid-file={base / 'pid'}", f"--tmpdir={base}"]
     command += [f"--max-connections={client_count + _SPARE_CONNECTIONS}"]
-    said_before = output.stat().st_size
+    size_before = output.stat().st_size
     # Nothing of it is kept, so it need not write its pages before it ends.
-    server = _made[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGKILL))
-    _wait_until_ready(server, output, said_before)
+    server = _servers[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGKILL))
+    _wait_until_ready(server, output, size_before)
     mysql_client.ask(dsn.together(dsn_of(base) | {"dbname": ""}), Secret(), f"create database {DATABASE}")
 
 
 def stop(base: Path) -> None:
     """End the server and remove its folder; only what `start` made in this process."""
-    held = _made.pop(str(base), None)
-    if held is not None:
-        held.close()
+    server = _servers.pop(str(base), None)
+    if server is not None:
+        server.close()
         remove_folder(base)
 
 
-def _found(program: str) -> str:
+def _program(program: str) -> str:
     return require_program(program, "MariaDB's server programs", "mariadb-server-core mariadb-client-core")
 
 
-def _wait_until_ready(server: subprocess.Popen[bytes], output: Path, said_before: int) -> None:
+def _wait_until_ready(server: subprocess.Popen[bytes], output: Path, size_before: int) -> None:
     """Until the server says so; its messages are in English, because it reads no option files."""
     deadline = time.monotonic() + START_S
     while time.monotonic() < deadline and server.poll() is None:
-        if _READY in output.read_bytes()[said_before:].decode(errors="replace"):
+        if _READY in output.read_bytes()[size_before:].decode(errors="replace"):
             return
         time.sleep(POLL_S)
     raise failed("mariadbd", output, ADVICE)

@@ -29,7 +29,7 @@ LOG = "leadline-bench-postgresql-wal"
 _SOCKET = ".s.PGSQL.5432"
 _SPARE_CONNECTIONS = 20
 
-_made: dict[str, contextlib.ExitStack] = {}
+_servers: dict[str, contextlib.ExitStack] = {}
 
 
 def base_of(target: str) -> Path:
@@ -62,7 +62,7 @@ def start(base: Path, output: Path, client_count: int, log: Path | None = None) 
     _make_folder(base)
     if log is not None:
         _make_folder(log)
-        _made[str(base)].callback(stop, log)
+        _servers[str(base)].callback(stop, log)
         make += ["-X", str(log / "wal")]
     with running(make, output=output, folder=base) as process:
         wait(process, START_S)
@@ -77,21 +77,21 @@ def start(base: Path, output: Path, client_count: int, log: Path | None = None) 
     }
     words = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
     command = _as_owner("postgres", "-D", str(data), *words)
-    server = _made[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGQUIT))
+    server = _servers[str(base)].enter_context(running(command, output=output, folder=base, stop_signal=signal.SIGQUIT))
     _wait_until_ready(server, data / "postmaster.pid", output)
 
 
 def stop(base: Path) -> None:
     """End the server and remove its cluster; only what `start` made in this process."""
-    held = _made.pop(str(base), None)
-    if held is not None:
-        held.close()
+    server = _servers.pop(str(base), None)
+    if server is not None:
+        server.close()
         remove_folder(base)
 
 
 def _make_folder(base: Path) -> None:
     make_folder(base)
-    _made[str(base)] = contextlib.ExitStack()
+    _servers[str(base)] = contextlib.ExitStack()
     if os.geteuid() == 0:
         owner = pwd.getpwnam(OWNER)
         os.chown(base, owner.pw_uid, owner.pw_gid)

@@ -16,8 +16,8 @@ def io_uring_usable() -> bool:
         return False
     libc = ctypes.CDLL(None, use_errno=True)
     parameters = ctypes.create_string_buffer(120)  # struct io_uring_params, all zero
-    found = libc.syscall(_IO_URING_SETUP, 1, parameters)
-    if found >= 0:
-        os.close(found)
+    descriptor = libc.syscall(_IO_URING_SETUP, 1, parameters)
+    if descriptor >= 0:
+        os.close(descriptor)
         return True
     return ctypes.get_errno() not in (errno.ENOSYS, errno.EPERM, errno.EACCES, errno.ENOMEM)

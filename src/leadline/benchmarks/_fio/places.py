@@ -44,18 +44,18 @@ def place_of(workload: Workload, stream: Stream, target: Target, *, read_only: b
         return Place(name, size, made=False, identity=identity)
     path = require_usable(name)
     if path.is_dir():
-        made = path / f"leadline-bench-{plain_name(stream.name)}.dat"
-        return Place(str(made), size, made=True, identity=Identity.of(path.stat()))
-    found = usable(path, target.destroy, writes=not read_only)
-    there = found.size_bytes // ALIGN * ALIGN
+        file_path = path / f"leadline-bench-{plain_name(stream.name)}.dat"
+        return Place(str(file_path), size, made=True, identity=Identity.of(path.stat()))
+    existing = usable(path, target.destroy, writes=not read_only)
+    there = existing.size_bytes // ALIGN * ALIGN
     if not there:
         raise UsageError(
             printable(name),
-            found=f"{found.size_bytes} bytes",
+            found=f"{existing.size_bytes} bytes",
             expected="at least 1 MiB",
             advice="Name a larger target.",
         )
-    return Place(str(path), min(size, there), made=False, is_device=found.is_device, identity=found.identity)
+    return Place(str(path), min(size, there), made=False, is_device=existing.is_device, identity=existing.identity)
 
 
 def named_plainly(places: dict[str, Place]) -> dict[str, Place]:

@@ -71,9 +71,9 @@ class NetworkPath:
         if not self.is_narrower:
             whole = f"packets of {self.path_mtu} bytes pass from end to end"
             return f"{whole}, as {self.device} is set" if self.device_mtu == self.path_mtu else whole
-        said = "larger ones are lost without a word" if self.is_silent else "the path says so to the sender"
+        consequence = "larger ones are lost without a word" if self.is_silent else "the path says so to the sender"
         set_to = f"{self.device} is set to packets of {self.device_mtu} bytes"
-        return f"{set_to}, but only {self.path_mtu} bytes pass from end to end: {said}"
+        return f"{set_to}, but only {self.path_mtu} bytes pass from end to end: {consequence}"
 
 
 def examine_path(address: str) -> NetworkPath:
@@ -89,8 +89,8 @@ def examine_path(address: str) -> NetworkPath:
         return NetworkPath(device, device_mtu, why=why)
     match = _ROUND_TRIP.search(first.stdout)
     wait_s = min(max(5.0 * float(match[1]) / 1000.0, WAIT_S_MIN), WAIT_S_MAX) if match else WAIT_S_MAX
-    found, is_silent = largest(lambda size: _probe(address, size, wait_s), min(device_mtu, PACKET_BYTES_MAX))
-    return NetworkPath(device, device_mtu, found, is_silent)
+    path_mtu, is_silent = largest(lambda size: _probe(address, size, wait_s), min(device_mtu, PACKET_BYTES_MAX))
+    return NetworkPath(device, device_mtu, path_mtu, is_silent)
 
 
 def largest(passes: Passes, most: int) -> tuple[int, bool]:
@@ -103,16 +103,16 @@ def largest(passes: Passes, most: int) -> tuple[int, bool]:
     likely, named = [most, *COMMON], {*COMMON}
     while high - low > 1:
         size = next((size for size in likely if low < size < high), (low + high) // 2)
-        found = passes(size)
-        if found.passed:
+        probe = passes(size)
+        if probe.passed:
             low = size
             if size in named:  # then it is likely that nothing larger passes
                 likely = [size + 1, *likely]
         else:
-            high, is_silent = size, found.mtu is None
-            if found.mtu is not None:
-                named.add(found.mtu)
-                likely = [found.mtu, *likely]
+            high, is_silent = size, probe.mtu is None
+            if probe.mtu is not None:
+                named.add(probe.mtu)
+                likely = [probe.mtu, *likely]
     return low, is_silent
 
 
@@ -121,9 +121,9 @@ def _probe(address: str, size: int, wait_s: float) -> Probe:
         answer = _ping(address, size, wait_s)
         if answer.returncode == 0:
             return Probe(True)
-        said = _TOO_LONG.search(answer.stdout + answer.stderr)
-        if said is not None:
-            return Probe(False, int(said[1]))
+        match = _TOO_LONG.search(answer.stdout + answer.stderr)
+        if match is not None:
+            return Probe(False, int(match[1]))
     return Probe(False)
 
 
@@ -156,10 +156,10 @@ def link_mbit_per_s(device: str) -> int | None:
 
 def _json(done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     try:
-        found = json.loads(done.stdout)
+        links = json.loads(done.stdout)
     except ValueError:
         return {}
-    return found[0] if isinstance(found, list) and found and isinstance(found[0], dict) else {}
+    return links[0] if isinstance(links, list) and links and isinstance(links[0], dict) else {}
 
 
 def _last_line(done: subprocess.CompletedProcess[str]) -> str:

@@ -63,7 +63,7 @@ def peer_named(name: str) -> Peer:
             advice="For example --on db2, or --on db2,5201,11111.",
         )
     try:
-        found = socket.getaddrinfo(match["host"], None, socket.AF_INET, socket.SOCK_STREAM)
+        addresses = socket.getaddrinfo(match["host"], None, socket.AF_INET, socket.SOCK_STREAM)
     except OSError as error:
         raise ToolError(
             match["host"],
@@ -72,7 +72,7 @@ def peer_named(name: str) -> Peer:
             advice="Look at the name, or give its address.",
         ) from error
     ports = dict(zip(PORTS, [*given, *list(PORTS.values())[len(given) :]], strict=True))
-    return Peer(match["login"], str(found[0][4][0]), ports)
+    return Peer(match["login"], str(addresses[0][4][0]), ports)
 
 
 def _free_ports(count: int) -> list[int]:
@@ -113,7 +113,7 @@ def ask_to_start(peer: Peer, tools: Sequence[str]) -> ToolError:
 
 
 def require_login(peer: Peer, tools: Sequence[str]) -> set[str]:
-    """What is there over SSH, of the tools (all needed) and ``rdma`` (when it has a device).
+    """Return what the other machine has, asked over SSH: the tools (all needed) and ``rdma`` where it has a device.
 
     Raises:
         ToolError: SSH does not let us in, or a tool is not installed there; with the commands for the user.
@@ -121,15 +121,16 @@ def require_login(peer: Peer, tools: Sequence[str]) -> set[str]:
     names = " ".join(map(shlex.quote, tools))
     programs = f"for t in {names}; do command -v $t >/dev/null && echo $t; done"
     done = _ssh(peer, f"{programs}; ls -A /sys/class/infiniband 2>/dev/null | sed 's/.*/rdma/'")
-    found = set(done.stdout.split())
-    missing = [tool for tool in tools if tool not in found]
+    present = set(done.stdout.split())
+    missing = [tool for tool in tools if tool not in present]
     if missing:
-        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
-        why = f"SSH: {said[-1] if said else 'failed'}" if done.returncode else f"{' and '.join(missing)} not there"
+        messages = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        refusal = messages[-1] if messages else "failed"
+        why = f"SSH: {refusal}" if done.returncode else f"{' and '.join(missing)} not there"
         error = ask_to_start(peer, tools)
-        found_text = f"{error.found} ({why[:160]})"
-        raise ToolError(peer.address, found=found_text, expected=error.expected, advice=error.advice)
-    return found
+        problem = f"{error.found} ({why[:160]})"
+        raise ToolError(peer.address, found=problem, expected=error.expected, advice=error.advice)
+    return present
 
 
 def _ssh(peer: Peer, script: str) -> subprocess.CompletedProcess[str]:

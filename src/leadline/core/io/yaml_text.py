@@ -98,13 +98,13 @@ def _check_expansion(tree: yaml.Node) -> None:
         if id(node) in around:
             raise YamlFault("an alias to what it is part of", node.start_mark)
         if id(node) not in known:
-            own_count = 1 + len(node.value) // _CHARACTERS_PER_NODE if isinstance(node, yaml.ScalarNode) else 1
-            written_count += own_count
+            node_count = 1 + len(node.value) // _CHARACTERS_PER_NODE if isinstance(node, yaml.ScalarNode) else 1
+            written_count += node_count
             parts = [measure(part, around | {id(node)}) for part in _parts(node)]
             depth = 1 + max((depth for _, depth in parts), default=0)
             if depth > DEPTH_MAX:
                 raise YamlFault(f"aliases nested more than {DEPTH_MAX} levels deep", node.start_mark)
-            known[id(node)] = own_count + sum(count for count, _ in parts), depth
+            known[id(node)] = node_count + sum(count for count, _ in parts), depth
         return known[id(node)]
 
     expanded_count, _ = measure(tree, frozenset())

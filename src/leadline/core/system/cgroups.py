@@ -106,7 +106,7 @@ class ControlGroup:
 def find(limits: InstanceLimits, mounts: Path = _MOUNTS, membership: Path = _OWN) -> Hierarchies | str:
     """Where groups with these limits can be made, or why they cannot."""
     wanted = limits.controllers
-    places, paths = _mounted(mounts), _own_paths(membership)
+    places, paths = _mounted(mounts), _group_paths(membership)
     two = places.get("")
     if two is not None:
         delegated = _delegating(two, paths.get("", "/"), wanted)
@@ -140,7 +140,7 @@ def _mounted(mounts: Path) -> dict[str, Path]:
     return points
 
 
-def _own_paths(membership: Path) -> dict[str, str]:
+def _group_paths(membership: Path) -> dict[str, str]:
     """Control group of this process: of version 2 under "", of version 1 by controller."""
     paths = {}
     for line in membership.read_text(encoding="utf-8").splitlines():

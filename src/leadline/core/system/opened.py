@@ -257,7 +257,7 @@ class Targets:
         except OSError as error:
             forget(Path(path))
             os.close(base)
-            raise _not_made(path, error) from error
+            raise _cannot_make(path, error) from error
         self._add(OpenedTarget(descriptor, Identity.of(os.fstat(descriptor)), True, link, path, base))
 
     def _add(self, target: OpenedTarget) -> None:
@@ -346,7 +346,7 @@ def _folder_of(folder: str, wanted: Identity | None) -> int:
     try:
         base = os.open(os.path.realpath(folder), os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError as error:
-        raise _not_made(folder, error) from error
+        raise _cannot_make(folder, error) from error
     try:
         _require_same(folder, Identity.of(os.fstat(base)), wanted)
     except BaseException:
@@ -374,11 +374,11 @@ def _create(base: int, name: str, path: str) -> int:
             if attempt == 2 or not _remove_leftover(base, name, path):
                 raise _taken(path) from error
         except OSError as error:
-            raise _not_made(path, error) from error
+            raise _cannot_make(path, error) from error
     raise _taken(path)
 
 
-def _not_made(path: str, error: OSError) -> ToolError | UsageError:
+def _cannot_make(path: str, error: OSError) -> ToolError | UsageError:
     if isinstance(error, FileExistsError):
         return _taken(path)
     return ToolError(
