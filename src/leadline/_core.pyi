@@ -22,22 +22,14 @@ __all__ = [
     "Trace",
     "TraceProfile",
     "TraceRequests",
+    "TraceUses",
     "__version__",
     "fluid_allocation",
     "pdh_write_header",
     "pdh_write_rows",
     "protection_facts",
     "protection_scheme",
-    "simulate_cache_tier",
-    "simulate_cluster_storage",
-    "simulate_far_memory",
-    "simulate_gpu_time_slicing",
-    "simulate_hypervisor_cpu",
-    "simulate_management_plane",
-    "simulate_parda",
-    "simulate_read_cache",
-    "simulate_storage_path",
-    "simulate_write_cache",
+    "simulate",
     "simulation_hold",
     "simulation_host",
     "simulation_mm1",
@@ -45,6 +37,7 @@ __all__ = [
     "trace_format",
     "trace_requests",
     "trace_synthesise",
+    "trace_uses",
     "trace_write_lanes",
 ]
 
@@ -186,6 +179,16 @@ class TraceRequests:
     @property
     def notes(self) -> list[tuple[str, str, int]]: ...
 
+@final
+class TraceUses:
+    """Uses of the lines of one disk, in the order of time."""
+
+    @property
+    def notes(self) -> list[tuple[str, str, int]]: ...
+
+def trace_uses(
+    files: _Files, disk: str | None, reads_only: bool, line_bytes: int, progress: Callable[[int], object] | None = None
+) -> TraceUses: ...
 def trace_format(path: str | os.PathLike[str], name: str) -> str: ...
 def trace_characterise(
     files: _Files,
@@ -211,23 +214,14 @@ def trace_requests(
 def trace_synthesise(
     streams: Sequence[_Stream], duration_s: float, requests_max: int, seed: int, like: TraceProfile, sample_keys: int
 ) -> TraceProfile: ...
+def simulate(
+    system: str,
+    document: str,
+    recorded: Sequence[TraceRequests | TraceUses] = ...,
+    progress: Callable[[float], object] | None = None,
+) -> str: ...
 def fluid_allocation(policies: Sequence[tuple[float, float, float]], capacity: float) -> list[float]: ...
-def simulate_parda(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
-def simulate_hypervisor_cpu(
-    plain: dict[str, Any], progress: Callable[[int], object] | None = None
-) -> dict[str, Any]: ...
 def protection_facts(name: str) -> tuple[int, int, float]: ...
-def simulate_cluster_storage(
-    plain: dict[str, Any], progress: Callable[[int], object] | None = None
-) -> dict[str, Any]: ...
-def simulate_far_memory(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
-def simulate_gpu_time_slicing(
-    plain: dict[str, Any], progress: Callable[[int], object] | None = None
-) -> dict[str, Any]: ...
-def simulate_management_plane(
-    plain: dict[str, Any], progress: Callable[[int], object] | None = None
-) -> dict[str, Any]: ...
-def simulate_storage_path(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 
 @final
 class SimulationDecisions:
@@ -237,9 +231,6 @@ class SimulationDecisions:
     def decide(self, count: int) -> int: ...
 
 def protection_scheme(data: int, other: int) -> tuple[float, int, int]: ...
-def simulate_cache_tier(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
-def simulate_read_cache(plain: dict[str, Any], progress: Callable[[float], object] | None = None) -> dict[str, Any]: ...
-def simulate_write_cache(plain: dict[str, Any], progress: Callable[[int], object] | None = None) -> dict[str, Any]: ...
 def simulation_mm1(events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_hold(pending: int, events: int, seed: int) -> tuple[int, int, float]: ...
 def simulation_host(machines: int, length: int, seed: int) -> tuple[int, int, float]: ...

@@ -33,7 +33,8 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 type Files = Vec<(PathBuf, String)>;
 /// Window, index of dispersion, busiest window over mean, share of idle windows.
 type Burstiness = (u64, Option<f64>, Option<f64>, Option<f64>);
-type Notes = Vec<(&'static str, String, u64)>;
+/// Code, message, how often.
+pub type Notes = Vec<(&'static str, String, u64)>;
 /// Kind, way, limits, counts, and smallest, largest and mean.
 type Table = (
     &'static str,
@@ -197,7 +198,8 @@ pub struct Trace {
     notes: Notes,
 }
 
-fn plain(notes: Vec<Note>) -> Notes {
+/// Notes of a reader as Python has them.
+pub fn plain(notes: Vec<Note>) -> Notes {
     notes
         .into_iter()
         .map(|note| (note.code, note.message, note.count))
@@ -205,7 +207,7 @@ fn plain(notes: Vec<Note>) -> Notes {
 }
 
 /// Runs work without the interpreter's lock; signals and `progress` are looked after between batches.
-fn working<T: Send>(
+pub fn working<T: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
     work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<Option<T>, ParseError> + Send,

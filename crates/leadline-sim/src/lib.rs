@@ -93,10 +93,12 @@
 //! | 10,000 | 128 | 37 | 21,200 |
 //!
 //! A host of 100 machines of 1,000 IOPS each under mClock simulates a second in 16 ms.
+pub mod document;
 pub mod error;
 pub mod kernel;
 pub mod measure;
 pub mod models;
+pub mod outcome;
 pub mod random;
 pub mod sources;
 pub mod time;

@@ -118,10 +118,7 @@ fn recordings_are_replayed() {
         issued(&mut again, 800),
         [0, 50, 50, 200, 500, 550, 550, 700]
     );
-    assert_eq!(
-        issued(&mut Replay::repeated(Arc::new([]), 1.0, 10), SECOND),
-        []
-    );
+    assert!(issued(&mut Replay::repeated(Arc::new([]), 1.0, 10), SECOND).is_empty());
 }
 
 #[test]

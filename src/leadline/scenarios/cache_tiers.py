@@ -37,7 +37,8 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from math import isnan
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -58,9 +59,10 @@ from leadline.core.contracts.scenario import (
     WorkloadOf,
     named_streams,
 )
-from leadline.core.model.draws import NS_PER_S
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Percent, Seconds, Stream
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import Column, Figures, Number, run_system
 
 META = ScenarioMeta(
     policy_key="policy",
@@ -87,7 +89,6 @@ MS_PER_S = 1e3
 STEPS_PER_WINDOW_MIN = 10
 FILL_PER_STEP_MAX = 0.002  # Judgement: a buffer takes at least 500 steps to fill
 STEPS_MAX = 20_000_000
-WAYS = ("read", "write")
 PROTECTION = ("capacity_factor", "small_write_read_count", "small_write_written_count")
 _NAN = float("nan")
 _Front = list[tuple[str, str, np.ndarray[Any, Any]]]  # name, unit and values of a series
@@ -156,6 +157,10 @@ class Protection(BaseModel):
         """Data units with parity units; 0 with copies."""
         return (0, self.copies) if self.copies is not None else (self.data or 0, self.parity or 0)
 
+    def document(self) -> dict[str, Any]:
+        """As the simulator takes it."""
+        return {"code": {"data": self.data, "parity": self.parity}} if self.copies is None else {"copies": self.copies}
+
 
 class Failure(BaseModel):
     """A part that fails; ``delay`` until its rebuild, of the kind's own when it is not given."""
@@ -168,10 +173,10 @@ class Failure(BaseModel):
     kind: Literal["absent", "degraded"] = "degraded"
     delay: Annotated[Seconds, Field(ge=0)] | None = None
 
-    def plain(self) -> dict[str, Any]:
-        """As the simulator takes it, but for the group."""
+    def document(self, group: int) -> dict[str, Any]:
+        """As the simulator takes it."""
         delay = DELAY_S[self.kind] if self.delay is None else self.delay
-        return {"at": self.at, "is_cache": self.part == "cache", "delay": delay}
+        return {"at": self.at, "group": group, "part": self.part, "delay": delay}
 
 
 class CacheTiers(Scenario):
@@ -239,38 +244,78 @@ class CacheTiers(Scenario):
 MODEL = CacheTiers
 
 
+class GroupFigures(Figures):
+    """A group by window, shares and bytes per second; ``slowed``: when its buffer first slowed writes, s."""
+
+    fill: Column
+    inflow: Column
+    destage: Column
+    congestion: Column
+    read_busy: Column
+    slowed: Number
+
+
+class LoadFigures(Figures):
+    """A load by window: requests and bytes per second, and requests inside."""
+
+    reads: Column
+    writes: Column
+    bytes: Column
+    inside: Column
+
+
+class Rebuild(Figures):
+    """Bytes to write again, and when, s."""
+
+    failed: float
+    lost: float
+    began: Number
+    ended: Number
+
+
+class TierFigures(_simulator.Outcome):
+    """What the simulator measured."""
+
+    groups: tuple[GroupFigures, ...]
+    loads: tuple[LoadFigures, ...]
+    rebuilds: tuple[Rebuild, ...]
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("CacheTiers", scenario)  # read with MODEL
     timing = scenario.timing
     warm, count = timing.warm_up_count, timing.window_count
-    total = (warm + count) * timing.window_s * NS_PER_S
     scheme = _core.protection_scheme(*scenario.protection.units())
-    found = _core.simulate_cache_tier(_spec(scenario, warm + count), lambda now: progress(min(now / total, 1.0)))
-    front = _front(found, warm)
-    named = (scenario.group_names(), scenario.each_group(), found["groups"])
-    slowed = [group["slowed"] for group in found["groups"] if group["slowed"] is not None]
+    figures = run_system("cache-tiers", _document(scenario, warm + count), TierFigures, progress)
+    front = _front(figures, warm)
+    groups = list(zip(scenario.group_names(), scenario.each_group(), figures.groups, strict=True))
+    slowed = [group.slowed for group in figures.groups if not isnan(group.slowed)]
     return Outcome(
-        results=tuple(_results(scenario, found["loads"], warm)),
-        warm_up=_ticks(found["loads"], slice(0, warm), timing.window_s),
-        ticks=_ticks(found["loads"], slice(warm, None), timing.window_s),
+        results=tuple(_results(scenario, figures.loads, warm)),
+        warm_up=_ticks(figures.loads, slice(0, warm), timing.window_s),
+        ticks=_ticks(figures.loads, slice(warm, None), timing.window_s),
         measures=(
             *_front_measures(front, slowed),
-            *(own for place in zip(*named, strict=True) for own in _group_measures(scenario, warm, *place)),
-            *(Measure("protection", key, own, "count") for key, own in zip(PROTECTION, scheme, strict=True)),
-            *(own for n, part in enumerate(found["rebuilds"], 1) for own in _rebuild_measures(f"rebuild-{n}", part)),
+            *(measure for group in groups for measure in _group_measures(scenario, warm, *group)),
+            *(Measure("protection", key, value, "count") for key, value in zip(PROTECTION, scheme, strict=True)),
+            *(
+                measure
+                for number, rebuild in enumerate(figures.rebuilds, 1)
+                for measure in _rebuild_measures(f"rebuild-{number}", rebuild)
+            ),
         ),
         series=(
             *(Series(FRONT_END, name, unit, tuple(values.tolist())) for name, unit, values in front),
-            *(own for name, _, group in zip(*named, strict=True) for own in _group_series(name, group, warm)),
+            *(series for name, _, group in groups for series in _group_series(name, group, warm)),
         ),
-        trace=found["trace"],
-        event_count=found["step_count"],
+        trace=figures.trace,
+        event_count=figures.event_count,
         notes=(f"the buffer slowed writes from {min(slowed):,.4g} s on",) if slowed else (),
     )
 
 
-def _spec(scenario: CacheTiers, windows: int) -> dict[str, Any]:
+def _document(scenario: CacheTiers, windows: int) -> dict[str, Any]:
     names, groups = scenario.group_names(), scenario.each_group()
     reads = [stream for stream in scenario.workload.io if stream.read_pct > 0]
     block = float(np.mean([stream.mean_block_bytes for stream in reads])) if reads else 0.0
@@ -279,10 +324,12 @@ def _spec(scenario: CacheTiers, windows: int) -> dict[str, Any]:
     steps, window = scenario.window_steps(), scenario.timing.window_s
     hit_pct = READ_HITS_PCT[scenario.policy] if scenario.read_hit_pct is None else scenario.read_hit_pct
     latencies = [group.cache.latency for group in groups]
-    return {
-        "groups": [_group(scenario, name, own, fetch) for name, own, fetch in zip(names, groups, fetches, strict=True)],
+    spec = {
+        "groups": [
+            _group(scenario, name, group, fetch) for name, group, fetch in zip(names, groups, fetches, strict=True)
+        ],
         "loads": [load for stream in scenario.workload.io for load in _loads(stream)],
-        "protection": scenario.protection.units(),
+        "protection": scenario.protection.document(),
         "read_hits": hit_pct / 100.0,
         "write_latency": float(np.mean(latencies)),
         "hit_latency": float(np.mean(latencies)),
@@ -290,26 +337,26 @@ def _spec(scenario: CacheTiers, windows: int) -> dict[str, Any]:
         "destage_from": scenario.destage_from_pct / 100.0,
         "slow_from": scenario.slow_from_pct / 100.0,
         "slow_to": scenario.slow_to_pct / 100.0,
-        "failures": [{**own.plain(), "group": names.index(own.group)} for own in scenario.failures],
+        "failures": [failure.document(names.index(failure.group)) for failure in scenario.failures],
         "rebuild_rate": scenario.rebuild_mb_per_s * MB,
         "step": window / steps,
         "window_steps": steps,
-        "windows": windows,
     }
+    return {"windows": windows, "spec": spec}
 
 
-def _group(scenario: CacheTiers, name: str, own: Group, fetch_s: float) -> dict[str, Any]:
+def _group(scenario: CacheTiers, name: str, group: Group, fetch_s: float) -> dict[str, Any]:
     return {
         "name": name,
-        "cache_bytes": own.cache.gb * GB,
-        "cache_write": own.cache.mb_per_s * MB,
+        "cache_bytes": group.cache.gb * GB,
+        "cache_write": group.cache.mb_per_s * MB,
         "write_share": WRITE_SHARES[scenario.policy],
         "buffer_bytes_max": scenario.buffer_max_gb * GB,
-        "fill": own.fill_pct / 100.0,
-        "device_count": own.devices.count,
-        "device_write": own.devices.mb_per_s * MB,
+        "fill": group.fill_pct / 100.0,
+        "device_count": group.devices.count,
+        "device_write": group.devices.mb_per_s * MB,
         "fetch_seconds": fetch_s,
-        "device_used": own.devices.used_gb * GB,
+        "device_used": group.devices.used_gb * GB,
     }
 
 
@@ -323,22 +370,32 @@ def _loads(stream: Stream) -> list[dict[str, Any]]:
     return [{**common, "rate": rate, "read_share": share} for share, rate in rates if rate > 0]
 
 
-def _front(found: dict[str, Any], warm: int) -> _Front:
+def _front(figures: TierFigures, warm: int) -> _Front:
     """The series of all groups together."""
-    total = {key: np.sum([load[key] for load in found["loads"]], axis=0)[warm:] for key in found["loads"][0]}
-    rates = total["reads"] + total["writes"]
+    loads, groups = figures.loads, figures.groups
+    reads, writes, sizes, inside = (
+        np.sum(columns, axis=0)[warm:]
+        for columns in (
+            [load.reads for load in loads],
+            [load.writes for load in loads],
+            [load.bytes for load in loads],
+            [load.inside for load in loads],
+        )
+    )
+    rates = reads + writes
     with np.errstate(divide="ignore", invalid="ignore"):
-        latency = np.where(rates > 0, total["inside"] / rates * MS_PER_S, _NAN)
-    mean = {key: np.mean([group[key] for group in found["groups"]], axis=0)[warm:] for key in ("fill", "congestion")}
-    destaged = np.sum([group["destage"] for group in found["groups"]], axis=0)[warm:]
+        latency = np.where(rates > 0, inside / rates * MS_PER_S, _NAN)
+    fill = np.mean([group.fill for group in groups], axis=0)[warm:]
+    congestion = np.mean([group.congestion for group in groups], axis=0)[warm:]
+    destaged = np.sum([group.destage for group in groups], axis=0)[warm:]
     return [
         ("iops", "per_s", rates),
-        ("mib_per_s", "mib_per_s", total["bytes"] / MIB),
+        ("mib_per_s", "mib_per_s", sizes / MIB),
         ("latency_ms", "ms", latency),
-        ("fill_pct", "pct", 100.0 * mean["fill"]),
+        ("fill_pct", "pct", 100.0 * fill),
         ("destage_mib_per_s", "mib_per_s", destaged / MIB),
-        ("congestion_pct", "pct", 100.0 * mean["congestion"]),
-        ("outstanding_count", "count", total["inside"]),
+        ("congestion_pct", "pct", 100.0 * congestion),
+        ("outstanding_count", "count", inside),
     ]
 
 
@@ -350,47 +407,48 @@ def _front_measures(front: _Front, slowed: list[float]) -> Iterator[Measure]:
     yield Measure(FRONT_END, "slowed_after_s", min(slowed, default=_NAN), "s")
 
 
-def _group_measures(scenario: CacheTiers, warm: int, name: str, own: Group, group: dict[str, Any]) -> Iterator[Measure]:
-    yield Measure(name, "buffer_gib", scenario.buffer_bytes(own) / GIB, "gib")
-    yield Measure(name, "read_cache_gib", own.cache.gb * (1.0 - WRITE_SHARES[scenario.policy]) * GB / GIB, "gib")
-    for key in ("fill", "congestion", "read_busy"):
-        yield Measure(name, f"{key}_pct", 100.0 * float(np.mean(group[key][warm:])), "pct")
-    yield Measure(name, "destage_mib_per_s", float(np.mean(group["destage"][warm:])) / MIB, "mib_per_s")
-    yield Measure(name, "slowed_after_s", _NAN if group["slowed"] is None else group["slowed"], "s")
+def _group_measures(
+    scenario: CacheTiers, warm: int, name: str, group: Group, figures: GroupFigures
+) -> Iterator[Measure]:
+    yield Measure(name, "buffer_gib", scenario.buffer_bytes(group) / GIB, "gib")
+    yield Measure(name, "read_cache_gib", group.cache.gb * (1.0 - WRITE_SHARES[scenario.policy]) * GB / GIB, "gib")
+    shares = {"fill": figures.fill, "congestion": figures.congestion, "read_busy": figures.read_busy}
+    for key, values in shares.items():
+        yield Measure(name, f"{key}_pct", 100.0 * float(np.mean(values[warm:])), "pct")
+    yield Measure(name, "destage_mib_per_s", float(np.mean(figures.destage[warm:])) / MIB, "mib_per_s")
+    yield Measure(name, "slowed_after_s", figures.slowed, "s")
 
 
-def _group_series(name: str, group: dict[str, Any], warm: int) -> Iterator[Series]:
-    for key in ("fill", "congestion"):
-        yield Series(name, f"{key}_pct", "pct", tuple((100.0 * group[key][warm:]).tolist()))
-    for key in ("inflow", "destage"):
-        yield Series(name, f"{key}_mib_per_s", "mib_per_s", tuple((group[key][warm:] / MIB).tolist()))
+def _group_series(name: str, figures: GroupFigures, warm: int) -> Iterator[Series]:
+    for key, values in (("fill", figures.fill), ("congestion", figures.congestion)):
+        yield Series(name, f"{key}_pct", "pct", tuple((100.0 * values[warm:]).tolist()))
+    for key, values in (("inflow", figures.inflow), ("destage", figures.destage)):
+        yield Series(name, f"{key}_mib_per_s", "mib_per_s", tuple((values[warm:] / MIB).tolist()))
 
 
-def _rebuild_measures(name: str, part: tuple[float, float, float | None, float | None]) -> Iterator[Measure]:
-    failed, lost, began, ended = part
-    begin, end = _NAN if began is None else began, _NAN if ended is None else ended
-    yield Measure(name, "lost_gib", lost / GIB, "gib")
-    yield Measure(name, "waited_s", begin - failed, "s")
-    yield Measure(name, "rebuild_s", end - begin, "s")
+def _rebuild_measures(name: str, rebuild: Rebuild) -> Iterator[Measure]:
+    yield Measure(name, "lost_gib", rebuild.lost / GIB, "gib")
+    yield Measure(name, "waited_s", rebuild.began - rebuild.failed, "s")
+    yield Measure(name, "rebuild_s", rebuild.ended - rebuild.began, "s")
 
 
-def _results(scenario: CacheTiers, found: list[dict[str, Any]], warm: int) -> Iterator[Result]:
+def _results(scenario: CacheTiers, figures: Sequence[LoadFigures], warm: int) -> Iterator[Result]:
     """One result for each stream, as load tools give them; a fluid has no histogram."""
-    loads, seconds = iter(found), scenario.timing.measure_s
+    loads, seconds = iter(figures), scenario.timing.measure_s
     for stream in scenario.workload.io:
         operations = []
         for load in [next(loads) for _ in _loads(stream)]:
-            total = float(np.sum(load["reads"][warm:] + load["writes"][warm:]))
-            mean_ms = float(np.sum(load["inside"][warm:])) / total * MS_PER_S if total > 0 else _NAN
-            for way in WAYS:
-                rate = float(np.mean(load[f"{way}s"][warm:]))
+            total = float(np.sum(load.reads[warm:] + load.writes[warm:]))
+            mean_ms = float(np.sum(load.inside[warm:])) / total * MS_PER_S if total > 0 else _NAN
+            for way, rates in (("read", load.reads), ("write", load.writes)):
+                rate = float(np.mean(rates[warm:]))
                 if rate > 0:
                     size = rate * stream.mean_block_bytes
                     operations.append(Operation(way, rate, size, rate * seconds, {"mean": mean_ms}))
         yield Result("simulation", stream.name, tuple(operations), seconds, tool_version=__version__)
 
 
-def _ticks(loads: list[dict[str, Any]], part: slice, window_s: float) -> tuple[Tick, ...]:
-    rates = np.sum([load["reads"] + load["writes"] for load in loads], axis=0)[part]
-    sizes = np.sum([load["bytes"] for load in loads], axis=0)[part]
+def _ticks(loads: Sequence[LoadFigures], part: slice, window_s: float) -> tuple[Tick, ...]:
+    rates = np.sum([load.reads + load.writes for load in loads], axis=0)[part]
+    sizes = np.sum([load.bytes for load in loads], axis=0)[part]
     return tuple(Tick((n + 1) * window_s, float(rates[n]), float(sizes[n])) for n in range(len(rates)))

@@ -42,6 +42,7 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import isnan
 from typing import Annotated, Any, Literal, cast
 
 import numpy as np
@@ -66,7 +67,18 @@ from leadline.core.contracts.scenario import (
 )
 from leadline.core.model.draws import NS_PER_S, DrawOf, ns_of
 from leadline.core.model.workload import Seconds, Size
-from leadline.scenarios._io import MS_PER_NS, doubt_of, measures_of, results_of, series_of, sources_of, ticks_of
+from leadline.scenarios import _simulator
+from leadline.scenarios._io import (
+    MS_PER_NS,
+    doubt_of,
+    measures_of,
+    results_of,
+    series_of,
+    sources_of,
+    ticks_of,
+    times_of,
+)
+from leadline.scenarios._simulator import Column, Figures, IoFigures, Number, run_system, timed
 
 META = ScenarioMeta(
     policy_key="cluster.protection",
@@ -225,42 +237,77 @@ def _disk_names(scenario: ClusterStorage) -> list[str]:
     return [f"{name}/{number}" for name, count in nodes for number in range(1, count + 1)]
 
 
+class Traffic(Figures):
+    """Work of all disks and of the network: of guests, and of resynchronisation."""
+
+    reads: tuple[int, int]
+    writes: tuple[int, int]
+    read_bytes: tuple[int, int]
+    written_bytes: tuple[int, int]
+    sent_bytes: tuple[int, int]
+
+
+class Healing(Figures):
+    """The way back to full protection: when, ns, and how much."""
+
+    failed: Number
+    began: Number
+    ended: Number
+    fragment_count: int
+    bytes: int
+    stalled_count: int
+
+
+class ClusterFigures(_simulator.Outcome):
+    """What the simulator measured; of groups the last is all together, ``latency_p95`` is of each VM, ns."""
+
+    raw_by_data: float
+    groups: tuple[IoFigures, ...]
+    latency_p95: tuple[Number, ...]
+    disk_use: Column
+    wire_use: Column
+    resynced: Column
+    traffic: Traffic
+    healing: Healing
+    chunk_count: int
+    unreadable_count: int
+    parked_count: int
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("ClusterStorage", scenario)  # read with MODEL
     timing = scenario.timing
-    spec = _spec(scenario)
-    found = _core.simulate_cluster_storage(spec, timing.clock(progress))
-    *groups, whole = found["groups"]
-    whole["done"] = [way for group in groups for way in group["done"]]
-    owned = list(zip([vm.name for vm in scenario.vms], groups, strict=True)) if len(groups) > 1 else []
+    figures = run_system("cluster-storage", _document(scenario), ClusterFigures, progress)
+    *groups, together = figures.groups
+    whole = together.model_copy(update={"done": tuple(way for group in groups for way in group.done)})
+    parts = list(zip([vm.name for vm in scenario.vms], groups, strict=True)) if len(groups) > 1 else []
     return Outcome(
         results=tuple(
             result
-            for vm, own in zip(scenario.vms, groups, strict=True)
-            for result in results_of(vm.name, _owners(vm), own["done"], timing.measure_s)
+            for vm, group in zip(scenario.vms, groups, strict=True)
+            for result in results_of(vm.name, _owners(vm), group.done, timing.measure_s)
         ),
-        warm_up=ticks_of([whole["warm_up"]], timing.warm_up_count, timing.window_s),
-        ticks=ticks_of([whole["series"]], timing.window_count, timing.window_s),
+        warm_up=ticks_of([whole.warm_up], timing.warm_up_count, timing.window_s),
+        ticks=ticks_of([whole.series], timing.window_count, timing.window_s),
         measures=(
             *measures_of(timing, WHOLE, whole),
-            *_cluster_measures(found),
-            *(measure for name, own in owned for measure in measures_of(timing, name, own)),
-            *_other_measures(scenario, found),
+            *_cluster_measures(figures),
+            *(measure for name, group in parts for measure in measures_of(timing, name, group)),
+            *_other_measures(scenario, figures),
         ),
         series=(
-            *(series for name, own in [(WHOLE, whole), *owned] for series in series_of(timing, name, own["series"])),
-            _resync_series(timing, found),
+            *(series for name, part in [(WHOLE, whole), *parts] for series in series_of(timing, name, part.series)),
+            _resync_series(timing, figures),
         ),
-        trace=found["trace"],
-        event_count=found["event_count"],
-        notes=tuple(_notes(scenario, found, [(WHOLE, whole), *owned])),
+        trace=figures.trace,
+        event_count=figures.event_count,
+        notes=tuple(_notes(scenario, figures, [(WHOLE, whole), *parts])),
     )
 
 
-def _spec(scenario: ClusterStorage) -> dict[str, Any]:
-    """What the simulator takes."""
-    timing, own = scenario.timing, scenario.recovery
+def _document(scenario: ClusterStorage) -> dict[str, Any]:
+    timing, recovery = scenario.timing, scenario.recovery
     nodes = [(name, kind) for kind in scenario.nodes for name in kind.names()]
     names = [name for name, _ in nodes]
     kinds = {disk.name: disk for disk in scenario.disks}
@@ -269,40 +316,30 @@ def _spec(scenario: ClusterStorage) -> dict[str, Any]:
         for index, (name, kind) in enumerate(nodes)
         for n in range(1, kind.disks + 1)
     ]
-    times = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s}
-    return {
-        "seed": scenario.seed,
-        **{name: ns_of(seconds) for name, seconds in times.items()},
+    spec = {
+        "measured": ns_of(timing.measure_s),
         "protection": scenario.cluster.protection,
         "chunk_bytes": scenario.cluster.chunk,
         "unit_bytes": scenario.cluster.stripe_unit,
         "network_latency": ns_of(scenario.cluster.network_latency),
-        "nodes": [(name, kind.mb_per_s * 1e6) for name, kind in nodes],
+        "nodes": [{"name": name, "bytes_per_second": kind.mb_per_s * 1e6} for name, kind in nodes],
         "disks": disks,
         "group_count": len(scenario.vms),
         "vms": list(_vms(scenario, nodes)),
         "failures": [_failure(failure, names, disks, timing.warm_up_s) for failure in scenario.failures],
         "recovery": {
-            "share": own.share_pct / 100.0,
-            "streams": own.streams,
-            "piece_bytes": own.piece,
-            "absent_delay": ns_of(own.absent_delay),
+            "share": recovery.share_pct / 100.0,
+            "streams": recovery.streams,
+            "piece_bytes": recovery.piece,
+            "absent_delay": ns_of(recovery.absent_delay),
         },
     }
+    return timed(scenario, spec)
 
 
-def _disk(name: str, node: int, own: Disk) -> dict[str, Any]:
-    read = own.service.plain()
-    return {
-        "name": name,
-        "node": node,
-        "parallelism": own.parallelism,
-        "read": read,
-        "write": read if own.write_service is None else own.write_service.plain(),
-        "sequential": None if own.sequential_service is None else own.sequential_service.plain(),
-        "bytes_per_second": own.mb_per_s * 1e6,
-        "capacity": own.size,
-    }
+def _disk(name: str, node: int, kind: Disk) -> dict[str, Any]:
+    times = times_of(kind.service, kind.write_service, kind.sequential_service, kind.mb_per_s)
+    return {"name": name, "node": node, "parallelism": kind.parallelism, "times": times, "capacity": kind.size}
 
 
 def _owners(vm: Vm) -> list[str]:
@@ -324,72 +361,73 @@ def _vms(scenario: ClusterStorage, nodes: list[tuple[str, Node]]) -> Iterator[di
             }
 
 
-def _failure(own: Failure, nodes: list[str], disks: list[dict[str, Any]], warm_up_s: float) -> dict[str, Any]:
-    node = nodes.index(own.what) if own.what in nodes else None
+def _failure(failure: Failure, nodes: list[str], disks: list[dict[str, Any]], warm_up_s: float) -> dict[str, Any]:
+    node = nodes.index(failure.what) if failure.what in nodes else None
     return {
-        "at": ns_of(warm_up_s + own.at),
-        "disks": [index for index, disk in enumerate(disks) if disk["name"] == own.what or disk["node"] == node],
+        "at": ns_of(warm_up_s + failure.at),
+        "disks": [index for index, disk in enumerate(disks) if disk["name"] == failure.what or disk["node"] == node],
         "node": node,
-        "is_lost": own.state == "lost",
-        "returns_after": None if own.returns_after is None else ns_of(own.returns_after),
+        "is_lost": failure.state == "lost",
+        "returns_after": None if failure.returns_after is None else ns_of(failure.returns_after),
     }
 
 
-def _resync_series(timing: VirtualTiming, found: dict[str, Any]) -> Series:
-    rates = whole_windows(found["resynced"], timing.window_count, 0.0) / timing.window_s / 1e6
+def _resync_series(timing: VirtualTiming, figures: ClusterFigures) -> Series:
+    rates = whole_windows(figures.resynced, timing.window_count, 0.0) / timing.window_s / 1e6
     return Series(WHOLE, "resync_mb_per_s", "mb_per_s", tuple(rates.tolist()))
 
 
-def _cluster_measures(found: dict[str, Any]) -> Iterator[Measure]:
-    yield Measure(WHOLE, "rebuild_s", _span_s(found["healing"]["began"], found["healing"]["ended"]), "s")
-    for name, shares in (("disk", found["disk_use"]), ("nic", found["wire_use"])):
+def _cluster_measures(figures: ClusterFigures) -> Iterator[Measure]:
+    yield Measure(WHOLE, "rebuild_s", _span_s(figures.healing.began, figures.healing.ended), "s")
+    for name, shares in (("disk", figures.disk_use), ("nic", figures.wire_use)):
         yield Measure(WHOLE, f"{name}_use_pct", 100.0 * float(np.mean(shares)), "pct")
         yield Measure(WHOLE, f"{name}_use_pct_max", 100.0 * float(np.max(shares)), "pct")
 
 
-def _span_s(start_ns: int | None, end_ns: int | None) -> float:
-    return _NAN if start_ns is None or end_ns is None else (end_ns - start_ns) / NS_PER_S
+def _span_s(start_ns: float, end_ns: float) -> float:
+    return (end_ns - start_ns) / NS_PER_S
 
 
-def _other_measures(scenario: ClusterStorage, found: dict[str, Any]) -> Iterator[Measure]:
+def _other_measures(scenario: ClusterStorage, figures: ClusterFigures) -> Iterator[Measure]:
     """Of capacity, of the disks' and the network's work, of recovery and of the service level."""
-    yield Measure("capacity", "raw_by_data", found["raw_by_data"], "ratio")
-    yield Measure("capacity", "chunk_count", found["chunk_count"], "count")
-    seconds = scenario.timing.measure_s
+    yield Measure("capacity", "raw_by_data", figures.raw_by_data, "ratio")
+    yield Measure("capacity", "chunk_count", figures.chunk_count, "count")
+    seconds, traffic = scenario.timing.measure_s, figures.traffic
     for index, who in enumerate(("guests", "resync") if scenario.failures else ("guests",)):
-        for name in ("reads", "writes"):
-            yield Measure(who, f"disk_{name}_per_s", found[name][index] / seconds, "per_s")
-        for name in ("read", "written", "sent"):
-            yield Measure(who, f"{name}_mb_per_s", found[f"{name}_bytes"][index] / seconds / 1e6, "mb_per_s")
+        for name, counts in (("reads", traffic.reads), ("writes", traffic.writes)):
+            yield Measure(who, f"disk_{name}_per_s", counts[index] / seconds, "per_s")
+        sizes = {"read": traffic.read_bytes, "written": traffic.written_bytes, "sent": traffic.sent_bytes}
+        for name, counts in sizes.items():
+            yield Measure(who, f"{name}_mb_per_s", counts[index] / seconds / 1e6, "mb_per_s")
     if scenario.failures:
-        healed = found["healing"]
-        yield Measure("recovery", "exposed_s", _span_s(healed["failed"], healed["ended"]), "s")
-        yield Measure("recovery", "delay_s", _span_s(healed["failed"], healed["began"]), "s")
-        yield Measure("recovery", "rebuilt_mb", healed["bytes"] / 1e6, "mb")
-        for name in ("fragment_count", "stalled_count"):
-            yield Measure("recovery", name, healed[name], "count")
-        yield Measure("recovery", "unreadable_count", found["unreadable_count"], "count")
+        healing = figures.healing
+        yield Measure("recovery", "exposed_s", _span_s(healing.failed, healing.ended), "s")
+        yield Measure("recovery", "delay_s", _span_s(healing.failed, healing.began), "s")
+        yield Measure("recovery", "rebuilt_mb", healing.bytes / 1e6, "mb")
+        yield Measure("recovery", "fragment_count", healing.fragment_count, "count")
+        yield Measure("recovery", "stalled_count", healing.stalled_count, "count")
+        yield Measure("recovery", "unreadable_count", figures.unreadable_count, "count")
     if scenario.service_level is not None:
-        tails = [tail * MS_PER_NS for tail in found["latency_p95"] if tail is not None] or [_NAN]
-        within = sum(tail <= scenario.service_level * 1e3 for tail in tails) / len(found["latency_p95"])
+        tails = [tail * MS_PER_NS for tail in figures.latency_p95 if not isnan(tail)] or [_NAN]
+        within = sum(tail <= scenario.service_level * 1e3 for tail in tails) / len(figures.latency_p95)
         yield Measure("service-level", "vms_within_pct", 100.0 * within, "pct")
         yield Measure("service-level", "latency_ms_p95_max", max(tails), "ms")
 
 
-def _notes(scenario: ClusterStorage, found: dict[str, Any], owned: list[tuple[str, dict[str, Any]]]) -> Iterator[str]:
+def _notes(scenario: ClusterStorage, figures: ClusterFigures, parts: list[tuple[str, IoFigures]]) -> Iterator[str]:
     """What to beware of."""
     synced = [vm.name for vm in scenario.vms if any(stream.sync_every for stream in vm.workload.io)]
     if synced:
         yield f"{listed(synced)}: flushes are not simulated"
-    healed = found["healing"]
-    if healed["stalled_count"]:
+    healing = figures.healing
+    if healing.stalled_count:
         reason = "no node without one of their chunk, or too little left"
-        yield f"{healed['stalled_count']} fragments cannot be rebuilt: {reason}"
-    elif healed["began"] is not None and healed["ended"] is None:
+        yield f"{healing.stalled_count} fragments cannot be rebuilt: {reason}"
+    elif not isnan(healing.began) and isnan(healing.ended):
         yield "the rebuild was not done when the run ended: measure longer"
-    if found["parked_count"]:
-        yield f"{found['parked_count']} requests wait for data that cannot be read"
-    for name, own in owned:
-        text = doubt_of(own, is_steady=not scenario.failures)
+    if figures.parked_count:
+        yield f"{figures.parked_count} requests wait for data that cannot be read"
+    for name, part in parts:
+        text = doubt_of(part, is_steady=not scenario.failures)
         if text:
             yield f"{name}: {text}"

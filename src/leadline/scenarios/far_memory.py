@@ -37,7 +37,6 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, Field, model_validator
 
-from leadline import _core
 from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored, unhonoured
 from leadline.core.contracts.scenario import (
@@ -53,6 +52,8 @@ from leadline.core.contracts.scenario import (
 )
 from leadline.core.model.draws import NS_PER_S, ns_of
 from leadline.core.model.workload import Seconds
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import Column, Figures, run_system
 
 META = ScenarioMeta(
     policy_key="backing",
@@ -155,30 +156,53 @@ class FarMemory(Scenario):
 MODEL = FarMemory
 
 
+class Counts(Figures):
+    """Pages; those of a page that stands for several count as often."""
+
+    touches: int
+    allocated: int
+    major: int
+    minor: int
+    ahead: int
+    wasted: int
+    evicted: int
+    resident: int
+
+
+class FarFigures(_simulator.Outcome):
+    """What the simulator measured, ns; columns are by window."""
+
+    now: float
+    stalled: float
+    counts: Counts
+    major_series: Column
+    stalled_series: Column
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run of the program to its end."""
     scenario = cast("FarMemory", scenario)  # read with MODEL
-    found = _core.simulate_far_memory(_spec(scenario), progress)
+    figures = run_system("far-memory", _document(scenario), FarFigures, progress)
     window = scenario.timing.window_s
-    count = min(ceil(found["now"] / NS_PER_S / window), WINDOWS_MAX)
-    reads = whole_windows(found["major_series"], count, 0.0) / window
-    stalled = whole_windows(found["stalled_series"], count, 0.0) / (window * NS_PER_S) * 100.0
+    count = min(ceil(figures.now / NS_PER_S / window), WINDOWS_MAX)
+    reads = whole_windows(figures.major_series, count, 0.0) / window
+    stalled = whole_windows(figures.stalled_series, count, 0.0) / (window * NS_PER_S) * 100.0
     size = scenario.program.page_kb * 1024.0
     return Outcome(
         results=(),
         warm_up=(),
         ticks=tuple(Tick((n + 1) * window, float(rate), float(rate) * size) for n, rate in enumerate(reads)),
-        measures=tuple(_measures(scenario, found)),
+        measures=tuple(_measures(scenario, figures)),
         series=(
             Series(PROGRAM, "iops", "per_s", tuple(reads.tolist())),
             Series(PROGRAM, "stalled_pct", "pct", tuple(stalled.tolist())),
         ),
-        trace=found["trace"],
-        event_count=found["touches"] // scenario.program.stands_for,
+        trace=figures.trace,
+        event_count=figures.counts.touches // scenario.program.stands_for,
     )
 
 
-def _spec(scenario: FarMemory) -> dict[str, Any]:
+def _document(scenario: FarMemory) -> dict[str, Any]:
     program = scenario.program
     costs = scenario.rdma if scenario.backing == "rdma" else scenario.ssd
     return {
@@ -186,10 +210,7 @@ def _spec(scenario: FarMemory) -> dict[str, Any]:
         "pages": program.pages,
         "local_pages": scenario.local_pages,
         "stands_for": program.stands_for,
-        "pattern": program.pattern,
-        "passes": program.passes,
-        "visits": program.visits,
-        "skew": program.skew,
+        "pattern": _pattern(program),
         "alone": ns_of(program.run),
         "replacement": scenario.replacement,
         "read": ns_of(costs.read),
@@ -201,25 +222,35 @@ def _spec(scenario: FarMemory) -> dict[str, Any]:
     }
 
 
-def _measures(scenario: FarMemory, found: dict[str, Any]) -> list[Measure]:
+def _pattern(program: Program) -> str | dict[str, Any]:
+    keys = {
+        "sequential": ("passes",),
+        "uniform": ("visits",),
+        "zipf": ("visits", "skew"),
+        "growing": ("visits",),
+    }.get(program.pattern)
+    return program.pattern if keys is None else {program.pattern: {key: getattr(program, key) for key in keys}}
+
+
+def _measures(scenario: FarMemory, figures: FarFigures) -> list[Measure]:
     """Numbers of the program; shares are of touches that did not allocate."""
-    run_s = found["now"] / NS_PER_S
-    faults = found["major"] + found["minor"]
-    again = found["touches"] - found["allocated"]
-    read = found["major"] + found["ahead"]
+    run_s, counts = figures.now / NS_PER_S, figures.counts
+    faults = counts.major + counts.minor
+    again = counts.touches - counts.allocated
+    read = counts.major + counts.ahead
     size = scenario.program.page_kb * 1024.0
     rows = {
         "run_s": (run_s, "s"),
         "slowdown": (run_s / scenario.program.run, "ratio"),
-        "stalled_pct": (100.0 * found["stalled"] / found["now"], "pct"),
-        "iops": (found["major"] / run_s, "per_s"),
-        "latency_ms_mean": (found["stalled"] / faults / NS_PER_MS if faults else nan, "ms"),
-        "read_ahead_pct": (100.0 * found["ahead"] / read if read else nan, "pct"),
+        "stalled_pct": (100.0 * figures.stalled / figures.now, "pct"),
+        "iops": (counts.major / run_s, "per_s"),
+        "latency_ms_mean": (figures.stalled / faults / NS_PER_MS if faults else nan, "ms"),
+        "read_ahead_pct": (100.0 * counts.ahead / read if read else nan, "pct"),
         "hit_pct": (100.0 * (1.0 - faults / again) if again else nan, "pct"),
-        "wasted_pct": (100.0 * found["wasted"] / found["ahead"] if found["ahead"] else nan, "pct"),
+        "wasted_pct": (100.0 * counts.wasted / counts.ahead if counts.ahead else nan, "pct"),
         "read_mb_per_s": (read * size / 1e6 / run_s, "mb_per_s"),
-        "written_mb_per_s": (found["evicted"] * size / 1e6 / run_s, "mb_per_s"),
-        "major_count": (found["major"], "count"),
-        "evicted_count": (found["evicted"], "count"),
+        "written_mb_per_s": (counts.evicted * size / 1e6 / run_s, "mb_per_s"),
+        "major_count": (counts.major, "count"),
+        "evicted_count": (counts.evicted, "count"),
     }
     return [Measure(PROGRAM, name, value, unit) for name, (value, unit) in rows.items()]

@@ -31,8 +31,8 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import nan
-from typing import Annotated, Any, Literal, cast
+from math import isnan, nan
+from typing import Annotated, Any, Literal, NamedTuple, cast
 
 import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
@@ -50,13 +50,14 @@ from leadline.core.contracts.scenario import (
     ScenarioMeta,
     Series,
     listed,
-    pooled,
     whole_windows,
 )
 from leadline.core.model.draws import NS_PER_S, DrawOf, ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import Column, Number, Spread, pooled, run_system, timed
 
 META = ScenarioMeta(
     policy_key="gpu.policy",
@@ -159,47 +160,69 @@ class GpuTimeSlicing(Scenario):
 MODEL = GpuTimeSlicing
 
 
+class VmFigures(Spread):
+    """Steps of a VM, ns; columns are by window."""
+
+    gpu: int
+    finished: Number
+    alone: Number
+    counts: Column
+    step_ms: Column
+    warm_up_counts: Column
+
+
+class GpuFigures(_simulator.Outcome):
+    """What the simulator measured."""
+
+    busy_mean: Number
+    vms: tuple[VmFigures, ...]
+
+
+class Job(NamedTuple):
+    """A VM with its kind, its start, ns, and what was measured of it."""
+
+    name: str
+    kind: Vm
+    start_ns: int
+    figures: VmFigures
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("GpuTimeSlicing", scenario)  # read with MODEL
     timing = scenario.timing
-    spec = _spec(scenario)
-    found = _core.simulate_gpu_time_slicing(spec, timing.clock(progress))
-    owned = list(zip(spec["vms"], found["vms"], strict=True))
-    busy = 100.0 * found["busy_mean"]
+    starts = list(_starts(scenario))
+    figures = run_system("gpu-time-slicing", _document(scenario), GpuFigures, progress)
+    jobs = [Job(*start, vm) for start, vm in zip(starts, figures.vms, strict=True)]
     return Outcome(
-        results=tuple(_result(scenario, own["name"], vm) for own, vm in owned if vm["count"]),
-        warm_up=_ticks(found["vms"], "warm_up_counts", timing.warm_up_count, timing.window_s),
-        ticks=_ticks(found["vms"], "counts", timing.window_count, timing.window_s),
+        results=tuple(_result(scenario, job) for job in jobs if job.figures.count),
+        warm_up=_ticks([vm.warm_up_counts for vm in figures.vms], timing.warm_up_count, timing.window_s),
+        ticks=_ticks([vm.counts for vm in figures.vms], timing.window_count, timing.window_s),
         measures=(
-            *(measure for own, vm in owned for measure in _measures(scenario, own, vm)),
-            Measure("gpu", "utilisation_pct", busy, "pct"),
+            *(measure for job in jobs for measure in _measures(scenario, job)),
+            Measure("gpu", "utilisation_pct", 100.0 * figures.busy_mean, "pct"),
         ),
-        series=tuple(series for own, vm in owned for series in _series(scenario, own["name"], vm)),
-        trace=found["trace"],
-        event_count=found["event_count"],
-        notes=_notes(owned),
+        series=tuple(series for job in jobs for series in _series(scenario, job)),
+        trace=figures.trace,
+        event_count=figures.event_count,
+        notes=_notes(jobs),
     )
 
 
-def _spec(scenario: GpuTimeSlicing) -> dict[str, Any]:
-    timing, gpu = scenario.timing, scenario.gpu
+def _starts(scenario: GpuTimeSlicing) -> Iterator[tuple[str, Vm, int]]:
+    """Every VM with its kind and when it starts, ns."""
+    for kind in scenario.vms:
+        for index, name in enumerate(kind.names()):
+            yield name, kind, ns_of(kind.start + index * kind.stagger)
+
+
+def _document(scenario: GpuTimeSlicing) -> dict[str, Any]:
+    gpu = scenario.gpu
     vms = [
-        {
-            "name": name,
-            "start": ns_of(kind.start + index * kind.stagger),
-            "steps": kind.steps,
-            "cpu": kind.cpu.plain(),
-            "gpu": kind.gpu.plain(),
-        }
-        for kind in scenario.vms
-        for index, name in enumerate(kind.names())
+        {"name": name, "start": start, "steps": kind.steps, "cpu": kind.cpu.document(), "gpu": kind.gpu.document()}
+        for name, kind, start in _starts(scenario)
     ]
-    return {
-        "seed": scenario.seed,
-        "warm_up": ns_of(timing.warm_up_s),
-        "measured": ns_of(timing.measure_s),
-        "window": ns_of(timing.window_s),
+    spec = {
         "policy": gpu.policy,
         "strict": gpu.strict,
         "averaging_factor": gpu.averaging_factor,
@@ -209,56 +232,44 @@ def _spec(scenario: GpuTimeSlicing) -> dict[str, Any]:
         "places": gpu.max_vms,
         "vms": vms,
     }
+    return timed(scenario, spec)
 
 
-def _result(scenario: GpuTimeSlicing, name: str, vm: dict[str, Any]) -> Result:
-    seconds = scenario.timing.measure_s
-    means = {"mean": vm["mean"] / NS_PER_MS}
-    operation = Operation(STEP, vm["count"] / seconds, nan, vm["count"], means, pooled([vm]))
-    return Result("simulation", name, (operation,), seconds, tool_version=__version__)
+def _result(scenario: GpuTimeSlicing, job: Job) -> Result:
+    seconds, steps = scenario.timing.measure_s, job.figures
+    means = {"mean": steps.mean / NS_PER_MS}
+    operation = Operation(STEP, steps.count / seconds, nan, steps.count, means, pooled([steps]))
+    return Result("simulation", job.name, (operation,), seconds, tool_version=__version__)
 
 
-def _ticks(vms: list[dict[str, Any]], key: str, count: int, window_s: float) -> tuple[Tick, ...]:
-    rates = np.sum([whole_windows(vm[key], count, 0.0) for vm in vms], axis=0) / window_s
+def _ticks(counts: list[Column], count: int, window_s: float) -> tuple[Tick, ...]:
+    rates = np.sum([whole_windows(part, count, 0.0) for part in counts], axis=0) / window_s
     return tuple(Tick((n + 1) * window_s, float(rate)) for n, rate in enumerate(rates))
 
 
-def _series(scenario: GpuTimeSlicing, name: str, vm: dict[str, Any]) -> Iterator[Series]:
+def _series(scenario: GpuTimeSlicing, job: Job) -> Iterator[Series]:
     window = scenario.timing.window_s
     count = scenario.timing.window_count
-    rates = whole_windows(vm["counts"], count, 0.0) / window
-    yield Series(name, "steps_per_s", "per_s", tuple(rates.tolist()))
-    yield Series(name, "latency_ms", "ms", tuple(whole_windows(vm["step_ms"], count, nan).tolist()))
+    rates = whole_windows(job.figures.counts, count, 0.0) / window
+    yield Series(job.name, "steps_per_s", "per_s", tuple(rates.tolist()))
+    yield Series(job.name, "latency_ms", "ms", tuple(whole_windows(job.figures.step_ms, count, nan).tolist()))
 
 
-def _measures(scenario: GpuTimeSlicing, own: dict[str, Any], vm: dict[str, Any]) -> Iterator[Measure]:
+def _measures(scenario: GpuTimeSlicing, job: Job) -> Iterator[Measure]:
     """Numbers of a VM; a job that ended is compared with what its very steps take alone, any other with their mean."""
-    name, seconds = own["name"], scenario.timing.measure_s
-    kind = next(kind for kind in scenario.vms if name in kind.names())
-    mean = vm["mean"] if vm["count"] else nan
-    known = percentiles(histogram) if (histogram := pooled([vm])) is not None else {}
-    finished = nan if vm["finished"] is None else vm["finished"] - own["start"]
-    alone_ms = _mean_ms(kind.cpu.plain()) + _mean_ms(kind.gpu.plain())
-    slowdown = mean / NS_PER_MS / alone_ms if vm["finished"] is None else finished / vm["alone"]
-    yield Measure(name, "steps_per_s", vm["count"] / seconds, "per_s")
-    yield Measure(name, "latency_ms_mean", mean / NS_PER_MS, "ms")
+    name, kind, steps, seconds = job.name, job.kind, job.figures, scenario.timing.measure_s
+    known = percentiles(histogram) if (histogram := pooled([steps])) is not None else {}
+    finished = steps.finished - job.start_ns
+    alone_ms = kind.cpu.mean_ns() / NS_PER_MS + kind.gpu.mean_ns() / NS_PER_MS
+    slowdown = steps.mean / NS_PER_MS / alone_ms if isnan(finished) else finished / steps.alone
+    yield Measure(name, "steps_per_s", steps.count / seconds, "per_s")
+    yield Measure(name, "latency_ms_mean", steps.mean / NS_PER_MS, "ms")
     yield Measure(name, "latency_ms_p99", known.get("p99", (nan, 0))[0], "ms")
     yield Measure(name, "slowdown", slowdown, "ratio")
-    yield Measure(name, "gpu_pct", 100.0 * vm["gpu"] / (seconds * NS_PER_S), "pct")
+    yield Measure(name, "gpu_pct", 100.0 * steps.gpu / (seconds * NS_PER_S), "pct")
     yield Measure(name, "run_s", finished / NS_PER_S, "s")
 
 
-def _mean_ms(plain: tuple[str, list[float], list[tuple[float, float, float]]]) -> float:
-    """Mean of a time in ms: the first number, but for bounds and buckets."""
-    kind, numbers, buckets = plain
-    if kind == "uniform":
-        return sum(numbers) / 2.0 / NS_PER_MS
-    if kind == "empirical":
-        weight = sum(count for _, _, count in buckets)
-        return sum((low + high) / 2.0 * count for low, high, count in buckets) / weight / NS_PER_MS
-    return numbers[0] / NS_PER_MS
-
-
-def _notes(owned: list[tuple[dict[str, Any], dict[str, Any]]]) -> tuple[str, ...]:
-    late = [own["name"] for own, vm in owned if own["steps"] is not None and vm["finished"] is None]
+def _notes(jobs: list[Job]) -> tuple[str, ...]:
+    late = [job.name for job in jobs if job.kind.steps is not None and isnan(job.figures.finished)]
     return (f"{listed(late)}: the job did not end in what was measured; measure longer",) if late else ()

@@ -52,13 +52,14 @@ from leadline.core.contracts.scenario import (
     ScenarioMeta,
     Series,
     listed,
-    pooled,
     whole_windows,
 )
 from leadline.core.model.draws import Draw, DrawOf, ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import Column, Figures, Interval, Little, Number, Spread, pooled, run_system, timed
 
 META = ScenarioMeta(
     policy_key="host.scheduler",
@@ -195,29 +196,71 @@ class HypervisorCpu(Scenario):
 MODEL = HypervisorCpu
 
 
+class Level(Figures):
+    """How many on average, at most, and by window."""
+
+    mean: Number
+    max: int
+    series: Column
+
+
+class States(Figures):
+    """vCPUs of a VM in each state."""
+
+    run: Level
+    ready: Level
+    co_stop: Level
+    wait: Level
+
+
+class VmFigures(Spread):
+    """Transactions of a VM, ns, and where its vCPUs were; ``spent`` [vCPU, state] in ns: run, ready, co-stop, wait."""
+
+    states: States
+    run_queue: Level
+    migration_count: int
+    little: Little | None
+    rate_interval: Interval | None
+    latency_interval: Interval | None
+    steady_after: int | None
+    counts: Column
+    latency_ms: Column
+    spent: Column
+    warm_up_counts: Column
+
+
+class HostFigures(_simulator.Outcome):
+    """What the simulator measured; levels of cores and threads are those in use."""
+
+    vms: tuple[VmFigures, ...]
+    cores: Level
+    threads: Level
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("HypervisorCpu", scenario)  # read with MODEL
     timing = scenario.timing
-    owned = [(name, vm) for vm in scenario.vms for name in vm.names()]
-    found = _core.simulate_hypervisor_cpu(_spec(scenario, owned), timing.clock(progress))
+    names = [(name, vm) for vm in scenario.vms for name in vm.names()]
+    figures = run_system("hypervisor-cpu", _document(scenario, names), HostFigures, progress)
     window = timing.window_s
-    done = list(zip(owned, found["vms"], strict=True))
+    vms = [(name, vm, part) for (name, vm), part in zip(names, figures.vms, strict=True)]
+    host_pct = _pct(scenario, figures.cores, _cores(scenario))
     return Outcome(
-        results=tuple(_result(scenario, name, part) for (name, _), part in done),
-        warm_up=_ticks([part["warm_up"] for part in found["vms"]], timing.warm_up_count, window),
-        ticks=_ticks([part["counts"] for part in found["vms"]], scenario.timing.window_count, window),
+        results=tuple(_result(scenario, name, part) for name, _, part in vms),
+        warm_up=_ticks([part.warm_up_counts for part in figures.vms], timing.warm_up_count, window),
+        ticks=_ticks([part.counts for part in figures.vms], scenario.timing.window_count, window),
         measures=(
-            *(measure for (name, vm), part in done for measure in _measures(scenario, name, vm, part, found)),
-            *_host_measures(scenario, found),
+            *(measure for name, vm, part in vms for measure in _measures(scenario, name, vm, part, figures)),
+            *_host_measures(scenario, figures),
         ),
         series=(
-            *(series for (name, vm), part in done for series in _series(scenario, name, vm, part)),
-            Series(scenario.host.name, "host_pct", "pct", _pct(scenario, found["cores"], _cores(scenario))),
+            *(series for name, vm, part in vms for series in _series(scenario, name, vm, part)),
+            Series(scenario.host.name, "host_pct", "pct", host_pct),
         ),
-        trace=found["trace"],
-        event_count=found["event_count"],
-        notes=_notes([(name, part) for (name, _), part in done]),
+        trace=figures.trace,
+        event_count=figures.event_count,
+        notes=_notes([(name, part) for name, _, part in vms]),
     )
 
 
@@ -225,10 +268,8 @@ def _cores(scenario: HypervisorCpu) -> int:
     return scenario.host.nodes * scenario.host.cores_per_node
 
 
-def _spec(scenario: HypervisorCpu, owned: Sequence[tuple[str, Vm]]) -> dict[str, Any]:
-    """What the simulator takes."""
-    timing, host = scenario.timing, scenario.host
-    times = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s}
+def _document(scenario: HypervisorCpu, names: Sequence[tuple[str, Vm]]) -> dict[str, Any]:
+    host = scenario.host
     lengths = {
         "quantum": host.quantum_s,
         "co_stop": host.co_stop_s,
@@ -236,133 +277,126 @@ def _spec(scenario: HypervisorCpu, owned: Sequence[tuple[str, Vm]]) -> dict[str,
         "balance_every": host.balance_s,
         "memory_move": host.memory_move_s,
     }
-    return {
-        "seed": scenario.seed,
-        **{name: ns_of(seconds) for name, seconds in times.items()},
+    spec = {
+        "measured": ns_of(scenario.timing.measure_s),
         "host": {
             "name": host.name,
             "nodes": host.nodes,
             "cores_per_node": host.cores_per_node,
             "threads_per_core": 2 if host.hyper_threading else 1,
             "thread_gain": host.thread_gain_pct / 100.0,
-            "scheduler": host.scheduler,
+            "policy": host.scheduler,
             "remote_penalty": host.remote_penalty_pct / 100.0,
             **{name: ns_of(seconds) for name, seconds in lengths.items()},
         },
-        "vms": [_vm(name, vm) for name, vm in owned],
+        "vms": [_vm(name, vm) for name, vm in names],
     }
+    return timed(scenario, spec)
 
 
-def _vm(name: str, own: Vm) -> dict[str, Any]:
-    load = own.load
+def _vm(name: str, vm: Vm) -> dict[str, Any]:
+    load = vm.load
+    users: dict[str, Any] = {"poisson": 0.0 if load.per_s is None else load.per_s * load.scale}
+    if load.users is not None:
+        users = {"closed": {"count": max(round(load.users * load.scale), 1), "think": load.think_time.document()}}
     return {
         "name": name,
-        "vcpus": own.vcpus,
-        "shares": SHARES_PER_VCPU * own.vcpus if own.shares is None else own.shares,
-        "reservation": own.reservation_cores,
-        "limit": float("inf") if own.limit_cores is None else own.limit_cores,
-        "vnuma": own.vnuma,
-        "overhead": own.overhead_pct / 100.0,
+        "vcpus": vm.vcpus,
+        "shares": SHARES_PER_VCPU * vm.vcpus if vm.shares is None else vm.shares,
+        "reservation": vm.reservation_cores,
+        "limit": vm.limit_cores,
+        "has_vnuma": vm.vnuma,
+        "overhead": vm.overhead_pct / 100.0,
         "load": {
-            "users": None if load.users is None else max(round(load.users * load.scale), 1),
-            "think": load.think_time.plain(),
-            "rate": 0.0 if load.per_s is None else load.per_s * load.scale,
-            "bursts": load.bursts,
-            "burst": load.burst.plain(),
-            "wait": load.wait.plain(),
+            "users": users,
+            "burst_count": load.bursts,
+            "burst": load.burst.document(),
+            "wait": load.wait.document(),
         },
     }
 
 
-def _result(scenario: HypervisorCpu, name: str, part: dict[str, Any]) -> Result:
+def _result(scenario: HypervisorCpu, name: str, part: VmFigures) -> Result:
     """Transactions of a VM, as load tools give them."""
     seconds = scenario.timing.measure_s
     operations = []
-    if part["count"]:
-        mean = {"mean": part["mean"] * MS_PER_NS}
-        operations.append(Operation("transaction", part["count"] / seconds, _NAN, part["count"], mean, pooled([part])))
+    if part.count:
+        mean = {"mean": part.mean * MS_PER_NS}
+        operations.append(Operation("transaction", part.count / seconds, _NAN, part.count, mean, pooled([part])))
     return Result("simulation", name, tuple(operations), seconds, tool_version=__version__)
 
 
-def _ticks(counts: list[Any], count: int, window_s: float) -> tuple[Tick, ...]:
+def _ticks(counts: list[Column], count: int, window_s: float) -> tuple[Tick, ...]:
     rates = np.sum([whole_windows(part, count, 0.0) for part in counts], axis=0) / window_s
     return tuple(Tick((n + 1) * window_s, float(rates[n])) for n in range(count))
 
 
-def _pct(scenario: HypervisorCpu, level: dict[str, Any], whole: float) -> tuple[float, ...]:
-    values = whole_windows(level["series"], scenario.timing.window_count, _NAN)
+def _pct(scenario: HypervisorCpu, level: Level, whole: float) -> tuple[float, ...]:
+    values = whole_windows(level.series, scenario.timing.window_count, _NAN)
     return tuple((100.0 * values / whole).tolist())
 
 
-def _series(scenario: HypervisorCpu, name: str, own: Vm, part: dict[str, Any]) -> Iterator[Series]:
-    count = scenario.timing.window_count
-    rates = whole_windows(part["counts"], count, 0.0) / scenario.timing.window_s
+def _series(scenario: HypervisorCpu, name: str, vm: Vm, part: VmFigures) -> Iterator[Series]:
+    count, states = scenario.timing.window_count, part.states
+    rates = whole_windows(part.counts, count, 0.0) / scenario.timing.window_s
     yield Series(name, "transactions_per_s", "per_s", tuple(rates.tolist()))
-    yield Series(name, "latency_ms", "ms", tuple(whole_windows(part["latency_ms"], count, _NAN).tolist()))
-    idle = _pct(scenario, part["wait"], own.vcpus)
+    yield Series(name, "latency_ms", "ms", tuple(whole_windows(part.latency_ms, count, _NAN).tolist()))
+    idle = _pct(scenario, states.wait, vm.vcpus)
     yield Series(name, "guest_pct", "pct", tuple(100.0 - value for value in idle))
-    for state in ("run", "ready", "co_stop"):
-        yield Series(name, f"{state}_pct", "pct", _pct(scenario, part[state], own.vcpus))
-    queue = whole_windows(part["run_queue"]["series"], count, _NAN)
+    for state, level in (("run", states.run), ("ready", states.ready), ("co_stop", states.co_stop)):
+        yield Series(name, f"{state}_pct", "pct", _pct(scenario, level, vm.vcpus))
+    queue = whole_windows(part.run_queue.series, count, _NAN)
     yield Series(name, "run_queue_count", "count", tuple(queue.tolist()))
 
 
-def _measures(
-    scenario: HypervisorCpu, name: str, own: Vm, part: dict[str, Any], found: dict[str, Any]
-) -> Iterator[Measure]:
-    rate, latency = (part[key] or (_NAN, _NAN, 0, _NAN) for key in ("rate_interval", "latency_interval"))
-    yield Measure(name, "transactions_per_s", part["count"] / scenario.timing.measure_s, "per_s", rate[1])
+def _measures(scenario: HypervisorCpu, name: str, vm: Vm, part: VmFigures, figures: HostFigures) -> Iterator[Measure]:
+    rate, latency = part.rate_interval or Interval(), part.latency_interval or Interval()
+    yield Measure(name, "transactions_per_s", part.count / scenario.timing.measure_s, "per_s", rate.half_width)
     histogram = pooled([part])
     known = {} if histogram is None else percentiles(histogram)
-    mean = _NAN if part["mean"] is None else part["mean"] * MS_PER_NS
-    yield Measure(name, "latency_ms_mean", mean, "ms", latency[1] * MS_PER_NS)
+    yield Measure(name, "latency_ms_mean", part.mean * MS_PER_NS, "ms", latency.half_width * MS_PER_NS)
     for percentile in ("p50", "p99"):
         yield Measure(name, f"latency_ms_{percentile}", known.get(percentile, (_NAN, 0))[0], "ms")
-    spent = np.asarray(part["spent"], dtype=np.float64)  # [vCPU, state] ns: run, ready, co-stop, wait
-    shares = 100.0 * spent / spent.sum(axis=1, keepdims=True)
+    shares = 100.0 * part.spent / part.spent.sum(axis=1, keepdims=True)
     run, ready, stopped, idle = shares.mean(axis=0).tolist()
     yield Measure(name, "guest_pct", 100.0 - idle, "pct")
-    yield Measure(name, "host_pct", _of(found["cores"]["mean"], _cores(scenario)), "pct")
+    yield Measure(name, "host_pct", 100.0 * figures.cores.mean / _cores(scenario), "pct")
     for state, value, most in zip(
         ("run", "ready", "co_stop"), (run, ready, stopped), shares.max(axis=0)[:3].tolist(), strict=True
     ):
         yield Measure(name, f"{state}_pct", value, "pct")
         yield Measure(name, f"{state}_pct_max", most, "pct")  # of the vCPU with the most
-    queue = part["run_queue"]
-    yield Measure(name, "run_queue_count_mean", _NAN if queue["mean"] is None else queue["mean"], "count")
-    yield Measure(name, "run_queue_count_max", queue["max"], "count")
-    yield Measure(name, "used_cores", own.vcpus * run / 100.0, "count")
-    yield Measure(name, "numa_migration_count", part["migration_count"], "count")
-    little = part["little"] or (_NAN, _NAN, _NAN, _NAN)
-    yield Measure(name, "little_imbalance_pct", 100.0 * little[3], "pct")
+    yield Measure(name, "run_queue_count_mean", part.run_queue.mean, "count")
+    yield Measure(name, "run_queue_count_max", part.run_queue.max, "count")
+    yield Measure(name, "used_cores", vm.vcpus * run / 100.0, "count")
+    yield Measure(name, "numa_migration_count", part.migration_count, "count")
+    little = part.little or Little()
+    yield Measure(name, "little_imbalance_pct", 100.0 * little.imbalance, "pct")
 
 
-def _host_measures(scenario: HypervisorCpu, found: dict[str, Any]) -> Iterator[Measure]:
-    threads = _cores(scenario) * (2 if scenario.host.hyper_threading else 1)
-    yield Measure(scenario.host.name, "cores_pct", _of(found["cores"]["mean"], _cores(scenario)), "pct")
-    yield Measure(scenario.host.name, "threads_pct", _of(found["threads"]["mean"], threads), "pct")
+def _host_measures(scenario: HypervisorCpu, figures: HostFigures) -> Iterator[Measure]:
+    cores = _cores(scenario)
+    threads = cores * (2 if scenario.host.hyper_threading else 1)
+    yield Measure(scenario.host.name, "cores_pct", 100.0 * figures.cores.mean / cores, "pct")
+    yield Measure(scenario.host.name, "threads_pct", 100.0 * figures.threads.mean / threads, "pct")
 
 
-def _of(level: float | None, whole: float) -> float:
-    return _NAN if level is None else 100.0 * level / whole
-
-
-def _notes(parts: Sequence[tuple[str, dict[str, Any]]]) -> tuple[str, ...]:
+def _notes(parts: Sequence[tuple[str, VmFigures]]) -> tuple[str, ...]:
     """What to beware of, with the VMs it holds for."""
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for name, part in parts:
         text = _doubt(part)
         if text:
-            found.setdefault(text, []).append(name)
-    return tuple(f"{listed(names)}: {text}" for text, names in found.items())
+            names_of.setdefault(text, []).append(name)
+    return tuple(f"{listed(names)}: {text}" for text, names in names_of.items())
 
 
-def _doubt(part: dict[str, Any]) -> str:
-    intervals = [part[key] for key in ("rate_interval", "latency_interval")]
-    if any(own is None for own in intervals):
+def _doubt(part: VmFigures) -> str:
+    rate, latency = part.rate_interval, part.latency_interval
+    if rate is None or latency is None:
         return "too few transactions for an interval; measure longer"
-    if part["steady_after"] is None:
+    if part.steady_after is None:
         return "response times drift while measured: more is offered than is done, or the warm-up is too short"
-    if any(own[3] > CORRELATION_MAX for own in intervals):
+    if max(rate.correlation, latency.correlation) > CORRELATION_MAX:
         return "neighbouring batches are alike, so that the intervals are too narrow; measure longer"
     return ""

@@ -38,7 +38,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
-from leadline import __version__, _core
+from leadline import __version__
 from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored
 from leadline.core.contracts.scenario import (
@@ -51,7 +51,6 @@ from leadline.core.contracts.scenario import (
     ScenarioMeta,
     Series,
     listed,
-    pooled,
     whole_windows,
 )
 from leadline.core.model.draws import NS_PER_S, ns_of
@@ -59,6 +58,8 @@ from leadline.core.model.result import Operation as Counted
 from leadline.core.model.result import Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import Column, Spread, pooled, run_system, timed
 
 META = ScenarioMeta(
     policy_key="connection",
@@ -163,36 +164,52 @@ class ManagementPlane(Scenario):
 MODEL = ManagementPlane
 
 
+class OperationFigures(Spread):
+    """Operations of a kind, ns; columns are by window."""
+
+    counts: Column
+    times_ms: Column
+    warm_up_counts: Column
+
+
+class PlaneFigures(_simulator.Outcome):
+    """What the simulator measured.
+
+    ``sent``: ns that each direction sent, to the hosts and back; ``segments``: sent, sent again at once, and after a
+    timeout.
+    """
+
+    sent: tuple[int, int]
+    segments: tuple[int, int, int]
+    operations: tuple[OperationFigures, ...]
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("ManagementPlane", scenario)  # read with MODEL
     timing = scenario.timing
-    found = _core.simulate_management_plane(_spec(scenario), timing.clock(progress))
-    owned = list(zip(scenario.operations, found["operations"], strict=True))
+    figures = run_system("management-plane", _document(scenario), PlaneFigures, progress)
+    pairs = list(zip(scenario.operations, figures.operations, strict=True))
     window = timing.window_s
-    few = [own.name for own, part in owned if not part["count"]]
+    few = [kind.name for kind, times in pairs if not times.count]
     return Outcome(
-        results=tuple(_result(scenario, own, part) for own, part in owned if part["count"]),
-        warm_up=_ticks(found["operations"], "warm_up_counts", timing.warm_up_count, window),
-        ticks=_ticks(found["operations"], "counts", timing.window_count, window),
+        results=tuple(_result(scenario, kind, times) for kind, times in pairs if times.count),
+        warm_up=_ticks([times.warm_up_counts for times in figures.operations], timing.warm_up_count, window),
+        ticks=_ticks([times.counts for times in figures.operations], timing.window_count, window),
         measures=(
-            *(measure for own, part in owned for measure in _measures(scenario, own, part)),
-            *_link_measures(scenario, found),
+            *(measure for kind, times in pairs for measure in _measures(scenario, kind, times)),
+            *_link_measures(scenario, figures),
         ),
-        series=tuple(series for own, part in owned for series in _series(scenario, own, part)),
-        trace=found["trace"],
-        event_count=found["event_count"],
+        series=tuple(series for kind, times in pairs for series in _series(scenario, kind, times)),
+        trace=figures.trace,
+        event_count=figures.event_count,
         notes=(f"{listed(few)}: none ended while measured; measure longer",) if few else (),
     )
 
 
-def _spec(scenario: ManagementPlane) -> dict[str, Any]:
-    timing, link = scenario.timing, scenario.link
-    return {
-        "seed": scenario.seed,
-        "warm_up": ns_of(timing.warm_up_s),
-        "measured": ns_of(timing.measure_s),
-        "window": ns_of(timing.window_s),
+def _document(scenario: ManagementPlane) -> dict[str, Any]:
+    link = scenario.link
+    spec = {
         "round_trip": ns_of(link.round_trip),
         "bits_per_second": link.mbit_per_s * 1e6,
         "loss": link.loss_pct / 100.0,
@@ -200,54 +217,55 @@ def _spec(scenario: ManagementPlane) -> dict[str, Any]:
         "clients": scenario.clients,
         "operations": [
             {
-                "name": own.name,
-                "round_trips": own.exchanges,
-                "request_bytes": own.request_bytes,
-                "response_bytes": own.response_bytes,
-                "work": ns_of(own.work),
+                "name": kind.name,
+                "round_trips": kind.exchanges,
+                "request_bytes": kind.request_bytes,
+                "response_bytes": kind.response_bytes,
+                "work": ns_of(kind.work),
             }
-            for own in scenario.operations
+            for kind in scenario.operations
         ],
     }
+    return timed(scenario, spec)
 
 
-def _result(scenario: ManagementPlane, own: Operation, part: dict[str, Any]) -> Result:
+def _result(scenario: ManagementPlane, kind: Operation, times: OperationFigures) -> Result:
     seconds = scenario.timing.measure_s
-    size = (own.request_bytes + own.response_bytes) * part["count"] / seconds
-    means = {"mean": part["mean"] / NS_PER_MS}
-    counted = Counted(own.name, part["count"] / seconds, size, part["count"], means, pooled([part]))
-    return Result("simulation", own.name, (counted,), seconds, tool_version=__version__)
+    size = (kind.request_bytes + kind.response_bytes) * times.count / seconds
+    means = {"mean": times.mean / NS_PER_MS}
+    counted = Counted(kind.name, times.count / seconds, size, times.count, means, pooled([times]))
+    return Result("simulation", kind.name, (counted,), seconds, tool_version=__version__)
 
 
-def _ticks(parts: list[dict[str, Any]], key: str, count: int, window_s: float) -> tuple[Tick, ...]:
-    rates = np.sum([whole_windows(part[key], count, 0.0) for part in parts], axis=0) / window_s
+def _ticks(counts: list[Column], count: int, window_s: float) -> tuple[Tick, ...]:
+    rates = np.sum([whole_windows(part, count, 0.0) for part in counts], axis=0) / window_s
     return tuple(Tick((n + 1) * window_s, float(rate)) for n, rate in enumerate(rates))
 
 
-def _series(scenario: ManagementPlane, own: Operation, part: dict[str, Any]) -> Iterator[Series]:
+def _series(scenario: ManagementPlane, kind: Operation, times: OperationFigures) -> Iterator[Series]:
     count = scenario.timing.window_count
-    yield Series(own.name, "latency_ms", "ms", tuple(whole_windows(part["times_ms"], count, nan).tolist()))
+    yield Series(kind.name, "latency_ms", "ms", tuple(whole_windows(times.times_ms, count, nan).tolist()))
 
 
-def _measures(scenario: ManagementPlane, own: Operation, part: dict[str, Any]) -> Iterator[Measure]:
+def _measures(scenario: ManagementPlane, kind: Operation, times: OperationFigures) -> Iterator[Measure]:
     """Numbers of a kind of operation; what is neither round trips nor work is sending, losses and the other clients."""
-    mean = part["mean"] / NS_PER_MS if part["count"] else nan
-    known = percentiles(histogram) if (histogram := pooled([part])) is not None else {}
-    trips = own.exchanges + (HANDSHAKE_TRIPS if scenario.connection == "new" else 0)
+    mean = times.mean / NS_PER_MS
+    known = percentiles(histogram) if (histogram := pooled([times])) is not None else {}
+    trips = kind.exchanges + (HANDSHAKE_TRIPS if scenario.connection == "new" else 0)
     trips_pct = 100.0 * trips * scenario.link.round_trip * 1e3 / mean
-    work_pct = 100.0 * own.work * 1e3 / mean
-    yield Measure(own.name, "latency_ms_mean", mean, "ms")
-    yield Measure(own.name, "latency_ms_p99", known.get("p99", (nan, 0))[0], "ms")
-    yield Measure(own.name, "operations_per_s", part["count"] / scenario.timing.measure_s, "per_s")
-    yield Measure(own.name, "round_trips_pct", trips_pct, "pct")
-    yield Measure(own.name, "sending_pct", max(100.0 - trips_pct - work_pct, 0.0) if isfinite(mean) else nan, "pct")
-    yield Measure(own.name, "work_pct", work_pct, "pct")
+    work_pct = 100.0 * kind.work * 1e3 / mean
+    yield Measure(kind.name, "latency_ms_mean", mean, "ms")
+    yield Measure(kind.name, "latency_ms_p99", known.get("p99", (nan, 0))[0], "ms")
+    yield Measure(kind.name, "operations_per_s", times.count / scenario.timing.measure_s, "per_s")
+    yield Measure(kind.name, "round_trips_pct", trips_pct, "pct")
+    yield Measure(kind.name, "sending_pct", max(100.0 - trips_pct - work_pct, 0.0) if isfinite(mean) else nan, "pct")
+    yield Measure(kind.name, "work_pct", work_pct, "pct")
 
 
-def _link_measures(scenario: ManagementPlane, found: dict[str, Any]) -> Iterator[Measure]:
+def _link_measures(scenario: ManagementPlane, figures: PlaneFigures) -> Iterator[Measure]:
     span_ns = scenario.timing.measure_s * NS_PER_S
-    sent, again, late = found["segments"]
-    for name, busy in zip(("to_hosts", "from_hosts"), found["sent"], strict=True):
+    segments, again, late = figures.segments
+    for name, busy in zip(("to_hosts", "from_hosts"), figures.sent, strict=True):
         yield Measure("link", f"{name}_pct", 100.0 * busy / span_ns, "pct")
-    yield Measure("link", "lost_pct", 100.0 * (again + late) / sent if sent else nan, "pct")
+    yield Measure("link", "lost_pct", 100.0 * (again + late) / segments if segments else nan, "pct")
     yield Measure("link", "timeouts_count", late, "count")

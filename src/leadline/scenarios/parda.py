@@ -33,7 +33,7 @@ from typing import Annotated, Any, Literal, cast
 import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
-from leadline import __version__, _core
+from leadline import __version__
 from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored, unhonoured
 from leadline.core.contracts.scenario import (
@@ -47,13 +47,24 @@ from leadline.core.contracts.scenario import (
     Series,
     WorkloadOf,
     named_streams,
-    pooled,
     whole_windows,
 )
 from leadline.core.model.draws import DrawOf, ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds, Stream
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import (
+    Column,
+    Completed,
+    Figures,
+    Little,
+    Number,
+    arrivals_of,
+    pooled,
+    run_system,
+    timed,
+)
 
 META = ScenarioMeta(
     policy_key="control",
@@ -158,122 +169,129 @@ class Parda(Scenario):
 MODEL = Parda
 
 
+class VmFigures(Completed):
+    """Requests of a VM; columns are by window, from the beginning of the run."""
+
+    counts: Column
+    latency_ms: Column
+
+
+class HostFigures(Figures):
+    """The window of a host after each period, its mean time at the array, ns, and its VMs."""
+
+    windows: Column
+    array_mean: Number
+    vms: tuple[VmFigures, ...]
+
+
+class ArrayFigures(_simulator.Outcome):
+    """What the simulator measured; ``busy_mean``: slots of the array in use."""
+
+    busy_mean: Number
+    little: Little | None
+    hosts: tuple[HostFigures, ...]
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("Parda", scenario)  # read with MODEL
-    timing = scenario.timing
-    found = _core.simulate_parda(_spec(scenario), timing.clock(progress))
-    hosts = list(zip(scenario.hosts, found["hosts"], strict=True))
-    owned = [pair for host, part in hosts for pair in zip(host.vms, part["vms"], strict=True)]
+    figures = run_system("parda", _document(scenario), ArrayFigures, progress)
+    hosts = list(zip(scenario.hosts, figures.hosts, strict=True))
+    pairs = [pair for host, part in hosts for pair in zip(host.vms, part.vms, strict=True)]
     before = scenario.timing.warm_up_count
     return Outcome(
-        results=tuple(_result(scenario, vm, part) for vm, part in owned),
-        warm_up=_ticks(scenario, owned, 0, before),
-        ticks=_ticks(scenario, owned, before, scenario.timing.window_count),
+        results=tuple(_result(scenario, vm, part) for vm, part in pairs),
+        warm_up=_ticks(scenario, pairs, 0, before),
+        ticks=_ticks(scenario, pairs, before, scenario.timing.window_count),
         measures=(
-            *(measure for vm, part in owned for measure in _measures(scenario, vm.name, part)),
+            *(measure for vm, part in pairs for measure in _measures(scenario, vm.name, part)),
             *(measure for host, part in hosts for measure in _host_measures(scenario, host.name, part)),
-            *_array_measures(scenario, found),
+            *_array_measures(scenario, figures),
         ),
         series=(
-            *(series for vm, part in owned for series in _series(scenario, vm.name, part)),
-            *(_windows(scenario, host.name, part["windows"]) for host, part in hosts),
+            *(series for vm, part in pairs for series in _series(scenario, vm.name, part)),
+            *(_windows(scenario, host.name, part.windows) for host, part in hosts),
         ),
-        trace=found["trace"],
-        event_count=found["event_count"],
+        trace=figures.trace,
+        event_count=figures.event_count,
     )
 
 
-def _spec(scenario: Parda) -> dict[str, Any]:
-    """What the simulator takes."""
-    timing, law = scenario.timing, scenario.law
-    times = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s}
-    return {
-        "seed": scenario.seed,
-        **{name: ns_of(seconds) for name, seconds in times.items()},
+def _document(scenario: Parda) -> dict[str, Any]:
+    law = scenario.law
+    spec = {
         "is_controlled": scenario.control != "none",
         "law": {
-            **law.model_dump(exclude={"threshold", "period"}),
+            **law.model_dump(),
             "threshold": ns_of(law.threshold),
             "period": ns_of(law.period),
             "is_latency_shared": scenario.control == "sioc-v1",
         },
         "hosts": [{"name": host.name, "vms": [_vm(vm) for vm in host.vms]} for host in scenario.hosts],
         "slots": scenario.array.slots,
-        "service": scenario.array.service.plain(),
+        "service": scenario.array.service.document(),
     }
+    return timed(scenario, spec)
 
 
 def _vm(vm: Vm) -> dict[str, Any]:
     stream = vm.stream
-    rates = stream.rate_iops
-    return {
-        "name": vm.name,
-        "shares": vm.shares,
-        "outstanding": stream.oio * stream.jobs if rates is None else None,
-        "think": ns_of(stream.think_time_s),
-        "rate": 0.0 if rates is None else rates.read + rates.write,
-        "even": stream.arrivals == "even",
-        "sizes": list(stream.block.items()),
-    }
+    rate = None if stream.rate_iops is None else stream.rate_iops.read + stream.rate_iops.write
+    arrivals = arrivals_of(stream, rate)
+    return {"name": vm.name, "shares": vm.shares, "arrivals": arrivals, "sizes": list(stream.block.items())}
 
 
-def _result(scenario: Parda, vm: Vm, part: dict[str, Any]) -> Result:
-    seconds, count = scenario.timing.measure_s, part["count"]
+def _result(scenario: Parda, vm: Vm, part: VmFigures) -> Result:
+    seconds, count = scenario.timing.measure_s, part.count
     way = {100.0: "read", 0.0: "write"}.get(vm.stream.read_pct, "io")
-    mean = {} if part["mean"] is None else {"mean": part["mean"] * MS_PER_NS}
-    done = Operation(way, count / seconds, part["bytes"] / seconds, count, mean, pooled([part]))
+    mean = {"mean": part.mean * MS_PER_NS} if count else {}
+    done = Operation(way, count / seconds, part.bytes / seconds, count, mean, pooled([part]))
     return Result("simulation", vm.name, (done,) if count else (), seconds, tool_version=__version__)
 
 
-def _ticks(scenario: Parda, owned: list[tuple[Vm, dict[str, Any]]], before: int, count: int) -> tuple[Tick, ...]:
+def _ticks(scenario: Parda, pairs: list[tuple[Vm, VmFigures]], before: int, count: int) -> tuple[Tick, ...]:
     """So many windows of all VMs together, after those before."""
     window = scenario.timing.window_s
-    rates = np.array([whole_windows(part["counts"], before + count, 0.0)[before:] for _, part in owned]) / window
-    sizes = np.array([vm.stream.mean_block_bytes for vm, _ in owned])
+    rates = np.array([whole_windows(part.counts, before + count, 0.0)[before:] for _, part in pairs]) / window
+    sizes = np.array([vm.stream.mean_block_bytes for vm, _ in pairs])
     return tuple(Tick((n + 1) * window, float(rates[:, n].sum()), float(rates[:, n] @ sizes)) for n in range(count))
 
 
-def _series(scenario: Parda, name: str, part: dict[str, Any]) -> Iterator[Series]:
+def _series(scenario: Parda, name: str, part: VmFigures) -> Iterator[Series]:
     window, before, count = scenario.timing.window_s, scenario.timing.warm_up_count, scenario.timing.window_count
-    rates = whole_windows(part["counts"], before + count, 0.0)[before:] / window
+    rates = whole_windows(part.counts, before + count, 0.0)[before:] / window
     yield Series(name, "iops", "per_s", tuple(rates.tolist()))
-    latencies = whole_windows(part["latency_ms"], before + count, _NAN)[before:]
+    latencies = whole_windows(part.latency_ms, before + count, _NAN)[before:]
     yield Series(name, "latency_ms", "ms", tuple(latencies.tolist()))
 
 
-def _windows(scenario: Parda, name: str, windows: Any) -> Series:  # noqa: ANN401 - an array
+def _windows(scenario: Parda, name: str, windows: Column) -> Series:
     """A host's window [requests] at the end of each measured window of time."""
     timing = scenario.timing
     ends = timing.warm_up_s + timing.window_s * np.arange(1, scenario.timing.window_count + 1)
     settings = np.floor(ends / scenario.law.period + 1e-9).astype(int) - 1
-    held = np.concatenate([[scenario.law.window_max], windows])
-    return Series(name, "window_count", "count", tuple(held[np.minimum(settings + 1, len(windows))].tolist()))
+    all_windows = np.concatenate([[scenario.law.window_max], windows])
+    return Series(name, "window_count", "count", tuple(all_windows[np.minimum(settings + 1, len(windows))].tolist()))
 
 
-def _measures(scenario: Parda, name: str, part: dict[str, Any]) -> Iterator[Measure]:
-    yield Measure(name, "iops", part["count"] / scenario.timing.measure_s, "per_s")
-    yield Measure(name, "latency_ms_mean", _ms(part["mean"]), "ms")
+def _measures(scenario: Parda, name: str, part: VmFigures) -> Iterator[Measure]:
+    yield Measure(name, "iops", part.count / scenario.timing.measure_s, "per_s")
+    yield Measure(name, "latency_ms_mean", part.mean * MS_PER_NS, "ms")
     histogram = pooled([part])
     known = {} if histogram is None else percentiles(histogram)
     for percentile in ("p50", "p99"):
         yield Measure(name, f"latency_ms_{percentile}", known.get(percentile, (_NAN, 0))[0], "ms")
 
 
-def _host_measures(scenario: Parda, name: str, part: dict[str, Any]) -> Iterator[Measure]:
-    held = _windows(scenario, name, part["windows"]).values
-    yield Measure(name, "window_count_mean", float(np.mean(held)), "count")
-    yield Measure(name, "array_ms_mean", _ms(part["array_mean"]), "ms")
+def _host_measures(scenario: Parda, name: str, part: HostFigures) -> Iterator[Measure]:
+    windows = _windows(scenario, name, part.windows).values
+    yield Measure(name, "window_count_mean", float(np.mean(windows)), "count")
+    yield Measure(name, "array_ms_mean", part.array_mean * MS_PER_NS, "ms")
 
 
-def _array_measures(scenario: Parda, found: dict[str, Any]) -> Iterator[Measure]:
-    busy = found["busy_mean"]
-    yield Measure("array", "utilisation_pct", _NAN if busy is None else 100.0 * busy / scenario.array.slots, "pct")
-    little = found["little"] or (_NAN, _NAN, _NAN, _NAN)
-    yield Measure("array", "array_count_mean", little[0], "count")
-    yield Measure("array", "array_ms_mean", little[2] * 1e3, "ms")
-    yield Measure("array", "little_imbalance_pct", 100.0 * little[3], "pct")
-
-
-def _ms(nanos: float | None) -> float:
-    return _NAN if nanos is None else nanos * MS_PER_NS
+def _array_measures(scenario: Parda, figures: ArrayFigures) -> Iterator[Measure]:
+    yield Measure("array", "utilisation_pct", 100.0 * figures.busy_mean / scenario.array.slots, "pct")
+    little = figures.little or Little()
+    yield Measure("array", "array_count_mean", little.in_system_mean, "count")
+    yield Measure("array", "array_ms_mean", little.residence_seconds_mean * 1e3, "ms")
+    yield Measure("array", "little_imbalance_pct", 100.0 * little.imbalance, "pct")

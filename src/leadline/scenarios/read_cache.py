@@ -49,6 +49,8 @@ from leadline.core.contracts.scenario import (
 )
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Seconds, Size
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import Column, run_system
 
 META = ScenarioMeta(
     policy_key="caches.*.policy",
@@ -174,53 +176,90 @@ class ReadCache(Scenario):
 MODEL = ReadCache
 
 
+class CacheFigures(_simulator.Outcome):
+    """What the simulator measured.
+
+    ``ends``: uses before the end of the warm-up and of each window; ``caches``: hits of each cache in these spans;
+    ``curves``: hits after the warm-up at each point of each curve.
+    """
+
+    distinct: int
+    ends: tuple[int, ...]
+    caches: tuple[Column, ...]
+    curves: tuple[tuple[int, ...], ...]
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("ReadCache", scenario)  # read with MODEL
-    found = _core.simulate_read_cache(_spec(scenario), progress)
-    uses = np.diff(found["ends"])  # of each window
+    trace = scenario.trace
+    recorded = [
+        _core.trace_uses([(path, path) for path in trace.files], trace.disk, trace.reads_only, scenario.line)
+        for _ in trace.files[:1]
+    ]
+    figures = run_system("read-cache", _document(scenario), CacheFigures, progress, recorded)
+    uses = np.diff(figures.ends)  # of each window
     window = scenario.timing.window_s
-    pairs = zip(scenario.caches, found["caches"], strict=True)
-    hits = [(cache, np.asarray(own[1:], dtype=np.float64)) for cache, own in pairs]
+    pairs = zip(scenario.caches, figures.caches, strict=True)
+    hits = [(cache, column[1:]) for cache, column in pairs]
     total = int(np.sum(uses))
     return Outcome(
-        results=tuple(_result(scenario, cache, own, total) for cache, own in hits),
+        results=tuple(_result(scenario, cache, column, total) for cache, column in hits),
         warm_up=(),
         ticks=tuple(Tick((n + 1) * window, float(count) / window) for n, count in enumerate(uses)),
         measures=(
-            *(one for cache, own in hits for one in _measures(scenario, cache.name, cache.size, np.sum(own), total)),
-            *(one for place in _curve(scenario, found["curves"]) for one in _measures(scenario, *place, total)),
-            Measure(TRACE, "working_set_mib", found["distinct"] * scenario.line / MIB, "mib"),
+            *(
+                measure
+                for cache, column in hits
+                for measure in _measures(scenario, cache.name, cache.size, np.sum(column), total)
+            ),
+            *(measure for point in _curve(scenario, figures) for measure in _measures(scenario, *point, total)),
+            Measure(TRACE, "working_set_mib", figures.distinct * scenario.line / MIB, "mib"),
         ),
-        series=tuple(Series(cache.name, "hit_pct", "pct", tuple(_shares(own, uses).tolist())) for cache, own in hits),
-        trace=found["trace"],
-        event_count=int(found["ends"][-1]) * len(hits),
-        notes=(*found["notes"], *(() if total else ("no accesses in the measured time",))),
+        series=tuple(
+            Series(cache.name, "hit_pct", "pct", tuple(_shares(column, uses).tolist())) for cache, column in hits
+        ),
+        trace=figures.trace,
+        event_count=figures.event_count,
+        notes=(
+            *(f"{count}: {message}" for uses_of in recorded for _, message, count in uses_of.notes),
+            *(() if total else ("no accesses in the measured time",)),
+        ),
     )
 
 
-def _spec(scenario: ReadCache) -> dict[str, Any]:
+def _document(scenario: ReadCache) -> dict[str, Any]:
     timing, trace = scenario.timing, scenario.trace
     windows = timing.window_count
     curve = scenario.curve
     return {
         "seed": scenario.seed,
-        "parts": [(part.name, part.weight, part.size // trace.block, part.zipf, part.run) for part in trace.parts],
-        "files": ([(path, path) for path in trace.files], trace.disk, trace.reads_only) if trace.files else None,
+        "parts": [
+            {
+                "name": part.name,
+                "weight": part.weight,
+                "blocks": part.size // trace.block,
+                "kind": "scan" if part.zipf is None else {"zipf": part.zipf},
+                "run": part.run,
+            }
+            for part in trace.parts
+        ],
         "rate": trace.rate_iops,
         "block_bytes": trace.block,
         "line_bytes": scenario.line,
         "ends": [timing.warm_up_s + n * timing.window_s for n in range(windows + 1)],
-        "caches": [(cache.policy, cache.size) for cache in scenario.caches],
-        "curves": [] if curve is None else [(policy, list(curve.sizes)) for policy in curve.policies],
+        "caches": [{"policy": cache.policy, "bytes": cache.size} for cache in scenario.caches],
+        "curves": []
+        if curve is None
+        else [{"policy": policy, "bytes": list(curve.sizes)} for policy in curve.policies],
     }
 
 
-def _curve(scenario: ReadCache, found: list[list[int]]) -> Iterator[tuple[str, int, float]]:
+def _curve(scenario: ReadCache, figures: CacheFigures) -> Iterator[tuple[str, int, float]]:
     """Name, size and hits of each point."""
     if scenario.curve is None:
         return
-    for policy, points in zip(scenario.curve.policies, found, strict=True):
+    for policy, points in zip(scenario.curve.policies, figures.curves, strict=True):
         for size, hits in zip(scenario.curve.sizes, points, strict=True):
             yield f"{policy} {size / MIB:g} MiB", size, float(hits)
 

@@ -53,12 +53,12 @@ from __future__ import annotations
 
 from typing import cast
 
-from leadline import _core
 from leadline.core.contracts.scenario import Outcome, Progress, Scenario, ScenarioMeta
 from leadline.scenarios._io import measures_of, results_of, series_of, ticks_of
-from leadline.scenarios._storage_path import found
+from leadline.scenarios._simulator import run_system
+from leadline.scenarios._storage_path import figures
 from leadline.scenarios._storage_path.parts import SCHEDULERS, Copy, Device, StoragePath, Vm, index_of
-from leadline.scenarios._storage_path.spec import spec_of
+from leadline.scenarios._storage_path.spec import document_of
 
 META = ScenarioMeta(
     policy_key="hosts.*.scheduler",
@@ -82,24 +82,28 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("StoragePath", scenario)  # read with MODEL
     timing = scenario.timing
-    spec, streams = spec_of(scenario)
-    ran = _core.simulate_storage_path(spec, timing.clock(progress))
-    owned = list(zip(streams, ran["vms"], strict=True))
-    several = len(owned) > 1
+    document, streams, recorded = document_of(scenario)
+    outcome = run_system("storage-path", document, figures.PathFigures, progress, recorded)
+    pairs = list(zip(streams, outcome.vms, strict=True))
+    several = len(pairs) > 1
     return Outcome(
         results=tuple(
             result
-            for (name, own), vm in owned
-            for result in results_of(name if several else "", [one.name for one in own], vm["done"], timing.measure_s)
+            for (name, sources), vm in pairs
+            for result in results_of(name if several else "", [one.name for one in sources], vm.done, timing.measure_s)
         ),
-        warm_up=ticks_of([vm["warm_up"] for vm in ran["vms"]], timing.warm_up_count, timing.window_s),
-        ticks=ticks_of([vm["series"] for vm in ran["vms"]], timing.window_count, timing.window_s),
+        warm_up=ticks_of([vm.warm_up for vm in outcome.vms], timing.warm_up_count, timing.window_s),
+        ticks=ticks_of([vm.series for vm in outcome.vms], timing.window_count, timing.window_s),
         measures=(
-            *(own for (name, _), vm in owned for own in (*measures_of(timing, name, vm), *found.queues(name, vm))),
-            *found.device_measures(scenario, ran["devices"]),
+            *(
+                measure
+                for (name, _), vm in pairs
+                for measure in (*measures_of(timing, name, vm), *figures.queues(name, vm))
+            ),
+            *figures.device_measures(scenario, outcome.devices),
         ),
-        series=tuple(series for (name, _), vm in owned for series in series_of(timing, name, vm["series"])),
-        trace=ran["trace"],
-        event_count=ran["event_count"],
-        notes=found.notes(owned),
+        series=tuple(series for (name, _), vm in pairs for series in series_of(timing, name, vm.series)),
+        trace=outcome.trace,
+        event_count=outcome.event_count,
+        notes=figures.notes(pairs),
     )

@@ -51,13 +51,14 @@ from leadline.core.contracts.scenario import (
     Series,
     WorkloadOf,
     named_streams,
-    pooled,
     whole_windows,
 )
 from leadline.core.model.draws import NS_PER_S, ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds, Size, Stream
+from leadline.scenarios import _simulator
+from leadline.scenarios._simulator import Column, Figures, Interval, Spread, pooled, run_system, timed
 
 META = ScenarioMeta(
     policy_key="cache",
@@ -109,10 +110,11 @@ class Disk(BaseModel):
     rpm: Annotated[float, Field(ge=0, le=1e6)] = 0.0
     mb_per_s: _Positive
 
-    def plain(self) -> tuple[float, float, float, float]:
+    def document(self) -> dict[str, float]:
         """As the simulator takes it: ns, bytes per second."""
         turn = SECONDS_PER_MINUTE / self.rpm if self.rpm else 0.0
-        return self.seek_least * NS_PER_S, self.seek_most * NS_PER_S, turn * NS_PER_S, self.mb_per_s * MB
+        times = {"seek_least": self.seek_least, "seek_most": self.seek_most, "rotation": turn}
+        return {**{name: seconds * NS_PER_S for name, seconds in times.items()}, "bytes_per_second": self.mb_per_s * MB}
 
 
 class WriteCache(Scenario):
@@ -184,93 +186,126 @@ class WriteCache(Scenario):
 MODEL = WriteCache
 
 
+class Look(Figures):
+    """What a power loss would take at the end of a window, and what waits for the disk."""
+
+    lost_blocks: int
+    held_blocks: int
+
+
+class BackingFigures(Figures):
+    """Writes of the disk, and how many of them followed the one before."""
+
+    write_count: int
+    sequential_count: int
+
+
+class LogFigures(Figures):
+    """Appends to the log, and blocks in them."""
+
+    append_count: int
+    block_count: int
+
+
+class WriteFigures(Spread, _simulator.Outcome):
+    """What the simulator measured; columns are by window."""
+
+    latency_interval: Interval | None
+    counts: Column
+    latency_ms: Column
+    written: Column
+    looks: tuple[Look, ...]
+    backing: BackingFigures
+    log: LogFigures
+    warm_up_counts: Column
+
+
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("WriteCache", scenario)  # read with MODEL
     timing = scenario.timing
-    found = _core.simulate_write_cache(_spec(scenario), timing.clock(progress))
+    figures = run_system("write-cache", _document(scenario), WriteFigures, progress)
     warm, count = timing.warm_up_count, timing.window_count
-    series = _series(scenario, found, count)
+    series = _series(scenario, figures, count)
     return Outcome(
-        results=(_result(scenario, found),),
-        warm_up=_ticks(scenario, found["warm_up"], warm),
-        ticks=_ticks(scenario, found["counts"], count),
-        measures=_measures(scenario, found, series),
+        results=(_result(scenario, figures),),
+        warm_up=_ticks(scenario, figures.warm_up_counts, warm),
+        ticks=_ticks(scenario, figures.counts, count),
+        measures=_measures(scenario, figures, series),
         series=tuple(Series(GUESTS, name, unit, tuple(values.tolist())) for name, (unit, values) in series.items()),
-        trace=found["trace"],
-        event_count=found["event_count"],
-        notes=("too few writes for an interval; measure longer",) if found["latency_interval"] is None else (),
+        trace=figures.trace,
+        event_count=figures.event_count,
+        notes=("too few writes for an interval; measure longer",) if figures.latency_interval is None else (),
     )
 
 
-def _spec(scenario: WriteCache) -> dict[str, Any]:
-    stream, timing = scenario.stream, scenario.timing
+def _document(scenario: WriteCache) -> dict[str, Any]:
+    stream = scenario.stream
     batch = scenario.size // 8 if scenario.batch is None else scenario.batch
-    rate = 0.0 if stream.rate_iops is None else stream.rate_iops.write
-    spans = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s, "ram": scenario.ram}
-    return {
-        "seed": scenario.seed,
-        "cache": scenario.cache,
+    spec = {
+        "kind": scenario.cache,
         "is_sorted": scenario.order == "address",
         "blocks": scenario.working_set_bytes // scenario.block_bytes,
         "block_bytes": scenario.block_bytes,
         "outstanding": stream.oio * stream.jobs if stream.rate_iops is None else None,
-        "rate": rate,
+        "rate": 0.0 if stream.rate_iops is None else stream.rate_iops.write,
         "random_share": stream.random_pct / 100.0,
         "cache_blocks": scenario.cache_blocks,
+        "ram": ns_of(scenario.ram),
         "log_latency": scenario.log.latency * NS_PER_S,
         "log_bytes_per_second": scenario.log.mb_per_s * MB,
         "batch_blocks": max(batch // scenario.block_bytes, 1),
-        "backing": scenario.disk.plain(),
-        **{name: ns_of(seconds) for name, seconds in spans.items()},
+        "backing": scenario.disk.document(),
     }
+    return timed(scenario, spec)
 
 
-def _series(scenario: WriteCache, found: dict[str, Any], count: int) -> dict[str, tuple[str, np.ndarray[Any, Any]]]:
+def _series(scenario: WriteCache, figures: WriteFigures, count: int) -> dict[str, tuple[str, np.ndarray[Any, Any]]]:
     """Name to unit and values [count]."""
     window, block = scenario.timing.window_s, scenario.block_bytes
-    lost, held = np.asarray(found["looks"], dtype=np.float64).reshape(-1, 2).T
+    lost = np.array([look.lost_blocks for look in figures.looks], dtype=np.float64)
+    held = np.array([look.held_blocks for look in figures.looks], dtype=np.float64)
     return {
-        "iops": ("per_s", whole_windows(found["counts"], count, 0.0) / window),
-        "latency_ms": ("ms", whole_windows(found["latency_ms"], count, _NAN)),
-        "disk_mib_per_s": ("mib_per_s", whole_windows(found["written"], count, 0.0) * block / window / MIB),
+        "iops": ("per_s", whole_windows(figures.counts, count, 0.0) / window),
+        "latency_ms": ("ms", whole_windows(figures.latency_ms, count, _NAN)),
+        "disk_mib_per_s": ("mib_per_s", whole_windows(figures.written, count, 0.0) * block / window / MIB),
         "fill_pct": ("pct", whole_windows(100.0 * held / scenario.cache_blocks, count, _NAN)),
         "lost_mib": ("mib", whole_windows(lost * block / MIB, count, _NAN)),
     }
 
 
 def _measures(
-    scenario: WriteCache, found: dict[str, Any], series: dict[str, tuple[str, np.ndarray[Any, Any]]]
+    scenario: WriteCache, figures: WriteFigures, series: dict[str, tuple[str, np.ndarray[Any, Any]]]
 ) -> tuple[Measure, ...]:
-    count, interval = found["count"], found["latency_interval"] or (_NAN, _NAN, 0, _NAN)
-    histogram = pooled([found])
+    interval = figures.latency_interval or Interval()
+    histogram = pooled([figures])
     known = {} if histogram is None else percentiles(histogram)
-    (writes, sequential), (appends, blocks) = found["backing"], found["log"]
-    mean_ms = _NAN if found["mean"] is None else found["mean"] * MS_PER_NS
+    backing, log = figures.backing, figures.log
+    sequential = 100.0 * backing.sequential_count / backing.write_count if backing.write_count else _NAN
     lost, fill = series["lost_mib"][1], series["fill_pct"][1]
     return (
-        Measure(GUESTS, "iops", count / scenario.timing.measure_s, "per_s"),
-        Measure(GUESTS, "latency_ms_mean", mean_ms, "ms", interval[1] * MS_PER_NS),
+        Measure(GUESTS, "iops", figures.count / scenario.timing.measure_s, "per_s"),
+        Measure(GUESTS, "latency_ms_mean", figures.mean * MS_PER_NS, "ms", interval.half_width * MS_PER_NS),
         *(Measure(GUESTS, f"latency_ms_{p}", known.get(p, (_NAN, 0))[0], "ms") for p in ("p50", "p99")),
-        Measure(GUESTS, "disk_iops", writes / scenario.timing.measure_s, "per_s"),
-        Measure(GUESTS, "disk_sequential_pct", 100.0 * sequential / writes if writes else _NAN, "pct"),
-        Measure(GUESTS, "log_blocks_mean", blocks / appends if appends else _NAN, "count"),
+        Measure(GUESTS, "disk_iops", backing.write_count / scenario.timing.measure_s, "per_s"),
+        Measure(GUESTS, "disk_sequential_pct", sequential, "pct"),
+        Measure(GUESTS, "log_blocks_mean", log.block_count / log.append_count if log.append_count else _NAN, "count"),
         Measure(GUESTS, "fill_pct", float(np.nanmean(fill)), "pct"),
         Measure(GUESTS, "lost_mib_mean", float(np.nanmean(lost)), "mib"),
         Measure(GUESTS, "lost_mib_max", float(np.nanmax(lost)), "mib"),
     )
 
 
-def _result(scenario: WriteCache, found: dict[str, Any]) -> Result:
+def _result(scenario: WriteCache, figures: WriteFigures) -> Result:
     """As load tools give it."""
-    seconds, count = scenario.timing.measure_s, found["count"]
-    mean = {} if found["mean"] is None else {"mean": found["mean"] * MS_PER_NS}
+    seconds, count = scenario.timing.measure_s, figures.count
+    mean = {"mean": figures.mean * MS_PER_NS} if count else {}
     size = count * scenario.block_bytes / seconds
-    operation = Operation("write", count / seconds, size, count, mean, pooled([found]))
+    operation = Operation("write", count / seconds, size, count, mean, pooled([figures]))
     return Result("simulation", scenario.stream.name, (operation,), seconds, tool_version=__version__)
 
 
-def _ticks(scenario: WriteCache, counts: Any, count: int) -> tuple[Tick, ...]:  # noqa: ANN401 - an array
+def _ticks(scenario: WriteCache, counts: Column, count: int) -> tuple[Tick, ...]:
     window = scenario.timing.window_s
-    rates = whole_windows(counts, count, 0.0) / window
-    return tuple(Tick((n + 1) * window, float(own), float(own) * scenario.block_bytes) for n, own in enumerate(rates))
+    rates = (whole_windows(counts, count, 0.0) / window).tolist()
+    return tuple(Tick((n + 1) * window, rate, rate * scenario.block_bytes) for n, rate in enumerate(rates))

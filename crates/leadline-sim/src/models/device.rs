@@ -18,15 +18,18 @@
 //! # Sources
 //! Little, "A proof for the queuing formula L = λW" (1961): outstanding requests of a point are rate times latency.
 
+use serde::Deserialize;
+
 use super::disk_drive::Drive;
 use super::scheduler::Io;
 use super::service::Service;
 use crate::error::SimError;
-use crate::random::{Distribution, Sample, Stream};
+use crate::random::{Constant, Distribution, LogNormal, Sample, Stream};
 use crate::time::{Nanos, SECOND, whole};
 
 /// Times in ns by kind of request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Times {
     /// Of reads.
     pub read: Distribution,
@@ -35,11 +38,36 @@ pub struct Times {
     /// Of requests behind the one before, reads and writes alike; None: as random ones.
     pub sequential: Option<Distribution>,
     /// Bytes per second each request is transferred at after that; infinite for at once.
+    #[serde(deserialize_with = "crate::document::or_infinite")]
     pub bytes_per_second: f64,
 }
 
+/// A curve as documents have it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MeasuredCurve {
+    /// Operations per second with their mean latency in ns.
+    points: Vec<(f64, f64)>,
+    /// Standard deviation by mean of the latency around the curve.
+    spread: f64,
+}
+
+impl TryFrom<MeasuredCurve> for Curve {
+    type Error = SimError;
+
+    fn try_from(curve: MeasuredCurve) -> Result<Self, SimError> {
+        let spread = if curve.spread > 0.0 {
+            Distribution::LogNormal(LogNormal::from_mean(1.0, curve.spread))
+        } else {
+            Distribution::Constant(Constant(1.0))
+        };
+        Self::new(&curve.points, spread, "device")
+    }
+}
+
 /// Latency against outstanding requests.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "MeasuredCurve")]
 pub struct Curve {
     /// (outstanding requests, mean latency in ns), both ascending in the first.
     points: Vec<(f64, f64)>,
@@ -98,7 +126,8 @@ fn outstanding(points: &[(f64, f64)]) -> Vec<f64> {
 }
 
 /// What a device does with a request.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Speed {
     /// Times by kind of request.
     Times(Times),

@@ -21,6 +21,7 @@
 //! seeks and the settling; Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position" (HPL-CSP-91-7,
 //! 1991), for the shortest access time first.
 
+use serde::Deserialize;
 use std::collections::VecDeque;
 
 use super::discipline::{Discipline, Fifo, Next};
@@ -35,7 +36,8 @@ const PLACES: f64 = 4_294_967_296.0;
 const ANGLE_BITS: u32 = 16;
 
 /// A drive's mechanics; times in ns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Drive {
     /// The shortest seek, with settling.
     pub settle: f64,

@@ -27,6 +27,9 @@
 
 mod local;
 mod pattern;
+pub mod system;
+
+use serde::{Deserialize, Serialize};
 
 use crate::error::{SimError, wrong};
 use crate::measure::TraceHash;
@@ -45,7 +48,8 @@ pub const PAGES_MAX: u64 = 1 << 30;
 const WINDOWS_MAX: usize = 1_000_000;
 
 /// A program, its memory, and where the rest of it is; times in ns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Seed of all random numbers.
     pub seed: u64,
@@ -76,7 +80,7 @@ pub struct Spec {
 }
 
 /// What happened, in pages as the program has them; of a page that stands for several all count.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Touches.
     pub touches: u64,

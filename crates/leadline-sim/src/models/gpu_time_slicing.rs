@@ -22,6 +22,10 @@
 //! NVIDIA, "AI Enterprise user guide" 5.0 (2024), chapter 7 "Changing scheduling behavior for time-sliced vGPUs": policies,
 //! strict round robin, averaging factor, table 1; the same, vGPU knowledge base, "vGPU schedulers", for best effort.
 
+pub mod system;
+
+use serde::Deserialize;
+
 use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, TimeWeighted, WindowSeries};
@@ -29,7 +33,8 @@ use crate::random::{Distribution, Sample, Stream, Streams};
 use crate::time::{Nanos, millis};
 
 /// Who is served in turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// Those that have work.
     BestEffort,
@@ -53,7 +58,8 @@ impl Policy {
 }
 
 /// A virtual machine and its job; times in ns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmSpec {
     /// Its name: the key of its random numbers.
     pub name: String,
@@ -68,7 +74,8 @@ pub struct VmSpec {
 }
 
 /// A GPU and its virtual machines; times in ns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Seed of all random numbers.
     pub seed: u64,

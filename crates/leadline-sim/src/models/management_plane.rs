@@ -24,6 +24,10 @@
 //! RFC 6298 and Linux `TCP_RTO_MIN` for the timeout; RFC 9293 and RFC 5246, 7.3, for round trips of a new connection;
 //! Mathis, Semke, Mahdavi and Ott, "The macroscopic behavior of the TCP congestion avoidance algorithm" (CCR 27, 1997).
 
+pub mod system;
+
+use serde::Deserialize;
+
 use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, TimeWeighted, WindowSeries};
@@ -46,7 +50,8 @@ const DUPLICATES: u64 = 3;
 const TIMEOUTS_MAX: u32 = 15;
 
 /// A kind of operation.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct OperationSpec {
     /// Its name.
     pub name: String,
@@ -61,7 +66,8 @@ pub struct OperationSpec {
 }
 
 /// A link, and what goes over it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Seed of all random numbers.
     pub seed: u64,

@@ -19,7 +19,7 @@ mod io_measures;
 pub mod management_plane;
 mod mclock;
 mod min_tree;
-mod parda;
+pub mod parda;
 mod policy;
 mod qos_host;
 mod queueing;
@@ -35,6 +35,60 @@ mod token_bucket;
 mod wakes;
 mod window_law;
 pub mod write_cache;
+
+use crate::document::{Runner, run};
+
+/// The systems that scenarios name, and what runs each.
+pub const SYSTEMS: &[(&str, Runner)] = &[
+    ("cache-tiers", |text, _, watch| {
+        run(text, |document| {
+            cache_tier::system::simulate(document, watch)
+        })
+    }),
+    ("cluster-storage", |text, _, watch| {
+        run(text, |document| {
+            cluster_storage::system::simulate(document, watch)
+        })
+    }),
+    ("far-memory", |text, _, watch| {
+        run(text, |document| {
+            far_memory::system::simulate(document, watch)
+        })
+    }),
+    ("gpu-time-slicing", |text, _, watch| {
+        run(text, |document| {
+            gpu_time_slicing::system::simulate(document, watch)
+        })
+    }),
+    ("hypervisor-cpu", |text, _, watch| {
+        run(text, |document| {
+            hypervisor_cpu::system::simulate(document, watch)
+        })
+    }),
+    ("management-plane", |text, _, watch| {
+        run(text, |document| {
+            management_plane::system::simulate(document, watch)
+        })
+    }),
+    ("parda", |text, _, watch| {
+        run(text, |document| parda::system::simulate(document, watch))
+    }),
+    ("read-cache", |text, recorded, watch| {
+        run(text, |document| {
+            read_cache::system::simulate(document, recorded, watch)
+        })
+    }),
+    ("storage-path", |text, recorded, watch| {
+        run(text, |document| {
+            storage_path::system::simulate(document, recorded, watch)
+        })
+    }),
+    ("write-cache", |text, _, watch| {
+        run(text, |document| {
+            write_cache::system::simulate(document, watch)
+        })
+    }),
+];
 
 pub use account::Account;
 pub use cost::CostRule;

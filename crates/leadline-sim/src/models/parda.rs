@@ -26,6 +26,8 @@
 //! shares count in the proportion of the two, up to all; the section's formula was not at hand. VMware, "vSphere
 //! resource management", "Storage I/O control": threshold 30 ms, or the latency at 90 % of the peak throughput; period of 4 s.
 
+pub mod system;
+
 use super::cost::CostRule;
 use super::discipline::{Discipline, Next};
 use super::policy::Shares;

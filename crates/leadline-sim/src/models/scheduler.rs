@@ -3,6 +3,7 @@
 //! A discipline is a file of its own with a type that implements [`Discipline`] for [`Io`]; to let scenarios choose it,
 //! add it to the four places marked "one line per scheduler" below.
 
+use serde::Deserialize;
 use std::collections::VecDeque;
 
 use super::cost::CostRule;
@@ -44,7 +45,8 @@ impl Request for Io {
 }
 
 /// What a client of a scheduler is entitled to.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Client {
     /// Its name, for errors.
     pub name: String,
@@ -53,6 +55,7 @@ pub struct Client {
     /// Operations per second it gets first; 0 for none.
     pub reservation_iops: f64,
     /// Operations per second it never exceeds; infinite for none.
+    #[serde(deserialize_with = "crate::document::or_infinite")]
     pub limit_iops: f64,
     /// Requests that go before those of equal claim after an idle time, by schedulers with tags; 0 for none.
     pub idle_credit: f64,

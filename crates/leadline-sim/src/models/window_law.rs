@@ -15,11 +15,14 @@
 //! # Sources
 //! Gulati, Ahmad and Waldspurger, "PARDA" (FAST 2009), section 3.2, equations 1 and 2 and bounds.
 
+use serde::Deserialize;
+
 use crate::error::SimError;
 use crate::time::{MILLISECOND, Nanos, SECOND};
 
 /// How a host sets its window.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WindowLaw {
     /// ℒ, ns.
     pub threshold: Nanos,

@@ -1,14 +1,18 @@
 //! A distribution chosen when the program runs, as a scenario names it.
 
+use serde::Deserialize;
+
 use std::sync::Arc;
 
 use super::empirical::Empirical;
 use super::samplers::{Constant, Erlang, Exponential, LogNormal, Normal, Pareto, Sample, Uniform};
 use super::stream::Stream;
-use crate::error::SimError;
+use crate::error::{SimError, wrong};
+use crate::time::SECOND;
 
 /// Any of the distributions; costs one branch more than the type itself.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "Draw")]
 pub enum Distribution {
     /// Always the same.
     Constant(Constant),
@@ -26,6 +30,60 @@ pub enum Distribution {
     Pareto(Pareto),
     /// As measured.
     Empirical(Arc<Empirical>),
+}
+
+/// A length of time as scenarios have it, in seconds: `cv` is the standard deviation by the mean, `shape` the exponent of a
+/// Pareto tail.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+enum Draw {
+    Constant { mean: f64 },
+    Uniform { low: f64, high: f64 },
+    Exponential { mean: f64 },
+    Erlang { mean: f64, stages: u32 },
+    Normal { mean: f64, cv: f64 },
+    LogNormal { mean: f64, cv: f64 },
+    Pareto { mean: f64, shape: f64 },
+    Empirical { buckets: Vec<(f64, f64, f64)> },
+}
+
+impl TryFrom<Draw> for Distribution {
+    type Error = SimError;
+
+    /// The same in ns.
+    fn try_from(draw: Draw) -> Result<Self, SimError> {
+        let ns = |seconds: f64| seconds * SECOND as f64;
+        let distribution = match draw {
+            Draw::Constant { mean } => Self::Constant(Constant(ns(mean))),
+            Draw::Uniform { low, high } => Self::Uniform(Uniform {
+                low: ns(low),
+                high: ns(high),
+            }),
+            Draw::Exponential { mean } => Self::Exponential(Exponential { mean: ns(mean) }),
+            Draw::Erlang { mean, stages } => Self::Erlang(Erlang {
+                mean: ns(mean),
+                stages,
+            }),
+            Draw::Normal { mean, cv } => Self::Normal(Normal {
+                mean: ns(mean),
+                deviation: cv * ns(mean),
+            }),
+            Draw::LogNormal { mean, cv } => Self::LogNormal(LogNormal::from_mean(ns(mean), cv)),
+            Draw::Pareto { mean, shape } => Self::Pareto(Pareto::from_mean(ns(mean), shape)),
+            Draw::Empirical { buckets } => {
+                let buckets: Vec<_> = buckets
+                    .into_iter()
+                    .map(|(lower, upper, weight)| (ns(lower), ns(upper), weight))
+                    .collect();
+                let Some(empirical) = Empirical::from_buckets(&buckets) else {
+                    return wrong("distribution", "buckets without weight", "weights above 0");
+                };
+                Self::Empirical(Arc::new(empirical))
+            }
+        };
+        distribution.check("distribution")?;
+        Ok(distribution)
+    }
 }
 
 impl Distribution {

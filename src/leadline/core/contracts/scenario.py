@@ -14,7 +14,7 @@ The unit's docstring carries the headings *Model, Assumptions, Parameters, Limit
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,9 +36,7 @@ from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored
 from leadline.core.io.yaml_files import parse_model, read_text
 from leadline.core.io.yaml_text import YamlFault, load_yaml
-from leadline.core.model.draws import NS_PER_S
 from leadline.core.model.errors import InputError, LeadlineError, UsageError
-from leadline.core.model.histogram import Histogram
 from leadline.core.model.result import Result
 from leadline.core.model.workload import Seconds, Stream, Workload, find_workload, profiles
 
@@ -74,11 +72,6 @@ class VirtualTiming(BaseModel):
     def window_count(self) -> int:
         """Whole windows of what is measured."""
         return int(self.measure_s / self.window_s + 1e-9)
-
-    def clock(self, progress: Progress) -> Callable[[int], object]:
-        """What tells ``progress`` the share that is done, from virtual time in ns."""
-        total_ns = (self.warm_up_s + self.measure_s) * NS_PER_S
-        return lambda now_ns: progress(now_ns / total_ns)
 
     @model_validator(mode="after")
     def _fits(self) -> VirtualTiming:
@@ -228,13 +221,6 @@ def whole_windows(values: ArrayLike, count: int, fill: float) -> NDArray[np.floa
     """The first ``count`` windows [count]; those after the last with a value are ``fill``."""
     own = np.asarray(values, dtype=np.float64)[:count]
     return np.concatenate([own, np.full(count - len(own), fill)])
-
-
-def pooled(parts: Sequence[Mapping[str, Any]]) -> Histogram | None:
-    """One histogram, ns, of the simulator's ``count`` and ``histogram`` columns; None when nothing was done."""
-    columns = [part["histogram"] for part in parts if part["count"]]
-    held = [Histogram.of(lower, upper, counts, "ns") for lower, upper, counts in columns]
-    return Histogram.merged(held) if held else None
 
 
 def named_streams(owned: Sequence[tuple[str, Stream]]) -> list[dict[str, Any]]:

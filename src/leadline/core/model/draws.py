@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from leadline.core.model.workload import Seconds
 
 NS_PER_S = 1e9
-Plain: TypeAlias = tuple[str, list[float], list[tuple[float, float, float]]]
 _NEEDS = {
     "constant": ("mean",),
     "exponential": ("mean",),
@@ -57,17 +56,18 @@ class Draw(BaseModel):
             raise ValueError(message)
         return self
 
-    def plain(self) -> Plain:
-        """As the simulator takes it, in ns: kind, parameters, buckets."""
-        if self.kind == "empirical":
-            return self.kind, [], [(a * NS_PER_S, b * NS_PER_S, n) for a, b, n in self.buckets or ()]
-        times = {
-            name: value * NS_PER_S for name in ("mean", "low", "high") if (value := getattr(self, name)) is not None
-        }
-        numbers = [times[name] if name in times else float(getattr(self, name)) for name in _NEEDS[self.kind]]
-        if self.kind == "normal":
-            numbers[1] *= numbers[0]  # the simulator takes the deviation itself
-        return self.kind, numbers, []
+    def document(self) -> dict[str, Any]:
+        """As the simulator takes it."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    def mean_ns(self) -> float:
+        """The mean of what is drawn, ns."""
+        if self.mean is not None:
+            return self.mean * NS_PER_S
+        if self.buckets is None:
+            return ((self.low or 0.0) * NS_PER_S + (self.high or 0.0) * NS_PER_S) / 2.0
+        weight = sum(count for _, _, count in self.buckets)
+        return sum((low * NS_PER_S + high * NS_PER_S) / 2.0 * count for low, high, count in self.buckets) / weight
 
 
 def _draw(given: object) -> Any:  # noqa: ANN401 - whatever the file holds

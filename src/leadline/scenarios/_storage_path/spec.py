@@ -6,54 +6,55 @@ from pathlib import Path
 from typing import Any
 
 from leadline._core import TraceRequests
-from leadline.core.model.draws import NS_PER_S, Plain, ns_of
+from leadline.core.model.draws import NS_PER_S, ns_of
 from leadline.core.model.errors import InputError
 from leadline.core.model.workload import Stream
 from leadline.formats.traces import find_traces, read_requests
-from leadline.scenarios._io import sources_of
+from leadline.scenarios._io import sources_of, times_of
+from leadline.scenarios._simulator import closed, timed
 from leadline.scenarios._storage_path.parts import TRACE, Device, Disk, Drive, StoragePath, Trace, index_of
 
 Owned = tuple[str, list[Stream]]  # a VM, and the stream of each of its sources
 
 
-def spec_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned]]:
-    """What the simulator takes, and each VM's name with the stream of each of its sources."""
+def document_of(scenario: StoragePath) -> tuple[dict[str, Any], list[Owned], list[TraceRequests]]:
+    """What the simulator takes, each VM with the stream of each of its sources, and the recordings it replays."""
     vms: list[dict[str, Any]] = []
     disks: list[dict[str, Any]] = []
     owned: list[Owned] = []
+    recorded: list[TraceRequests] = []
     for kind in scenario.vms:
-        recorded = None if kind.trace is None else _requests(kind.trace)
+        if kind.trace is not None:
+            recorded.append(_requests(kind.trace))
         for name in kind.names():
             place = {"": len(disks)}
             disks.append(_disk(scenario, name, kind))
-            for role, own in kind.disks.items():
+            for role, disk in kind.disks.items():
                 place[role] = len(disks)
-                disks.append(_disk(scenario, f"{name}/{role}", own))
+                disks.append(_disk(scenario, f"{name}/{role}", disk))
             sources, streams = [], []
             for stream in kind.streams:
                 for source in sources_of(stream):
                     sources.append({**source, "disk": place.get(stream.role or "", place[""])})
                     streams.append(stream)
             if kind.trace is not None:
-                replay = (recorded, kind.trace.speed, kind.trace.repeat)
+                replay = {"index": len(recorded) - 1, "speed": kind.trace.speed, "repeats": kind.trace.repeat}
                 stream = Stream(name=TRACE)
                 (source,) = sources_of(stream)
-                sources.append({**source, "disk": place[""], "outstanding": None, "replay": replay})
+                sources.append({**source, "disk": place[""], "arrivals": {"recorded": replay}})
                 streams.append(stream)
             host = index_of(scenario.hosts, kind.host)
             vms.append({"name": name, "host": host, "adapter_depth": kind.depth, "sources": sources})
             owned.append((name, streams))
     _add_copies(scenario, vms, owned)
-    timing = scenario.timing
-    times = {"warm_up": timing.warm_up_s, "measured": timing.measure_s, "window": timing.window_s}
-    return {
-        "seed": scenario.seed,
-        **{name: ns_of(seconds) for name, seconds in times.items()},
+    spec = {
+        "measured": ns_of(scenario.timing.measure_s),
         "vms": vms,
         "disks": disks,
         "hosts": [host.model_dump() for host in scenario.hosts],
         "devices": [_device(device) for device in scenario.devices],
-    }, owned
+    }
+    return timed(scenario, spec), owned, recorded
 
 
 def _add_copies(scenario: StoragePath, vms: list[dict[str, Any]], owned: list[Owned]) -> None:
@@ -68,7 +69,12 @@ def _add_copies(scenario: StoragePath, vms: list[dict[str, Any]], owned: list[Ow
             (source,) = sources_of(stream)
             step = "read" if outstanding else "write"
             vms[vm]["sources"].append(
-                {**source, "name": f"{stream.name}/{step}", "disk": disks.index(disk), "outstanding": outstanding}
+                {
+                    **source,
+                    "name": f"{stream.name}/{step}",
+                    "disk": disks.index(disk),
+                    "arrivals": closed(stream, outstanding),
+                }
             )
             owned[vm][1].append(stream)
             at.append((vm, len(vms[vm]["sources"]) - 1))
@@ -76,16 +82,19 @@ def _add_copies(scenario: StoragePath, vms: list[dict[str, Any]], owned: list[Ow
             vms[one[0]]["sources"][one[1]]["then"] = other
 
 
-def _disk(scenario: StoragePath, name: str, own: Disk) -> dict[str, Any]:
-    limit = own.iops_limit
-    return {
+def _disk(scenario: StoragePath, name: str, disk: Disk) -> dict[str, Any]:
+    limit = disk.iops_limit
+    client = {
         "name": name,
-        "device": index_of(scenario.devices, own.device),
-        "limit": None if limit is None else (limit, own.iops_burst),
-        "shares": own.shares,
-        "reservation_iops": own.reservation_iops,
-        "limit_iops": float("inf") if limit is None else limit,
-        "idle_credit": own.idle_credit,
+        "shares": disk.shares,
+        "reservation_iops": disk.reservation_iops,
+        "limit_iops": limit,
+        "idle_credit": disk.idle_credit,
+    }
+    return {
+        "client": client,
+        "device": index_of(scenario.devices, disk.device),
+        "limit": None if limit is None else (limit, disk.iops_burst),
     }
 
 
@@ -101,31 +110,33 @@ def _requests(trace: Trace) -> TraceRequests:
     return read_requests(found[0], trace.disk)
 
 
-def _device(own: Device) -> dict[str, Any]:
-    # What a curve says is multiplied by a number of mean 1.
-    around: Plain = ("lognormal", [1.0, own.spread], []) if own.spread else ("constant", [1.0], [])
-    read = around if own.service is None else own.service.plain()
+def _device(device: Device) -> dict[str, Any]:
+    network = device.network
     return {
-        "name": own.name,
-        "parallelism": own.parallelism,
-        "read": read,
-        "write": read if own.write_service is None else own.write_service.plain(),
-        "sequential": None if own.sequential_service is None else own.sequential_service.plain(),
-        "bytes_per_second": float("inf") if own.mb_per_s is None else own.mb_per_s * 1e6,
-        "curve": [(rate, latency * NS_PER_S) for rate, latency in own.curve],
-        "drive": None if own.drive is None else _drive(own.drive),
-        "network": None if own.network is None else (ns_of(own.network.latency), own.network.mb_per_s * 1e6),
-        "threshold": ns_of(own.congestion_threshold),
+        "name": device.name,
+        "parallelism": device.parallelism,
+        "speed": _speed(device),
+        "network": None if network is None else (ns_of(network.latency), network.mb_per_s * 1e6),
+        "threshold": ns_of(device.congestion_threshold),
     }
 
 
-def _drive(own: Drive) -> dict[str, Any]:
-    inner = own.mb_per_s if own.inner_mb_per_s is None else own.inner_mb_per_s
+def _speed(device: Device) -> dict[str, Any]:
+    if device.drive is not None:
+        return {"drive": _drive(device.drive)}
+    if device.service is None:
+        points = [(rate, latency * NS_PER_S) for rate, latency in device.curve]
+        return {"curve": {"points": points, "spread": device.spread}}
+    return {"times": times_of(device.service, device.write_service, device.sequential_service, device.mb_per_s)}
+
+
+def _drive(drive: Drive) -> dict[str, Any]:
+    inner = drive.mb_per_s if drive.inner_mb_per_s is None else drive.inner_mb_per_s
     return {
-        "settle": own.settle * NS_PER_S,
-        "full_stroke": own.full_stroke * NS_PER_S,
-        "revolution": 60.0 / own.rpm * NS_PER_S,
-        "bytes_per_second": (own.mb_per_s * 1e6, inner * 1e6),
-        "capacity": float(own.size),
-        "queue": own.queue,
+        "settle": drive.settle * NS_PER_S,
+        "full_stroke": drive.full_stroke * NS_PER_S,
+        "revolution": 60.0 / drive.rpm * NS_PER_S,
+        "bytes_per_second": (drive.mb_per_s * 1e6, inner * 1e6),
+        "capacity": float(drive.size),
+        "queue": drive.queue,
     }

@@ -30,11 +30,14 @@
 
 mod protection;
 mod spec;
+pub mod system;
 
 pub use protection::{Protection, Stripe, UnitCount};
 pub use spec::{FailureSpec, GroupSpec, LoadSpec, Part, Spec};
 
 use std::hash::Hasher;
+
+use serde::Serialize;
 
 use crate::error::SimError;
 use crate::measure::TraceHash;
@@ -74,7 +77,7 @@ pub struct LoadWindow {
 }
 
 /// A rebuild: bytes to write, when it began and ended, seconds.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Rebuild {
     /// When the failure happened.
     pub failed: f64,
@@ -84,7 +87,9 @@ pub struct Rebuild {
     pub began: Option<f64>,
     /// When the last was.
     pub ended: Option<f64>,
+    #[serde(skip)]
     left: f64,
+    #[serde(skip)]
     due: f64,
 }
 

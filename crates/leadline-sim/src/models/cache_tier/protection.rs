@@ -20,13 +20,16 @@
 //! mathematics of RAID-6" (2004), for P, Q and the field; VMware, vSAN documentation, "Using RAID 5 or RAID 6 erasure
 //! coding", for 3+1 and 4+2.
 
+use serde::Deserialize;
+
 use crate::error::SimError;
 
 const PARITY_MAX: usize = 2;
 const UNITS_MAX: usize = 64;
 
 /// A protection scheme.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Protection {
     /// So many copies of everything.
     Copies(usize),

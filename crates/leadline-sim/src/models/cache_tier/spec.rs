@@ -1,10 +1,13 @@
 //! What a cluster of disk groups is made of, and the check of it.
 
+use serde::Deserialize;
+
 use super::protection::Protection;
 use crate::error::{SimError, wrong};
 
 /// A disk group: one cache device before capacity devices. Bytes, and bytes per second.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct GroupSpec {
     /// Its name.
     pub name: String,
@@ -43,7 +46,8 @@ impl GroupSpec {
 }
 
 /// Load on all groups together.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LoadSpec {
     /// Requests outstanding, each replaced when it is done; None: a rate.
     pub outstanding: Option<f64>,
@@ -58,7 +62,8 @@ pub struct LoadSpec {
 }
 
 /// What fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Part {
     /// The cache device, and with it the whole group.
     Cache,
@@ -67,7 +72,8 @@ pub enum Part {
 }
 
 /// A failure, and when its rebuild begins.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FailureSpec {
     /// When, seconds.
     pub at: f64,
@@ -80,7 +86,8 @@ pub struct FailureSpec {
 }
 
 /// All of it. Seconds, bytes, shares from 0 to 1.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Disk groups; load and rebuilds are spread evenly over those that work.
     pub groups: Vec<GroupSpec>,

@@ -1,10 +1,12 @@
 //! What is measured of the cluster itself.
 
+use serde::Serialize;
+
 use super::servers::Class;
 use crate::time::Nanos;
 
 /// What the disks and the network did, for guests and for resynchronising.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Traffic {
     /// Reads of disks.
     pub reads: [u64; 2],
@@ -32,7 +34,7 @@ impl Traffic {
 }
 
 /// How what failed was made good; times since the start of the run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Healing {
     /// When the first failure came, ns.
     pub failed: Option<Nanos>,

@@ -41,6 +41,7 @@ mod protection;
 mod recovery;
 mod servers;
 mod spec;
+pub mod system;
 mod transport;
 
 pub use layout::{DiskState, Fragment, Health, Layout, Room};

@@ -1,9 +1,12 @@
 //! Protection schemes: what a request touches of a chunk's fragments.
 
+use serde::Deserialize;
+
 use crate::error::SimError;
 
 /// How data is kept against failures.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
 pub enum Protection {
     /// So many copies.
     Replicas(u32),
@@ -32,6 +35,14 @@ pub type Range = (u64, u64);
 
 /// Copies or units a chunk has at most.
 const WIDTH_MAX: u32 = 64;
+
+impl TryFrom<String> for Protection {
+    type Error = SimError;
+
+    fn try_from(name: String) -> Result<Self, SimError> {
+        Self::named(&name)
+    }
+}
 
 impl Protection {
     /// `replicas-3` or `ec-3+2`.

@@ -1,5 +1,7 @@
 //! What a cluster is made of: parameters and their check.
 
+use serde::{Deserialize, Deserializer};
+
 use super::protection::Protection;
 use crate::error::{SimError, wrong};
 use crate::models::device::{Speed, Times};
@@ -11,7 +13,8 @@ use crate::time::{MINUTE, Nanos};
 pub const ABSENT_DELAY: Nanos = 60 * MINUTE;
 
 /// One stream of a workload in one direction or both; as [`storage_path::SourceSpec`] without a disk.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SourceSpec {
     /// Its name: with the VM's the key of its random numbers.
     pub name: String,
@@ -44,7 +47,8 @@ impl SourceSpec {
 }
 
 /// A virtual machine with one virtual disk.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmSpec {
     /// Its name.
     pub name: String,
@@ -61,7 +65,8 @@ pub struct VmSpec {
 }
 
 /// A node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct NodeSpec {
     /// Its name.
     pub name: String,
@@ -70,7 +75,8 @@ pub struct NodeSpec {
 }
 
 /// A disk with its chunk server.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// Its name: the key of its random numbers.
     pub name: String,
@@ -81,11 +87,13 @@ pub struct DiskSpec {
     /// What it takes for them: `sequential` where a request follows the disk's last one in the same fragment.
     pub times: Times,
     /// Bytes it holds.
+    #[serde(deserialize_with = "or_largest")]
     pub capacity: u64,
 }
 
 /// What fails, when, and how.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct FailureSpec {
     /// When, ns.
     pub at: Nanos,
@@ -100,7 +108,8 @@ pub struct FailureSpec {
 }
 
 /// How what failed is made good.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct RecoverySpec {
     /// Share of a disk's and a network card's time that resynchronising gets while guests want it too, above 0 and
     /// below 1.
@@ -114,7 +123,8 @@ pub struct RecoverySpec {
 }
 
 /// A system and how long to watch it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Seed of all random numbers.
     pub seed: u64,
@@ -248,4 +258,9 @@ fn check_vm(vm: &VmSpec, spec: &Spec) -> Result<(), SimError> {
         return wrong(&vm.name, format!("limit {:?}", vm.limit), "a limit above 0");
     }
     Ok(())
+}
+
+/// A size that is `null` where there is no bound.
+fn or_largest<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    Ok(Option::<u64>::deserialize(deserializer)?.unwrap_or(u64::MAX))
 }

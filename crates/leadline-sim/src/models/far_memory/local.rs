@@ -1,7 +1,10 @@
 //! Local memory: which pages are in it, and which goes next.
 
+use serde::Deserialize;
+
 /// Who goes when a page comes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Replacement {
     /// The page that was touched longest ago.
     Lru,

@@ -1,10 +1,13 @@
 //! The order in which a program touches its pages.
 
+use serde::Deserialize;
+
 use crate::error::SimError;
 use crate::random::Stream;
 
 /// How pages are touched. All but `Growing` first write every page once in order, as a program does that loads its data.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Pattern {
     /// From the first page to the last, so many times.
     Sequential {

@@ -39,6 +39,7 @@ mod measures;
 mod numa;
 mod share;
 mod spec;
+pub mod system;
 
 use crate::error::SimError;
 use crate::kernel::{Model, Schedule};

@@ -1,11 +1,14 @@
 //! What a host and its guests are made of: parameters and their check.
 
+use serde::Deserialize;
+
 use crate::error::{SimError, wrong};
 use crate::random::Distribution;
 use crate::time::Nanos;
 
 /// Which two vCPUs may share a core.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Policy {
     /// Any two.
     Default,
@@ -29,7 +32,8 @@ impl Policy {
 }
 
 /// A host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HostSpec {
     /// Its name.
     pub name: String,
@@ -58,7 +62,8 @@ pub struct HostSpec {
 }
 
 /// How a guest's transactions come.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Users {
     /// So many users, each thinking between two transactions.
     Closed {
@@ -72,7 +77,8 @@ pub enum Users {
 }
 
 /// What a guest does: transactions of several bursts of CPU with waits between them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LoadSpec {
     /// How transactions come.
     pub users: Users,
@@ -85,7 +91,8 @@ pub struct LoadSpec {
 }
 
 /// A virtual machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmSpec {
     /// Its name: the key of its random numbers.
     pub name: String,
@@ -96,6 +103,7 @@ pub struct VmSpec {
     /// Cores that it gets whatever others want.
     pub reservation: f64,
     /// Cores that it gets at most; infinite for no limit.
+    #[serde(deserialize_with = "crate::document::or_infinite")]
     pub limit: f64,
     /// Whether a VM wider than a node knows it, and keeps memory beside the vCPUs that use it.
     pub has_vnuma: bool,
@@ -106,7 +114,8 @@ pub struct VmSpec {
 }
 
 /// A host, its VMs, and how long to watch them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Seed of all random numbers.
     pub seed: u64,

@@ -21,12 +21,14 @@ mod curve;
 mod lists;
 mod lru;
 mod s3_fifo;
+pub mod system;
 mod trace;
 
 pub use arc::Arc;
 pub use curve::LruCurve;
 pub use lru::Lru;
 pub use s3_fifo::S3Fifo;
+pub use system::Uses;
 pub use trace::{Kind, Part, Trace, synthetic};
 
 use crate::error::SimError;

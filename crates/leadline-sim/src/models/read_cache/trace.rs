@@ -1,9 +1,12 @@
 //! Traces of block uses: made from parts, or as recorded.
 
+use serde::Deserialize;
+
 use crate::random::{Empirical, Sample, Stream, Streams};
 
 /// How a part chooses where it reads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Kind {
     /// Block of rank i with probability proportional to 1 / i^exponent; ranks are scattered over the addresses.
     Zipf(f64),
@@ -12,7 +15,8 @@ pub enum Kind {
 }
 
 /// One kind of use among others.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Part {
     /// Its name: the key of its random numbers.
     pub name: String,

@@ -25,6 +25,7 @@
 mod link;
 mod measures;
 mod spec;
+pub mod system;
 mod window;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -1,5 +1,7 @@
 //! What a storage path is made of: parameters, their check, and the sources they make.
 
+use serde::Deserialize;
+
 use crate::error::{SimError, wrong};
 use crate::models::device::Speed;
 use crate::models::disk_drive::Drive;
@@ -9,7 +11,8 @@ use crate::sources::{AnyMix, AnySource, Closed, OnOff, Paced, Recording, Renewal
 use crate::time::{Nanos, SECOND};
 
 /// How a source's requests come.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Arrivals {
     /// So many outstanding, each replaced when it is done and the client has thought.
     Closed {
@@ -22,7 +25,17 @@ pub enum Arrivals {
     Poisson(f64),
     /// So many per second at even distances.
     Even(f64),
+    /// As in the recording of this index, which is given beside the document.
+    Recorded {
+        /// Which of the recordings.
+        index: usize,
+        /// How many times as fast, above 0.
+        speed: f64,
+        /// Again and again, or once.
+        repeats: bool,
+    },
     /// As recorded; sizes, shares and bursts are those of the recording.
+    #[serde(skip)]
     Replay {
         /// Times and requests.
         recording: Recording,
@@ -34,7 +47,8 @@ pub enum Arrivals {
 }
 
 /// One stream of a workload in one direction or both.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct SourceSpec {
     /// Its name: with the VM's the key of its random numbers.
     pub name: String,
@@ -56,7 +70,8 @@ pub struct SourceSpec {
 }
 
 /// A virtual machine.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct VmSpec {
     /// Its name.
     pub name: String,
@@ -69,7 +84,8 @@ pub struct VmSpec {
 }
 
 /// A virtual disk.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DiskSpec {
     /// What it is entitled to at its host's scheduler; its name.
     pub client: Client,
@@ -80,7 +96,8 @@ pub struct DiskSpec {
 }
 
 /// A host.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct HostSpec {
     /// Its name.
     pub name: String,
@@ -91,7 +108,8 @@ pub struct HostSpec {
 }
 
 /// A device.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DeviceSpec {
     /// Its name.
     pub name: String,
@@ -106,7 +124,8 @@ pub struct DeviceSpec {
 }
 
 /// A system and how long to watch it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Seed of all random numbers.
     pub seed: u64,
@@ -196,7 +215,7 @@ pub(in crate::models) fn feed(
     let rate = match spec.arrivals {
         Arrivals::Closed { .. } => 1.0,
         Arrivals::Poisson(rate) | Arrivals::Even(rate) => rate,
-        Arrivals::Replay { speed, .. } => speed,
+        Arrivals::Replay { speed, .. } | Arrivals::Recorded { speed, .. } => speed,
     };
     if !(rate > 0.0 && rate.is_finite()) || spec.burst.is_some_and(|(on, _)| on == 0) {
         return wrong(
@@ -225,6 +244,10 @@ pub(in crate::models) fn feed(
             },
             _,
         ) => AnySource::Replay(recording.source(*speed, *repeats)),
+        (Arrivals::Recorded { index, .. }, _) => {
+            let expected = "a recording of requests beside the document";
+            return wrong(&place, format!("recording {index}"), expected);
+        }
         (Arrivals::Even(rate), None) => AnySource::Paced(Paced::new(*rate)),
         (Arrivals::Poisson(rate), None) => {
             AnySource::Renewal(Renewal::new(gap(*rate, true), stream))

@@ -25,10 +25,13 @@
 //! Ruemmler and Wilkes, "An introduction to disk drive modeling" (IEEE Computer 27, 1994), for the seek.
 
 mod spec;
+pub mod system;
 
 pub use spec::{Backing, Kind, Spec, WRITE_CACHES};
 
 use std::collections::{BTreeSet, VecDeque};
+
+use serde::Serialize;
 
 use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
@@ -65,7 +68,7 @@ struct Write {
 }
 
 /// What was found at the beginning of a window.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Look {
     /// Blocks whose acknowledged contents a power loss would have taken away.
     pub lost_blocks: u64,

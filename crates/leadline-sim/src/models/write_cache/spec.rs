@@ -1,11 +1,14 @@
 //! What a write cache and the devices behind it are, and the check of it.
 
+use serde::Deserialize;
+
 use crate::error::{SimError, wrong};
 use crate::random::Stream;
 use crate::time::{Nanos, SECOND, whole};
 
 /// When a write is acknowledged, and where it is then.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// On the backing device.
     WriteThrough,
@@ -46,7 +49,8 @@ impl Kind {
 }
 
 /// The device where data ends up: one request at a time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Backing {
     /// From one track to the next, ns.
     pub seek_least: f64,
@@ -72,7 +76,8 @@ impl Backing {
 }
 
 /// A system and how long to watch it; times in ns.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Spec {
     /// Seed of all random numbers.
     pub seed: u64,
