@@ -13,12 +13,11 @@ __all__ = [
     "SIMULATION_GPU_POLICIES",
     "SIMULATION_SCHEDULERS",
     "WRITE_CACHES",
+    "CoreError",
     "IostatRecording",
-    "ParseError",
     "PdhFile",
     "PdhTable",
     "SimulationDecisions",
-    "SimulationError",
     "Trace",
     "TraceProfile",
     "TraceRequests",
@@ -43,16 +42,8 @@ __all__ = [
 
 __version__: str
 
-class ParseError(ValueError):
-    """Input that cannot be read, told in four parts."""
-
-    where: str
-    found: str
-    expected: str
-    advice: str
-
-class SimulationError(ValueError):
-    """A scenario that makes no run, or a run that broke a law, told in four parts."""
+class CoreError(ValueError):
+    """Input that cannot be read, a scenario that makes no run, or a run that broke a law, told in four parts."""
 
     where: str
     found: str

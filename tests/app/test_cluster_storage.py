@@ -163,7 +163,7 @@ def test_what_makes_no_cluster_is_refused(
 
 def test_a_scheme_has_its_facts_and_no_other_is_one() -> None:
     assert _core.protection_facts("ec-4+2") == (6, 2, 1.5)
-    with pytest.raises(_core.SimulationError, match="replicas-N"):
+    with pytest.raises(_core.CoreError, match="replicas-N"):
         _core.protection_facts("ec-0+1")
 
 

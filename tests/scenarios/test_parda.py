@@ -94,5 +94,5 @@ def test_an_array_that_takes_no_time_is_refused() -> None:
 
 
 def test_the_fluid_allocation_refuses_senseless_policies() -> None:
-    with pytest.raises(_core.SimulationError, match="client 1: weight"):
+    with pytest.raises(_core.CoreError, match="client 1: weight"):
         _core.fluid_allocation([(1.0, 0.0, float("inf")), (0.0, 0.0, float("inf"))], 100.0)

@@ -1,6 +1,5 @@
 //! Recordings of performance tools turned into columns: streaming, parallel, with projection.
 
-pub mod error;
 pub mod iostat;
 pub mod pdh;
 pub mod trace;

@@ -9,14 +9,14 @@
 use std::fs;
 use std::path::PathBuf;
 
-use leadline_parse::error::ParseError;
 use leadline_parse::iostat::{Cells, Column, Recording, read};
+use leadline_stats::error::LeadlineError;
 use proptest::prelude::*;
 
 const BANNER: &str = "Linux 6.1.0 (db01) \t11/20/26 \t_x86_64_\t(8 CPU)\n\n";
 const REPORT: &str = "Device            r/s     rkB/s  %util\nsda              1.50     12.00   3.26\nsdb           20.00    300.00  99.90\n\n";
 
-fn parse(text: &[u8]) -> Result<Recording, ParseError> {
+fn parse(text: &[u8]) -> Result<Recording, LeadlineError> {
     read(text, "rec.txt", text.len() as u64, &None)
 }
 

@@ -5,8 +5,8 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use leadline_parse::error::ParseError;
 use leadline_parse::trace::{DiskProfile, Options, Outcome, Split, characterise};
+use leadline_stats::error::LeadlineError;
 use proptest::prelude::*;
 
 const OPTIONS: Options = Options {
@@ -30,7 +30,7 @@ impl Folder {
         (path, name.to_owned())
     }
 
-    fn read(&self, name: &str, bytes: &[u8]) -> Result<Outcome, ParseError> {
+    fn read(&self, name: &str, bytes: &[u8]) -> Result<Outcome, LeadlineError> {
         read(&[self.file(name, bytes)])
     }
 }
@@ -41,7 +41,7 @@ impl Drop for Folder {
     }
 }
 
-fn read(files: &[(PathBuf, String)]) -> Result<Outcome, ParseError> {
+fn read(files: &[(PathBuf, String)]) -> Result<Outcome, LeadlineError> {
     characterise(files, &OPTIONS, &mut |_| true).map(|found| match found {
         Some(outcome) => outcome,
         None => unreachable!("nobody said stop"),
@@ -63,14 +63,14 @@ fn counts(profile: &DiskProfile) -> (u64, u64) {
     )
 }
 
-fn good(found: Result<Outcome, ParseError>) -> Outcome {
+fn good(found: Result<Outcome, LeadlineError>) -> Outcome {
     match found {
         Ok(outcome) => outcome,
         Err(error) => panic!("{error}"),
     }
 }
 
-fn bad(found: Result<Outcome, ParseError>) -> ParseError {
+fn bad(found: Result<Outcome, LeadlineError>) -> LeadlineError {
     match found {
         Ok(outcome) => panic!("read as {}", outcome.format),
         Err(error) => error,

@@ -3,11 +3,11 @@
 
 use std::path::PathBuf;
 
-use leadline_parse::error::ParseError;
 use leadline_parse::trace::{
     Burst, CLASSES, DiskProfile, Lanes, Load, LoadStream, Options, Split, characterise, distances,
     requests, synthesise, write_lanes,
 };
+use leadline_stats::error::LeadlineError;
 use leadline_stats::histogram::LogLinear;
 use proptest::prelude::*;
 
@@ -49,7 +49,7 @@ impl Drop for Folder {
     }
 }
 
-fn good<T>(found: Result<Option<T>, ParseError>) -> T {
+fn good<T>(found: Result<Option<T>, LeadlineError>) -> T {
     match found {
         Ok(Some(found)) => found,
         Ok(None) => panic!("nobody said stop"),

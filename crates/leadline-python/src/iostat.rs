@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use leadline_parse::error::ParseError;
 use leadline_parse::iostat::{Cells, Column, Recording, read};
+use leadline_stats::error::LeadlineError;
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PySlice;
@@ -47,7 +47,7 @@ pub struct IostatRecording {
 impl IostatRecording {
     /// Read a file; name is used in messages, wanted are the column names to keep (None: all).
     ///
-    /// Raises `ParseError` when the file cannot be read or is not what iostat prints.
+    /// Raises `CoreError` when the file cannot be read or is not what iostat prints.
     #[staticmethod]
     #[pyo3(signature = (path, name, wanted=None))]
     #[allow(clippy::needless_pass_by_value)]
@@ -60,7 +60,7 @@ impl IostatRecording {
         let wanted = wanted.map(|names| names.into_iter().collect());
         let recording = py.detach(|| {
             let file =
-                File::open(&path).map_err(|error| ParseError::from_io(name, "open", &error))?;
+                File::open(&path).map_err(|error| LeadlineError::from_io(name, "open", &error))?;
             let bytes = file.metadata().map_or(0, |metadata| metadata.len());
             // A recording that still grows is read to the size it has now.
             read(file.take(bytes), name, bytes, &wanted)
@@ -70,7 +70,7 @@ impl IostatRecording {
 
     /// Read bytes in memory, such as a text that had another encoding.
     ///
-    /// Raises `ParseError` when they are not what iostat prints.
+    /// Raises `CoreError` when they are not what iostat prints.
     #[staticmethod]
     #[pyo3(signature = (data, name, wanted=None))]
     fn from_bytes(
@@ -86,7 +86,7 @@ impl IostatRecording {
 }
 
 impl IostatRecording {
-    fn wrap(py: Python<'_>, recording: Result<Recording, ParseError>) -> PyResult<Self> {
+    fn wrap(py: Python<'_>, recording: Result<Recording, LeadlineError>) -> PyResult<Self> {
         let recording = recording.map_err(|error| to_python(py, &error))?;
         let (reports, devices) = (recording.report_count, recording.devices.len());
         Ok(Self {

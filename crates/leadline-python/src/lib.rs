@@ -13,6 +13,7 @@ use pyo3::prelude::*;
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    errors::register(module)?;
     iostat::register(module)?;
     pdh::register(module)?;
     trace::register(module)?;

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-use leadline_parse::error::ParseError;
 use leadline_parse::pdh::packed::{Packed, Value};
 use leadline_parse::pdh::{self, Request, write};
+use leadline_stats::error::LeadlineError;
 use numpy::ndarray::Array2;
 use numpy::{Element, IntoPyArray, PyArray1, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::exceptions::{PyMemoryError, PyValueError};
@@ -21,10 +21,6 @@ use crate::errors::to_python;
 
 /// Adds the classes and functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add(
-        "ParseError",
-        module.py().get_type::<crate::errors::ParseError>(),
-    )?;
     module.add_class::<PdhFile>()?;
     module.add_class::<PdhTable>()?;
     module.add_function(wrap_pyfunction!(pdh_write_header, module)?)?;
@@ -36,7 +32,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn run<R: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
-    work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> Result<R, ParseError> + Send,
+    work: impl FnOnce(&mut dyn FnMut(u64, u64) -> bool) -> Result<R, LeadlineError> + Send,
 ) -> PyResult<R> {
     let raised: Mutex<Option<PyErr>> = Mutex::new(None);
     let outcome = py.detach(|| {
@@ -76,7 +72,7 @@ impl PdhFile {
     /// Open a file and parse its header.
     ///
     /// encoding is a label such as "windows-1251"; None guesses.
-    /// Raises ParseError when the file cannot be read or is no PDH recording.
+    /// Raises CoreError when the file cannot be read or is no PDH recording.
     #[staticmethod]
     #[pyo3(signature = (path, encoding=None))]
     fn open(py: Python<'_>, path: PathBuf, encoding: Option<String>) -> PyResult<Self> {
@@ -89,7 +85,7 @@ impl PdhFile {
     /// A recording in memory, such as a member of an archive.
     ///
     /// modified_ns (nanoseconds since the epoch, UTC) dates times that have no date.
-    /// Raises ParseError when the bytes are no PDH recording.
+    /// Raises CoreError when the bytes are no PDH recording.
     #[staticmethod]
     #[pyo3(signature = (name, data, modified_ns=None, encoding=None))]
     fn from_bytes(
@@ -174,7 +170,7 @@ impl PdhFile {
 
     /// Times of all rows: int64[n], nanoseconds since the epoch, UTC. Reads the file once; later calls are free.
     ///
-    /// Raises ParseError when a row has no time.
+    /// Raises CoreError when a row has no time.
     #[pyo3(signature = (progress=None))]
     fn times_ns<'py>(
         &self,
@@ -189,7 +185,7 @@ impl PdhFile {
     ///
     /// sentinels: -1 and -3 in rates, percentages and latencies mean "not measured" (esxtop).
     /// progress(done, total) is called now and then; what it raises ends the reading.
-    /// Raises ParseError when a row has other cells than the header.
+    /// Raises CoreError when a row has other cells than the header.
     #[pyo3(signature = (columns, *, start_ns=None, end_ns=None, sentinels=false, progress=None))]
     fn read(
         &self,
@@ -300,7 +296,7 @@ impl PdhTable {
 /// Create (or empty) a file and write the header of a recording.
 ///
 /// zone is a zone name (then at UTC), "(Name)(minutes)", or the whole first cell; cells are counter paths.
-/// Raises ParseError when the file cannot be written.
+/// Raises CoreError when the file cannot be written.
 #[pyfunction]
 fn pdh_write_header(py: Python<'_>, path: PathBuf, zone: &str, cells: Vec<String>) -> PyResult<()> {
     py.detach(|| write::write_header(&path, zone, cells.iter().map(String::as_str)))
@@ -309,7 +305,7 @@ fn pdh_write_header(py: Python<'_>, path: PathBuf, zone: &str, cells: Vec<String
 
 /// Append rows as esxtop writes them: times int64[n] (nanoseconds, written in UTC), values float64[n, k] row-major.
 ///
-/// NaN becomes an empty cell. Raises ParseError when sizes disagree or the file cannot be written, ValueError when
+/// NaN becomes an empty cell. Raises CoreError when sizes disagree or the file cannot be written, ValueError when
 /// values are not row-major.
 #[pyfunction]
 fn pdh_write_rows(

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use leadline_parse::error::ParseError;
 use leadline_parse::trace::{
     Burst, DiskProfile, Lanes, Load, LoadStream, NO_LATENCY, Note, Options, Requests, Split,
     Spread, Way, characterise, distances, format_name, requests, synthesise, write_lanes,
 };
 #[cfg(feature = "simulator")]
 use leadline_sim::sources::{Recording, Request};
+use leadline_stats::error::LeadlineError;
 use leadline_stats::histogram::LogLinear;
 use leadline_stats::limits::Limits;
 use numpy::{IntoPyArray, PyArray1};
@@ -210,7 +210,7 @@ pub fn plain(notes: Vec<Note>) -> Notes {
 pub fn working<T: Send>(
     py: Python<'_>,
     progress: Option<&Py<PyAny>>,
-    work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<Option<T>, ParseError> + Send,
+    work: impl FnOnce(&mut dyn FnMut(u64) -> bool) -> Result<Option<T>, LeadlineError> + Send,
 ) -> PyResult<T> {
     let mut stopped: Option<PyErr> = None;
     let found = py.detach(|| {
@@ -237,7 +237,7 @@ pub fn working<T: Send>(
 
 /// The name of a file's format.
 ///
-/// Raises `ParseError` when it cannot be read or is no trace.
+/// Raises `CoreError` when it cannot be read or is no trace.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
 fn trace_format(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<&'static str> {
@@ -246,7 +246,7 @@ fn trace_format(py: Python<'_>, path: PathBuf, name: &str) -> PyResult<&'static 
 
 /// Characterise the files of one trace per disk, or per class of one disk's requests.
 ///
-/// Raises `ParseError` when it cannot be read.
+/// Raises `CoreError` when it cannot be read.
 #[pyfunction]
 #[pyo3(signature = (files, sample_keys, classes_of=None, progress=None))]
 #[allow(clippy::needless_pass_by_value)]
@@ -286,7 +286,7 @@ fn wrapped(py: Python<'_>, name: String, inner: DiskProfile) -> PyResult<Py<Trac
 /// Write one disk's requests as iologs for fio, dealt out to lanes; the profile of what was written, how many requests
 /// were folded into the target and how many aligned, and notes.
 ///
-/// Raises `ParseError` when the trace cannot be read or a lane cannot be written.
+/// Raises `CoreError` when the trace cannot be read or a lane cannot be written.
 #[pyfunction]
 #[pyo3(signature = (files, paths, disk, target, target_bytes, unit_bytes, speed_pct, duration_ns, sample_keys, progress=None))]
 #[allow(clippy::too_many_arguments, clippy::needless_pass_by_value)]
@@ -377,7 +377,7 @@ impl TraceRequests {
 
 /// Every request of one disk, by its name, None where there is only one.
 ///
-/// Raises `ParseError` when the trace cannot be read, has no such disk, or more than `requests_max`.
+/// Raises `CoreError` when the trace cannot be read, has no such disk, or more than `requests_max`.
 #[pyfunction]
 #[pyo3(signature = (files, disk, requests_max, progress=None))]
 #[allow(clippy::needless_pass_by_value)]

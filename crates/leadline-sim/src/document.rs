@@ -11,12 +11,12 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::error::SimError;
 use crate::kernel::{Model, Simulation};
 use crate::measure::TraceHash;
 use crate::models::{SYSTEMS, read_cache};
 use crate::sources::Recording;
 use crate::time::Nanos;
+use leadline_stats::error::LeadlineError;
 
 /// Events between two looks at the watcher: some 10 ms.
 const SLICE_EVENTS: u64 = 50_000;
@@ -40,13 +40,13 @@ pub enum Recorded {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Failure {
     /// The document makes no run, or the run broke a law.
-    Wrong(SimError),
+    Wrong(LeadlineError),
     /// The watcher ended it.
     Stopped,
 }
 
-impl From<SimError> for Failure {
-    fn from(error: SimError) -> Self {
+impl From<LeadlineError> for Failure {
+    fn from(error: LeadlineError) -> Self {
         Self::Wrong(error)
     }
 }
@@ -95,7 +95,7 @@ pub fn simulate(
 ) -> Result<String, Failure> {
     let Some((_, runner)) = SYSTEMS.iter().find(|(name, _)| *name == system) else {
         let names: Vec<_> = SYSTEMS.iter().map(|(name, _)| *name).collect();
-        let error = SimError::new("system", system, names.join(", "), "Name one of these.");
+        let error = LeadlineError::new("system", system, names.join(", "), "Name one of these.");
         return Err(error.into());
     };
     runner(document, recorded, watch)
@@ -112,7 +112,7 @@ pub fn run<D: DeserializeOwned, O: Serialize>(
     let mut reader = serde_json::Deserializer::from_str(document);
     let document = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let place = format!("scenario: {}", error.path());
-        SimError::new(
+        LeadlineError::new(
             place,
             error.inner().to_string(),
             "a document of this system",
@@ -122,7 +122,7 @@ pub fn run<D: DeserializeOwned, O: Serialize>(
     let outcome = simulate(document)?;
     serde_json::to_string(&outcome).map_err(|error| {
         let advice = "Please report it with the scenario.";
-        SimError::new("outcome", error.to_string(), "numbers and names", advice).into()
+        LeadlineError::new("outcome", error.to_string(), "numbers and names", advice).into()
     })
 }
 
@@ -136,7 +136,7 @@ pub type Run<M> = Simulation<M, TraceHash>;
 /// # Errors
 /// When there is no model, more waits than a run keeps, a law is broken, or the watcher ends it.
 pub fn measured<M: Model<Event: Hash>>(
-    model: Result<M, SimError>,
+    model: Result<M, LeadlineError>,
     (warm_up, measured): (Nanos, Nanos),
     watch: &mut Watch<'_>,
     restart: impl FnOnce(&mut M, Nanos),
@@ -173,8 +173,8 @@ fn run_to<M: Model<Event: Hash>>(
     }
 }
 
-fn overrun(now: Nanos) -> SimError {
-    SimError::new(
+fn overrun(now: Nanos) -> LeadlineError {
+    LeadlineError::new(
         format!("after {:.3} s", crate::time::seconds(now)),
         "more requests waiting than a run keeps",
         "a system that can do what it is offered",

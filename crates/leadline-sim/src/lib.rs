@@ -94,7 +94,6 @@
 //!
 //! A host of 100 machines of 1,000 IOPS each under mClock simulates a second in 16 ms.
 pub mod document;
-pub mod error;
 pub mod kernel;
 pub mod measure;
 pub mod models;

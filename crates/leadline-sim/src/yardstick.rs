@@ -3,7 +3,6 @@
 //! Source: Jones, "An empirical comparison of priority-queue and event-set implementations" (CACM 29, 1986) for the hold
 //! model.
 
-use crate::error::SimError;
 use crate::kernel::{Model, Schedule, Simulation};
 use crate::models::{
     CostRule, Discipline, Drawn, MClock, Next, QosHost, QosPolicy, QosVm, Queueing, RequestSize,
@@ -12,6 +11,7 @@ use crate::models::{
 use crate::random::{Exponential, Sample, Stream, Streams};
 use crate::sources::Renewal;
 use crate::time::{MICROSECOND, MILLISECOND, Nanos, SECOND, whole};
+use leadline_stats::error::LeadlineError;
 
 /// What a yardstick did, for the caller to divide by the time it took and to see that it is right.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -103,7 +103,7 @@ pub type Host = QosHost<Renewal<Exponential>, MClock<Waiting<VmRequest>>, Shared
 ///
 /// # Errors
 /// Never, as its policies make sense.
-pub fn host_model(machines: u32, seed: u64) -> Result<Host, SimError> {
+pub fn host_model(machines: u32, seed: u64) -> Result<Host, LeadlineError> {
     let streams = Streams::new(seed);
     let vm = |index: u32| {
         let stream = streams.stream(&format!("vm{index}"), "gaps");
@@ -126,7 +126,7 @@ pub fn host_model(machines: u32, seed: u64) -> Result<Host, SimError> {
 ///
 /// # Errors
 /// Never, as its policies make sense.
-pub fn host(machines: u32, length: Nanos, seed: u64) -> Result<Done, SimError> {
+pub fn host(machines: u32, length: Nanos, seed: u64) -> Result<Done, LeadlineError> {
     let mut simulation = Simulation::new(host_model(machines, seed)?);
     simulation.run_until(length);
     Ok(Done {
@@ -216,7 +216,7 @@ fn small(vm: u32, now: Nanos) -> VmRequest {
 ///
 /// # Errors
 /// Never, as its policies make sense.
-pub fn deciding(clients: u32, seed: u64) -> Result<Deciding<MClock<VmRequest>>, SimError> {
+pub fn deciding(clients: u32, seed: u64) -> Result<Deciding<MClock<VmRequest>>, LeadlineError> {
     let policies = policies(
         clients,
         &mut Streams::new(seed).stream("yardstick", "policies"),

@@ -1,7 +1,9 @@
-//! Statistics that can be merged and that keep their memory: histograms, dispersion of counts, reuse distances.
+//! What the other crates share: statistics that can be merged and that keep their memory (histograms, dispersion of counts,
+//! reuse distances), and the error.
 
 pub mod dispersion;
 pub mod distance;
+pub mod error;
 pub mod histogram;
 pub mod limits;
 pub mod shards;

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import yaml
 
-from leadline._core import ParseError
+from leadline._core import CoreError
 from leadline.core.contracts.discovery import load_unit
 from leadline.core.io.outputs import TRUTH, Output, generated_line, mark
 from leadline.core.model.errors import UsageError
@@ -123,7 +123,7 @@ def generate(
         truth_path, path, *paths = (stack.enter_context(own.aside()) for own in (truth, capture, *others))
         try:
             write(model, path, columns=columns, progress=progress)
-        except ParseError as error:
+        except CoreError as error:
             raise OSError(error.found) from error
         for aside, text in zip(paths, texts, strict=True):
             aside.write_bytes(text)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leadline._core import (
-    ParseError,
+    CoreError,
     Trace,
     TraceProfile,
     TraceRequests,
@@ -50,7 +50,7 @@ class TraceFiles:
         return [(path, str(path)) for path in self.paths]
 
 
-def as_input_error(error: ParseError) -> InputError:
+def as_input_error(error: CoreError) -> InputError:
     """The reader's error with its four parts."""
     return InputError(error.where, found=error.found, expected=error.expected, advice=error.advice)
 
@@ -68,7 +68,7 @@ def find_traces(paths: Sequence[Path]) -> tuple[list[TraceFiles], list[str]]:
         for file in [path] if named else sorted(entry for entry in path.iterdir() if entry.is_file()):
             try:
                 known = trace_format(file, str(file))
-            except ParseError as error:
+            except CoreError as error:
                 if named:
                     raise as_input_error(error) from error
                 passed.append(str(file))
@@ -93,7 +93,7 @@ def read_trace(files: TraceFiles, *, classes_of: int | None = None, step: Step |
     """
     try:
         return trace_characterise(files.native, SAMPLE_KEYS, classes_of, bytes_step(files, step))
-    except ParseError as error:
+    except CoreError as error:
         raise as_input_error(error) from error
 
 
@@ -105,7 +105,7 @@ def read_requests(files: TraceFiles, disk: str | None = None, step: Step | None 
     """
     try:
         return trace_requests(files.native, disk, REQUESTS_MAX, bytes_step(files, step))
-    except ParseError as error:
+    except CoreError as error:
         raise as_input_error(error) from error
 
 

@@ -17,9 +17,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from leadline import _core
 from leadline.core.contracts.scenario import Progress, Scenario
-from leadline.core.model.draws import ns_of
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.workload import Stream
+from leadline.scenarios._draws import ns_of
 
 Recorded = _core.TraceRequests | _core.TraceUses
 
@@ -122,7 +122,7 @@ def run_system(
     """Run a system on its document; ``progress`` is told the share that is done.
 
     Raises:
-        SimulationError: the document makes no run, or the run broke a law.
+        CoreError: the document makes no run, or the run broke a law.
     """
     text = _core.simulate(system, json.dumps(document, allow_nan=False), list(recorded), progress)
     return outcome.model_validate_json(text)

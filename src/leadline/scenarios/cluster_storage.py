@@ -65,9 +65,9 @@ from leadline.core.contracts.scenario import (
     named_streams,
     whole_windows,
 )
-from leadline.core.model.draws import NS_PER_S, DrawOf, ns_of
 from leadline.core.model.workload import Seconds, Size
 from leadline.scenarios import _simulator
+from leadline.scenarios._draws import NS_PER_S, DrawOf, ns_of
 from leadline.scenarios._io import (
     MS_PER_NS,
     doubt_of,

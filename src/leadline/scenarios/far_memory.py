@@ -50,9 +50,9 @@ from leadline.core.contracts.scenario import (
     Series,
     whole_windows,
 )
-from leadline.core.model.draws import NS_PER_S, ns_of
 from leadline.core.model.workload import Seconds
 from leadline.scenarios import _simulator
+from leadline.scenarios._draws import NS_PER_S, ns_of
 from leadline.scenarios._simulator import Column, Figures, run_system
 
 META = ScenarioMeta(

@@ -52,11 +52,11 @@ from leadline.core.contracts.scenario import (
     listed,
     whole_windows,
 )
-from leadline.core.model.draws import NS_PER_S, DrawOf, ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
 from leadline.scenarios import _simulator
+from leadline.scenarios._draws import NS_PER_S, DrawOf, ns_of
 from leadline.scenarios._simulator import Column, Number, Spread, pooled, run_system, timed
 
 META = ScenarioMeta(

@@ -53,12 +53,12 @@ from leadline.core.contracts.scenario import (
     listed,
     whole_windows,
 )
-from leadline.core.model.draws import NS_PER_S, ns_of
 from leadline.core.model.result import Operation as Counted
 from leadline.core.model.result import Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
 from leadline.scenarios import _simulator
+from leadline.scenarios._draws import NS_PER_S, ns_of
 from leadline.scenarios._simulator import Column, Spread, pooled, run_system, timed
 
 META = ScenarioMeta(

@@ -49,11 +49,11 @@ from leadline.core.contracts.scenario import (
     named_streams,
     whole_windows,
 )
-from leadline.core.model.draws import DrawOf, ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds, Stream
 from leadline.scenarios import _simulator
+from leadline.scenarios._draws import DrawOf, ns_of
 from leadline.scenarios._simulator import (
     Column,
     Completed,

@@ -53,11 +53,11 @@ from leadline.core.contracts.scenario import (
     named_streams,
     whole_windows,
 )
-from leadline.core.model.draws import NS_PER_S, ns_of
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds, Size, Stream
 from leadline.scenarios import _simulator
+from leadline.scenarios._draws import NS_PER_S, ns_of
 from leadline.scenarios._simulator import Column, Figures, Interval, Spread, pooled, run_system, timed
 
 META = ScenarioMeta(

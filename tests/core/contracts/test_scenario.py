@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from leadline.app.measure.simulated import system_of
 from leadline.core.contracts.scenario import Axis, parse_axis, places, read_scenario, variants
-from leadline.core.model.draws import Draw
 from leadline.core.model.errors import InputError, LeadlineError, UsageError
+from leadline.scenarios._draws import Draw
 from leadline.scenarios.storage_path import StoragePath
 
 TEXT = """\

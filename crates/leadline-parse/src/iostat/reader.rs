@@ -7,7 +7,7 @@ use memchr::memchr;
 use super::report::Parser;
 use super::table::Wanted;
 use super::{Note, Recording};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const BLOCK_BYTES: usize = 1 << 18;
 /// iostat's longest lines have 300 characters and a device name of at most 255.
@@ -25,14 +25,14 @@ pub fn read(
     place: &str,
     total_bytes: u64,
     wanted: &Wanted,
-) -> Result<Recording, ParseError> {
+) -> Result<Recording, LeadlineError> {
     let mut parser = Parser::new(place, wanted, total_bytes);
     let mut buffer = vec![0u8; BLOCK_BYTES];
     let mut held = 0;
     loop {
         let got = stream
             .read(&mut buffer[held..])
-            .map_err(|error| ParseError::from_io(place, "read", &error))?;
+            .map_err(|error| LeadlineError::from_io(place, "read", &error))?;
         if got == 0 {
             break;
         }

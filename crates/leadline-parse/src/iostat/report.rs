@@ -5,7 +5,7 @@ use super::number::is_blank;
 use super::reader::note;
 use super::table::{Row, Table, Wanted};
 use super::{Column, Note, Recording, Run};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const ADVICE: &str =
     "Record again with `iostat -x -t`, or cut the lines that are not iostat's out of the file.";
@@ -55,7 +55,7 @@ pub struct Parser<'a> {
     notes: Vec<Note>,
     /// Whether the line at hand is none of iostat's.
     foreign: bool,
-    trailing: Option<ParseError>,
+    trailing: Option<LeadlineError>,
     trailing_count: usize,
 }
 
@@ -86,8 +86,8 @@ impl<'a> Parser<'a> {
     }
 
     /// The error for the line at hand.
-    pub(super) fn error(&self, found: impl Into<String>) -> ParseError {
-        ParseError::new(
+    pub(super) fn error(&self, found: impl Into<String>) -> LeadlineError {
+        LeadlineError::new(
             format!("{}:{}", self.place, self.line_number),
             found,
             EXPECTED,
@@ -96,7 +96,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes one line without its line feed.
-    pub(super) fn line(&mut self, line: &[u8]) -> Result<(), ParseError> {
+    pub(super) fn line(&mut self, line: &[u8]) -> Result<(), LeadlineError> {
         self.line_number += 1;
         self.byte_count += line.len() as u64 + 1;
         match self.content(line) {
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Remembers a foreign line below a whole report: fine at the end of the file, where a terminal's prompt stands.
-    fn keep_trailing(&mut self, found: &str) -> Result<(), ParseError> {
+    fn keep_trailing(&mut self, found: &str) -> Result<(), LeadlineError> {
         let error = self.error(found);
         self.foreign = false;
         let first = self.trailing.get_or_insert(error);
@@ -120,7 +120,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Takes the unterminated rest of the file and closes the recording.
-    pub(super) fn finish(mut self, rest: &[u8]) -> Result<Recording, ParseError> {
+    pub(super) fn finish(mut self, rest: &[u8]) -> Result<Recording, LeadlineError> {
         let mut cut = false;
         if !trimmed(rest).is_empty() {
             self.line_number += 1;

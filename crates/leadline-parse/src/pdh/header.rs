@@ -7,7 +7,7 @@ use super::names::Names;
 use super::sniff::Layout;
 use super::source::{Source, Units};
 use super::warnings::{Warnings, code};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// What the header says.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub fn read_header(
     layout: &Layout,
     encoding: Option<&str>,
     warnings: &mut Warnings,
-) -> Result<Header, ParseError> {
+) -> Result<Header, LeadlineError> {
     let place = source.place(u64::from(layout.header_line_number));
     let mut raw = Vec::new();
     let length = usize::try_from(layout.header_end - layout.header_start).unwrap_or(usize::MAX);
@@ -73,7 +73,7 @@ pub fn read_header(
         warnings,
     );
     if names.is_empty() {
-        return Err(ParseError::new(
+        return Err(LeadlineError::new(
             place,
             "a header without any column",
             "counter names behind the first cell",
@@ -121,11 +121,11 @@ fn decode(
     label: Option<&str>,
     place: &str,
     warnings: &mut Warnings,
-) -> Result<(String, &'static str), ParseError> {
+) -> Result<(String, &'static str), LeadlineError> {
     let stated = match label {
         None => None,
         Some(label) => Some(Encoding::for_label(label.as_bytes()).ok_or_else(|| {
-            ParseError::new(
+            LeadlineError::new(
                 place,
                 format!("unknown encoding {label}"),
                 "a label such as utf-8 or windows-1251",

@@ -13,7 +13,7 @@ use super::sniff::{LINE_MAX_BYTES, Layout};
 use super::source::Source;
 use super::time::{RawTime, parse_time};
 use super::warnings::{Warnings, code};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const CHUNK_BYTES: u64 = 1 << 20;
 /// Chunks between two calls of `progress`.
@@ -76,7 +76,7 @@ pub struct Task<'a> {
 pub fn build_index(
     task: &Task<'_>,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Index, ParseError> {
+) -> Result<Index, LeadlineError> {
     let start = task.layout.rows_start;
     let end = task.source.len();
     let mut head_bytes = Vec::new();
@@ -123,7 +123,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn line(&mut self, (start, head): (u64, Head), end: u64) -> Result<(), ParseError> {
+    fn line(&mut self, (start, head): (u64, Head), end: u64) -> Result<(), LeadlineError> {
         self.line_number = self.line_number.saturating_add(1);
         let length = u32::try_from(end - start).unwrap_or(u32::MAX);
         let row = Row {
@@ -149,7 +149,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    fn finish(self) -> Result<Index, ParseError> {
+    fn finish(self) -> Result<Index, LeadlineError> {
         let Self {
             task,
             mut index,
@@ -169,7 +169,7 @@ impl<'a> Builder<'a> {
         index.times_ns = times_ns.map_err(|e| {
             let line = index.rows.get(e.row_index).map_or(0, |r| r.line_number);
             let advice = "Correct that cell, or remove the row, and run the command again.";
-            ParseError::new(
+            LeadlineError::new(
                 task.source.place(u64::from(line)),
                 e.found,
                 e.expected,
@@ -181,7 +181,7 @@ impl<'a> Builder<'a> {
 }
 
 /// Line ends in `from..to`, each with what the line behind it begins with.
-fn scan_slab(task: &Task<'_>, from: u64, to: u64) -> Result<Vec<(u64, Head)>, ParseError> {
+fn scan_slab(task: &Task<'_>, from: u64, to: u64) -> Result<Vec<(u64, Head)>, LeadlineError> {
     let chunks = (to - from).div_ceil(CHUNK_BYTES);
     let parts: Vec<Vec<(u64, Head)>> = (0..chunks)
         .into_par_iter()
@@ -201,7 +201,7 @@ fn scan_slab(task: &Task<'_>, from: u64, to: u64) -> Result<Vec<(u64, Head)>, Pa
                 })
                 .collect())
         })
-        .collect::<Result<_, ParseError>>()?;
+        .collect::<Result<_, LeadlineError>>()?;
     Ok(parts.into_iter().flatten().collect())
 }
 
@@ -224,7 +224,7 @@ fn read_head(bytes: &[u8], layout: &Layout) -> Head {
 }
 
 /// A line that is no row, with another line behind it: a repeated header or an empty row, or else an error.
-fn pass_over(task: &Task<'_>, row: Row, index: &mut Index) -> Result<(), ParseError> {
+fn pass_over(task: &Task<'_>, row: Row, index: &mut Index) -> Result<(), LeadlineError> {
     let (source, layout) = (task.source, task.layout);
     let mut line = Vec::new();
     source.read_at(row.start, row.length as usize, &mut line)?;
@@ -246,7 +246,7 @@ fn pass_over(task: &Task<'_>, row: Row, index: &mut Index) -> Result<(), ParseEr
             });
             return Ok(());
         }
-        return Err(ParseError::new(
+        return Err(LeadlineError::new(
             place,
             "a second header that differs from the first",
             "rows of one recording",
@@ -257,7 +257,7 @@ fn pass_over(task: &Task<'_>, row: Row, index: &mut Index) -> Result<(), ParseEr
         .escape_default()
         .take(40)
         .collect();
-    Err(ParseError::new(
+    Err(LeadlineError::new(
         place,
         format!("a row that begins {shown}"),
         "a date and time in the first cell",
@@ -278,7 +278,7 @@ fn finish_last_row(
     task: &Task<'_>,
     unusable: Option<Row>,
     index: &mut Index,
-) -> Result<(), ParseError> {
+) -> Result<(), LeadlineError> {
     let cut = |warnings: &mut Warnings, row: Row| {
         warnings.add(code::LAST_ROW_CUT, 1, || {
             format!("line {}, the last, is incomplete and was left out; it was cut, or is still being written", row.line_number)
@@ -324,8 +324,8 @@ fn finish_last_row(
 
 /// The error for a read that `progress` stopped.
 #[must_use]
-pub fn interrupted(source: &Source) -> ParseError {
-    ParseError::new(
+pub fn interrupted(source: &Source) -> LeadlineError {
+    LeadlineError::new(
         &*source.name,
         "reading was interrupted",
         "to read to the end",
@@ -333,8 +333,8 @@ pub fn interrupted(source: &Source) -> ParseError {
     )
 }
 
-fn too_long(source: &Source, row: Row) -> ParseError {
-    ParseError::new(
+fn too_long(source: &Source, row: Row) -> LeadlineError {
+    LeadlineError::new(
         source.place(u64::from(row.line_number)),
         format!("a line longer than {} MB", LINE_MAX_BYTES >> 20),
         "one row per line",

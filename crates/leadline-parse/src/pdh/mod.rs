@@ -26,8 +26,8 @@ pub mod write;
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use crate::error::ParseError;
 use header::Header;
+use leadline_stats::error::LeadlineError;
 use lines::{Index, Task};
 use names::Names;
 use sniff::Layout;
@@ -67,7 +67,7 @@ impl PdhFile {
     ///
     /// # Errors
     /// When the file cannot be read or is no PDH recording.
-    pub fn open(path: &Path, encoding: Option<&str>) -> Result<Self, ParseError> {
+    pub fn open(path: &Path, encoding: Option<&str>) -> Result<Self, LeadlineError> {
         Self::from_source(Source::open(path)?, encoding)
     }
 
@@ -80,11 +80,11 @@ impl PdhFile {
         bytes: Vec<u8>,
         modified_ns: Option<i64>,
         encoding: Option<&str>,
-    ) -> Result<Self, ParseError> {
+    ) -> Result<Self, LeadlineError> {
         Self::from_source(Source::from_bytes(name, bytes, modified_ns)?, encoding)
     }
 
-    fn from_source(source: Source, encoding: Option<&str>) -> Result<Self, ParseError> {
+    fn from_source(source: Source, encoding: Option<&str>) -> Result<Self, LeadlineError> {
         let mut header_warnings = Warnings::default();
         let layout = sniff::sniff(&source, &mut header_warnings)?;
         let header = header::read_header(&source, &layout, encoding, &mut header_warnings)?;
@@ -150,7 +150,7 @@ impl PdhFile {
     ///
     /// # Errors
     /// When a row has no time, or the file cannot be read.
-    pub fn times_ns(&self, progress: Progress<'_>) -> Result<&[i64], ParseError> {
+    pub fn times_ns(&self, progress: Progress<'_>) -> Result<&[i64], LeadlineError> {
         Ok(&self.index(progress)?.times_ns)
     }
 
@@ -158,10 +158,14 @@ impl PdhFile {
     ///
     /// # Errors
     /// When a column does not exist, a row has other cells than the header, or the file cannot be read.
-    pub fn read(&self, request: &Request<'_>, progress: Progress<'_>) -> Result<Table, ParseError> {
+    pub fn read(
+        &self,
+        request: &Request<'_>,
+        progress: Progress<'_>,
+    ) -> Result<Table, LeadlineError> {
         let names = self.names();
         if let Some(column) = request.columns.iter().find(|c| **c as usize >= names.len()) {
-            return Err(ParseError::new(
+            return Err(LeadlineError::new(
                 &*self.source.name,
                 format!("a request for column {column}"),
                 format!("columns 0 to {}", names.len() - 1),
@@ -216,7 +220,7 @@ impl PdhFile {
         }
     }
 
-    fn index(&self, progress: Progress<'_>) -> Result<&Index, ParseError> {
+    fn index(&self, progress: Progress<'_>) -> Result<&Index, LeadlineError> {
         if let Some(index) = self.index.get() {
             return Ok(index);
         }
@@ -255,7 +259,7 @@ pub fn has_sentinels(counter: &str) -> bool {
 ///
 /// # Errors
 /// As [`PdhFile::from_bytes`] and [`PdhFile::read`].
-pub fn parse_bytes(bytes: &[u8]) -> Result<(usize, usize), ParseError> {
+pub fn parse_bytes(bytes: &[u8]) -> Result<(usize, usize), LeadlineError> {
     let file = PdhFile::from_bytes("bytes", bytes.to_vec(), None, None)?;
     let columns: Vec<u32> = (0..).take(file.names().len()).collect();
     let request = Request {

@@ -4,7 +4,7 @@ use memchr::{memchr2, memmem};
 
 use super::source::Source;
 use super::warnings::{Warnings, code};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// How far into a file the header may begin: chatter of a remote session is a few lines, not megabytes.
 const JUNK_MAX_BYTES: usize = 1 << 20;
@@ -35,7 +35,7 @@ pub struct Layout {
 ///
 /// # Errors
 /// When no `(PDH-` stands near the start, or the header line does not end within 256 MB.
-pub fn sniff(source: &Source, warnings: &mut Warnings) -> Result<Layout, ParseError> {
+pub fn sniff(source: &Source, warnings: &mut Warnings) -> Result<Layout, LeadlineError> {
     let mut head = Vec::new();
     source.read_at(0, JUNK_MAX_BYTES, &mut head)?;
     let Some(mark) = memmem::find(&head, MARK) else {
@@ -87,7 +87,11 @@ struct HeaderLine {
 }
 
 /// Reads from `start` to the first line end. The buffer doubles, so that a header of megabytes costs few reads.
-fn read_line(source: &Source, start: u64, mut buffer: Vec<u8>) -> Result<HeaderLine, ParseError> {
+fn read_line(
+    source: &Source,
+    start: u64,
+    mut buffer: Vec<u8>,
+) -> Result<HeaderLine, LeadlineError> {
     let mut want = JUNK_MAX_BYTES;
     loop {
         source.read_at(start, want, &mut buffer)?;
@@ -119,7 +123,7 @@ fn read_line(source: &Source, start: u64, mut buffer: Vec<u8>) -> Result<HeaderL
             });
         }
         if want >= LINE_MAX_BYTES {
-            return Err(ParseError::new(
+            return Err(LeadlineError::new(
                 source.place(1),
                 format!("no line end within {} MB", LINE_MAX_BYTES >> 20),
                 "a header line followed by rows",
@@ -159,7 +163,7 @@ pub fn line_breaks(text: &[u8]) -> u64 {
     count
 }
 
-fn not_pdh(source: &Source, head: &[u8]) -> ParseError {
+fn not_pdh(source: &Source, head: &[u8]) -> LeadlineError {
     let found = if head.is_empty() {
         "an empty file".to_owned()
     } else {
@@ -169,7 +173,7 @@ fn not_pdh(source: &Source, head: &[u8]) -> ParseError {
             .collect();
         format!("no (PDH-CSV or (PDH-TSV near the start; the file begins {shown}")
     };
-    ParseError::new(
+    LeadlineError::new(
         source.place(1),
         found,
         "a header whose first cell begins (PDH-CSV 4.0)",

@@ -8,7 +8,7 @@ use std::fs::File;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// How the characters of the file are stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,13 +45,13 @@ impl Source {
     ///
     /// # Errors
     /// When the file cannot be opened or is a folder.
-    pub fn open(path: &Path) -> Result<Self, ParseError> {
+    pub fn open(path: &Path) -> Result<Self, LeadlineError> {
         let name = path.to_string_lossy().into_owned();
-        let fail = |e: &std::io::Error| ParseError::from_io(&name, "open the file", e);
+        let fail = |e: &std::io::Error| LeadlineError::from_io(&name, "open the file", e);
         let file = File::open(path).map_err(|e| fail(&e))?;
         let meta = file.metadata().map_err(|e| fail(&e))?;
         if meta.is_dir() {
-            return Err(ParseError::new(
+            return Err(LeadlineError::new(
                 name,
                 "a folder",
                 "a recording",
@@ -74,7 +74,7 @@ impl Source {
         name: &str,
         bytes: Vec<u8>,
         modified_ns: Option<i64>,
-    ) -> Result<Self, ParseError> {
+    ) -> Result<Self, LeadlineError> {
         let size = bytes.len() as u64;
         Self::with_store(Store::Memory(bytes), name.to_owned(), size, modified_ns)
     }
@@ -84,7 +84,7 @@ impl Source {
         name: String,
         size_bytes: u64,
         modified_ns: Option<i64>,
-    ) -> Result<Self, ParseError> {
+    ) -> Result<Self, LeadlineError> {
         let mut source = Self {
             store,
             name,
@@ -139,7 +139,12 @@ impl Source {
     ///
     /// # Errors
     /// When the operating system cannot read.
-    pub fn read_at(&self, offset: u64, count: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    pub fn read_at(
+        &self,
+        offset: u64,
+        count: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LeadlineError> {
         self.read_raw(offset, count, out)?;
         if self.units != Units::Bytes {
             let high = usize::from(self.units == Units::Utf16Le);
@@ -157,7 +162,12 @@ impl Source {
     ///
     /// # Errors
     /// When the operating system cannot read.
-    pub fn read_raw(&self, offset: u64, count: usize, out: &mut Vec<u8>) -> Result<(), ParseError> {
+    pub fn read_raw(
+        &self,
+        offset: u64,
+        count: usize,
+        out: &mut Vec<u8>,
+    ) -> Result<(), LeadlineError> {
         let from = self.mark_bytes + offset * self.unit_bytes();
         let left = self.size_bytes.saturating_sub(from);
         let want = (count as u64 * self.unit_bytes()).min(left);
@@ -171,7 +181,7 @@ impl Source {
                 want
             }
             Store::File(file) => read_file(file, from, out)
-                .map_err(|e| ParseError::from_io(&self.name, "read the file", &e))?,
+                .map_err(|e| LeadlineError::from_io(&self.name, "read the file", &e))?,
         };
         out.truncate(got);
         Ok(())

@@ -12,7 +12,7 @@ use super::packed::{Block, Packed, Packer, Value};
 use super::row::{Fit, RowCutter, trimmed_length};
 use super::tally::Tally;
 use super::warnings::Warnings;
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// Scratch of all workers together. Judgement: longer pieces pack better, but scratch counts towards peak memory.
 const SCRATCH_BYTES: usize = 48 << 20;
@@ -58,7 +58,7 @@ pub fn read_table(
     index: &Index,
     selection: &Selection<'_>,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Table, ParseError> {
+) -> Result<Table, LeadlineError> {
     let inside = |t: i64| {
         selection.start_ns.is_none_or(|s| t >= s) && selection.end_ns.is_none_or(|e| t < e)
     };
@@ -139,9 +139,9 @@ impl Job<'_> {
     }
 
     /// Parses rows `from..to` with all workers.
-    fn run(&self, from: usize, to: usize, done: &mut Done) -> Result<(), ParseError> {
+    fn run(&self, from: usize, to: usize, done: &mut Done) -> Result<(), LeadlineError> {
         let next = AtomicUsize::new(from);
-        let outcome: Mutex<(Done, Option<(usize, ParseError)>)> = Mutex::default();
+        let outcome: Mutex<(Done, Option<(usize, LeadlineError)>)> = Mutex::default();
         let worker = || {
             let mut worker = Worker::new(self);
             let mut failed = None;
@@ -213,7 +213,7 @@ impl<'a> Worker<'a> {
     }
 
     /// Parses rows `from..to` into the scratch and packs them.
-    fn block(&mut self, from: usize, to: usize) -> Result<(), ParseError> {
+    fn block(&mut self, from: usize, to: usize) -> Result<(), LeadlineError> {
         let job = self.job;
         let width = job.selection.columns.len();
         self.scratch.resize(width * (to - from), f64::MISSING);
@@ -245,7 +245,7 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    fn row(&mut self, row: &Row, line: &mut [u8], out: &mut [f64]) -> Result<(), ParseError> {
+    fn row(&mut self, row: &Row, line: &mut [u8], out: &mut [f64]) -> Result<(), LeadlineError> {
         let length = trimmed_length(line, self.job.task.layout.separator);
         let line = &mut line[..length];
         match self.cutter.cut(line) {
@@ -279,8 +279,8 @@ impl<'a> Worker<'a> {
         }
     }
 
-    fn ragged(&self, row: &Row, cells: usize) -> ParseError {
-        ParseError::new(
+    fn ragged(&self, row: &Row, cells: usize) -> LeadlineError {
+        LeadlineError::new(
             self.job.task.source.place(u64::from(row.line_number)),
             format!("{cells} cells"),
             format!("{} cells, as the header has", self.job.task.columns + 1),
@@ -288,8 +288,8 @@ impl<'a> Worker<'a> {
         )
     }
 
-    fn shorter(&self, row: &Row) -> ParseError {
-        ParseError::new(
+    fn shorter(&self, row: &Row) -> LeadlineError {
+        LeadlineError::new(
             self.job.task.source.place(u64::from(row.line_number)),
             "the end of the file",
             "the row that stood there when reading began",

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const DECIMALS_MAX: usize = 9;
@@ -22,7 +22,7 @@ pub fn write_header<'a>(
     path: &Path,
     zone: &str,
     cells: impl Iterator<Item = &'a str>,
-) -> Result<(), ParseError> {
+) -> Result<(), LeadlineError> {
     let write = || -> std::io::Result<()> {
         let mut out = BufWriter::with_capacity(1 << 20, File::create(path)?);
         if zone.starts_with("(PDH-") {
@@ -40,7 +40,7 @@ pub fn write_header<'a>(
         out.write_all(b"\n")?;
         out.flush()
     };
-    write().map_err(|e| ParseError::from_io(&path.to_string_lossy(), "write the header", &e))
+    write().map_err(|e| LeadlineError::from_io(&path.to_string_lossy(), "write the header", &e))
 }
 
 /// Appends rows to `path`. `values` holds `times_ns.len()` rows of equal width, row after row; NaN becomes an empty cell.
@@ -54,11 +54,11 @@ pub fn write_rows(
     times_ns: &[i64],
     values: &[f64],
     decimals: usize,
-) -> Result<(), ParseError> {
+) -> Result<(), LeadlineError> {
     let name = path.to_string_lossy();
     if decimals > DECIMALS_MAX {
         let found = format!("{decimals} decimals");
-        return Err(ParseError::new(
+        return Err(LeadlineError::new(
             name,
             found,
             "0 to 9",
@@ -71,14 +71,14 @@ pub fn write_rows(
     let width = values.len() / times_ns.len();
     if width * times_ns.len() != values.len() || width == 0 {
         let found = format!("{} values for {} rows", values.len(), times_ns.len());
-        return Err(ParseError::new(
+        return Err(LeadlineError::new(
             name,
             found,
             "rows of equal width",
             "Pass one row of values per time.",
         ));
     }
-    let fail = |e: &std::io::Error| ParseError::from_io(&name, "write rows", e);
+    let fail = |e: &std::io::Error| LeadlineError::from_io(&name, "write rows", e);
     let mut file = OpenOptions::new()
         .append(true)
         .open(path)

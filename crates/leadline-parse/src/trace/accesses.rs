@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::run::{Progress, drive};
 use super::{Kind, Note, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// What to take of a trace.
 #[derive(Clone, Debug)]
@@ -38,7 +38,7 @@ pub fn accesses(
     files: &[(PathBuf, String)],
     wanted: &Wanted,
     progress: &mut Progress<'_>,
-) -> Result<Option<Accesses>, ParseError> {
+) -> Result<Option<Accesses>, LeadlineError> {
     let name = files.first().map_or("the trace", |(_, name)| name.as_str());
     let line_bytes = wanted.line_bytes.max(1);
     let mut found: Vec<(u64, u64, u16)> = Vec::new();
@@ -52,7 +52,7 @@ pub fn accesses(
                 .saturating_add(u64::from(record.bytes.max(1)) - 1);
             for line in record.offset / line_bytes..=end / line_bytes {
                 if found.len() >= wanted.uses_max {
-                    return Err(ParseError::new(
+                    return Err(LeadlineError::new(
                         name,
                         format!("more than {} uses of lines", wanted.uses_max),
                         "fewer",
@@ -82,14 +82,14 @@ pub(super) fn chosen(
     name: &str,
     disks: &[String],
     wanted: Option<&str>,
-) -> Result<u16, ParseError> {
+) -> Result<u16, LeadlineError> {
     let place = match wanted {
         Some(disk) => disks.iter().position(|own| own == disk),
         None => (disks.len() <= 1).then_some(0),
     };
     let place = place.and_then(|place| u16::try_from(place).ok());
     place.ok_or_else(|| {
-        ParseError::new(
+        LeadlineError::new(
             name,
             wanted.map_or_else(
                 || "several disks".to_owned(),

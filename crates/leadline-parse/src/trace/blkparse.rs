@@ -8,7 +8,7 @@
 use super::input::{Input, decimal, length, number};
 use super::pairing::{Event, Pairing, Step};
 use super::{Disks, Kind, Notes, Reader, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const BATCH: usize = 8192;
 const SECTOR_BYTES: u64 = 512;
@@ -114,7 +114,7 @@ impl Blkparse {
         }
     }
 
-    fn next(&mut self, out: &mut Vec<Record>) -> Result<(), ParseError> {
+    fn next(&mut self, out: &mut Vec<Record>) -> Result<(), LeadlineError> {
         let Some((line, whole)) = self.input.line()? else {
             self.ended = true;
             return Ok(());
@@ -164,8 +164,8 @@ impl Blkparse {
     }
 
     #[cold]
-    fn wrong(&self) -> ParseError {
-        ParseError::new(
+    fn wrong(&self) -> LeadlineError {
+        LeadlineError::new(
             self.input.line_place(),
             "no event",
             "a line of blkparse in its default format: device, CPU, sequence, time, process, action",
@@ -175,7 +175,7 @@ impl Blkparse {
 }
 
 impl Reader for Blkparse {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, ParseError> {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, LeadlineError> {
         if self.ended {
             return Ok(false);
         }

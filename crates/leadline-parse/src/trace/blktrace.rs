@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use super::input::{Input, length};
 use super::pairing::{Event, Pairing, Step};
 use super::{Disks, Kind, Notes, Reader, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const SIZE: usize = 48;
 const MAGIC: u32 = 0x0065_6174;
@@ -51,7 +51,7 @@ struct Raw {
 }
 
 impl Source {
-    fn next(&mut self) -> Result<Option<Raw>, ParseError> {
+    fn next(&mut self) -> Result<Option<Raw>, LeadlineError> {
         let big_endian = self.big_endian;
         let held = self.input.peek(SIZE)?;
         if held.len() < SIZE {
@@ -88,7 +88,7 @@ impl Source {
             word(44) >> 16
         } as usize;
         if magic >> 8 != MAGIC {
-            return Err(ParseError::new(
+            return Err(LeadlineError::new(
                 self.input.byte_place(0),
                 format!("{magic:#010x} where an event begins"),
                 "blktrace's magic number 0x656174",
@@ -119,7 +119,7 @@ impl Blktrace {
     ///
     /// # Errors
     /// A file cannot be read or does not begin with an event.
-    pub fn new(inputs: Vec<(Input, bool)>) -> Result<Self, ParseError> {
+    pub fn new(inputs: Vec<(Input, bool)>) -> Result<Self, LeadlineError> {
         let mut notes = Notes::default();
         notes.add(
             "big-endian",
@@ -150,7 +150,7 @@ impl Blktrace {
         Ok(made)
     }
 
-    fn advance(&mut self, index: usize) -> Result<(), ParseError> {
+    fn advance(&mut self, index: usize) -> Result<(), LeadlineError> {
         self.waiting[index] = self.sources[index].next()?;
         if let Some(raw) = &self.waiting[index] {
             self.next.push(Reverse((raw.time_ns, index)));
@@ -158,7 +158,7 @@ impl Blktrace {
         Ok(())
     }
 
-    fn event(&mut self, raw: &Raw, source: usize) -> Result<Option<Event>, ParseError> {
+    fn event(&mut self, raw: &Raw, source: usize) -> Result<Option<Event>, LeadlineError> {
         let category = raw.action >> 16;
         let step = match raw.action & 0xffff {
             1 => Step::Queued,
@@ -214,7 +214,7 @@ impl Blktrace {
 }
 
 impl Reader for Blktrace {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, ParseError> {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, LeadlineError> {
         if self.ended {
             return Ok(false);
         }

@@ -10,7 +10,7 @@ use memchr::memchr;
 use super::input::{Input, length, number, trimmed};
 use super::vscsi::kind_of;
 use super::{Disks, Kind, NO_LATENCY, Notes, Reader, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const BATCH: usize = 8192;
 const FIELDS_MAX: usize = 16;
@@ -92,7 +92,7 @@ impl Csv {
     ///
     /// # Errors
     /// Never: the name is the first.
-    pub fn new(input: Input, columns: Columns, disk: &str) -> Result<Self, ParseError> {
+    pub fn new(input: Input, columns: Columns, disk: &str) -> Result<Self, LeadlineError> {
         let mut disks = Disks::default();
         if columns.disk.is_none() {
             disks.index_of(disk.as_bytes(), String::new)?;
@@ -107,7 +107,7 @@ impl Csv {
     }
 
     /// One line: a record, a command without data, a comment, or an error.
-    fn next(&mut self) -> Result<Option<Record>, ParseError> {
+    fn next(&mut self) -> Result<Option<Record>, LeadlineError> {
         let Some((line, whole)) = self.input.line()? else {
             self.ended = true;
             return Ok(None);
@@ -160,14 +160,14 @@ impl Csv {
     }
 
     #[cold]
-    fn wrong(&self, count: usize) -> ParseError {
+    fn wrong(&self, count: usize) -> LeadlineError {
         let expected = self.columns.count;
         let found = if count == expected {
             "a field that is no number".into()
         } else {
             format!("{count} fields")
         };
-        ParseError::new(
+        LeadlineError::new(
             self.input.line_place(),
             found,
             format!("{expected} fields: times, block or offset and length as whole numbers"),
@@ -257,7 +257,7 @@ pub fn is_msr_header(line: &[u8]) -> bool {
 }
 
 impl Reader for Csv {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, ParseError> {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, LeadlineError> {
         for _ in 0..BATCH {
             if let Some(record) = self.next()? {
                 out.push(record);

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flate2::read::MultiGzDecoder;
 use memchr::memchr;
 
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// Bytes held of a file that is read alone.
 pub const BLOCK_BYTES: usize = 1 << 20;
@@ -54,8 +54,8 @@ impl Input {
         name: &str,
         block: usize,
         done: &Arc<AtomicU64>,
-    ) -> Result<Self, ParseError> {
-        let fail = |error: &std::io::Error| ParseError::from_io(name, "open", error);
+    ) -> Result<Self, LeadlineError> {
+        let fail = |error: &std::io::Error| LeadlineError::from_io(name, "open", error);
         let mut magic = [0u8; 2];
         let mut file = File::open(path).map_err(|error| fail(&error))?;
         let mut held = 0;
@@ -116,7 +116,7 @@ impl Input {
     ///
     /// # Errors
     /// The stream fails.
-    pub fn peek(&mut self, wanted: usize) -> Result<&[u8], ParseError> {
+    pub fn peek(&mut self, wanted: usize) -> Result<&[u8], LeadlineError> {
         if self.end - self.start < wanted && !self.ended {
             self.refill(wanted)?;
         }
@@ -133,7 +133,7 @@ impl Input {
     ///
     /// # Errors
     /// The stream fails.
-    pub fn skip(&mut self, count: usize) -> Result<usize, ParseError> {
+    pub fn skip(&mut self, count: usize) -> Result<usize, LeadlineError> {
         let mut left = count;
         while left > 0 {
             let held = self.peek(1)?.len().min(left);
@@ -150,12 +150,12 @@ impl Input {
     ///
     /// # Errors
     /// The stream fails, or a line is longer than any format's.
-    pub fn line(&mut self) -> Result<Option<(&[u8], bool)>, ParseError> {
+    pub fn line(&mut self) -> Result<Option<(&[u8], bool)>, LeadlineError> {
         let mut length = memchr(b'\n', &self.buffer[self.start..self.end]);
         while length.is_none() && !self.ended {
             if self.end - self.start > LINE_BYTES_MAX {
                 self.line += 1;
-                return Err(ParseError::new(
+                return Err(LeadlineError::new(
                     self.line_place(),
                     format!("no line end within {LINE_BYTES_MAX} bytes"),
                     "a text of short lines",
@@ -179,7 +179,7 @@ impl Input {
         )))
     }
 
-    fn refill(&mut self, wanted: usize) -> Result<(), ParseError> {
+    fn refill(&mut self, wanted: usize) -> Result<(), LeadlineError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
@@ -190,7 +190,7 @@ impl Input {
             let got = match self.stream.read(&mut self.buffer[self.end..]) {
                 Ok(got) => got,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(ParseError::from_io(&self.place, "read", &error)),
+                Err(error) => return Err(LeadlineError::from_io(&self.place, "read", &error)),
             };
             self.ended = got == 0;
             self.end += got;

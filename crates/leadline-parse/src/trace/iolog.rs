@@ -6,7 +6,7 @@
 
 use super::input::{Input, length, number};
 use super::{Disks, Kind, NO_LATENCY, Notes, Reader, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const BATCH: usize = 8192;
 const FIELDS: usize = 6;
@@ -43,7 +43,7 @@ impl Iolog {
         }
     }
 
-    fn next(&mut self) -> Result<Option<Record>, ParseError> {
+    fn next(&mut self) -> Result<Option<Record>, LeadlineError> {
         let Some((line, whole)) = self.input.line()? else {
             self.ended = true;
             return Ok(None);
@@ -135,14 +135,14 @@ impl Iolog {
     }
 
     #[cold]
-    fn wrong(&self) -> ParseError {
+    fn wrong(&self) -> LeadlineError {
         let version = self.version;
         let shape = if version == 3 {
             "TIME FILE ACTION [OFFSET LENGTH]"
         } else {
             "FILE ACTION [OFFSET LENGTH]"
         };
-        ParseError::new(
+        LeadlineError::new(
             self.input.line_place(),
             format!("no line of a version {version} iolog"),
             shape,
@@ -159,7 +159,7 @@ enum Action {
 }
 
 impl Reader for Iolog {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, ParseError> {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, LeadlineError> {
         for _ in 0..BATCH {
             if let Some(record) = self.next()? {
                 out.push(record);

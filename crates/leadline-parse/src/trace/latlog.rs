@@ -10,7 +10,7 @@ use std::collections::BinaryHeap;
 
 use super::input::{Input, length, number, trimmed};
 use super::{Disks, Kind, Notes, Reader, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const BATCH: usize = 8192;
 const NS_PER_MS: u64 = 1_000_000;
@@ -65,7 +65,7 @@ impl LatLog {
     ///
     /// # Errors
     /// A log cannot be read.
-    pub fn new(inputs: Vec<Input>, disk: &str) -> Result<Self, ParseError> {
+    pub fn new(inputs: Vec<Input>, disk: &str) -> Result<Self, LeadlineError> {
         let mut disks = Disks::default();
         disks.index_of(disk.as_bytes(), String::new)?;
         let waiting = vec![None; inputs.len()];
@@ -82,7 +82,7 @@ impl LatLog {
         Ok(made)
     }
 
-    fn advance(&mut self, index: usize) -> Result<(), ParseError> {
+    fn advance(&mut self, index: usize) -> Result<(), LeadlineError> {
         loop {
             let input = &mut self.inputs[index];
             let Some((line, whole)) = input.line()? else {
@@ -99,7 +99,7 @@ impl LatLog {
                     .notes
                     .add("cut", 1, || "the last line was cut and is left out".into()),
                 _ => {
-                    return Err(ParseError::new(
+                    return Err(LeadlineError::new(
                         input.line_place(),
                         "no entry of a latency log",
                         "time, latency, direction, block size and offset",
@@ -112,7 +112,7 @@ impl LatLog {
 }
 
 impl Reader for LatLog {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, ParseError> {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, LeadlineError> {
         for _ in 0..BATCH {
             let Some(Reverse((_, index))) = self.next.pop() else {
                 return Ok(false);

@@ -32,7 +32,7 @@ pub use run::{CLASSES, Options, Outcome, Split, characterise};
 pub use sniff::format_name;
 pub use synthetic::{Burst, Load, LoadStream, synthesise};
 
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// Whether data was read or written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -121,7 +121,7 @@ impl Disks {
         &mut self,
         name: &[u8],
         place: impl FnOnce() -> String,
-    ) -> Result<u16, ParseError> {
+    ) -> Result<u16, LeadlineError> {
         if self
             .names
             .get(self.last)
@@ -134,7 +134,7 @@ impl Disks {
                     self.names.len() - 1
                 }
                 None => {
-                    return Err(ParseError::new(
+                    return Err(LeadlineError::new(
                         place(),
                         format!("more than {DISKS_MAX} disks"),
                         "a trace of few disks",
@@ -159,7 +159,7 @@ pub trait Reader: Send {
     ///
     /// # Errors
     /// The stream fails, or holds what cannot be repaired.
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, ParseError>;
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, LeadlineError>;
 
     /// The disks found so far.
     fn disks(&self) -> &[String];

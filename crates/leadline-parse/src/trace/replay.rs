@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use super::profile::DiskProfile;
 use super::run::{Progress, drive};
 use super::{Kind, Note, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const SECTOR_BYTES: u64 = 512;
 const ALIGN: u64 = 4096;
@@ -61,7 +61,7 @@ pub fn write_lanes(
     lanes: &Lanes,
     sample_keys: usize,
     progress: &mut Progress<'_>,
-) -> Result<Option<Replay>, ParseError> {
+) -> Result<Option<Replay>, LeadlineError> {
     let mut writers = Vec::with_capacity(lanes.paths.len());
     for path in &lanes.paths {
         let file = File::create(path).map_err(|error| failed(path, &error))?;
@@ -104,8 +104,8 @@ pub fn write_lanes(
     Ok(Some(made))
 }
 
-fn failed(path: &std::path::Path, error: &std::io::Error) -> ParseError {
-    ParseError::from_io(&path.display().to_string(), "write", error)
+fn failed(path: &std::path::Path, error: &std::io::Error) -> LeadlineError {
+    LeadlineError::from_io(&path.display().to_string(), "write", error)
 }
 
 struct Dealer {
@@ -130,7 +130,7 @@ impl Dealer {
         lanes: &Lanes,
         writers: &mut [BufWriter<File>],
         made: &mut Replay,
-    ) -> Result<(), ParseError> {
+    ) -> Result<(), LeadlineError> {
         let first = *self.first_ns.get_or_insert(record.time_ns);
         let since = record.time_ns - first;
         if lanes.duration_ns.is_some_and(|longest| since >= longest) {

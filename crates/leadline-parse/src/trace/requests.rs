@@ -6,7 +6,7 @@ use super::accesses::chosen;
 use super::run::{Progress, drive};
 use super::streams::Streams;
 use super::{Kind, Note, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 /// Requests in the order of time; all columns have the same length.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ pub fn requests(
     disk: Option<&str>,
     requests_max: usize,
     progress: &mut Progress<'_>,
-) -> Result<Option<Requests>, ParseError> {
+) -> Result<Option<Requests>, LeadlineError> {
     let name = files.first().map_or("the trace", |(_, name)| name.as_str());
     let mut found = Requests::default();
     let mut streams: Vec<[Streams; 2]> = Vec::new();
@@ -61,7 +61,7 @@ pub fn requests(
     let mut sink = |records: &[Record]| {
         for record in records {
             if found.times_ns.len() >= requests_max {
-                return Err(ParseError::new(
+                return Err(LeadlineError::new(
                     name,
                     format!("more than {requests_max} requests"),
                     "fewer",

@@ -10,7 +10,7 @@ use super::order::Order;
 use super::profile::DiskProfile;
 use super::sniff;
 use super::{Kind, Note, Notes, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const BATCHES_WAITING: usize = 4;
 const BATCH: usize = 1 << 14;
@@ -61,8 +61,8 @@ pub type Progress<'a> = dyn FnMut(u64) -> bool + 'a;
 pub fn drive(
     files: &[(PathBuf, String)],
     progress: &mut Progress<'_>,
-    sink: &mut dyn FnMut(&[Record]) -> Result<(), ParseError>,
-) -> Result<Option<Ending>, ParseError> {
+    sink: &mut dyn FnMut(&[Record]) -> Result<(), LeadlineError>,
+) -> Result<Option<Ending>, LeadlineError> {
     let done = Arc::new(AtomicU64::new(0));
     let (send, receive) = sync_channel::<Vec<Record>>(BATCHES_WAITING);
     let (give_back, spare) = sync_channel::<Vec<Record>>(2 * BATCHES_WAITING);
@@ -87,7 +87,7 @@ pub fn drive(
         }
         drop(receive); // a reader that waits to send ends now
         let ending = reading.join().unwrap_or_else(|_| {
-            Err(ParseError::new(
+            Err(LeadlineError::new(
                 files.first().map_or("the trace", |(_, name)| name.as_str()),
                 "a fault of the reader",
                 "a trace that can be read",
@@ -103,7 +103,7 @@ fn read(
     done: &Arc<AtomicU64>,
     send: &SyncSender<Vec<Record>>,
     spare: &Receiver<Vec<Record>>,
-) -> Result<Ending, ParseError> {
+) -> Result<Ending, LeadlineError> {
     let (mut reader, format) = sniff::open(files, done)?;
     let mut order = Order::new(format == "fio-lat-log");
     let (mut batch, mut ready) = (Vec::with_capacity(BATCH), Vec::with_capacity(BATCH));
@@ -139,7 +139,7 @@ pub fn characterise(
     files: &[(PathBuf, String)],
     options: &Options,
     progress: &mut Progress<'_>,
-) -> Result<Option<Outcome>, ParseError> {
+) -> Result<Option<Outcome>, LeadlineError> {
     let mut profiles: Vec<DiskProfile> = Vec::new();
     let mut whole = DiskProfile::new(1);
     let mut sink = |records: &[Record]| {

@@ -12,7 +12,7 @@ use super::input::{BLOCK_BYTES, BLOCK_BYTES_OF_MANY, Input};
 use super::iolog::{self, Iolog};
 use super::latlog::{self, LatLog};
 use super::vscsi::{self, Vscsi};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const HEAD_BYTES: usize = 1 << 14;
 const LINES: usize = 12;
@@ -77,13 +77,13 @@ fn format_of(head: &[u8]) -> Option<Format> {
     vscsi::layout(head).map(Format::Vscsi)
 }
 
-fn unknown(place: &str, is_empty: bool) -> ParseError {
+fn unknown(place: &str, is_empty: bool) -> LeadlineError {
     let found = if is_empty {
         "is empty"
     } else {
         "no I/O trace that is known"
     };
-    ParseError::new(
+    LeadlineError::new(
         place,
         found,
         "vscsiStats (.vscsi or CSV), blktrace, blkparse text, fio iolog v2 or v3, MSR-style CSV",
@@ -95,7 +95,7 @@ fn unknown(place: &str, is_empty: bool) -> ParseError {
 ///
 /// # Errors
 /// The file cannot be read or is no trace.
-pub fn format_name(path: &Path, name: &str) -> Result<&'static str, ParseError> {
+pub fn format_name(path: &Path, name: &str) -> Result<&'static str, LeadlineError> {
     let mut input = Input::open(path, name, BLOCK_BYTES, &Arc::default())?;
     let head = input.peek(HEAD_BYTES)?;
     let format = format_of(&head[..head.len().min(HEAD_BYTES)]);
@@ -111,7 +111,7 @@ pub fn format_name(path: &Path, name: &str) -> Result<&'static str, ParseError> 
 pub fn open(
     files: &[(PathBuf, String)],
     done: &Arc<AtomicU64>,
-) -> Result<(Box<dyn Reader>, &'static str), ParseError> {
+) -> Result<(Box<dyn Reader>, &'static str), LeadlineError> {
     let block = if files.len() > 1 {
         BLOCK_BYTES_OF_MANY
     } else {
@@ -134,7 +134,7 @@ pub fn open(
     };
     let name = first.name();
     if let Some((other, format)) = inputs.iter().find(|(_, format)| format.name() != name) {
-        return Err(ParseError::new(
+        return Err(LeadlineError::new(
             other.place(),
             format!("a trace of format {}", format.name()),
             format!("{name}, as the files before it"),
@@ -143,7 +143,7 @@ pub fn open(
     }
     let disk = disk_name(&files[0].1);
     if inputs.len() > 1 && !matches!(name, "blktrace" | "fio-lat-log") {
-        return Err(ParseError::new(
+        return Err(LeadlineError::new(
             inputs[1].0.place(),
             "a second file",
             format!("one file for a trace of format {name}"),
@@ -153,7 +153,7 @@ pub fn open(
     reader_of(inputs, &disk).map(|reader| (reader, name))
 }
 
-fn reader_of(inputs: Vec<(Input, Format)>, disk: &str) -> Result<Box<dyn Reader>, ParseError> {
+fn reader_of(inputs: Vec<(Input, Format)>, disk: &str) -> Result<Box<dyn Reader>, LeadlineError> {
     let mut several = Vec::new();
     let mut logs = Vec::new();
     for (mut input, format) in inputs {

@@ -8,7 +8,7 @@
 
 use super::input::{Input, length};
 use super::{Kind, NO_LATENCY, Notes, Reader, Record};
-use crate::error::ParseError;
+use leadline_stats::error::LeadlineError;
 
 const BATCH: usize = 8192;
 const BLOCK_BYTES: u64 = 512;
@@ -138,7 +138,7 @@ impl Vscsi {
 }
 
 impl Reader for Vscsi {
-    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, ParseError> {
+    fn fill(&mut self, out: &mut Vec<Record>) -> Result<bool, LeadlineError> {
         let size = self.layout.size();
         let held = self.input.peek(size)?;
         if held.len() < size {
@@ -168,7 +168,7 @@ impl Reader for Vscsi {
         self.input.take(wrong.unwrap_or(count) * size);
         if wrong.is_some() {
             let version = self.layout.version;
-            return Err(ParseError::new(
+            return Err(LeadlineError::new(
                 self.input.byte_place(0),
                 format!("a record that is not of version {version}"),
                 format!("version {version} as in the records before"),

@@ -9,8 +9,8 @@
     reason = "each test program uses a part of this; small known numbers"
 )]
 
-use leadline_parse::error::ParseError;
 use leadline_parse::pdh::{PdhFile, Request};
+use leadline_stats::error::LeadlineError;
 
 pub const UTC: &str = "(PDH-CSV 4.0) (UTC)(0)";
 /// 05/01/2024 00:00:00 UTC in seconds.
@@ -49,7 +49,7 @@ impl Read {
     }
 }
 
-pub fn read_file(file: PdhFile, sentinels: bool) -> Result<Read, ParseError> {
+pub fn read_file(file: PdhFile, sentinels: bool) -> Result<Read, LeadlineError> {
     let columns: Vec<u32> = (0..).take(file.names().len()).collect();
     let request = Request {
         columns: &columns,
@@ -71,7 +71,7 @@ pub fn read_file(file: PdhFile, sentinels: bool) -> Result<Read, ParseError> {
     })
 }
 
-pub fn try_read(bytes: impl AsRef<[u8]>) -> Result<Read, ParseError> {
+pub fn try_read(bytes: impl AsRef<[u8]>) -> Result<Read, LeadlineError> {
     read_file(
         PdhFile::from_bytes("cap.csv", bytes.as_ref().to_vec(), None, None)?,
         true,

@@ -5,7 +5,7 @@ use leadline_sim::models::cluster_storage::Protection;
 use leadline_sim::models::{QosPolicy, fluid_allocation as allocation};
 use pyo3::prelude::*;
 
-use crate::errors::simulation_error;
+use crate::errors::to_python;
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -17,7 +17,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 /// What clients of (weight, reservation, limit) get of a capacity if requests are infinitely small; all rates per second,
 /// no limit is infinite.
 ///
-/// Raises `SimulationError` when a policy makes no sense.
+/// Raises `CoreError` when a policy makes no sense.
 #[pyfunction]
 #[allow(clippy::needless_pass_by_value)]
 fn fluid_allocation(
@@ -32,7 +32,7 @@ fn fluid_allocation(
             .limited(limit);
         policy
             .check(&format!("client {index}"))
-            .map_err(|error| simulation_error(py, &error))?;
+            .map_err(|error| to_python(py, &error))?;
         known.push(policy);
     }
     Ok(allocation(&known, capacity))
@@ -40,17 +40,17 @@ fn fluid_allocation(
 
 /// Fragments of a chunk, failures of nodes it survives, raw bytes for a byte of data.
 ///
-/// Raises `SimulationError` when the name is no protection scheme.
+/// Raises `CoreError` when the name is no protection scheme.
 #[pyfunction]
 fn protection_facts(py: Python<'_>, name: &str) -> PyResult<(u32, u32, f64)> {
-    let scheme = Protection::named(name).map_err(|error| simulation_error(py, &error))?;
+    let scheme = Protection::named(name).map_err(|error| to_python(py, &error))?;
     Ok((scheme.width(), scheme.survives(), scheme.capacity_factor()))
 }
 
 /// Raw by usable capacity, and the reads and writes of a small write, of `other` parity units beside `data` data units; of
 /// `other` copies without data units.
 ///
-/// Raises `SimulationError` when there is no such scheme.
+/// Raises `CoreError` when there is no such scheme.
 #[pyfunction]
 fn protection_scheme(py: Python<'_>, data: usize, other: usize) -> PyResult<(f64, usize, usize)> {
     let scheme = match data {
@@ -60,9 +60,7 @@ fn protection_scheme(py: Python<'_>, data: usize, other: usize) -> PyResult<(f64
             parity: other,
         },
     };
-    scheme
-        .check()
-        .map_err(|error| simulation_error(py, &error))?;
+    scheme.check().map_err(|error| to_python(py, &error))?;
     let count = scheme.small_write();
     Ok((scheme.capacity_factor(), count.read, count.written))
 }

@@ -15,11 +15,10 @@ use leadline_sim::models::write_cache::WRITE_CACHES;
 use pyo3::prelude::*;
 use recorded::RecordedInput;
 
-use crate::errors::{SimulationError, simulation_error};
+use crate::errors::to_python;
 
 /// Adds the functions of this folder to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add("SimulationError", module.py().get_type::<SimulationError>())?;
     module.add("READ_CACHE_POLICIES", READ_CACHE_POLICIES.to_vec())?;
     module.add("SIMULATION_CPU_SCHEDULERS", CPU_SCHEDULERS.to_vec())?;
     module.add("SIMULATION_GPU_POLICIES", GPU_POLICIES.to_vec())?;
@@ -33,7 +32,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 
 /// Run the system of that name on a document, JSON; its outcome as JSON. What the document names by index is `recorded`.
 ///
-/// `progress` is told the share that is done. Raises `SimulationError` when the document makes no run, or the run broke a
+/// `progress` is told the share that is done. Raises `CoreError` when the document makes no run, or the run broke a
 /// law; what `progress` raises ends it.
 #[pyfunction]
 #[pyo3(signature = (system, document, recorded=Vec::new(), progress=None))]
@@ -69,7 +68,7 @@ fn simulate(
     match (outcome, raised) {
         (_, Some(error)) => Err(error),
         (Ok(outcome), None) => Ok(outcome),
-        (Err(Failure::Wrong(error)), None) => Err(simulation_error(py, &error)),
+        (Err(Failure::Wrong(error)), None) => Err(to_python(py, &error)),
         (Err(Failure::Stopped), None) => unreachable!("only a watcher that raised stops a run"),
     }
 }

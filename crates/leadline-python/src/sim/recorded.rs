@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use leadline_parse::trace::{Wanted, accesses};
 use leadline_sim::document::Recorded;
-use leadline_sim::error::SimError;
 use leadline_sim::models::read_cache::Uses;
 use leadline_sim::models::read_cache::system::USES_MAX;
+use leadline_stats::error::LeadlineError;
 use pyo3::prelude::*;
 
-use crate::errors::simulation_error;
+use crate::errors::to_python;
 use crate::trace::{Notes, TraceRequests, plain, working};
 
 /// Adds the functions and types of this file to the module.
@@ -36,7 +36,10 @@ impl RecordedInput {
             Self::Requests(requests) => {
                 let recording = requests.get().recording().ok_or_else(|| {
                     let (expected, advice) = ("a trace of requests", "Record while there is load.");
-                    simulation_error(py, &SimError::new("trace", "no request", expected, advice))
+                    to_python(
+                        py,
+                        &LeadlineError::new("trace", "no request", expected, advice),
+                    )
                 })?;
                 Ok(Recorded::Requests(recording))
             }
@@ -55,7 +58,7 @@ pub struct TraceUses {
 
 /// Uses of the lines of one disk, by its name, None where there is only one.
 ///
-/// Raises `ParseError` when the trace cannot be read, has no such disk, or more uses than a simulation takes.
+/// Raises `CoreError` when the trace cannot be read, has no such disk, or more uses than a simulation takes.
 #[pyfunction]
 #[pyo3(signature = (files, disk, reads_only, line_bytes, progress=None))]
 #[allow(clippy::needless_pass_by_value)]

@@ -5,7 +5,7 @@ use leadline_sim::time::Nanos;
 use leadline_sim::yardstick::{self, Deciding, Done};
 use pyo3::prelude::*;
 
-use crate::errors::simulation_error;
+use crate::errors::to_python;
 
 /// Adds the functions of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
@@ -39,7 +39,7 @@ fn simulation_hold(py: Python<'_>, pending: u32, events: u64, seed: u64) -> Meas
 fn simulation_host(py: Python<'_>, machines: u32, length: Nanos, seed: u64) -> PyResult<Measured> {
     py.detach(|| yardstick::host(machines, length, seed))
         .map(measured)
-        .map_err(|error| simulation_error(py, &error))
+        .map_err(|error| to_python(py, &error))
 }
 
 /// mClock with so many clients that always have requests waiting, to measure its decisions.
@@ -52,7 +52,7 @@ impl SimulationDecisions {
     fn new(py: Python<'_>, clients: u32, seed: u64) -> PyResult<Self> {
         yardstick::deciding(clients, seed)
             .map(Self)
-            .map_err(|error| simulation_error(py, &error))
+            .map_err(|error| to_python(py, &error))
     }
 
     /// Decide so often; how many of them served a request.

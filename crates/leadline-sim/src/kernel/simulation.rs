@@ -2,8 +2,8 @@
 
 use super::observe::Observer;
 use super::schedule::Schedule;
-use crate::error::SimError;
 use crate::time::Nanos;
+use leadline_stats::error::LeadlineError;
 
 /// A simulated system. A run is a function of the model's parameters and seed: a model reads no clock, no environment
 /// and iterates over no hash map, and calls logarithms and the like through `libm`, not through `f64`'s methods.
@@ -21,7 +21,7 @@ pub trait Model {
     ///
     /// # Errors
     /// When it is not, which is a defect of the model.
-    fn check(&self, _now: Nanos) -> Result<(), SimError> {
+    fn check(&self, _now: Nanos) -> Result<(), LeadlineError> {
         Ok(())
     }
 }
@@ -90,7 +90,7 @@ impl<M: Model, O: Observer<M::Event>> Simulation<M, O> {
     ///
     /// # Errors
     /// When it does not, which is a defect of the model.
-    pub fn check(&self) -> Result<(), SimError> {
+    pub fn check(&self) -> Result<(), LeadlineError> {
         self.model.check(self.schedule.now)
     }
 

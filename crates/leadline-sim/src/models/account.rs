@@ -3,9 +3,9 @@
 //! Source: Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961).
 
 use super::station::Little;
-use crate::error::SimError;
 use crate::measure::TimeWeighted;
 use crate::time::{Nanos, SECOND, seconds};
+use leadline_stats::error::LeadlineError;
 
 /// The number inside over time and the residence times of those that left. The integral of the one must be the sum of
 /// the others, to the nanosecond, at every instant.
@@ -89,7 +89,7 @@ impl Account {
     /// # Errors
     /// When the integral of the number inside is not the sum of the residence times: something was lost, invented or
     /// mistaken for another.
-    pub fn check(&self, name: &str, now: Nanos) -> Result<(), SimError> {
+    pub fn check(&self, name: &str, now: Nanos) -> Result<(), LeadlineError> {
         let level = u128::from(self.inside.level());
         let counted = self.inside.area(now);
         let still_inside = (level * u128::from(now)).wrapping_sub(self.inside_since);
@@ -99,7 +99,7 @@ impl Account {
         if counted == stayed && stamps_fit {
             return Ok(());
         }
-        Err(SimError::new(
+        Err(LeadlineError::new(
             format!("{name} at {now} ns"),
             format!(
                 "{counted} ns by counting {level} inside, {stayed} ns by residence times, arrivals inside sum to {}",

@@ -23,9 +23,9 @@ use serde::Deserialize;
 use super::disk_drive::Drive;
 use super::scheduler::Io;
 use super::service::Service;
-use crate::error::SimError;
 use crate::random::{Constant, Distribution, LogNormal, Sample, Stream};
 use crate::time::{Nanos, SECOND, whole};
+use leadline_stats::error::LeadlineError;
 
 /// Times in ns by kind of request.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -53,9 +53,9 @@ struct MeasuredCurve {
 }
 
 impl TryFrom<MeasuredCurve> for Curve {
-    type Error = SimError;
+    type Error = LeadlineError;
 
-    fn try_from(curve: MeasuredCurve) -> Result<Self, SimError> {
+    fn try_from(curve: MeasuredCurve) -> Result<Self, LeadlineError> {
         let spread = if curve.spread > 0.0 {
             Distribution::LogNormal(LogNormal::from_mean(1.0, curve.spread))
         } else {
@@ -84,14 +84,14 @@ impl Curve {
         measured: &[(f64, f64)],
         spread: Distribution,
         place: &str,
-    ) -> Result<Self, SimError> {
+    ) -> Result<Self, LeadlineError> {
         let points: Vec<_> = measured
             .iter()
             .map(|(iops, latency)| (iops * latency / SECOND as f64, *latency))
             .collect();
         let sound = points.iter().all(|p| p.0.is_finite() && p.0 > 0.0);
         if points.is_empty() || !sound || !points.windows(2).all(|pair| pair[0].0 < pair[1].0) {
-            return Err(SimError::new(
+            return Err(LeadlineError::new(
                 format!("{place}: curve"),
                 format!(
                     "{} points, outstanding {:?}",
@@ -142,7 +142,7 @@ impl Speed {
     ///
     /// # Errors
     /// When a time is no sound distribution or always 0; `place` says whose.
-    pub fn check(&self, place: &str) -> Result<(), SimError> {
+    pub fn check(&self, place: &str) -> Result<(), LeadlineError> {
         let (all, bandwidth) = match self {
             Self::Times(own) => {
                 let sequential = own.sequential.iter();
@@ -159,7 +159,7 @@ impl Speed {
             distribution.check(place)?;
         }
         if all.iter().any(|own| own.mean() <= 0.0) || bandwidth.is_nan() || bandwidth <= 0.0 {
-            return Err(SimError::new(
+            return Err(LeadlineError::new(
                 place,
                 "a time or a bandwidth of 0",
                 "service times and a bandwidth above 0",

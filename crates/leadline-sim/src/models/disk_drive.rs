@@ -27,8 +27,8 @@ use std::collections::VecDeque;
 use super::discipline::{Discipline, Fifo, Next};
 use super::scheduler::Io;
 use super::station::Waiting;
-use crate::error::SimError;
 use crate::time::{Nanos, SECOND};
+use leadline_stats::error::LeadlineError;
 
 /// Places on a drive: a share of the stroke in units of 2^-32.
 const PLACES: f64 = 4_294_967_296.0;
@@ -58,7 +58,7 @@ impl Drive {
     ///
     /// # Errors
     /// When they do not; `place` says whose.
-    pub fn check(&self, place: &str) -> Result<(), SimError> {
+    pub fn check(&self, place: &str) -> Result<(), LeadlineError> {
         let (outer, inner) = self.bytes_per_second;
         let positive = [self.settle, self.revolution, outer, inner, self.capacity];
         let sound = positive
@@ -71,7 +71,7 @@ impl Drive {
         {
             return Ok(());
         }
-        Err(SimError::new(
+        Err(LeadlineError::new(
             place,
             format!("{self:?}"),
             "times, rates and a capacity above 0, and a full stroke not below the shortest",

@@ -29,11 +29,11 @@ use super::request::{Elsewhere, Phase, Request, VmRequest};
 use super::service::Service;
 use super::station::{Station, Waiting};
 use super::wakes::Wakes;
-use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::random::Stream;
 use crate::sources::Source;
 use crate::time::Nanos;
+use leadline_stats::error::LeadlineError;
 
 /// A request to one of several servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -191,7 +191,7 @@ impl<A: Source, V: Service<DistributedRequest>> DmClockCluster<A, V> {
         depth: u16,
         devices: Vec<V>,
         placement: Placement,
-    ) -> Result<Self, SimError> {
+    ) -> Result<Self, LeadlineError> {
         let scheduler = MClock::new(policies, cost)?;
         let server = |device| Station::new(u32::from(depth), device, scheduler.clone());
         let trackers = vec![ServiceTracker::new(devices.len()); vms.len()];
@@ -326,7 +326,7 @@ impl<A: Source, V: Service<DistributedRequest>> Model for DmClockCluster<A, V> {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         let mut servers = self.servers.iter().enumerate();
         servers.try_for_each(|(index, server)| server.check(&format!("server {index}"), now))
     }

@@ -31,10 +31,10 @@ pub mod system;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{SimError, wrong};
 use crate::measure::TraceHash;
 use crate::random::{Stream, Streams};
 use crate::time::Nanos;
+use leadline_stats::error::{LeadlineError, wrong};
 pub use local::Replacement;
 use local::{Local, Place};
 pub use pattern::Pattern;
@@ -130,7 +130,7 @@ impl FarMemory {
     ///
     /// # Errors
     /// When the parameters make no run.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         check(&spec)?;
         let streams = Streams::new(spec.seed);
         let walk = Walk::new(
@@ -287,14 +287,14 @@ impl FarMemory {
     ///
     /// # Errors
     /// When pages or time were lost, which is a defect of the model.
-    pub fn finish(&mut self) -> Result<Counts, SimError> {
+    pub fn finish(&mut self) -> Result<Counts, LeadlineError> {
         let own = &mut self.counts;
         own.resident = u64::from(self.local.count());
         let came = own.allocated + own.major + own.ahead;
         let worked = own.touches as f64 * self.touch;
         let lost = (self.now - worked - self.stalled).abs() > 1e-6 * self.now.max(1.0);
         if came != own.evicted + own.resident || lost {
-            return Err(SimError::new(
+            return Err(LeadlineError::new(
                 "memory",
                 format!(
                     "{came} pages came, {} went, {} are here",
@@ -318,7 +318,7 @@ impl FarMemory {
     }
 }
 
-fn check(spec: &Spec) -> Result<(), SimError> {
+fn check(spec: &Spec) -> Result<(), LeadlineError> {
     if spec.pages < 2 || u64::from(spec.pages) > PAGES_MAX || spec.stands_for == 0 {
         return wrong(
             "memory",

@@ -26,11 +26,11 @@ pub mod system;
 
 use serde::Deserialize;
 
-use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, TimeWeighted, WindowSeries};
 use crate::random::{Distribution, Sample, Stream, Streams};
 use crate::time::{Nanos, millis};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// Who is served in turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -178,7 +178,7 @@ impl GpuTimeSlicing {
     ///
     /// # Errors
     /// When the parameters make no system.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         check(&spec)?;
         let streams = Streams::new(spec.seed);
         let vms = spec.vms.iter().map(|own| Vm {
@@ -443,14 +443,14 @@ impl Model for GpuTimeSlicing {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         let given: Nanos = self.measures.iter().map(|own| own.gpu).sum();
         let room = now - self.measured_since;
         let busy = self.busy.area(now);
         if given <= room && u128::from(given) <= busy && given <= self.worked {
             return Ok(());
         }
-        Err(SimError::new(
+        Err(LeadlineError::new(
             "GPU",
             format!("{given} ns given to VMs in {busy} busy ns of {room}"),
             "no more time than there was (a defect of the model)",
@@ -459,7 +459,7 @@ impl Model for GpuTimeSlicing {
     }
 }
 
-fn check(spec: &Spec) -> Result<(), SimError> {
+fn check(spec: &Spec) -> Result<(), LeadlineError> {
     if spec.vms.is_empty() || spec.vms.len() > spec.places as usize || spec.places > 10_000 {
         return wrong(
             "GPU",

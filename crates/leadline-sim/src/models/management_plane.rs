@@ -28,11 +28,11 @@ pub mod system;
 
 use serde::Deserialize;
 
-use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, TimeWeighted, WindowSeries};
 use crate::random::{Stream, Streams};
 use crate::time::{MILLISECOND, Nanos, SECOND, millis, whole};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// Payload of a segment, bytes. Source: RFC 9293, 3.7.1: 1,500 bytes of Ethernet less 20 each for IP and TCP.
 pub const SEGMENT_BYTES: u64 = 1_460;
@@ -150,7 +150,7 @@ impl ManagementPlane {
     ///
     /// # Errors
     /// When the parameters make no system.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         check(&spec)?;
         let streams = Streams::new(spec.seed);
         let clients = (0..spec.clients).map(|index| Client {
@@ -376,12 +376,12 @@ impl Model for ManagementPlane {
         self.go_on(now, event.0, schedule);
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         let under_way = self.began_count - self.done_count;
         if under_way == u64::from(self.spec.clients) {
             return Ok(());
         }
-        Err(SimError::new(
+        Err(LeadlineError::new(
             "link",
             format!("{under_way} operations under way at {now} ns"),
             "one for each client (a defect of the model)",
@@ -390,7 +390,7 @@ impl Model for ManagementPlane {
     }
 }
 
-fn check(spec: &Spec) -> Result<(), SimError> {
+fn check(spec: &Spec) -> Result<(), LeadlineError> {
     let rate = spec.bits_per_second;
     if !(rate >= 1.0 && rate.is_finite() && (0.0..0.9).contains(&spec.loss)) {
         return wrong(

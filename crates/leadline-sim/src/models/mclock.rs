@@ -42,8 +42,8 @@ use super::min_tree::{ABSENT, MinTree};
 use super::policy::QosPolicy;
 use super::request::{Phase, Request};
 use super::sfq::{advance, virtual_steps};
-use crate::error::SimError;
 use crate::time::{Nanos, SECOND};
+use leadline_stats::error::LeadlineError;
 
 /// Binary places of a ns in tags of time.
 const TICK_BITS: u32 = 4;
@@ -181,7 +181,7 @@ impl<J: Request> MClock<J> {
     ///
     /// # Errors
     /// When a policy makes no sense.
-    pub fn new(policies: &[QosPolicy], cost: CostRule) -> Result<Self, SimError> {
+    pub fn new(policies: &[QosPolicy], cost: CostRule) -> Result<Self, LeadlineError> {
         for (index, policy) in policies.iter().enumerate() {
             policy.check(&format!("client {index}"))?;
         }

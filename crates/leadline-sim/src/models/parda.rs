@@ -37,11 +37,11 @@ use super::service::Service;
 use super::sfq::Sfq;
 use super::station::Station;
 use super::window_law::WindowLaw;
-use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, TimeWeighted};
 use crate::sources::Source;
 use crate::time::Nanos;
+use leadline_stats::error::LeadlineError;
 
 /// Requests that wait at a host at most. Judgement: more are a load far above what the array can do.
 const WAITING_MAX: usize = 1_000_000;
@@ -173,7 +173,7 @@ impl<A: Source, V: Service<HostRequest>> PardaCluster<A, V> {
         law: WindowLaw,
         slots: u32,
         service: V,
-    ) -> Result<Self, SimError> {
+    ) -> Result<Self, LeadlineError> {
         law.check()?;
         for host in &mut hosts {
             host.window = law.window_max;
@@ -347,7 +347,7 @@ impl<A: Source, V: Service<HostRequest>> Model for PardaCluster<A, V> {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         self.array.check("array", now)
     }
 }

@@ -1,6 +1,6 @@
 //! What an administrator grants a client: reservation, limit, weight.
 
-use crate::error::SimError;
+use leadline_stats::error::LeadlineError;
 
 /// The share levels of vSphere's disks. Source: VMware, "vSphere resource management", "Storage I/O control resource
 /// shares and limits": 2000 / 1000 / 500.
@@ -89,9 +89,9 @@ impl QosPolicy {
     ///
     /// # Errors
     /// When they do not; `place` says whose they are.
-    pub fn check(&self, place: &str) -> Result<(), SimError> {
+    pub fn check(&self, place: &str) -> Result<(), LeadlineError> {
         let refuse = |what: &str, found: f64, expected: &str, advice: &str| {
-            Err(SimError::new(
+            Err(LeadlineError::new(
                 format!("{place}: {what}"),
                 found.to_string(),
                 expected,

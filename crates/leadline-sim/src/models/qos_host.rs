@@ -26,11 +26,11 @@ use super::service::Service;
 use super::station::{Station, Waiting};
 use super::token_bucket::IopsLimit;
 use super::wakes::Wakes;
-use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, WindowSeries};
 use crate::sources::{RequestMix, Source};
 use crate::time::{Nanos, millis, whole};
+use leadline_stats::error::LeadlineError;
 
 /// Sizes of a machine's requests.
 #[derive(Clone, Debug)]
@@ -245,7 +245,7 @@ impl<A: Source, D: Discipline<Waiting<VmRequest>>, V: Service<VmRequest>> Model
         self.start_services(now, schedule);
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         self.station.check("host", now)
     }
 }

@@ -20,11 +20,11 @@ use super::discipline::Next;
 use super::service::Service;
 use super::station::Station;
 use super::token_bucket::IopsLimit;
-use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Batches, Durations};
 use crate::sources::Source;
 use crate::time::Nanos;
+use leadline_stats::error::LeadlineError;
 
 /// What happens in [`Queueing`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -117,7 +117,7 @@ impl<A: Source, V: Service<Nanos>> Model for Queueing<A, V> {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         self.station.check("station", now)
     }
 

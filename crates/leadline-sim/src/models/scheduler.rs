@@ -12,8 +12,8 @@ use super::mclock::MClock;
 use super::policy::QosPolicy;
 use super::request::Request;
 use super::sfq::Sfq;
-use crate::error::SimError;
 use crate::time::Nanos;
+use leadline_stats::error::LeadlineError;
 
 /// One request where schedulers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub struct Client {
 impl Client {
     /// The same for schedulers with tags. Without the limit: the disk's own bucket stands before the queue and keeps
     /// it, with its burst.
-    fn policy(&self) -> Result<QosPolicy, SimError> {
+    fn policy(&self) -> Result<QosPolicy, LeadlineError> {
         let whole = QosPolicy {
             reservation: self.reservation_iops,
             limit: self.limit_iops,
@@ -108,7 +108,7 @@ impl Scheduler {
     ///
     /// # Errors
     /// When none has that name; `place` says who names it.
-    pub fn named(name: &str, place: &str, setting: Setting<'_>) -> Result<Self, SimError> {
+    pub fn named(name: &str, place: &str, setting: Setting<'_>) -> Result<Self, LeadlineError> {
         Ok(match name {
             "fifo" => Self::Fifo(Fifo::default()),
             "round-robin" => Self::RoundRobin(RoundRobin::new(setting.clients.len())),
@@ -120,7 +120,7 @@ impl Scheduler {
             "mclock" => Self::MClock(MClock::new(&policies(setting)?, CostRule::Request)?),
             "sioc-v2" => Self::SiocV2(MClock::new(&policies(setting)?, CostRule::Units32Kb)?),
             _ => {
-                return Err(SimError::new(
+                return Err(LeadlineError::new(
                     format!("{place}: scheduler"),
                     name,
                     format!("one of {}", SCHEDULERS.join(", ")),
@@ -131,7 +131,7 @@ impl Scheduler {
     }
 }
 
-fn policies(setting: Setting<'_>) -> Result<Vec<QosPolicy>, SimError> {
+fn policies(setting: Setting<'_>) -> Result<Vec<QosPolicy>, LeadlineError> {
     setting.clients.iter().map(Client::policy).collect()
 }
 

@@ -21,7 +21,7 @@ use super::cost::CostRule;
 use super::mclock::MClock;
 use super::policy::{QosPolicy, Shares};
 use super::request::Request;
-use crate::error::SimError;
+use leadline_stats::error::LeadlineError;
 
 /// What a storage policy says of one disk.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,7 +49,7 @@ impl From<DiskPolicy> for QosPolicy {
 ///
 /// # Errors
 /// When a policy makes no sense.
-pub fn sioc_v2<J: Request>(disks: &[DiskPolicy]) -> Result<MClock<J>, SimError> {
+pub fn sioc_v2<J: Request>(disks: &[DiskPolicy]) -> Result<MClock<J>, LeadlineError> {
     let policies: Vec<QosPolicy> = disks.iter().map(|disk| QosPolicy::from(*disk)).collect();
     MClock::new(&policies, CostRule::Units32Kb)
 }

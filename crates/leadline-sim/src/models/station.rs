@@ -22,9 +22,9 @@
 
 use super::discipline::{Discipline, Fifo, Next};
 use super::service::Service;
-use crate::error::SimError;
 use crate::measure::{Durations, TimeWeighted};
 use crate::time::Nanos;
+use leadline_stats::error::LeadlineError;
 
 /// A job and when it came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -238,7 +238,7 @@ impl<J: Copy, V: Service<J>, D: Discipline<Waiting<J>>> Station<J, V, D> {
     /// # Errors
     /// When the integral of the number in the system is not the sum of the residence times: a job was lost, invented or
     /// mixed up with another.
-    pub fn check(&self, name: &str, now: Nanos) -> Result<(), SimError> {
+    pub fn check(&self, name: &str, now: Nanos) -> Result<(), LeadlineError> {
         let area = self.in_system.area(now);
         let level = self.in_system.level();
         let still_inside = (u128::from(level) * u128::from(now)).wrapping_sub(self.inside_since);
@@ -251,7 +251,7 @@ impl<J: Copy, V: Service<J>, D: Discipline<Waiting<J>>> Station<J, V, D> {
         if area == residences && held as u64 == level && stamps_fit {
             return Ok(());
         }
-        Err(SimError::new(
+        Err(LeadlineError::new(
             format!("{name} at {now} ns"),
             format!(
                 "{area} job-ns by counting, {residences} by residence times, {held} jobs held of {level}, arrivals inside sum to {}",

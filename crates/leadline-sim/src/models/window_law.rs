@@ -17,8 +17,8 @@
 
 use serde::Deserialize;
 
-use crate::error::SimError;
 use crate::time::{MILLISECOND, Nanos, SECOND};
+use leadline_stats::error::LeadlineError;
 
 /// How a host sets its window.
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -85,11 +85,16 @@ impl WindowLaw {
     ///
     /// # Errors
     /// When they do not.
-    pub fn check(&self) -> Result<(), SimError> {
+    pub fn check(&self) -> Result<(), LeadlineError> {
         let share = |value: f64| (0.0..=1.0).contains(&value);
         let refuse = |place: &str, found: f64, expected: &str| {
             let advice = "Leave it out for the documented value.";
-            Err(SimError::new(place, found.to_string(), expected, advice))
+            Err(LeadlineError::new(
+                place,
+                found.to_string(),
+                expected,
+                advice,
+            ))
         };
         if self.threshold == 0 {
             return refuse("threshold", 0.0, "more than 0 ms");

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::empirical::Empirical;
 use super::samplers::{Constant, Erlang, Exponential, LogNormal, Normal, Pareto, Sample, Uniform};
 use super::stream::Stream;
-use crate::error::{SimError, wrong};
 use crate::time::SECOND;
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// Any of the distributions; costs one branch more than the type itself.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -48,10 +48,10 @@ enum Draw {
 }
 
 impl TryFrom<Draw> for Distribution {
-    type Error = SimError;
+    type Error = LeadlineError;
 
     /// The same in ns.
-    fn try_from(draw: Draw) -> Result<Self, SimError> {
+    fn try_from(draw: Draw) -> Result<Self, LeadlineError> {
         let ns = |seconds: f64| seconds * SECOND as f64;
         let distribution = match draw {
             Draw::Constant { mean } => Self::Constant(Constant(ns(mean))),
@@ -91,7 +91,7 @@ impl Distribution {
     ///
     /// # Errors
     /// When they do not; `place` says whose parameters they are.
-    pub fn check(&self, place: &str) -> Result<(), SimError> {
+    pub fn check(&self, place: &str) -> Result<(), LeadlineError> {
         let sound = |x: f64| x.is_finite() && x >= 0.0;
         let (fine, found, expected) = match self {
             Self::Constant(d) => (sound(d.0), format!("constant {}", d.0), "0 or more"),
@@ -135,7 +135,7 @@ impl Distribution {
             return Ok(());
         }
         let advice = "Correct the parameter; times cannot be negative.";
-        Err(SimError::new(place, found, expected, advice))
+        Err(LeadlineError::new(place, found, expected, advice))
     }
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
-from leadline._core import ParseError, SimulationError
+from leadline._core import CoreError
 from leadline.core.contracts.discovery import load_unit
 from leadline.core.contracts.scenario import Outcome, Progress, Scenario, System
 from leadline.core.model.errors import InputError
@@ -28,7 +28,7 @@ def simulated(system: System, scenario: Scenario, progress: Progress = lambda _:
     """
     try:
         return system.simulate(scenario, progress)
-    except (ParseError, SimulationError) as error:
+    except CoreError as error:
         raise InputError(
             f"scenario {scenario.name}: {error.where}", found=error.found, expected=error.expected, advice=error.advice
         ) from error

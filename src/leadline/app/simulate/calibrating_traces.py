@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline._core import ParseError, trace_format
+from leadline._core import CoreError, trace_format
 from leadline.app.simulate.calibrating_arrivals import TRACE, Arrivals, fit_arrivals
 from leadline.app.simulate.calibrating_fits import BEYOND, DEPTH, WEAK_PCT, BurstWindow, Fitted, RecordedLatencies
 from leadline.app.simulate.calibrating_laws import LinearLaw, fit_line
@@ -98,7 +98,7 @@ def split(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 def _is_trace(path: Path) -> bool:
     try:
         return trace_format(path, str(path)) != _LATENCY_LOGS
-    except ParseError:
+    except CoreError:
         return False
 
 

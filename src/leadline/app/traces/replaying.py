@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline._core import ParseError, TraceProfile, trace_write_lanes
+from leadline._core import CoreError, TraceProfile, trace_write_lanes
 from leadline.app.traces.tracing import DiskTrace
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.direct_io import takes_direct_io
@@ -285,7 +285,7 @@ def _write(made: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[Trac
             SAMPLE_KEYS,
             bytes_step(made.files, step),
         )
-    except ParseError as error:
+    except CoreError as error:
         raise as_input_error(error) from error
     notes = []
     if folded:

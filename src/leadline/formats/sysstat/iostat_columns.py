@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline._core import IostatRecording, ParseError
+from leadline._core import CoreError, IostatRecording
 from leadline.core.contracts.importer import Field, Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import CaptureBuilder
@@ -117,7 +117,7 @@ def read_text_reports(source: Source, builder: CaptureBuilder, wanted: set[str] 
             recording = IostatRecording.from_bytes(text, source.name, names)
         else:
             recording = IostatRecording.open(source.path, source.name, names)
-    except ParseError as error:
+    except CoreError as error:
         raise InputError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
     for code, message, count in recording.notes:
         builder.warn(code, message, count)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from leadline._core import ParseError, PdhFile
+from leadline._core import CoreError, PdhFile
 from leadline.core.io.packed import PackedTable, PackedValues
 from leadline.core.model.capture import CaptureBuilder, SeriesGroup, usual_interval_s
 from leadline.core.model.errors import InputError
@@ -63,7 +63,7 @@ class PdhColumns:
         self.source = source
         try:
             self.file = PdhFile.open(str(source.path))
-        except ParseError as error:
+        except CoreError as error:
             raise as_input_error(error, source) from error
         self.counters: list[tuple[str, str]] = self.file.counters()
         self.hosts: list[str] = self.file.hosts
@@ -109,7 +109,7 @@ class PdhColumns:
         dtype: Literal["f64", "f32"] = "f32" if request.metrics is None else "f64"
         try:
             table = self.file.read(columns, sentinels=sentinels)
-        except ParseError as error:
+        except CoreError as error:
             raise as_input_error(error, self.source) from error
         for code, message, count in self.file.warnings():
             builder.warn(code, message, count)
@@ -203,7 +203,7 @@ class Chooser:
         return columns[~kept]
 
 
-def as_input_error(error: ParseError, source: Source) -> InputError:
+def as_input_error(error: CoreError, source: Source) -> InputError:
     """The reader's error under the name the user knows the file by."""
     where = str(error.where).replace(str(source.path), source.name)
     return InputError(where, found=error.found, expected=error.expected, advice=error.advice)

@@ -11,8 +11,8 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from leadline import _core
 from leadline.core.contracts.ignored_keys import UNLIMITED, Ignored, unhonoured
 from leadline.core.contracts.scenario import STRICT, FileOf, IoWorkloadOf, Name, Scenario, named_streams
-from leadline.core.model.draws import DrawOf
 from leadline.core.model.workload import Seconds, Size, Stream, Workload
+from leadline.scenarios._draws import DrawOf
 
 SCHEDULERS = tuple(_core.SIMULATION_SCHEDULERS)
 # Keys of disks that not every scheduler honours; limits stand before the queue and hold under all.

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from leadline._core import TraceRequests
-from leadline.core.model.draws import NS_PER_S, ns_of
 from leadline.core.model.errors import InputError
 from leadline.core.model.workload import Stream
 from leadline.formats.traces import find_traces, read_requests
+from leadline.scenarios._draws import NS_PER_S, ns_of
 from leadline.scenarios._io import sources_of, times_of
 from leadline.scenarios._simulator import closed, timed
 from leadline.scenarios._storage_path.parts import TRACE, Device, Disk, Drive, StoragePath, Trace, index_of

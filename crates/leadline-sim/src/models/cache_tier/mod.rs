@@ -39,8 +39,8 @@ use std::hash::Hasher;
 
 use serde::Serialize;
 
-use crate::error::SimError;
 use crate::measure::TraceHash;
+use leadline_stats::error::LeadlineError;
 
 /// Of the capacity devices' time, what reads that miss may take while data waits to be destaged.
 const READ_TIME_MAX: f64 = 0.5;
@@ -141,7 +141,7 @@ impl CacheTier {
     ///
     /// # Errors
     /// When the parameters make none.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         spec.check()?;
         let groups: Vec<Group> = spec
             .groups
@@ -225,14 +225,14 @@ impl CacheTier {
     ///
     /// # Errors
     /// When it is not, which is a defect of the model.
-    pub fn check(&self) -> Result<(), SimError> {
+    pub fn check(&self) -> Result<(), LeadlineError> {
         let held: f64 = self.groups.iter().map(|own| own.level).sum();
         let [came, destaged, lost] = self.totals;
         let error = self.started + came - destaged - lost - held;
         if error.abs() <= 1e-6 * (self.started + came).max(1.0) {
             return Ok(());
         }
-        Err(SimError::new(
+        Err(LeadlineError::new(
             format!("buffers at {:.3} s", self.now()),
             format!("{error} bytes too many came in"),
             "what comes in to be held, destaged or lost",

@@ -22,7 +22,7 @@
 
 use serde::Deserialize;
 
-use crate::error::SimError;
+use leadline_stats::error::LeadlineError;
 
 const PARITY_MAX: usize = 2;
 const UNITS_MAX: usize = 64;
@@ -56,7 +56,7 @@ impl Protection {
     ///
     /// # Errors
     /// No copy or data unit, or more parity units than the model knows.
-    pub fn check(self) -> Result<(), SimError> {
+    pub fn check(self) -> Result<(), LeadlineError> {
         let is_sound = match self {
             Self::Copies(copies) => (1..=UNITS_MAX).contains(&copies),
             Self::Code { data, parity } => {
@@ -66,7 +66,7 @@ impl Protection {
         if is_sound {
             return Ok(());
         }
-        Err(SimError::new(
+        Err(LeadlineError::new(
             "protection",
             format!("{self:?}"),
             format!("1 to {UNITS_MAX} copies or data units, 1 to {PARITY_MAX} parity units"),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::protection::Protection;
-use crate::error::{SimError, wrong};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// A disk group: one cache device before capacity devices. Bytes, and bytes per second.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -124,7 +124,7 @@ impl Spec {
     ///
     /// # Errors
     /// When a number makes no sense.
-    pub fn check(&self) -> Result<(), SimError> {
+    pub fn check(&self) -> Result<(), LeadlineError> {
         self.protection.check()?;
         if self.groups.is_empty() {
             return wrong("groups", 0, "at least one");

@@ -2,8 +2,8 @@
 
 use super::protection::Protection;
 use super::spec::Spec;
-use crate::error::SimError;
 use crate::random::{Stream, Streams};
+use leadline_stats::error::LeadlineError;
 
 /// What a fragment is worth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,7 @@ impl Layout {
     ///
     /// # Errors
     /// When nodes or bytes do not suffice.
-    pub fn new(spec: &Spec) -> Result<Self, SimError> {
+    pub fn new(spec: &Spec) -> Result<Self, LeadlineError> {
         let chunk_bytes = spec.protection.chunk(spec.chunk_bytes, spec.unit_bytes);
         let mut by_node = vec![Vec::new(); spec.nodes.len()];
         for (index, disk) in (0u32..).zip(&spec.disks) {
@@ -113,12 +113,12 @@ impl Layout {
         self.fragments.len() / self.protection.width() as usize
     }
 
-    fn place(&mut self, vm: &str, stream: &mut Stream) -> Result<(), SimError> {
+    fn place(&mut self, vm: &str, stream: &mut Stream) -> Result<(), LeadlineError> {
         const FRAGMENTS_MAX: usize = 50_000_000;
         let width = self.protection.width() as usize;
         let places = self.emptiest(&[], width, stream);
         if places.len() < width || self.fragments.len() > FRAGMENTS_MAX {
-            return Err(SimError::new(
+            return Err(LeadlineError::new(
                 format!("vm {vm}: placement"),
                 format!(
                     "{} nodes with room for a fragment of {} bytes",

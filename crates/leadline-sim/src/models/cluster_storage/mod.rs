@@ -58,12 +58,12 @@ use super::io_measures::IoMeasures;
 use super::station::Station;
 use super::storage_path::{Feed, feed};
 use super::token_bucket::IopsLimit;
-use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Durations, WindowSeries};
 use crate::random::{Stream, Streams};
 use crate::sources::Source;
 use crate::time::Nanos;
+use leadline_stats::error::{LeadlineError, wrong};
 use recovery::Recovery;
 use spec::check;
 use transport::Leg;
@@ -173,7 +173,7 @@ impl ClusterStorage {
     ///
     /// # Errors
     /// When the parameters make no system.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         check(&spec)?;
         let streams = Streams::new(spec.seed);
         let (mut feeds, mut places) = (Vec::new(), Vec::new());
@@ -464,7 +464,7 @@ impl ClusterStorage {
     }
 
     /// Whether disks hold what the layout says.
-    fn check_layout(&self) -> Result<(), SimError> {
+    fn check_layout(&self) -> Result<(), LeadlineError> {
         let mut held = vec![0; self.layout.rooms.len()];
         for own in &self.layout.fragments {
             if matches!(own.health, Health::Live | Health::Rebuilding) {
@@ -556,7 +556,7 @@ impl Model for ClusterStorage {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         for (index, group) in self.groups.iter().enumerate() {
             group.total.check(&format!("group {index}"), now)?;
         }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::error::SimError;
+use leadline_stats::error::LeadlineError;
 
 /// How data is kept against failures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -37,9 +37,9 @@ pub type Range = (u64, u64);
 const WIDTH_MAX: u32 = 64;
 
 impl TryFrom<String> for Protection {
-    type Error = SimError;
+    type Error = LeadlineError;
 
-    fn try_from(name: String) -> Result<Self, SimError> {
+    fn try_from(name: String) -> Result<Self, LeadlineError> {
         Self::named(&name)
     }
 }
@@ -49,7 +49,7 @@ impl Protection {
     ///
     /// # Errors
     /// When it names none.
-    pub fn named(name: &str) -> Result<Self, SimError> {
+    pub fn named(name: &str) -> Result<Self, LeadlineError> {
         let scheme = if let Some(count) = name.strip_prefix("replicas-") {
             count.parse().ok().map(Self::Replicas)
         } else {
@@ -60,7 +60,7 @@ impl Protection {
             })
         };
         scheme.filter(|own| own.is_sound()).ok_or_else(|| {
-            SimError::new(
+            LeadlineError::new(
                 "protection",
                 name,
                 "replicas-N, or ec-K+M of K data and M parity units, up to 64 in all",

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Deserializer};
 
 use super::protection::Protection;
-use crate::error::{SimError, wrong};
 use crate::models::device::{Speed, Times};
 use crate::models::storage_path::{self, Arrivals};
 use crate::time::{MINUTE, Nanos};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// How long data that is absent may come back before it is rebuilt elsewhere. Source: `VMware`, "Using the vSAN policies",
 /// object repair timer, 60 minutes.
@@ -155,7 +155,7 @@ pub struct Spec {
 }
 
 /// Whether the parts fit each other.
-pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
+pub(super) fn check(spec: &Spec) -> Result<(), LeadlineError> {
     const COUNT_MAX: usize = 60_000;
     let counts = [
         spec.vms.len(),
@@ -207,7 +207,7 @@ pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_sizes(spec: &Spec) -> Result<(), SimError> {
+fn check_sizes(spec: &Spec) -> Result<(), LeadlineError> {
     let own = &spec.recovery;
     if !(own.share > 0.0 && own.share < 1.0) || own.streams == 0 || own.piece_bytes == 0 {
         return wrong(
@@ -233,7 +233,7 @@ fn check_sizes(spec: &Spec) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_vm(vm: &VmSpec, spec: &Spec) -> Result<(), SimError> {
+fn check_vm(vm: &VmSpec, spec: &Spec) -> Result<(), LeadlineError> {
     let largest = vm
         .sources
         .iter()

@@ -2,8 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::error::SimError;
 use crate::random::Stream;
+use leadline_stats::error::LeadlineError;
 
 /// How pages are touched. All but `Growing` first write every page once in order, as a program does that loads its data.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -73,7 +73,7 @@ impl Walk {
         pattern: &Pattern,
         pages: u32,
         stream: &mut Stream,
-    ) -> Result<Self, SimError> {
+    ) -> Result<Self, LeadlineError> {
         let all = u64::from(pages);
         let fill = all;
         let (state, count) = match *pattern {
@@ -100,7 +100,7 @@ impl Walk {
             _ => true,
         };
         if !sound || !(1..=TOUCHES_MAX).contains(&count) {
-            return Err(SimError::new(
+            return Err(LeadlineError::new(
                 "pattern",
                 format!("{pattern:?}, {count} touches"),
                 "1 to 2*10^10 touches, one of each page at least, and a skew from 0 to 10",

@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 use super::host::State;
 use super::spec::{Users, VmSpec};
 use super::{CpuEvent, HypervisorCpu, TASKS_MAX};
-use crate::error::SimError;
 use crate::kernel::Schedule;
 use crate::random::{Constant, Distribution, Exponential, Sample, Stream, Streams};
 use crate::sources::{AnySource, Closed, Renewal, Source};
 use crate::time::{Nanos, SECOND, whole};
+use leadline_stats::error::LeadlineError;
 
 /// A transaction, or a piece of the hypervisor's own work.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    pub(super) fn new(spec: &VmSpec, streams: Streams) -> Result<Self, SimError> {
+    pub(super) fn new(spec: &VmSpec, streams: Streams) -> Result<Self, LeadlineError> {
         let load = &spec.load;
         let place = format!("vm {}", spec.name);
         for own in [&load.burst, &load.wait] {

@@ -41,12 +41,12 @@ mod share;
 mod spec;
 pub mod system;
 
-use crate::error::SimError;
 use crate::kernel::{Model, Schedule};
 use crate::random::{Stream, Streams};
 use crate::time::{MILLISECOND, Nanos};
 use guest::{Guest, Task};
 use host::{Thread, Vcpu};
+use leadline_stats::error::LeadlineError;
 pub use measures::{Level, STATES, VmMeasures};
 use numa::Client;
 use share::Share;
@@ -128,7 +128,7 @@ impl HypervisorCpu {
     ///
     /// # Errors
     /// When the parameters make no host.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         spec::check(&spec)?;
         let streams = Streams::new(spec.seed);
         let host = &spec.host;
@@ -252,7 +252,7 @@ impl HypervisorCpu {
         self.tasks.len() - self.free.len() >= TASKS_MAX
     }
 
-    fn check_vm(&self, index: usize, now: Nanos) -> Result<(), SimError> {
+    fn check_vm(&self, index: usize, now: Nanos) -> Result<(), LeadlineError> {
         let name = &self.spec.vms[index].name;
         let own = &self.measures[index];
         own.total.check(name, now)?;
@@ -276,8 +276,8 @@ impl HypervisorCpu {
 }
 
 /// A broken law.
-fn defect(place: &str, found: &str) -> Result<(), SimError> {
-    Err(SimError::new(
+fn defect(place: &str, found: &str) -> Result<(), LeadlineError> {
+    Err(LeadlineError::new(
         place,
         found,
         "every vCPU in one state at a time, and no work left lying",
@@ -322,7 +322,7 @@ impl Model for HypervisorCpu {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         for index in 0..self.measures.len() {
             self.check_vm(index, now)?;
         }

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::error::{SimError, wrong};
 use crate::random::Distribution;
 use crate::time::Nanos;
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// Which two vCPUs may share a core.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -132,7 +132,7 @@ pub struct Spec {
 /// Threads of a host, and vCPUs on it, at most.
 const COUNT_MAX: usize = 20_000;
 
-fn check_host(host: &HostSpec) -> Result<(), SimError> {
+fn check_host(host: &HostSpec) -> Result<(), LeadlineError> {
     let threads = host
         .nodes
         .saturating_mul(host.cores_per_node)
@@ -164,7 +164,7 @@ fn check_host(host: &HostSpec) -> Result<(), SimError> {
     Ok(())
 }
 
-fn check_vm(vm: &VmSpec) -> Result<(), SimError> {
+fn check_vm(vm: &VmSpec) -> Result<(), LeadlineError> {
     let sound = |value: f64| value >= 0.0 && value.is_finite();
     if vm.vcpus == 0 || !(vm.shares > 0.0 && vm.shares.is_finite()) {
         let found = format!("{} vCPUs, {} shares", vm.vcpus, vm.shares);
@@ -194,7 +194,7 @@ fn check_vm(vm: &VmSpec) -> Result<(), SimError> {
 }
 
 /// Whether the parts make a host that can run.
-pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
+pub(super) fn check(spec: &Spec) -> Result<(), LeadlineError> {
     check_host(&spec.host)?;
     let count: usize = spec.vms.iter().map(|vm| vm.vcpus).sum();
     if spec.vms.is_empty() || count > COUNT_MAX || spec.window == 0 {

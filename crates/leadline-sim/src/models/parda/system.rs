@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{PardaCluster, PardaHost};
 use crate::document::{Failure, Head, Timed, Watch, measured};
-use crate::error::{SimError, wrong};
+use crate::measure::WindowSeries;
 use crate::models::storage_path::Arrivals;
 use crate::models::{Drawn, QosVm, RequestSize, Shares, WindowLaw};
 use crate::outcome::{Completed, LittleFigures};
 use crate::random::{Constant, Distribution, Exponential, Sample, Streams};
 use crate::sources::{AnySource, Closed, Paced, Renewal, RequestMix};
 use crate::time::{Nanos, SECOND};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// A machine.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -91,7 +92,7 @@ fn vm(
     place: &str,
     window: Nanos,
     streams: Streams,
-) -> Result<QosVm<AnySource>, SimError> {
+) -> Result<QosVm<AnySource>, LeadlineError> {
     let stream = streams.stream(place, "arrivals");
     let source = match spec.arrivals {
         Arrivals::Closed { outstanding, think } => {
@@ -118,7 +119,7 @@ fn vm(
     Ok(QosVm::new(source, RequestSize::Mixed(mix)).with_series(window))
 }
 
-fn cluster(spec: &Spec) -> Result<Cluster, SimError> {
+fn cluster(spec: &Spec) -> Result<Cluster, LeadlineError> {
     let streams = Streams::new(spec.seed);
     let mut hosts = Vec::new();
     for host in &spec.hosts {
@@ -170,8 +171,8 @@ fn host(host: &PardaHost<AnySource>) -> HostFigures {
                 responses: (&vm.responses).into(),
                 bytes: vm.bytes_completed,
             },
-            counts: series.map(|series| series.counts()).unwrap_or_default(),
-            latency_ms: series.map(|series| series.means()).unwrap_or_default(),
+            counts: series.map(WindowSeries::counts).unwrap_or_default(),
+            latency_ms: series.map(WindowSeries::means).unwrap_or_default(),
         }
     });
     HostFigures {

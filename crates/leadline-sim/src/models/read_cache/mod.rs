@@ -31,7 +31,7 @@ pub use s3_fifo::S3Fifo;
 pub use system::Uses;
 pub use trace::{Kind, Part, Trace, synthetic};
 
-use crate::error::SimError;
+use leadline_stats::error::LeadlineError;
 
 /// The policies there are.
 pub const READ_CACHE_POLICIES: [&str; 3] = ["arc", "lru", "s3-fifo"];
@@ -66,12 +66,12 @@ impl AnyReadCache {
     ///
     /// # Errors
     /// When there is no such policy.
-    pub fn new(policy: &str, capacity: usize, bound: usize) -> Result<Self, SimError> {
+    pub fn new(policy: &str, capacity: usize, bound: usize) -> Result<Self, LeadlineError> {
         match policy {
             "arc" => Ok(Self::Arc(Arc::new(capacity, bound))),
             "lru" => Ok(Self::Lru(Lru::new(capacity, bound))),
             "s3-fifo" => Ok(Self::S3Fifo(S3Fifo::new(capacity, bound))),
-            _ => Err(SimError::new(
+            _ => Err(LeadlineError::new(
                 "caches: policy",
                 policy,
                 format!("one of {}", READ_CACHE_POLICIES.join(", ")),

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{AnyReadCache, LruCurve, Part, Trace, hits, synthetic};
 use crate::document::{Failure, Head, Recorded, Watch};
-use crate::error::{SimError, wrong};
 use crate::measure::TraceHash;
 use crate::time::{Nanos, from_seconds};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// Uses a trace may have: 1 GiB of memory.
 pub const USES_MAX: usize = 50_000_000;
@@ -80,7 +80,7 @@ pub struct Outcome {
 }
 
 impl Document {
-    fn synthetic(&self) -> Result<(Trace, Vec<usize>), SimError> {
+    fn synthetic(&self) -> Result<(Trace, Vec<usize>), LeadlineError> {
         let whole = |seconds: &f64| {
             #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // `as` saturates
             let index = (seconds * self.rate + 0.5) as usize;
@@ -89,7 +89,7 @@ impl Document {
         let ends: Vec<usize> = self.ends.iter().map(whole).collect();
         let count = ends.last().copied().unwrap_or(0);
         if count > USES_MAX {
-            return Err(SimError::new(
+            return Err(LeadlineError::new(
                 "trace",
                 format!("{:.3e} uses", count as f64),
                 format!("at most {USES_MAX}"),
@@ -182,7 +182,7 @@ fn curve(
     sizes: &[usize],
     trace: &Trace,
     ends: &[usize],
-) -> Result<Vec<u64>, SimError> {
+) -> Result<Vec<u64>, LeadlineError> {
     let warm = ends.first().copied().unwrap_or(0);
     if policy == "lru" {
         let curve = LruCurve::new(&trace.lines, warm);

@@ -37,11 +37,11 @@ use super::scheduler::{Io, Scheduler, Setting};
 use super::station::Station;
 use super::token_bucket::IopsLimit;
 use super::wakes::Wakes;
-use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::random::Streams;
 use crate::sources::Source;
 use crate::time::Nanos;
+use leadline_stats::error::{LeadlineError, wrong};
 use link::Link;
 pub use measures::VmMeasures;
 use spec::check;
@@ -143,7 +143,7 @@ impl StoragePath {
     ///
     /// # Errors
     /// When the parameters make no system.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         let streams = Streams::new(spec.seed);
         check(&spec)?;
         let (mut feeds, mut vms, mut users) = (Vec::new(), Vec::new(), BTreeMap::new());
@@ -440,7 +440,7 @@ impl StoragePath {
 fn lanes_of(
     spec: &Spec,
     users: &BTreeMap<usize, usize>,
-) -> Result<(Vec<Lane>, Vec<Disk>), SimError> {
+) -> Result<(Vec<Lane>, Vec<Disk>), LeadlineError> {
     let mut ways = BTreeMap::new();
     let mut lanes = Vec::new();
     let clients: Vec<_> = spec.disks.iter().map(|disk| disk.client.clone()).collect();
@@ -559,7 +559,7 @@ impl Model for StoragePath {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         for (own, vm) in self.measures.iter().zip(&self.spec.vms) {
             own.whole.total.check(&vm.name, now)?;
             let mut inside = 0;

@@ -2,13 +2,13 @@
 
 use serde::Deserialize;
 
-use crate::error::{SimError, wrong};
 use crate::models::device::Speed;
 use crate::models::disk_drive::Drive;
 use crate::models::scheduler::Client;
 use crate::random::{Constant, Distribution, Exponential, Stream, Streams};
 use crate::sources::{AnyMix, AnySource, Closed, OnOff, Paced, Recording, Renewal, RequestMix};
 use crate::time::{Nanos, SECOND};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// How a source's requests come.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -203,7 +203,7 @@ pub(in crate::models) fn feed(
     vm_name: &str,
     streams: Streams,
     drive: Option<&Drive>,
-) -> Result<Feed, SimError> {
+) -> Result<Feed, LeadlineError> {
     let key = format!("{vm_name}/{}", spec.name);
     let place = format!("vm {vm_name}: {}", spec.name);
     let stream = streams.stream(&key, "arrivals");
@@ -279,7 +279,7 @@ pub(in crate::models) fn feed(
 }
 
 /// Whether the parts fit each other.
-pub(super) fn check(spec: &Spec) -> Result<(), SimError> {
+pub(super) fn check(spec: &Spec) -> Result<(), LeadlineError> {
     const COUNT_MAX: usize = 60_000;
     let counts = [
         spec.vms.len(),

@@ -33,12 +33,12 @@ use std::collections::{BTreeSet, VecDeque};
 
 use serde::Serialize;
 
-use crate::error::{SimError, wrong};
 use crate::kernel::{Model, Schedule};
 use crate::measure::{Batches, Durations, WindowSeries};
 use crate::models::Account;
 use crate::random::{Exponential, Sample, Stream, Streams};
 use crate::time::{Nanos, SECOND, millis};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// Writes in the system before an overload ends the run.
 const WRITES_MAX: usize = 2_000_000;
@@ -170,7 +170,7 @@ impl WriteCache {
     ///
     /// # Errors
     /// When the parameters make none.
-    pub fn new(spec: Spec) -> Result<Self, SimError> {
+    pub fn new(spec: Spec) -> Result<Self, LeadlineError> {
         spec.check()?;
         let streams = Streams::new(spec.seed);
         let none = vec![0; spec.blocks as usize];
@@ -494,7 +494,7 @@ impl Model for WriteCache {
         }
     }
 
-    fn check(&self, now: Nanos) -> Result<(), SimError> {
+    fn check(&self, now: Nanos) -> Result<(), LeadlineError> {
         self.total.check("writes", now)?;
         let is_over = self.look().held_blocks > self.spec.cache_blocks as u64;
         if is_over {

@@ -2,9 +2,9 @@
 
 use serde::Deserialize;
 
-use crate::error::{SimError, wrong};
 use crate::random::Stream;
 use crate::time::{Nanos, SECOND, whole};
+use leadline_stats::error::{LeadlineError, wrong};
 
 /// When a write is acknowledged, and where it is then.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -33,7 +33,7 @@ impl Kind {
     ///
     /// # Errors
     /// When there is none.
-    pub fn named(name: &str) -> Result<Self, SimError> {
+    pub fn named(name: &str) -> Result<Self, LeadlineError> {
         match name {
             "write-through" => Ok(Self::WriteThrough),
             "ram-write-back" => Ok(Self::RamWriteBack),
@@ -116,7 +116,7 @@ impl Spec {
     ///
     /// # Errors
     /// When a number makes no sense.
-    pub fn check(&self) -> Result<(), SimError> {
+    pub fn check(&self) -> Result<(), LeadlineError> {
         let is_positive = |value: f64| value > 0.0 && value.is_finite();
         if self.blocks == 0 || self.block_bytes == 0 {
             return wrong("blocks", self.blocks, "at least one");
