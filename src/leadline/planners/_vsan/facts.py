@@ -20,14 +20,16 @@ FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 
 
 def known(capture: Capture | None) -> list[Found]:
-    """What the inventory's only vSAN cluster says."""
+    """Return the settings of the inventory's vSAN cluster as inputs; none where there are several clusters or none."""
     clusters = [] if capture is None else capture.inventory.of_kind(EntityKind.CLUSTER)
-    own = [cluster for cluster in clusters if capture and capture.inventory.get(cluster, "vsan_enabled") is not False]
-    if capture is None or len(own) != 1:
+    clusters_with_vsan = [
+        cluster for cluster in clusters if capture and capture.inventory.get(cluster, "vsan_enabled") is not False
+    ]
+    if capture is None or len(clusters_with_vsan) != 1:
         return []
-    found = []
+    known_values = []
     for setting, key, read in FACTS:
-        fact = capture.inventory.fact(own[0], setting)
+        fact = capture.inventory.fact(clusters_with_vsan[0], setting)
         if fact is not None:
-            found.append(Found(key, read(fact.value), f"cluster {own[0].name}, {fact.source}"))
-    return found
+            known_values.append(Found(key, read(fact.value), f"cluster {clusters_with_vsan[0].name}, {fact.source}"))
+    return known_values
