@@ -82,8 +82,8 @@ def expected(
     def value(name: str, entity: str) -> float:
         return outcome.measure(entity, name).value
 
-    found = [
+    by_vm = [
         Expected(*(value(name, f"vm{i}") for name in ("guest_pct", "ready_pct", "co_stop_pct")))
         for i in range(len(vms))
     ]
-    return found, value("cores_pct", "host")
+    return by_vm, value("cores_pct", "host")
