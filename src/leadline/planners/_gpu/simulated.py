@@ -48,7 +48,7 @@ def slowdown(duty: float, at_once: int, scheduler: str, slots: int) -> float:
 def simulated(job: GpuJob, at_once: int, scheduler: str, context: PlanContext) -> float:
     """The same by the simulator: the mean over all jobs."""
     outcome = context.simulated(scenario(job, at_once, scheduler))
-    values = [own.value for own in outcome.measures if own.name == "slowdown"]
+    values = [measure.value for measure in outcome.measures if measure.name == "slowdown"]
     return sum(values) / len(values)
 
 
