@@ -55,11 +55,10 @@ from leadline.core.contracts.planner import (
     Sheet,
 )
 from leadline.core.model.units import several
-from leadline.estate.recorded_loads import filled
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
-from leadline.planners._vsan.facts import known
+from leadline.planners._vsan.facts import completed
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import components, network_figures
 from leadline.planners._vsan.policies import disks, snippets
@@ -121,36 +120,36 @@ MODEL = Vsan
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Return the smallest cluster, its policies, and how long it absorbs the peak of writes."""
-    completed, evidence = filled(cast("Vsan", inputs), known(context.capture))  # read with MODEL
-    rates = rates_of(completed, context.capture, evidence)
-    wrong = impossible(completed)
+    inputs, evidence = completed(cast("Vsan", inputs), context.capture)  # read with MODEL
+    rates = rates_of(inputs, context.capture, evidence)
+    wrong = impossible(inputs)
     if wrong is not None:
         return Plan(headline=f"No: {wrong.constraint}.", evidence=rates.evidence, infeasible=wrong)
-    cluster = smallest(completed, rates)
+    cluster = smallest(inputs, rates)
     if cluster is None:
-        lacking = binding(completed, rates)
+        lacking = binding(inputs, rates)
         return Plan(headline=f"No cluster does: {lacking.constraint}.", evidence=rates.evidence, infeasible=lacking)
-    absorbed = _absorbed(completed, rates, cluster, context)
+    absorbed = _absorbed(inputs, rates, cluster, context)
     shape = (
         several(cluster.devices, "device")
-        if completed.is_esa
+        if inputs.is_esa
         else f"{several(cluster.groups, 'disk group')} of 1 + {several(cluster.devices, 'device')}"
     )
     return Plan(
-        headline=f"{several(cluster.hosts, 'host')} of {shape} hold {completed.provisioned_gb:,.0f} GB for "
-        f"{completed.engine} {completed.tier}; {_headline_peak(completed, absorbed)}.",
+        headline=f"{several(cluster.hosts, 'host')} of {shape} hold {inputs.provisioned_gb:,.0f} GB for "
+        f"{inputs.engine} {inputs.tier}; {_headline_peak(inputs, absorbed)}.",
         figures=(
-            *_host_figures(completed, cluster),
-            *_capacity_figures(completed, cluster),
-            *_cache_figures(completed, cluster),
-            *_peak_figures(completed, rates, cluster, absorbed),
-            *_endurance_figures(completed, rates, cluster),
-            *network_figures(completed, rates, cluster),
+            *_host_figures(inputs, cluster),
+            *_capacity_figures(inputs, cluster),
+            *_cache_figures(inputs, cluster),
+            *_peak_figures(inputs, rates, cluster, absorbed),
+            *_endurance_figures(inputs, rates, cluster),
+            *network_figures(inputs, rates, cluster),
         ),
-        sheets=(_disk_sheet(completed, cluster),),
-        assumptions=tuple(_assumptions(completed, rates)),
-        bends=tuple(bends(completed, rates, cluster, absorbed)),
-        snippets=snippets(completed, cluster.hosts),
+        sheets=(_disk_sheet(inputs, cluster),),
+        assumptions=tuple(_assumptions(inputs, rates)),
+        bends=tuple(bends(inputs, rates, cluster, absorbed)),
+        snippets=snippets(inputs, cluster.hosts),
         evidence=rates.evidence,
     )
 

@@ -8,7 +8,8 @@ from typing import Any
 from leadline.core.model.capture import Capture
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.recorded_loads import Found
+from leadline.estate.recorded_loads import Found, filled
+from leadline.planners._vsan.inputs import Vsan
 
 GIB_GB = 2**30 / 1e9
 # Setting of a cluster, the input it fills, and how it is read.
@@ -19,7 +20,12 @@ FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 )
 
 
-def known(capture: Capture | None) -> list[Found]:
+def completed(inputs: Vsan, capture: Capture | None) -> tuple[Vsan, tuple[str, ...]]:
+    """Return the inputs, those not given from the inventory's cluster, and a sentence for each taken from there."""
+    return filled(inputs, _known(capture))
+
+
+def _known(capture: Capture | None) -> list[Found]:
     """Return the settings of the inventory's vSAN cluster as inputs; none where there are several clusters or none."""
     clusters = [] if capture is None else capture.inventory.of_kind(EntityKind.CLUSTER)
     clusters_with_vsan = [
