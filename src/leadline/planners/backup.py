@@ -196,7 +196,7 @@ def consolidation_iops(inputs: Backup) -> float:
 
 
 def _known(inputs: Backup, capture: Capture | None) -> tuple[Backup, tuple[str, ...], tuple[str, ...]]:
-    """The inputs with what recordings and inventories know, the evidence, and what is left to defaults."""
+    """Return the inputs completed from recordings and inventories, the evidence, and the inputs left at defaults."""
     if capture is None:
         return inputs, (), ()
     inputs, evidence = filled(inputs, recorded_inputs(capture))

@@ -105,7 +105,7 @@ MODEL = Gpu
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Boards, scheduler and slowdown."""
+    """Return the boards needed, the scheduler, and the slowdown of jobs that overlap."""
     inputs = cast("Gpu", inputs)  # read with MODEL
     each = floor(inputs.gpu_memory_gib / inputs.profile_gib)
     if each == 0:

@@ -106,7 +106,7 @@ MODEL = LayoutInputs
 
 @dataclass(frozen=True, slots=True)
 class RaidLevel:
-    """A RAID level: operations of a small write, devices at least, and those that hold no data."""
+    """A RAID level: operations of a small write, fewest devices, and devices that hold no data."""
 
     name: str
     penalty: int
@@ -115,7 +115,7 @@ class RaidLevel:
     is_mirrored: bool = False
 
     def devices(self, inputs: LayoutInputs) -> int:
-        """Devices for the operations and the capacity of the data."""
+        """Return how many devices the operations and the capacity of the data need."""
         usable = inputs.device_iops * inputs.device_use_pct / 100.0
         for_operations = ceil((inputs.reads_per_s + self.penalty * inputs.writes_per_s) / usable)
         data_devices = ceil(inputs.data_gib / inputs.device_gib)
@@ -132,7 +132,7 @@ LEVELS = (
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """The level, the devices, and where each role lies."""
+    """Return the RAID level, the number of devices, and the virtual disk and adapter of each role."""
     inputs, evidence, assumed = _known(cast("LayoutInputs", inputs), context.capture)  # read with MODEL
     total = inputs.reads_per_s + inputs.writes_per_s
     share = 100.0 * inputs.writes_per_s / total if total else 0.0
@@ -189,7 +189,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
 
 
 def _known(inputs: LayoutInputs, capture: Capture | None) -> tuple[LayoutInputs, tuple[str, ...], tuple[str, ...]]:
-    """The inputs with what recordings and inventories know, the evidence, and what is left to defaults."""
+    """Return the inputs completed from recordings and inventories, the evidence, and the inputs left at defaults."""
     if capture is None:
         return inputs, (), ()
     inputs, evidence = filled(inputs, recorded_inputs(capture))

@@ -195,7 +195,7 @@ def pages_of(inputs: Memory, total: int) -> int:
 
 
 def machine_gib(inputs: Memory) -> int:
-    """Memory of the machine, whole GiB: the least in which all parts fit."""
+    """Return the memory of the machine, whole GiB: the least in which all parts fit."""
     total = 1
     while True:
         rest = total - system_gib(total) - _sessions_gib(inputs) - inputs.other_gib

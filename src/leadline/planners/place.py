@@ -370,7 +370,7 @@ def _infeasible(inputs: PlaceInputs, placed: Placed) -> Infeasible | None:
 
 
 def commands(cluster: StoreState, steps: list[DiskMove]) -> str:
-    """PowerCLI in order."""
+    """Return the PowerCLI commands of the steps, in order."""
     lines: list[str] = []
     for step in steps:
         unit, store = step.unit, f"(Get-Datastore -Name {_quoted(cluster.names[step.target])})"

@@ -78,7 +78,7 @@ MODEL = Qos
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Who gets what, and what it means."""
+    """Return what each disk gets when all are busy, its latency, and the settings to apply."""
     inputs, evidence, assumed = _known(cast("Qos", inputs), context.capture)  # read with MODEL
     reserved = sum(_reserved(disk) for disk in inputs.disks)
     share = 100.0 * reserved / inputs.capacity_iops
@@ -124,7 +124,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
 
 
 def _known(inputs: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], tuple[str, ...]]:
-    """The inputs with what a recording knows, the evidence, and what is assumed because of it."""
+    """Return the inputs completed from a recording, the evidence, and the assumptions this needs."""
     if capture is None:
         return inputs, (), ()
     below = device_latency(capture)
@@ -148,12 +148,12 @@ def allocation(inputs: Qos) -> list[float]:
 
 
 def is_overbooked(inputs: Qos) -> bool:
-    """Whether what disks reserve, and want of it, exceeds the capacity."""
+    """Return whether the reservations that disks use exceed the capacity."""
     return sum(_reserved(disk) for disk in inputs.disks) > inputs.capacity_iops * (1 + 1e-9)
 
 
 def _reserved(disk: QosDisk) -> float:
-    """Units per second that its reservation gives it at most."""
+    """Return the most units per second that the disk's reservation can give it."""
     return min(disk.reservation_iops, disk.most_units)
 
 
@@ -215,7 +215,7 @@ def _bends(inputs: Qos, reserved: float) -> list[Bend]:
 
 
 def _checked(inputs: Qos, given: list[float], context: PlanContext) -> list[Figure]:
-    """The same simulated under mClock; how far the largest difference is."""
+    """Return the largest difference between the answer and a simulation of mClock."""
     outcome = context.simulated(scenario(inputs))
     apart = max(
         abs(outcome.measure(f"disk-{number}", "iops").value * disk.units - units)
@@ -240,7 +240,7 @@ def _queued(inputs: Qos) -> list[int]:
 
 
 def scenario(inputs: Qos) -> dict[str, Any]:
-    """The disks before a device of this capacity, under mClock in units of 32 KiB."""
+    """Return a scenario of the disks on one device of this capacity, under mClock in units of 32 KiB."""
     vms = []
     for number, (disk, queued) in enumerate(zip(inputs.disks, _queued(inputs), strict=True), 1):
         stream: dict[str, Any] = {"block": f"{disk.units * UNIT_KIB:.0f}k", "oio": queued}

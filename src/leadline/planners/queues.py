@@ -107,7 +107,7 @@ MODEL = Queues
 
 @dataclass(frozen=True, slots=True)
 class QueueLevel:
-    """A queue on the way: what it must hold, its depth, and where that is set."""
+    """A queue between guest and array: requests it must hold, its depth, and the most it can have."""
 
     name: str
     needed: float
@@ -183,7 +183,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
 
 
 def _known(inputs: Queues, capture: Capture | None) -> tuple[Queues, tuple[str, ...], tuple[str, ...], list[Bend]]:
-    """The inputs with what a recording knows, the evidence, what is assumed because of it, and adapters to change."""
+    """Return the inputs completed from a recording, the evidence, assumptions, and adapters to change."""
     if capture is None:
         return inputs, (), (), []
     inputs, evidence = filled(inputs, recorded_inputs(capture, has_rate="iops" in inputs.model_fields_set))

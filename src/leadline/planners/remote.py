@@ -81,7 +81,7 @@ MODEL = Remote
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Times of operations, and what to keep local."""
+    """Return how long operations take over the link, and which operations to keep local."""
     inputs, evidence = filled(cast("Remote", inputs), context.capture)  # read with MODEL
     link = {"round_trip": inputs.round_trip_ms / 1000.0, "mbit_per_s": inputs.mbit_per_s, "loss_pct": inputs.loss_pct}
     here = _times(inputs, link, context)

@@ -79,7 +79,7 @@ def checked(estate: CpuEstate, counting: Counting) -> CheckedCluster:
 
 
 def plan_clusters(estates: Sequence[CpuEstate], counting: Counting) -> Plan | None:
-    """The answer for all clusters of an inventory; None where no restart could be checked and no rule is broken."""
+    """Return the plan for all clusters; None where no restart could be checked and no rule is broken."""
     clusters = [checked(estate, counting) for estate in estates]
     clusters = [cluster for cluster in clusters if cluster.is_checked or cluster.pairs]
     if not clusters:
@@ -225,7 +225,7 @@ def _stuck(cluster: CheckedCluster) -> Sheet:
 
 
 def cores_text(server: EstateHost) -> str:
-    """Nodes of a host for people."""
+    """Return the NUMA nodes and memory of a host as text."""
     memory = f", {server.gib:,.0f} GiB" if isfinite(server.gib) else ""
     return f"{server.nodes} x {server.node[0]:g} cores{memory}"
 
@@ -305,7 +305,7 @@ def _moves(cluster: CheckedCluster, placed: PackedVms) -> Snippet:
 
 
 def _infeasible(cluster: CheckedCluster, counting: Counting) -> Infeasible:
-    """The constraint that binds: a VM no host holds, cores, memory, or pieces; and how many hosts more would do."""
+    """Return what is short (a host large enough, cores, memory) and how many more hosts would be enough."""
     estate = cluster.estate
     boxes = [member.then for member in estate.members]
     wide = [box for box in boxes if not any(next(fits(box, host), None) for host in estate.empty)]

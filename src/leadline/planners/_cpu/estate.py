@@ -173,7 +173,7 @@ def _members(vms: _Vms, cluster: Entity | None, servers: list[EstateHost], count
 def _counted(
     vcpus: int, needed: int, sized: Sized | None, is_database: bool, counting: Counting
 ) -> tuple[float, float, str]:
-    """Cores a VM counts as it is and right-sized, and by which rule."""
+    """Return the cores a VM counts as it is and right-sized, and the rule by which they are counted."""
     if is_database:
         return float(vcpus), float(needed), DATABASE
     if sized is not None:

@@ -23,7 +23,7 @@ SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A VM with what it has and needs; cores is what it asks for at peak, with the growth planned for."""
+    """A VM with the vCPUs it has and needs; ``cores`` are the cores it uses at peak, planned growth included."""
 
     vm: Entity
     vcpus: int
@@ -34,7 +34,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A host with its VMs and the cores they can have; what the simulator expects as they are and right-sized."""
+    """A host with its VMs, the cores they can use, and the simulated result before and after right-sizing."""
 
     name: str
     cores: int
@@ -45,7 +45,7 @@ class Shown:
 
 
 def sizes(capture: Capture, target_pct: float, load: float) -> list[Sized]:
-    """Every VM that runs, was measured, and whose vCPUs are known; by the recording with the highest demand."""
+    """Return every running VM with known vCPUs, sized by the recording with its highest demand."""
     highest: dict[Entity, Demand] = {}
     for demand in demands(capture):
         if demand.vm not in highest or demand.peak_pct > highest[demand.vm].peak_pct:
@@ -75,7 +75,7 @@ class Given:
 
 
 def plan_recorded(context: PlanContext, capture: Capture, sized_vms: list[Sized], given: Given) -> Plan:
-    """The answer for all VMs of a recording."""
+    """Return the right-sizing plan for all VMs of a recording."""
     hosts = [_shown(context, host, vms, given) for host, vms in _by_host(sized_vms).items()]
     first = sized_vms[0]
     changed = [sized for sized in sized_vms if sized.needed != sized.vcpus]

@@ -77,7 +77,7 @@ def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: i
 
 
 def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> PackedVms | None:
-    """Where they lie, but for those that do not fit there or share a host against a rule: these are spread."""
+    """Return VMs on their hosts, except those that do not fit or break a rule there: these are spread."""
     spilled = lying(boxes, at, empty)[1]
     going = {i for i, box in enumerate(boxes) if box.name in spilled} | {j for _, j in clashes(boxes, at)}
     staying = [i for i in range(len(boxes)) if i not in going]
@@ -96,7 +96,7 @@ def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> PackedVms |
 
 
 def _improved(boxes: Sequence[Box], empty: Free, placed: PackedVms) -> PackedVms:
-    """The same with one VM after the other moved, while that leaves fewer cores of VMs without a place."""
+    """Move VMs one by one while this leaves fewer cores of VMs that cannot restart; return the placement."""
     tries, lost = 0, _lost(boxes, placed)
     tries_max = min(TRIES_MAX, TRIES_WORK // (len(boxes) * len(empty)))
     is_better = True
@@ -120,13 +120,13 @@ def _improved(boxes: Sequence[Box], empty: Free, placed: PackedVms) -> PackedVms
 
 
 def _lost(boxes: Sequence[Box], placed: PackedVms) -> float:
-    """Cores of VMs without a place, over all hosts that can fail."""
+    """Return the cores of all VMs that cannot restart when one of the hosts fails."""
     names = {name for left in left_by(boxes, placed).values() for name in left}
     return sum(box.cores for box in boxes if box.name in names)
 
 
 def _kept(placed: PackedVms, empty: Free, at: Sequence[int] | None) -> PackedVms:
-    """The same assignment with hosts that are alike renamed, so that as many VMs as may be stay where they are."""
+    """Exchange identical hosts in the assignment so that as many VMs as possible stay where they are."""
     if at is None:
         return placed
     names: dict[int, int] = {}

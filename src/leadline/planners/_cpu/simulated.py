@@ -42,7 +42,7 @@ class Expected:
 
 
 def scenario(vms: Sequence[SimulatedVm], host: SimulatedHost) -> dict[str, Any]:
-    """The host with all VMs. Transactions begin at a rate of cores / CPU time."""
+    """Return a scenario of the host with all VMs; transactions begin at a rate of cores / CPU time."""
     return {
         "name": "plan-cpu",
         "system": "hypervisor-cpu",
@@ -73,7 +73,7 @@ def scenario(vms: Sequence[SimulatedVm], host: SimulatedHost) -> dict[str, Any]:
 def expected(
     context: PlanContext, vms: Sequence[SimulatedVm], host: SimulatedHost
 ) -> tuple[list[Expected], float] | None:
-    """What each VM and the host (percent of cores in use) show; None where more is asked for than there is."""
+    """Return what each VM shows, and the cores in use, percent; None where VMs need more cores than there are."""
     whole = (1.0 + host.overhead_pct / 100.0) * sum(vm.cores for vm in vms)
     if whole > FULL * host.cores or any(vm.cores > FULL * vm.vcpus for vm in vms):
         return None

@@ -49,7 +49,7 @@ def sheet(groups: Sequence[JobGroup], slow: Callable[[int], float], closed: Call
 
 
 def figures(groups: Sequence[JobGroup], slow: Callable[[int], float], source: str) -> list[Figure]:
-    """What each group takes longer over its hours: hours by the work that gets done in them."""
+    """Return the slowdown of each group: its hours divided by the hours of work done in them."""
     counts = by_hour(groups)
     figures = []
     for group in groups:

@@ -35,7 +35,7 @@ class Tolerable:
 
 
 def tolerable(inputs: Memory, context: PlanContext) -> Tolerable:
-    """The largest share, found by bisection: less local memory never makes a run shorter."""
+    """Return the largest tolerable share, by bisection: less local memory never makes a run shorter."""
     known: dict[int, float] = {}
 
     def slowdown(share_pct: int) -> float:
@@ -56,7 +56,7 @@ def tolerable(inputs: Memory, context: PlanContext) -> Tolerable:
 
 
 def scenario(inputs: Memory, share_pct: int) -> dict[str, Any]:
-    """A program that touches its memory as the database does, with so much of it elsewhere."""
+    """Return a scenario of a program that uses memory as the database does, with ``share_pct`` of it remote."""
     run_s = PAGES * TOUCHES.get(inputs.pattern, 1 + VISITS) * inputs.touch_us / 1e6
     return {
         "name": "memory-plan",
@@ -77,7 +77,7 @@ def scenario(inputs: Memory, share_pct: int) -> dict[str, Any]:
 
 
 def figures(inputs: Memory, tolerance: Tolerable, total: int) -> list[Figure]:
-    """The share, what it is in GiB, and the slowdown at it and beyond."""
+    """Return the tolerable share, its size in GiB, and the slowdown at it and one percent beyond."""
     share, limit = tolerance.share_pct, f"{inputs.tolerable_slowdown:g} times"
     if share:
         why = f"{tolerance.slowdowns[share]:.5f} times as long, tolerable are {limit}"
@@ -122,7 +122,7 @@ def picture(inputs: Memory, tolerance: Tolerable) -> Picture:
 
 
 def bends(inputs: Memory, tolerance: Tolerable, total: int) -> list[Bend]:
-    """What remote memory takes from a database."""
+    """Return the rules that remote memory breaks, with their cost."""
     if not tolerance.share_pct:
         return []
     local = ceil(total * (100 - tolerance.share_pct) / 100)

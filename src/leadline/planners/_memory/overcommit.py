@@ -15,7 +15,7 @@ IDLE_TAX = 0.75  # of idle pages that are taken first; Source: Mem.IdleTax; Wald
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstate:
-    """What hosts have for VMs, each, and what VMs were given; GiB.
+    """Memory that hosts have for VMs and that VMs were given, GiB.
 
     Attributes:
         hosts: memory of each host beside its own need.
@@ -35,7 +35,7 @@ class MemoryEstate:
 
     @property
     def overcommit(self) -> float:
-        """Configured by what there is with all hosts up."""
+        """Return the memory configured, as a multiple of the memory of all hosts."""
         return (self.reserved + self.others) / max(sum(self.hosts), 1e-9)
 
 
@@ -111,7 +111,7 @@ def bends(estate: MemoryEstate, spare: int) -> list[Bend]:
 
 
 def infeasible(estate: MemoryEstate, spare: int) -> Infeasible | None:
-    """Why memory does not fit with hosts failed, and what would."""
+    """Return why memory does not fit after hosts failed, and the nearest that fits; None where it fits."""
     reclaim = taken(estate, spare)
     largest = max(estate.hosts)
     where = f"{len(estate.hosts)} hosts of which {spare} may fail"

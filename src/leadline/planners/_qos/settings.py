@@ -107,7 +107,7 @@ def _most(kind: CloudDisk, disk: QosDisk) -> int:
 
 
 def _clouded(kind: CloudDisk, disks: Sequence[QosDisk], given: Sequence[float]) -> list[tuple[int, int, int, int]]:
-    """IOPS and throughput a disk of the type can have, and should: what it may and wants, else what it gets."""
+    """Return for each disk the IOPS and throughput its cloud type can give, and those it should have."""
     clouded = []
     for disk, units in zip(disks, given, strict=True):
         is_bound = disk.limit_iops is not None or disk.wanted_iops is not None

@@ -131,7 +131,7 @@ def _of_load(capture: Capture, busiest: Busiest) -> Iterator[Found]:
 
 
 def _alike(capture: Capture, key: str, name: str, load: RecordedLoad, parts: list[SeriesGroup]) -> Iterator[Found]:
-    """As many equal parts as leave each with what the busiest one has."""
+    """Yield how many parts carry the load if each has as much as the busiest one."""
     loads = of_each(capture, parts)
     if loads:
         first = max(loads, key=lambda part: (loads[part].peak, str(part)))
@@ -219,7 +219,7 @@ def _of_host(capture: Capture, host: Entity | None) -> Iterator[Found]:
 
 
 def _depth_recorded(key: str, depths: dict[Entity, RecordedLoad], rates: dict[Entity, RecordedLoad]) -> Iterator[Found]:
-    """The depth of the busiest: idle ones, such as a CD drive, have others."""
+    """Yield the queue depth of the busiest device; idle ones, such as a CD drive, have other depths."""
     known = [entity for entity in depths if depths[entity].mean >= 1 and entity in rates]
     if known:
         first = max(known, key=lambda entity: (rates[entity].peak, str(entity)))
@@ -243,7 +243,7 @@ def _emulated(capture: Capture, machine: Entity) -> list[Entity]:
 
 
 def slow_adapters(capture: Capture) -> list[Bend]:
-    """Adapters of the VM looked at whose queues cannot be made deeper."""
+    """Return a bend that names the busiest VM's adapters whose queues cannot be deeper."""
     machine = _machine(capture, _busiest(capture))
     names = [] if machine is None else [adapter.label() for adapter in _emulated(capture, machine)]
     if not names:

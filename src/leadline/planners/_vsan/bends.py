@@ -32,7 +32,7 @@ SLOT_COMPONENTS = 0.8
 
 
 def bends(inputs: Vsan, rates: VsanRates, cluster: VsanCluster, absorbed: dict[str, float]) -> Iterator[Bend]:
-    """Every rule that is bent."""
+    """Yield every rule that the inputs or the cluster break, with its cost."""
     yield from _cluster(inputs, cluster)
     yield from _policies(inputs, cluster)
     yield from _cache(inputs, rates, cluster, absorbed)

@@ -29,7 +29,7 @@ class DiskGroupLoad:
 
     @property
     def drain_mb_per_s(self) -> float:
-        """What is destaged beside reads."""
+        """Return the rate at which the group destages while it serves reads, MB/s."""
         return self.device_mb_per_s * (1 - min(self.read_busy, READ_TIME_MAX))
 
     def absorbed_s(
@@ -75,7 +75,7 @@ def group_of(inputs: Vsan, rates: tuple[float, float, float], devices: int, grou
 
 
 def scenario(inputs: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> dict[str, Any]:
-    """One group of the cluster with its part of the load; writes come with their copies, so no more are added."""
+    """Return a scenario of one disk group with its share of the load; writes already include their copies."""
     writes, reads, size = (value / count for value, count in zip(rates, (groups, groups, 1), strict=True))
     window = max(inputs.burst_s, 60.0) / 60.0
     streams: list[dict[str, Any]] = [

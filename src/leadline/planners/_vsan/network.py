@@ -46,7 +46,7 @@ def code_reads(inputs: Vsan, hosts: int) -> float:
 
 
 def link_gbit(inputs: Vsan, carried_gbit: float) -> float:
-    """The least link that is busy to seven tenths at most."""
+    """Return the slowest link, Gbit/s, that is at most 70 % busy."""
     wanted = max(carried_gbit / BUSY_MAX, LINK_LEAST[inputs.architecture])
     return next((link for link in LINKS_GBIT if link >= wanted), float(ceil(wanted / 400.0) * 400))
 
@@ -61,7 +61,7 @@ def site_mbit(write_mb_per_s: float) -> float:
 
 
 def witness_rtt_max_ms(hosts: int) -> float:
-    """Round trip to the witness that is supported."""
+    """Return the longest supported round trip to the witness, ms."""
     each = hosts / 2
     return 500.0 if each <= 1 else 200.0 if each <= 10 else 100.0
 
@@ -84,7 +84,7 @@ def port_buffer_mb(inputs: Vsan, hosts: int, nic_gbit: float) -> float:
 
 
 def port_has_mb(inputs: Vsan) -> float | None:
-    """What a port has: its own buffer, or its part of a shared one; None where it is not given."""
+    """Return the buffer of a switch port, MB, alone or as its share; None where it is not given."""
     if inputs.switch_buffer_mb is None:
         return None
     return inputs.switch_buffer_mb * (SHARED_SHARE if inputs.switch_buffers == "shared" else 1.0)

@@ -78,7 +78,7 @@ def rules(inputs: Vsan, disk: PolicyDisk) -> dict[str, str]:
 
 
 def snippets(inputs: Vsan, hosts: int) -> tuple[Snippet, ...]:
-    """Policies, which disk has which, and the services of the cluster."""
+    """Return commands for the storage policies, the policy of each disk, and the services of the cluster."""
     machine_disks = disks(inputs, hosts)
     policies = {disk.policy(inputs): disk for disk in machine_disks}
     commands = []

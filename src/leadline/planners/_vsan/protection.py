@@ -28,7 +28,7 @@ class ObjectLayout:
 
     @property
     def factor(self) -> float:
-        """Bytes stored of a byte."""
+        """Return the bytes stored for each byte of data."""
         return float(self.ftt + 1) if self.is_mirror else (self.data + self.parity) / self.data
 
     @property
@@ -48,12 +48,12 @@ class ObjectLayout:
 
 
 def mirror(ftt: int) -> ObjectLayout:
-    """Copies."""
+    """Return the layout of ``ftt`` + 1 copies."""
     return ObjectLayout("RAID-1" if ftt else "RAID-0", ftt, 1, 0)
 
 
 def erasure(ftt: int, hosts: int, *, is_esa: bool) -> ObjectLayout | None:
-    """RAID-5 or RAID-6 on so many hosts of a site; None where there is none."""
+    """Return RAID-5 or RAID-6 on the hosts of a site; None where no erasure code tolerates ``ftt`` failures."""
     if ftt == 1:
         wide = 4 if hosts >= WIDE_FROM else 2
         return ObjectLayout("RAID-5", 1, wide if is_esa else 3, 1)
@@ -76,7 +76,7 @@ def layouts(inputs: Vsan, hosts: int) -> tuple[ObjectLayout, ObjectLayout]:
 
 
 def written(inputs: Vsan, layout: ObjectLayout) -> float:
-    """Bytes that devices write of a byte of a guest, all sites.
+    """Return the bytes that devices write for each byte a guest writes, all sites.
 
     ESA mirrors to a performance leg first and writes full stripes to the capacity leg later.
     Source: virtuallysensei.com, "vSAN-ESA SPBM and component placements".
@@ -88,7 +88,7 @@ def written(inputs: Vsan, layout: ObjectLayout) -> float:
 
 
 def write_factor(inputs: Vsan, hosts: int) -> float:
-    """Bytes devices write of a byte of the guests, data and logs together."""
+    """Return the bytes that devices write for each byte guests write, data and logs together."""
     data, log = layouts(inputs, hosts)
     share = inputs.log_write_pct / 100.0
     return share * written(inputs, log) + (1 - share) * written(inputs, data)
@@ -110,14 +110,14 @@ def saved(inputs: Vsan) -> float:
 
 
 def reservation_pct(inputs: Vsan) -> float:
-    """Object space reservation: all of it for databases in service, of OSA."""
+    """Return the object space reservation, percent: by default 100 on OSA, 0 for data warehouses and ESA."""
     if inputs.space_reservation_pct is not None:
         return inputs.space_reservation_pct
     return 0.0 if inputs.is_esa or inputs.tier == "data-warehouse" else 100.0
 
 
 def efficiency(inputs: Vsan) -> str:
-    """Deduplication and compression: neither for tier 1 with OSA, or hybrid; ESA compresses."""
+    """Return the space efficiency: by default compression on ESA and for all-flash data warehouses, else none."""
     if inputs.efficiency != "auto":
         return inputs.efficiency
     if inputs.is_esa:

@@ -29,7 +29,7 @@ METRICS = {
 
 @dataclass(frozen=True, slots=True)
 class VsanRates:
-    """What is known of the load; NaN is not measured."""
+    """Rates of the load; NaN where not measured."""
 
     write_mb_per_s: float = nan
     read_mb_per_s: float = nan
