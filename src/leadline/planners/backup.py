@@ -50,7 +50,7 @@ from leadline.core.contracts.planner import (
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
 from leadline.estate.recorded_loads import by_default, filled
-from leadline.planners._backup.recorded import found
+from leadline.planners._backup.recorded import recorded_inputs
 
 SNAPSHOT = "VMware KB 1025279"
 CONSOLIDATION = "Broadcom KB 316414"
@@ -110,98 +110,101 @@ MODEL = Backup
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Windows, streams, proxies, repository, snapshots."""
-    own, evidence, assumed = _known(cast("Backup", inputs), context.capture)  # read with MODEL
-    full, increment = own.data_tib, own.data_tib * own.change_pct / 100.0
-    most = min(own.source_mib_per_s, own.target_mib_per_s * own.reduction)
-    streams = ceil(_rate(increment, own.window_h) / own.stream_mib_per_s)
-    rate = min(most, max(streams, 1) * own.stream_mib_per_s)
+    """Return whether backups fit the window, with streams, proxies, the repository's size and snapshots."""
+    inputs, evidence, assumed = _known(cast("Backup", inputs), context.capture)  # read with MODEL
+    full, increment = inputs.data_tib, inputs.data_tib * inputs.change_pct / 100.0
+    most = min(inputs.source_mib_per_s, inputs.target_mib_per_s * inputs.reduction)
+    needed, stream = _rate(increment, inputs.window_h), inputs.stream_mib_per_s
+    streams, per_proxy = max(ceil(needed / stream), 1), inputs.streams_per_proxy
+    rate = min(most, streams * stream)
     hours, full_hours = _hours(increment, rate), _hours(full, most)
-    stored = repository_tib(own)
-    snapshot_h = _hours(increment / own.vms, own.stream_mib_per_s)
-    grown = snapshot_h * 3600.0 * own.vm_write_mib_per_s / 1024.0
-    ends = consolidation_h(own, snapshot_h)
+    stored = repository_tib(inputs)
+    snapshot_h = _hours(increment / inputs.vms, inputs.stream_mib_per_s)
+    grown = snapshot_h * 3600.0 * inputs.vm_write_mib_per_s / 1024.0
+    ends = consolidation_h(inputs, snapshot_h)
     figures = (
-        Figure("increment", round(increment, 3), "TiB", f"{own.data_tib:g} TiB x {own.change_pct:g} %"),
-        Figure(
-            "streams", max(streams, 1), "", f"{_rate(increment, own.window_h):,.0f} / {own.stream_mib_per_s:g} MiB/s"
-        ),
-        Figure(
-            "proxies",
-            ceil(max(streams, 1) / own.streams_per_proxy),
-            "",
-            f"{several(own.streams_per_proxy, 'stream')} each",
-        ),
-        Figure("increment takes", round(hours, 2), "h", f"at {rate:,.0f} MiB/s; window {own.window_h:g} h"),
+        Figure("increment", round(increment, 3), "TiB", f"{inputs.data_tib:g} TiB x {inputs.change_pct:g} %"),
+        Figure("streams", streams, "", f"{needed:,.0f} / {stream:g} MiB/s"),
+        Figure("proxies", ceil(streams / per_proxy), "", f"{several(per_proxy, 'stream')} each"),
+        Figure("increment takes", round(hours, 2), "h", f"at {rate:,.0f} MiB/s; window {inputs.window_h:g} h"),
         Figure("full takes", round(full_hours, 2), "h", f"at the {most:,.0f} MiB/s there are"),
-        Figure("repository", round(stored, 2), "TiB", _told(own)),
+        Figure("repository", round(stored, 2), "TiB", _repository_arithmetic(inputs)),
         Figure(
             "snapshot of the busiest grows",
             round(grown, 2),
             "GiB",
-            f"{snapshot_h:.2g} h x {own.vm_write_mib_per_s:g} MiB/s",
+            f"{snapshot_h:.2g} h x {inputs.vm_write_mib_per_s:g} MiB/s",
         ),
         Figure(
-            "consolidation takes", ends if ends == "does not end" else round(float(ends), 2), "h", _consolidation(own)
+            "consolidation takes",
+            ends if ends == "does not end" else round(float(ends), 2),
+            "h",
+            _consolidation(inputs),
         ),
-        Figure("consolidation operations", ceil(consolidation_iops(own)), "per_s", _operations(own), CONSOLIDATION),
-        Figure("overlap with the batch", round(overlap_h(own, hours), 2), "h", _overlap(own, hours)),
+        Figure(
+            "consolidation operations",
+            ceil(consolidation_iops(inputs)),
+            "per_s",
+            _operations(inputs),
+            CONSOLIDATION,
+        ),
+        Figure("overlap with the batch", round(overlap_h(inputs, hours), 2), "h", _overlap(inputs, hours)),
     )
-    fits = hours <= own.window_h and ends != "does not end"
+    fits = hours <= inputs.window_h and ends != "does not end"
     return Plan(
-        headline=f"An increment of {increment:,.3g} TiB takes {hours:,.2g} h of {own.window_h:g} with "
-        f"{several(max(streams, 1), 'stream')}; a full backup {full_hours:,.3g} h; the repository holds {stored:,.3g} "
+        headline=f"An increment of {increment:,.3g} TiB takes {hours:,.2g} h of {inputs.window_h:g} with "
+        f"{several(streams, 'stream')}; a full backup {full_hours:,.3g} h; the repository holds {stored:,.3g} "
         "TiB.",
         figures=figures,
-        sheets=(_night(own, hours), _protections(own)),
+        sheets=(_night(inputs, hours), _protections(inputs)),
         assumptions=(
             "Streams do not slow each other down below the rates given: try with `leadline bench protect`.",
             *assumed,
         ),
-        bends=tuple(_bends(own, full_hours, snapshot_h, hours)),
-        snippets=_snippets(own),
+        bends=tuple(_bends(inputs, full_hours, snapshot_h, hours)),
+        snippets=_snippets(inputs),
         evidence=evidence,
-        infeasible=None if fits else _infeasible(own, increment, most, ends),
+        infeasible=None if fits else _infeasible(inputs, increment, most, ends),
     )
 
 
-def repository_tib(own: Backup) -> float:
-    """What the retention holds after reduction and protection, TiB."""
-    fulls = own.weekly + own.monthly + own.yearly + 1
-    held = fulls * own.data_tib + own.daily * own.data_tib * own.change_pct / 100.0
-    return held / own.reduction * own.repository_factor
+def repository_tib(inputs: Backup) -> float:
+    """Return the size of all backups kept, after reduction and with protection, TiB."""
+    fulls = inputs.weekly + inputs.monthly + inputs.yearly + 1
+    kept_tib = fulls * inputs.data_tib + inputs.daily * inputs.data_tib * inputs.change_pct / 100.0
+    return kept_tib / inputs.reduction * inputs.repository_factor
 
 
-def overlap_h(own: Backup, hours: float) -> float:
-    """Hours in which backup and batch both run."""
+def overlap_h(inputs: Backup, hours: float) -> float:
+    """Return the hours of a day in which backup and batch both run."""
     shared = 0.0
     for day in (-HOURS, 0, HOURS):
-        start = max(own.starts_at_h, own.batch_from_h + day)
-        shared += max(0.0, min(own.starts_at_h + hours, own.batch_from_h + day + own.batch_h) - start)
+        start = max(inputs.starts_at_h, inputs.batch_from_h + day)
+        shared += max(0.0, min(inputs.starts_at_h + hours, inputs.batch_from_h + day + inputs.batch_h) - start)
     return shared
 
 
-def consolidation_h(own: Backup, snapshot_h: float) -> float | str:
-    """Hours to merge the busiest machine's snapshot while it writes on."""
-    spare = own.consolidate_mib_per_s - own.vm_write_mib_per_s
-    return "does not end" if spare <= 0 else snapshot_h * own.vm_write_mib_per_s / spare
+def consolidation_h(inputs: Backup, snapshot_h: float) -> float | str:
+    """Return the hours to merge the busiest machine's snapshot while the machine writes; "does not end" if never."""
+    spare = inputs.consolidate_mib_per_s - inputs.vm_write_mib_per_s
+    return "does not end" if spare <= 0 else snapshot_h * inputs.vm_write_mib_per_s / spare
 
 
-def consolidation_iops(own: Backup) -> float:
+def consolidation_iops(inputs: Backup) -> float:
     """Operations per second that merging a snapshot adds: each block is read from it and written to its disk."""
-    return 2.0 * own.consolidate_mib_per_s * 1024.0 / own.consolidate_kib
+    return 2.0 * inputs.consolidate_mib_per_s * 1024.0 / inputs.consolidate_kib
 
 
-def _known(own: Backup, capture: Capture | None) -> tuple[Backup, tuple[str, ...], tuple[str, ...]]:
-    """The inputs with what recordings and inventories know, the evidence, and what is left to defaults."""
+def _known(inputs: Backup, capture: Capture | None) -> tuple[Backup, tuple[str, ...], tuple[str, ...]]:
+    """Return the inputs completed from recordings and inventories, the evidence, and the inputs left at defaults."""
     if capture is None:
-        return own, (), ()
-    own, evidence = filled(own, found(capture))
-    return own, evidence, by_default(own, ("data_tib", "vms", "change_pct", "vm_write_mib_per_s", "batch_from_h"))
+        return inputs, (), ()
+    inputs, evidence = filled(inputs, recorded_inputs(capture))
+    return inputs, evidence, by_default(inputs, ("data_tib", "vms", "change_pct", "vm_write_mib_per_s", "batch_from_h"))
 
 
-def _operations(own: Backup) -> str:
-    return f"2 x {own.consolidate_mib_per_s:g} MiB/s / {own.consolidate_kib:g} KiB, read and written"
+def _operations(inputs: Backup) -> str:
+    return f"2 x {inputs.consolidate_mib_per_s:g} MiB/s / {inputs.consolidate_kib:g} KiB, read and written"
 
 
 def _rate(tib: float, hours: float) -> float:
@@ -212,70 +215,72 @@ def _hours(tib: float, mib_per_s: float) -> float:
     return tib * 1024.0**2 / mib_per_s / 3600.0
 
 
-def _told(own: Backup) -> str:
-    fulls = own.weekly + own.monthly + own.yearly + 1
-    return f"({fulls} fulls + {own.daily} increments) / {own.reduction:g} x {own.repository_factor:g}"
+def _repository_arithmetic(inputs: Backup) -> str:
+    fulls = inputs.weekly + inputs.monthly + inputs.yearly + 1
+    return f"({fulls} fulls + {inputs.daily} increments) / {inputs.reduction:g} x {inputs.repository_factor:g}"
 
 
-def _consolidation(own: Backup) -> str:
-    return f"grown / ({own.consolidate_mib_per_s:g} - {own.vm_write_mib_per_s:g} MiB/s)"
+def _consolidation(inputs: Backup) -> str:
+    return f"grown / ({inputs.consolidate_mib_per_s:g} - {inputs.vm_write_mib_per_s:g} MiB/s)"
 
 
-def _overlap(own: Backup, hours: float) -> str:
-    end = (own.starts_at_h + hours) % HOURS
-    return f"backup {own.starts_at_h:g}:00 to {end:.1f}, batch {own.batch_from_h:g}:00 for {own.batch_h:g} h"
+def _overlap(inputs: Backup, hours: float) -> str:
+    end = (inputs.starts_at_h + hours) % HOURS
+    return f"backup {inputs.starts_at_h:g}:00 to {end:.1f}, batch {inputs.batch_from_h:g}:00 for {inputs.batch_h:g} h"
 
 
-def _night(own: Backup, hours: float) -> Sheet:
+def _night(inputs: Backup, hours: float) -> Sheet:
     rows = []
     for hour in range(HOURS):
         at = float(hour)
-        backup = any(own.starts_at_h + day <= at < own.starts_at_h + day + hours for day in (-HOURS, 0))
-        batch = any(own.batch_from_h + day <= at < own.batch_from_h + day + own.batch_h for day in (-HOURS, 0))
+        backup = any(inputs.starts_at_h + day <= at < inputs.starts_at_h + day + hours for day in (-HOURS, 0))
+        batch = any(inputs.batch_from_h + day <= at < inputs.batch_from_h + day + inputs.batch_h for day in (-HOURS, 0))
         if backup or batch:
             rows.append((f"{hour:02}:00", "backup" if backup else "", "batch" if batch else ""))
     return Sheet("The night, by hours that begin", ("hour", "backup", "batch"), tuple(rows))
 
 
-def _protections(own: Backup) -> Sheet:
-    """What the repository takes by its protection, beside the factor given."""
-    stored = repository_tib(own) / own.repository_factor
+def _protections(inputs: Backup) -> Sheet:
+    """Return the size of the repository by protection scheme."""
+    stored = repository_tib(inputs) / inputs.repository_factor
     rows = tuple((name, round(factor, 3), lost, round(stored * factor, 2)) for name, factor, lost in PROTECTIONS)
     return Sheet("Repository by protection: copies and erasure codes", ("scheme", "x data", "lost ok", "TiB"), rows)
 
 
-def _bends(own: Backup, full_hours: float, snapshot_h: float, hours: float) -> list[Bend]:
+def _bends(inputs: Backup, full_hours: float, snapshot_h: float, hours: float) -> list[Bend]:
     bends = []
-    if full_hours > own.window_h:
+    if full_hours > inputs.window_h:
         cost = f"{full_hours:,.3g} h: use synthetic or weekend fulls"
         bends.append(Bend("a full backup fits the window", cost))
     if snapshot_h > SNAPSHOT_HOURS_MAX:
         bends.append(Bend("no snapshot is kept longer than 72 hours", f"{snapshot_h:,.0f} h", SNAPSHOT))
-    if own.consolidate_spare_iops is not None and consolidation_iops(own) > own.consolidate_spare_iops:
-        cost = f"{consolidation_iops(own):,.0f} per second on {own.consolidate_spare_iops:,.0f} to spare: others wait"
+    iops, spare_iops = consolidation_iops(inputs), inputs.consolidate_spare_iops
+    if spare_iops is not None and iops > spare_iops:
+        cost = f"{iops:,.0f} per second on {spare_iops:,.0f} to spare: others wait"
         bends.append(Bend("consolidation fits what the datastore has to spare", cost, CONSOLIDATION))
-    if overlap_h(own, hours) > 0:
-        cost = f"{overlap_h(own, hours):.2g} h: both read the same disks; move one, or limit the backup's rate"
+    if overlap_h(inputs, hours) > 0:
+        cost = f"{overlap_h(inputs, hours):.2g} h: both read the same disks; move one, or limit the backup's rate"
         bends.append(Bend("the batch runs without the backup", cost))
-    if own.is_cluster:
+    if inputs.is_cluster:
         cost = "a quiesced snapshot stops a node until its heartbeat fails: back up the passive node, or from inside"
         bends.append(Bend("clusters are not quiesced from outside", cost, SNAPSHOT))
     return bends
 
 
-def _snippets(own: Backup) -> tuple[Snippet, ...]:
+def _snippets(inputs: Backup) -> tuple[Snippet, ...]:
     text = "Get-VM | Get-Snapshot | Where-Object {$_.Created -lt (Get-Date).AddHours(-24)} | Select VM, Created, SizeGB"
     return (Snippet("Look for snapshots that stayed", "powercli", text),)
 
 
-def _infeasible(own: Backup, increment: float, most: float, ends: float | str) -> Infeasible:
+def _infeasible(inputs: Backup, increment: float, most: float, ends: float | str) -> Infeasible:
     if ends == "does not end":
         return Infeasible(
-            f"the busiest machine writes {own.vm_write_mib_per_s:g} MiB/s, merging does {own.consolidate_mib_per_s:g}",
+            f"the busiest machine writes {inputs.vm_write_mib_per_s:g} MiB/s, "
+            f"merging does {inputs.consolidate_mib_per_s:g}",
             "back it up from inside or by storage snapshots, or at an hour it writes less",
         )
-    side = "the source" if own.source_mib_per_s <= own.target_mib_per_s * own.reduction else "the repository"
+    side = "the source" if inputs.source_mib_per_s <= inputs.target_mib_per_s * inputs.reduction else "the repository"
     return Infeasible(
-        f"{side} gives {most:,.0f} MiB/s; the window needs {_rate(increment, own.window_h):,.0f}",
+        f"{side} gives {most:,.0f} MiB/s; the window needs {_rate(increment, inputs.window_h):,.0f}",
         f"a window of {_hours(increment, most):.2g} h",
     )

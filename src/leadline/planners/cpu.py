@@ -135,65 +135,71 @@ MODEL = Cpu
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """From a recording or an inventory, what it says of its VMs; else the size and place of the machine asked for."""
-    own = cast("Cpu", inputs)  # read with MODEL
-    known = None if context.capture is None else _known(own, context, context.capture)
-    if known is not None:
-        return known
-    wanted = own.vcpus or vcpus_for(own.used_cores * own.load, own.target_pct)
-    node = node_of(own)
-    parts = split(wanted, own.memory_gib, node, own.sockets * own.socket_nodes)
-    answer = _too_wide(own, wanted, node) if parts is None else _sized(own, *parts, node)
+    """Return the plan for the VMs of a recording or inventory; else the size and hosts of the machine of the inputs."""
+    inputs = cast("Cpu", inputs)  # read with MODEL
+    recorded_plan = None if context.capture is None else _known(inputs, context, context.capture)
+    if recorded_plan is not None:
+        return recorded_plan
+    wanted = inputs.vcpus or vcpus_for(inputs.used_cores * inputs.load, inputs.target_pct)
+    node = node_of(inputs)
+    parts = split(wanted, inputs.memory_gib, node, inputs.sockets * inputs.socket_nodes)
+    answer = _too_wide(inputs, wanted, node) if parts is None else _sized(inputs, *parts, node)
     if context.capture is None:
         return answer
-    told = "The answer is for the machine of the inputs, not for what the inventory holds."
-    return replace(answer, assumptions=(*answer.assumptions, told if _is_asked(own) else f"{told} {UNCHECKED}"))
+    note = "The answer is for the machine of the inputs, not for what the inventory holds."
+    return replace(answer, assumptions=(*answer.assumptions, note if _is_asked(inputs) else f"{note} {UNCHECKED}"))
 
 
-def _is_asked(own: Cpu) -> bool:
-    """Whether a machine was asked for."""
-    return bool(own.model_fields_set & {"used_cores", "vcpus", "machines"})
+def _is_asked(inputs: Cpu) -> bool:
+    """Return whether the inputs describe a machine."""
+    return bool(inputs.model_fields_set & {"used_cores", "vcpus", "machines"})
 
 
-def _known(own: Cpu, context: PlanContext, capture: Capture) -> Plan | None:
-    """Right-sizing of what was recorded, and restarts in the clusters known; None where there is neither."""
-    found = sizes(capture, own.target_pct, own.load)
+def _known(inputs: Cpu, context: PlanContext, capture: Capture) -> Plan | None:
+    """Return right-sizing of the VMs recorded, and restarts in the clusters of the inventory; None without either."""
+    sized_vms = sizes(capture, inputs.target_pct, inputs.load)
     counting = Counting(
-        own.target_pct, own.vcpus_per_core, own.storage_cores, own.host_own_gib, own.socket_nodes, own.spare_hosts
+        inputs.target_pct,
+        inputs.vcpus_per_core,
+        inputs.storage_cores,
+        inputs.host_own_gib,
+        inputs.socket_nodes,
+        inputs.spare_hosts,
     )
-    if not found and _is_asked(own):
+    if not sized_vms and _is_asked(inputs):
         return None
-    held = plan_clusters(estates(capture.inventory, found, counting), counting)
-    if not found:
-        return held
-    cores, nodes = own.sockets * own.socket_cores, own.sockets * own.socket_nodes
-    given = Given(own.target_pct, own.overhead_pct, cores, nodes, own.storage_cores)
-    sized = plan_recorded(context, capture, found, given)
-    if held is None:
-        return replace(sized, assumptions=(*sized.assumptions, UNCHECKED))
-    both = {key: getattr(sized, key) + getattr(held, key) for key in PARTS}
-    return replace(sized, headline=f"{sized.headline} {held.headline}", infeasible=held.infeasible, **both)
+    clusters_plan = plan_clusters(estates(capture.inventory, sized_vms, counting), counting)
+    if not sized_vms:
+        return clusters_plan
+    cores, nodes = inputs.sockets * inputs.socket_cores, inputs.sockets * inputs.socket_nodes
+    given = Given(inputs.target_pct, inputs.overhead_pct, cores, nodes, inputs.storage_cores)
+    sizing_plan = plan_recorded(context, capture, sized_vms, given)
+    if clusters_plan is None:
+        return replace(sizing_plan, assumptions=(*sizing_plan.assumptions, UNCHECKED))
+    both = {key: getattr(sizing_plan, key) + getattr(clusters_plan, key) for key in PARTS}
+    headline = f"{sizing_plan.headline} {clusters_plan.headline}"
+    return replace(sizing_plan, headline=headline, infeasible=clusters_plan.infeasible, **both)
 
 
-def node_of(own: Cpu) -> tuple[float, float]:
-    """Cores and GiB of a NUMA node that machines can have; storage takes its cores from all nodes alike."""
-    nodes = own.sockets * own.socket_nodes
-    cores = own.socket_cores // own.socket_nodes - ceil(own.storage_cores / nodes)
-    return max(cores, 0), (own.host_memory_gib - own.host_own_gib) / nodes
+def node_of(inputs: Cpu) -> tuple[float, float]:
+    """Return the cores and GiB of a NUMA node that VMs can use; storage takes its cores evenly from all nodes."""
+    nodes = inputs.sockets * inputs.socket_nodes
+    cores = inputs.socket_cores // inputs.socket_nodes - ceil(inputs.storage_cores / nodes)
+    return max(cores, 0), (inputs.host_memory_gib - inputs.host_own_gib) / nodes
 
 
-def vcpus_at(own: Cpu, months: float) -> int:
-    """How many vCPUs are needed so many months from today."""
-    load = own.load ** (months / own.months) if own.months else own.load
-    return vcpus_for(own.used_cores * load, own.target_pct)
+def vcpus_at(inputs: Cpu, months: float) -> int:
+    """Return how many vCPUs the machine needs ``months`` from today."""
+    load = inputs.load ** (months / inputs.months) if inputs.months else inputs.load
+    return vcpus_for(inputs.used_cores * load, inputs.target_pct)
 
 
-def boxes_of(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> list[Box] | str:
-    """Every machine to place; the name of one that fits no host."""
-    group = frozenset({"the machines"} if own.apart else ())
-    boxes = [Box(f"db{i + 1:02d}", vcpus, own.memory_gib, nodes, group) for i in range(own.machines)]
-    for other in own.others:
-        parts = split(other.vcpus, other.memory_gib, node, own.sockets * own.socket_nodes)
+def boxes_of(inputs: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> list[Box] | str:
+    """Return every machine to place, or the name of the first that fits no host."""
+    group = frozenset({"the machines"} if inputs.apart else ())
+    boxes = [Box(f"db{i + 1:02d}", vcpus, inputs.memory_gib, nodes, group) for i in range(inputs.machines)]
+    for other in inputs.others:
+        parts = split(other.vcpus, other.memory_gib, node, inputs.sockets * inputs.socket_nodes)
         if parts is None:
             return other.name
         apart = frozenset({other.apart} if other.apart else ())
@@ -201,45 +207,49 @@ def boxes_of(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> lis
     return boxes
 
 
-def _sized(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> Plan:
-    boxes = boxes_of(own, vcpus, nodes, node)
+def _sized(inputs: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> Plan:
+    boxes = boxes_of(inputs, vcpus, nodes, node)
     if isinstance(boxes, str):
         return Plan(
             headline=f"{boxes} fits no host.",
             infeasible=Infeasible(f"{node[0]} cores and {node[1]:,.0f} GiB of a NUMA node", f"a smaller {boxes}"),
         )
-    empty = (node,) * (own.sockets * own.socket_nodes)
+    empty = (node,) * (inputs.sockets * inputs.socket_nodes)
     fewest = next((p for count in range(1, len(boxes) + 1) if (p := packed(boxes, (empty,) * count))), None)
-    needed = (fewest.hosts_used if fewest else len(boxes)) + own.spare_hosts
-    placed, left = _placed(own, boxes, empty)
-    figures = (*_figures(own, vcpus, nodes, node), _hosts_figure(own, fewest, needed), *_licences(own, vcpus, needed))
-    busy = own.used_cores * own.load
-    cores = own.sockets * own.socket_cores
+    needed = (fewest.hosts_used if fewest else len(boxes)) + inputs.spare_hosts
+    placed, left = _placed(inputs, boxes, empty)
+    figures = (
+        *_figures(inputs, vcpus, nodes, node),
+        _hosts_figure(inputs, fewest, needed),
+        *_licences(inputs, vcpus, needed),
+    )
+    busy = inputs.used_cores * inputs.load
+    cores = inputs.sockets * inputs.socket_cores
     infeasible = None
     if placed is None or left:
-        what = f"{', '.join(left)} cannot restart" if placed is not None else "not all machines have a place"
-        infeasible = Infeasible(f"{own.hosts} hosts of {cores} cores, {own.spare_hosts} may fail: {what}",
+        problem = f"{', '.join(left)} cannot restart" if placed is not None else "not all machines have a place"
+        infeasible = Infeasible(f"{inputs.hosts} hosts of {cores} cores, {inputs.spare_hosts} may fail: {problem}",
                                 f"{needed} hosts")  # fmt: skip
     return Plan(
         headline=f"{vcpus} vCPUs in {nodes} NUMA node{'s' * (nodes != 1)} of {vcpus // nodes} carry {busy:.4g} cores "
-        f"at {100.0 * busy / vcpus:.0f} %; {needed} hosts with {own.spare_hosts} to fail.",
+        f"at {100.0 * busy / vcpus:.0f} %; {needed} hosts with {inputs.spare_hosts} to fail.",
         figures=figures,
-        sheets=(_growth(own), *((_places(own, boxes, placed),) if placed else ())),
+        sheets=(_growth(inputs), *((_places(inputs, boxes, placed),) if placed else ())),
         assumptions=(
             "Demand grows by the same factor each month.",
             "Hosts are alike; peaks fall together.",
             "Cores, not threads, are counted; second threads are headroom.",
         ),
-        bends=tuple(_bends(own, vcpus, nodes, cores)),
-        snippets=_snippets(own, vcpus, nodes),
+        bends=tuple(_bends(inputs, vcpus, nodes, cores)),
+        snippets=_snippets(inputs, vcpus, nodes),
         infeasible=infeasible,
     )
 
 
-def _placed(own: Cpu, boxes: list[Box], empty: Host) -> tuple[PackedVms | None, list[str]]:
-    """An assignment of which every machine restarts after any host failed; else one of which some do not."""
-    hosts = (empty,) * own.hosts
-    placed = arranged(boxes, hosts, own.spare_hosts)
+def _placed(inputs: Cpu, boxes: list[Box], empty: Host) -> tuple[PackedVms | None, list[str]]:
+    """Return an assignment, None without one, and the machines that cannot restart after a host fails."""
+    hosts = (empty,) * inputs.hosts
+    placed = arranged(boxes, hosts, inputs.spare_hosts)
     if placed is not None:
         return placed, []
     even = spread(boxes, hosts)
@@ -249,63 +259,65 @@ def _placed(own: Cpu, boxes: list[Box], empty: Host) -> tuple[PackedVms | None, 
     return even, sorted(left) or ["machines of a second failed host"]
 
 
-def _figures(own: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> tuple[Figure, ...]:
-    busy = own.used_cores * own.load
-    cores = own.sockets * own.socket_cores
-    host = busy * (1.0 + own.overhead_pct / 100.0) + own.storage_cores
-    sized = f"{own.used_cores:g} x {own.load:g} / {own.target_pct:g} % = {100 * busy / own.target_pct:.2f}, then even"
-    reserved = ceil(busy * own.core_mhz)
-    pages = ceil(own.buffers_gib * 512.0)
+def _figures(inputs: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> tuple[Figure, ...]:
+    busy = inputs.used_cores * inputs.load
+    cores = inputs.sockets * inputs.socket_cores
+    host = busy * (1.0 + inputs.overhead_pct / 100.0) + inputs.storage_cores
+    exact = 100 * busy / inputs.target_pct
+    sized = f"{inputs.used_cores:g} x {inputs.load:g} / {inputs.target_pct:g} % = {exact:.2f}, then even"
+    reserved = ceil(busy * inputs.core_mhz)
+    pages, threads = ceil(inputs.buffers_gib * 512.0), inputs.threads - 1
     return (
-        Figure("vCPUs", vcpus, "vCPUs", "given" if own.vcpus else sized, SOURCE),
+        Figure("vCPUs", vcpus, "vCPUs", "given" if inputs.vcpus else sized, SOURCE),
         Figure("vNUMA nodes", nodes, "nodes", f"nodes have {node[0]} cores and {node[1]:,.4g} GiB", VSPHERE),
         Figure("cores per socket", vcpus // nodes, "cores", f"{vcpus} / {nodes}", VSPHERE),
         Figure("guest use at peak", round(100.0 * busy / vcpus, 1), "pct", f"{busy:.4g} / {vcpus}", SOURCE),
         Figure(
             "host use at peak", round(100.0 * host / cores, 1), "pct",
-            f"({busy:.4g} x {1 + own.overhead_pct / 100:g} + {own.storage_cores}) / {cores} cores, alone on it",
+            f"({busy:.4g} x {1 + inputs.overhead_pct / 100:g} + {inputs.storage_cores}) / {cores} cores, alone on it",
         ),
-        Figure("threads not counted", cores * (own.threads - 1), "", f"{cores} x {own.threads - 1}: headroom", SOURCE),
-        Figure("CPU reservation, MHz", reserved, "", f"{busy:.4g} cores x {own.core_mhz} MHz"),
-        Figure("memory reservation", own.memory_gib, "GiB", "all of it"),
-        *((Figure("huge pages", pages, "", f"{own.buffers_gib:g} GiB / 2 MiB"),) if pages else ()),
+        Figure("threads not counted", cores * threads, "", f"{cores} x {threads}: headroom", SOURCE),
+        Figure("CPU reservation, MHz", reserved, "", f"{busy:.4g} cores x {inputs.core_mhz} MHz"),
+        Figure("memory reservation", inputs.memory_gib, "GiB", "all of it"),
+        *((Figure("huge pages", pages, "", f"{inputs.buffers_gib:g} GiB / 2 MiB"),) if pages else ()),
     )  # fmt: skip
 
 
-def _hosts_figure(own: Cpu, fewest: PackedVms | None, needed: int) -> Figure:
+def _hosts_figure(inputs: Cpu, fewest: PackedVms | None, needed: int) -> Figure:
     how = "no plan has fewer" if fewest is not None and fewest.is_optimal else "search cut off: fewer may do"
-    return Figure("hosts needed", needed, "hosts", f"{needed - own.spare_hosts} hold all ({how}) + {own.spare_hosts}")
+    arithmetic = f"{needed - inputs.spare_hosts} hold all ({how}) + {inputs.spare_hosts}"
+    return Figure("hosts needed", needed, "hosts", arithmetic)
 
 
-def _licences(own: Cpu, vcpus: int, needed: int) -> tuple[Figure, ...]:
-    hosts = max(own.hosts, needed)
-    each = max(own.socket_cores, LICENCE_CORES_MIN)
-    whole = hosts * own.sockets * own.socket_cores
-    by_vm = own.machines * max(vcpus, LICENCE_VM_MIN)
-    told = f"{hosts} x {own.sockets} x max({own.socket_cores}, {LICENCE_CORES_MIN})"
+def _licences(inputs: Cpu, vcpus: int, needed: int) -> tuple[Figure, ...]:
+    hosts = max(inputs.hosts, needed)
+    each = max(inputs.socket_cores, LICENCE_CORES_MIN)
+    whole = hosts * inputs.sockets * inputs.socket_cores
+    by_vm = inputs.machines * max(vcpus, LICENCE_VM_MIN)
+    arithmetic = f"{hosts} x {inputs.sockets} x max({inputs.socket_cores}, {LICENCE_CORES_MIN})"
     return (
-        Figure("sockets", hosts * own.sockets, "", f"{hosts} x {own.sockets}"),
-        Figure("licences, hypervisor", hosts * own.sockets * each, "cores", told, "Broadcom, counting cores"),
+        Figure("sockets", hosts * inputs.sockets, "", f"{hosts} x {inputs.sockets}"),
+        Figure("licences, hypervisor", hosts * inputs.sockets * each, "cores", arithmetic, "Broadcom, counting cores"),
         Figure("licences, database by machine", by_vm, "cores",
-               f"{own.machines} x max({vcpus}, {LICENCE_VM_MIN})", "SQL Server licensing guide"),
-        Figure("licences, database by host", whole, "cores", f"{hosts} x {own.sockets} x {own.socket_cores}"),
+               f"{inputs.machines} x max({vcpus}, {LICENCE_VM_MIN})", "SQL Server licensing guide"),
+        Figure("licences, database by host", whole, "cores", f"{hosts} x {inputs.sockets} x {inputs.socket_cores}"),
     )  # fmt: skip
 
 
-def _growth(own: Cpu) -> Sheet:
-    months = sorted({m for m in ESTIMATE_MONTHS if m <= max(own.months, MONTHS_MAX)} | {own.months})
-    rows = tuple((_when(own, m), vcpus_at(own, m)) for m in months)
-    return Sheet("vCPUs as the load grows", ("months" if own.start is None else "month", "vCPUs"), rows)
+def _growth(inputs: Cpu) -> Sheet:
+    months = sorted({m for m in ESTIMATE_MONTHS if m <= max(inputs.months, MONTHS_MAX)} | {inputs.months})
+    rows = tuple((_when(inputs, m), vcpus_at(inputs, m)) for m in months)
+    return Sheet("vCPUs as the load grows", ("months" if inputs.start is None else "month", "vCPUs"), rows)
 
 
-def _when(own: Cpu, months: int) -> str:
-    if own.start is None:
+def _when(inputs: Cpu, months: int) -> str:
+    if inputs.start is None:
         return str(months)
-    years, month = divmod(own.start.month - 1 + months, 12)
-    return f"{own.start.year + years}-{month + 1:02d}"
+    years, month = divmod(inputs.start.month - 1 + months, 12)
+    return f"{inputs.start.year + years}-{month + 1:02d}"
 
 
-def _places(own: Cpu, boxes: list[Box], placed: PackedVms) -> Sheet:
+def _places(inputs: Cpu, boxes: list[Box], placed: PackedVms) -> Sheet:
     rows = tuple(
         (f"host {host + 1}", ", ".join(b.name for b, h in zip(boxes, placed.hosts, strict=True) if h == host) or "-",
          sum(cores for cores, _ in free), max(cores for cores, _ in free), round(sum(gib for _, gib in free), 1))
@@ -314,66 +326,69 @@ def _places(own: Cpu, boxes: list[Box], placed: PackedVms) -> Sheet:
     return Sheet("Where machines lie", ("host", "machines", "free cores", "of one node", "free GiB"), rows)
 
 
-def _bends(own: Cpu, vcpus: int, nodes: int, cores: int) -> list[Bend]:
+def _bends(inputs: Cpu, vcpus: int, nodes: int, cores: int) -> list[Bend]:
     bends = []
-    busy = own.used_cores * own.load
-    if own.months > MONTHS_MAX:
-        cost = f"{own.months} months ahead; {vcpus_at(own, MONTHS_MAX)} vCPUs do for {MONTHS_MAX}: size again then"
+    busy = inputs.used_cores * inputs.load
+    if inputs.months > MONTHS_MAX:
+        enough = vcpus_at(inputs, MONTHS_MAX)
+        cost = f"{inputs.months} months ahead; {enough} vCPUs do for {MONTHS_MAX}: size again then"
         bends.append(Bend("no sizing for year five", cost, SOURCE))
-    if busy > own.target_pct / 100.0 * vcpus + 1e-9:
+    if busy > inputs.target_pct / 100.0 * vcpus + 1e-9:
         cost = f"{busy:.4g} cores on {vcpus} vCPUs are {100 * busy / vcpus:.0f} %"
-        bends.append(Bend(f"peak at {own.target_pct:g} %", cost, SOURCE))
-    if own.vcpus and vcpus_for(busy, own.target_pct) < vcpus:
-        cost = f"{vcpus_for(busy, own.target_pct)} vCPUs carry the load; the others only wait and widen the machine"
+        bends.append(Bend(f"peak at {inputs.target_pct:g} %", cost, SOURCE))
+    if inputs.vcpus and vcpus_for(busy, inputs.target_pct) < vcpus:
+        cost = f"{vcpus_for(busy, inputs.target_pct)} vCPUs carry the load; the others only wait and widen the machine"
         bends.append(Bend("right size", cost, SOURCE))
     if nodes > 1:
-        cost = f"{vcpus} vCPUs and {own.memory_gib:g} GiB take {nodes} nodes; guest and database must see them"
+        cost = f"{vcpus} vCPUs and {inputs.memory_gib:g} GiB take {nodes} nodes; guest and database must see them"
         bends.append(Bend("a machine fits a NUMA node", cost, VSPHERE))
         if vcpus < VNUMA_MIN:
             cost = f"with {vcpus} vCPUs the guest is shown one node: numa.vcpu.min {vcpus}, as in the settings below"
             bends.append(Bend(f"vNUMA is shown from {VNUMA_MIN} vCPUs on", cost, VSPHERE))
-    if own.hot_add:
-        hidden = own.hardware < HARDWARE_VNUMA
+    if inputs.hot_add:
+        hidden = inputs.hardware < HARDWARE_VNUMA
         cost = "vNUMA is hidden from the guest" if hidden else "vNUMA is hidden unless exposed (numa.allowHotadd)"
         bends.append(Bend("CPU hot add off", cost, "W. Lam, vNUMA and CPU hot add in vSphere 8"))
-    if own.spare_hosts == 0:
+    if inputs.spare_hosts == 0:
         bends.append(Bend("one host may fail", "no cores are kept free to restart machines", SOURCE))
-    if vcpus >= cores - own.storage_cores:
+    if vcpus >= cores - inputs.storage_cores:
         cost = f"{vcpus} of {cores} cores: it restarts only on an empty host"
         bends.append(Bend("a machine leaves room on its host", cost, SOURCE))
     return bends
 
 
-def _snippets(own: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
-    busy = ceil(own.used_cores * own.load * own.core_mhz)
+def _snippets(inputs: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
+    busy = ceil(inputs.used_cores * inputs.load * inputs.core_mhz)
     text = (
         f'$vm = Get-VM "VM-NAME"  # powered off\n'
         f"$vm | Set-VM -NumCpu {vcpus} -CoresPerSocket {vcpus // nodes} -Confirm:$false\n"
         "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec\n$spec.CpuHotAddEnabled = $false\n"
         "$vm.ExtensionData.ReconfigVM($spec)\n"
         f"$vm | Get-VMResourceConfiguration | Set-VMResourceConfiguration -CpuReservationMhz {busy} "
-        f"-MemReservationGB {ceil(own.memory_gib)}"
+        f"-MemReservationGB {ceil(inputs.memory_gib)}"
     )
     if nodes > 1 and vcpus < VNUMA_MIN:
         text += f"\nNew-AdvancedSetting -Entity $vm -Name numa.vcpu.min -Value {vcpus} -Confirm:$false"
-    made = [Snippet("vCPUs, hot add off, reservations", "powercli", text)]
-    if own.buffers_gib:
-        made.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {ceil(own.buffers_gib * 512.0)}"))
-    if own.apart and own.machines > 1:
-        names = ",".join(f'"db{i + 1:02d}"' for i in range(own.machines))
+    snippets = [Snippet("vCPUs, hot add off, reservations", "powercli", text)]
+    if inputs.buffers_gib:
+        pages = ceil(inputs.buffers_gib * 512.0)
+        snippets.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {pages}"))
+    if inputs.apart and inputs.machines > 1:
+        names = ",".join(f'"db{i + 1:02d}"' for i in range(inputs.machines))
         rule = f'New-DrsRule -Cluster "CLUSTER" -Name "apart" -KeepTogether $false -VM (Get-VM {names})'
-        made.append(Snippet("Apart", "powercli", rule))
-    return tuple(made)
+        snippets.append(Snippet("Apart", "powercli", rule))
+    return tuple(snippets)
 
 
-def _too_wide(own: Cpu, wanted: int, node: tuple[float, float]) -> Plan:
-    count = own.sockets * own.socket_nodes
+def _too_wide(inputs: Cpu, wanted: int, node: tuple[float, float]) -> Plan:
+    count = inputs.sockets * inputs.socket_nodes
     most = 2 * (count * node[0] // 2)
-    load = most * own.target_pct / 100.0
+    load = most * inputs.target_pct / 100.0
+    machine = f"{wanted} vCPUs and {inputs.memory_gib:g} GiB"
     return Plan(
-        headline=f"{wanted} vCPUs and {own.memory_gib:g} GiB fit no host.",
+        headline=f"{machine} fit no host.",
         infeasible=Infeasible(
-            f"{count} NUMA nodes of {node[0]} cores and {node[1]:,.0f} GiB; {wanted} vCPUs and {own.memory_gib:g} GiB",
-            f"{most} vCPUs, which carry {load:.4g} cores at {own.target_pct:g} %, and {count * node[1]:,.0f} GiB",
+            f"{count} NUMA nodes of {node[0]} cores and {node[1]:,.0f} GiB; {machine}",
+            f"{most} vCPUs, which carry {load:.4g} cores at {inputs.target_pct:g} %, and {count * node[1]:,.0f} GiB",
         ),
     )

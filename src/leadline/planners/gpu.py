@@ -59,8 +59,8 @@ from leadline.planners._gpu.simulated import SYSTEM, GpuJob, simulated, slowdown
 NVIDIA, REISER = "NVIDIA vGPU user guide", "Reiser and Lavenberg 1980"
 MVA = "mean value analysis"
 SCHEDULERS = {"best-effort": 0x00, "equal-share": 0x01, "fixed-share": 0x11}  # RmPVMRL of the host's driver
-SLOWDOWN_TOLD = 1.2
-APART_TOLD = 0.05  # Judgement: five times the standard error of what is simulated
+SLOWDOWN_REPORTED = 1.2
+DIFFERENCE_REPORTED = 0.05  # Judgement: five times the standard error of what is simulated
 COUNTS = (1, 2, 4, 8, 16)
 Slow = Callable[[str, int], float]
 
@@ -105,22 +105,23 @@ MODEL = Gpu
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Boards, scheduler and slowdown."""
-    own = cast("Gpu", inputs)  # read with MODEL
-    each = floor(own.gpu_memory_gib / own.profile_gib)
+    """Return the boards needed, the scheduler, and the slowdown of jobs that overlap."""
+    inputs = cast("Gpu", inputs)  # read with MODEL
+    each = floor(inputs.gpu_memory_gib / inputs.profile_gib)
     if each == 0:
         return Plan(
-            headline=f"A profile of {own.profile_gib:g} GiB fits no GPU of {own.gpu_memory_gib:g} GiB.",
+            headline=f"A profile of {inputs.profile_gib:g} GiB fits no GPU of {inputs.gpu_memory_gib:g} GiB.",
             infeasible=Infeasible(
-                f"{own.gpu_memory_gib:g} GiB of a GPU", f"a profile of {own.gpu_memory_gib:g} GiB, one VM for each GPU"
+                f"{inputs.gpu_memory_gib:g} GiB of a GPU",
+                f"a profile of {inputs.gpu_memory_gib:g} GiB, one VM for each GPU",
             ),
         )
-    gpus = ceil(own.vms / each)
-    boards = ceil(gpus / own.gpus_per_board)
-    scheduler = {"throughput": "best-effort", "fairness": "equal-share", "predictable": "fixed-share"}[own.priority]
-    peak = max(schedule.by_hour(own.schedule)) if own.schedule else own.at_once
+    gpus = ceil(inputs.vms / each)
+    boards = ceil(gpus / inputs.gpus_per_board)
+    scheduler = {"throughput": "best-effort", "fairness": "equal-share", "predictable": "fixed-share"}[inputs.priority]
+    peak = max(schedule.by_hour(inputs.schedule)) if inputs.schedule else inputs.at_once
     at_once = min(peak, each)
-    job = GpuJob(own.duty_pct / 100.0, own.step_ms, own.switch_ms, each)
+    job = GpuJob(inputs.duty_pct / 100.0, inputs.step_ms, inputs.switch_ms, each)
 
     @cache
     def slow(name: str, count: int) -> float:
@@ -133,68 +134,76 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         return slowdown(job.duty, min(count, each), scheduler, each)
 
     rows = _rows(job, at_once, slow)
-    hours = () if not own.schedule else (schedule.sheet(own.schedule, hourly, closed, "closed form"),)
+    hours = () if not inputs.schedule else (schedule.sheet(inputs.schedule, hourly, closed, "closed form"),)
     return Plan(
-        headline=f"{several(boards, 'board')} for {several(own.vms, 'VM')} of {own.profile_gib:g} GiB ({each} to a "
-        f"GPU); {several(at_once, 'job')} at once take {slow(scheduler, at_once):.2f} times as long as alone under "
-        f"{scheduler}.",
+        headline=f"{several(boards, 'board')} for {several(inputs.vms, 'VM')} of {inputs.profile_gib:g} GiB "
+        f"({each} to a GPU); {several(at_once, 'job')} at once take {slow(scheduler, at_once):.2f} times as long as "
+        f"alone under {scheduler}.",
         figures=(
-            Figure("profiles per GPU", each, "VMs", f"floor({own.gpu_memory_gib:g} / {own.profile_gib:g})", NVIDIA),
             Figure(
-                "profiles per board", each * own.gpus_per_board, "VMs", f"{each} x {own.gpus_per_board} GPUs", NVIDIA
+                "profiles per GPU", each, "VMs", f"floor({inputs.gpu_memory_gib:g} / {inputs.profile_gib:g})", NVIDIA
             ),
-            Figure("boards", boards, "devices", f"ceil(ceil({own.vms} / {each}) / {own.gpus_per_board})"),
-            Figure("scheduler", scheduler, "", f"for {own.priority}", NVIDIA),
+            Figure(
+                "profiles per board",
+                each * inputs.gpus_per_board,
+                "VMs",
+                f"{each} x {inputs.gpus_per_board} GPUs",
+                NVIDIA,
+            ),
+            Figure("boards", boards, "devices", f"ceil(ceil({inputs.vms} / {each}) / {inputs.gpus_per_board})"),
+            Figure("scheduler", scheduler, "", f"for {inputs.priority}", NVIDIA),
             *_slowdowns(job, at_once, slow),
-            *schedule.figures(own.schedule, hourly, SYSTEM),
+            *schedule.figures(inputs.schedule, hourly, SYSTEM),
         ),
         sheets=(*hours, Sheet("Times as long as alone, by jobs at once", ("jobs", *SCHEDULERS, MVA), rows)),
         assumptions=("All profiles on a GPU have one size.", "Jobs are alike; their steps vary."),
-        bends=_bends(own, job, at_once, slow, scheduler),
+        bends=_bends(inputs, job, at_once, slow, scheduler),
         snippets=(_snippet(scheduler),),
         pictures=(_picture(job, rows),),
-        infeasible=_infeasible(own, each, boards, peak),
+        infeasible=_infeasible(inputs, each, boards, peak),
     )
 
 
 def _slowdowns(job: GpuJob, at_once: int, slow: Slow) -> list[Figure]:
-    """By the simulator under each scheduler, with the closed form beside it."""
-    made = []
+    """Return the slowdown under each scheduler, simulated and by its closed form."""
+    figures = []
     for name in SCHEDULERS:
         shown = name.replace("-", " ")
-        told = f"{at_once} jobs of duty {job.duty:.2g}, steps of {job.step_ms:g} ms, {job.slots} profiles"
-        made.append(Figure(f"slowdown, {shown}", round(slow(name, at_once), 3), "", told, SYSTEM))
+        setup = f"{at_once} jobs of duty {job.duty:.2g}, steps of {job.step_ms:g} ms, {job.slots} profiles"
+        figures.append(Figure(f"slowdown, {shown}", round(slow(name, at_once), 3), "", setup, SYSTEM))
         value = slowdown(job.duty, at_once, name, job.slots)
         how, source = (MVA, REISER) if name == "best-effort" else ("arithmetic", NVIDIA)
-        made.append(Figure(f"{shown}, by {how}", round(value, 3), "", _told(job, name, at_once), source))
-    return made
+        figures.append(
+            Figure(f"{shown}, by {how}", round(value, 3), "", _closed_arithmetic(job, name, at_once), source)
+        )
+    return figures
 
 
-def _told(job: GpuJob, name: str, at_once: int) -> str:
+def _closed_arithmetic(job: GpuJob, name: str, at_once: int) -> str:
     parts = {"equal-share": at_once, "fixed-share": job.slots}
     if name in parts:
         return f"{1 - job.duty:.2g} + {job.duty:.2g} x {parts[name]}"
     return f"{at_once} jobs, one server, duty {job.duty:.2g}; never below {max(1.0, at_once * job.duty):.3g}"
 
 
-def _infeasible(own: Gpu, each: int, boards: int, peak: int) -> Infeasible | None:
-    if own.boards is not None and own.boards < boards:
+def _infeasible(inputs: Gpu, each: int, boards: int, peak: int) -> Infeasible | None:
+    if inputs.boards is not None and inputs.boards < boards:
         return Infeasible(
-            f"{own.boards} boards hold {own.boards * own.gpus_per_board * each} VMs",
-            f"{boards} boards, or profiles of {_profile_that_fits(own):g} GiB",
+            f"{inputs.boards} boards hold {inputs.boards * inputs.gpus_per_board * each} VMs",
+            f"{boards} boards, or profiles of {_profile_that_fits(inputs):g} GiB",
         )
-    if own.schedule and peak > each:
-        hour = schedule.by_hour(own.schedule).index(peak)
+    if inputs.schedule and peak > each:
+        hour = schedule.by_hour(inputs.schedule).index(peak)
         return Infeasible(
             f"{peak} jobs at once at {hour:02d}:00 on a GPU that holds {each} VMs",
-            f"the jobs on {ceil(peak / each)} GPUs, or profiles of {own.gpu_memory_gib / peak:g} GiB",
+            f"the jobs on {ceil(peak / each)} GPUs, or profiles of {inputs.gpu_memory_gib / peak:g} GiB",
         )
     return None
 
 
-def _profile_that_fits(own: Gpu) -> float:
-    gpus = (own.boards or 1) * own.gpus_per_board
-    return own.gpu_memory_gib / ceil(own.vms / gpus)
+def _profile_that_fits(inputs: Gpu) -> float:
+    gpus = (inputs.boards or 1) * inputs.gpus_per_board
+    return inputs.gpu_memory_gib / ceil(inputs.vms / gpus)
 
 
 def _rows(job: GpuJob, at_once: int, slow: Slow) -> tuple[tuple[str | float | int, ...], ...]:
@@ -222,18 +231,19 @@ def _picture(job: GpuJob, rows: tuple[tuple[str | float | int, ...], ...]) -> Pi
     return Picture("jobs at once on a GPU", "times as long as alone", tuple(curves))
 
 
-def _bends(own: Gpu, job: GpuJob, at_once: int, slow: Slow, scheduler: str) -> tuple[Bend, ...]:
-    made = []
-    told = slow(scheduler, at_once)
-    if told >= SLOWDOWN_TOLD:
-        cost = f"{at_once} jobs of duty {own.duty_pct:g} % ask for {at_once * own.duty_pct:g} % of a GPU: {told:.2f}"
-        made.append(Bend("jobs at once ask for no more than a GPU has", f"{cost} times as long", NVIDIA))
+def _bends(inputs: Gpu, job: GpuJob, at_once: int, slow: Slow, scheduler: str) -> tuple[Bend, ...]:
+    bends = []
+    times = slow(scheduler, at_once)
+    if times >= SLOWDOWN_REPORTED:
+        asked_pct = at_once * inputs.duty_pct
+        cost = f"{at_once} jobs of duty {inputs.duty_pct:g} % ask for {asked_pct:g} % of a GPU: {times:.2f}"
+        bends.append(Bend("jobs at once ask for no more than a GPU has", f"{cost} times as long", NVIDIA))
     for name in SCHEDULERS:
-        found, closed = slow(name, at_once), slowdown(job.duty, at_once, name, job.slots)
-        if abs(found / closed - 1.0) > APART_TOLD:
-            cost = f"{name} simulated {found:.2f} times as long, by the closed form {closed:.2f}"
-            made.append(Bend("slices are short against a step, and switches are free", cost, SYSTEM))
-    return tuple(made)
+        simulated_times, closed_times = slow(name, at_once), slowdown(job.duty, at_once, name, job.slots)
+        if abs(simulated_times / closed_times - 1.0) > DIFFERENCE_REPORTED:
+            cost = f"{name} simulated {simulated_times:.2f} times as long, by the closed form {closed_times:.2f}"
+            bends.append(Bend("slices are short against a step, and switches are free", cost, SYSTEM))
+    return tuple(bends)
 
 
 def _snippet(scheduler: str) -> Snippet:

@@ -51,7 +51,7 @@ from leadline.core.contracts.planner import (
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
 from leadline.estate.recorded_loads import by_default, filled
-from leadline.planners._layout.recorded import found
+from leadline.planners._layout.recorded import recorded_inputs
 
 ADAPTERS_MAX = 4
 ALIGNMENT = "Microsoft, Disk partition alignment for SQL Server"
@@ -106,7 +106,7 @@ MODEL = LayoutInputs
 
 @dataclass(frozen=True, slots=True)
 class RaidLevel:
-    """A RAID level: operations of a small write, devices at least, and those that hold no data."""
+    """A RAID level: operations of a small write, fewest devices, and devices that hold no data."""
 
     name: str
     penalty: int
@@ -114,12 +114,12 @@ class RaidLevel:
     spare: int
     is_mirrored: bool = False
 
-    def devices(self, own: LayoutInputs) -> int:
-        """Devices for the operations and the capacity of the data."""
-        usable = own.device_iops * own.device_use_pct / 100.0
-        for_operations = ceil((own.reads_per_s + self.penalty * own.writes_per_s) / usable)
-        held = ceil(own.data_gib / own.device_gib)
-        for_capacity = 2 * held if self.is_mirrored else held + self.spare
+    def devices(self, inputs: LayoutInputs) -> int:
+        """Return how many devices the operations and the capacity of the data need."""
+        usable = inputs.device_iops * inputs.device_use_pct / 100.0
+        for_operations = ceil((inputs.reads_per_s + self.penalty * inputs.writes_per_s) / usable)
+        data_devices = ceil(inputs.data_gib / inputs.device_gib)
+        for_capacity = 2 * data_devices if self.is_mirrored else data_devices + self.spare
         count = max(for_operations, for_capacity, self.devices_min)
         return count + count % 2 if self.is_mirrored else count
 
@@ -132,94 +132,106 @@ LEVELS = (
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """The level, the devices, and where each role lies."""
-    own, evidence, assumed = _known(cast("LayoutInputs", inputs), context.capture)  # read with MODEL
-    total = own.reads_per_s + own.writes_per_s
-    share = 100.0 * own.writes_per_s / total if total else 0.0
-    allowed = [level for level in LEVELS if own.raid in ("best", level.name)]
-    if own.raid == "best" and share > own.parity_writes_pct:
+    """Return the RAID level, the number of devices, and the virtual disk and adapter of each role."""
+    inputs, evidence, assumed = _known(cast("LayoutInputs", inputs), context.capture)  # read with MODEL
+    total = inputs.reads_per_s + inputs.writes_per_s
+    share = 100.0 * inputs.writes_per_s / total if total else 0.0
+    allowed = [level for level in LEVELS if inputs.raid in ("best", level.name)]
+    if inputs.raid == "best" and share > inputs.parity_writes_pct:
         allowed = [level for level in allowed if level.is_mirrored]
-    level = min(allowed, key=lambda one: (one.devices(own), one.penalty))
-    count = level.devices(own)
-    back_end = own.reads_per_s + level.penalty * own.writes_per_s
-    disks = _disks(own)
+    level = min(allowed, key=lambda one: (one.devices(inputs), one.penalty))
+    count = level.devices(inputs)
+    back_end = inputs.reads_per_s + level.penalty * inputs.writes_per_s
+    disks = _disks(inputs)
     figures = (
-        Figure("share of writes", round(share, 1), "pct", f"{own.writes_per_s:,.0f} / {total:,.0f}"),
+        Figure("share of writes", round(share, 1), "pct", f"{inputs.writes_per_s:,.0f} / {total:,.0f}"),
         Figure("RAID of data", level.name, "", f"fewest devices of {', '.join(one.name for one in allowed)}"),
         Figure(
             "back-end operations",
             round(back_end),
             "per_s",
-            f"{own.reads_per_s:,.0f} + {level.penalty} x {own.writes_per_s:,.0f}",
+            f"{inputs.reads_per_s:,.0f} + {level.penalty} x {inputs.writes_per_s:,.0f}",
             RAID_SOURCE,
         ),
-        Figure("devices for data", count, "devices", _told(own, level)),
-        Figure("theoretical operations", round(count * own.device_iops), "per_s", f"{count} x {own.device_iops:,.0f}"),
+        Figure("devices for data", count, "devices", _devices_arithmetic(inputs, level)),
+        Figure(
+            "theoretical operations",
+            round(count * inputs.device_iops),
+            "per_s",
+            f"{count} x {inputs.device_iops:,.0f}",
+        ),
         Figure(
             "partitions begin at",
-            begin_kib(own),
+            begin_kib(inputs),
             "kib",
-            f"least multiple of 1,024 KiB and of the stripe unit, {own.stripe_kib} KiB",
+            f"least multiple of 1,024 KiB and of the stripe unit, {inputs.stripe_kib} KiB",
             ALIGNMENT,
         ),
         Figure("virtual disks", len(disks), "", ", ".join(role for role, _, _ in disks)),
     )
-    fits = own.devices is None or own.devices >= count
+    fits = inputs.devices is None or inputs.devices >= count
     return Plan(
         headline=f"Data on {several(count, 'device')} in {level.name} ({back_end:,.0f} back-end operations per "
-        f"second), {LOG_WORD[own.engine]} on a mirror of its own, {several(len(disks), 'virtual disk')} on "
+        f"second), {LOG_WORD[inputs.engine]} on a mirror of its own, {several(len(disks), 'virtual disk')} on "
         f"{several(len({adapter for _, adapter, _ in disks}), 'adapter')}.",
         figures=figures,
-        sheets=(_levels_sheet(own), _disks_sheet(own, disks, level)),
+        sheets=(_levels_sheet(inputs), _disks_sheet(inputs, disks, level)),
         assumptions=(
-            f"A device is planned at {own.device_use_pct:g} % of its operations: latency grows steeply above.",
+            f"A device is planned at {inputs.device_use_pct:g} % of its operations: latency grows steeply above.",
             "Devices of data, log and backup are not shared with other systems at their peaks.",
             *assumed,
         ),
-        bends=tuple(_bends(own, level, share)),
-        snippets=_snippets(own, disks),
+        bends=tuple(_bends(inputs, level, share)),
+        snippets=_snippets(inputs, disks),
         evidence=evidence,
-        infeasible=None if fits else _infeasible(own, level, count),
+        infeasible=None if fits else _infeasible(inputs, level, count),
     )
 
 
-def _known(own: LayoutInputs, capture: Capture | None) -> tuple[LayoutInputs, tuple[str, ...], tuple[str, ...]]:
-    """The inputs with what recordings and inventories know, the evidence, and what is left to defaults."""
+def _known(inputs: LayoutInputs, capture: Capture | None) -> tuple[LayoutInputs, tuple[str, ...], tuple[str, ...]]:
+    """Return the inputs completed from recordings and inventories, the evidence, and the inputs left at defaults."""
     if capture is None:
-        return own, (), ()
-    own, evidence = filled(own, found(capture))
-    return own, evidence, by_default(own, ("engine", "reads_per_s", "writes_per_s", "data_gib", "log_gib", "temp_gib"))
-
-
-def _told(own: LayoutInputs, level: RaidLevel) -> str:
-    usable = own.device_iops * own.device_use_pct / 100.0
+        return inputs, (), ()
+    inputs, evidence = filled(inputs, recorded_inputs(capture))
     return (
-        f"operations / {usable:,.0f} each, {own.data_gib:,.0f} GiB / {own.device_gib:,.0f} each, "
+        inputs,
+        evidence,
+        by_default(inputs, ("engine", "reads_per_s", "writes_per_s", "data_gib", "log_gib", "temp_gib")),
+    )
+
+
+def _devices_arithmetic(inputs: LayoutInputs, level: RaidLevel) -> str:
+    usable = inputs.device_iops * inputs.device_use_pct / 100.0
+    return (
+        f"operations / {usable:,.0f} each, {inputs.data_gib:,.0f} GiB / {inputs.device_gib:,.0f} each, "
         f"{level.devices_min} at least"
     )
 
 
-def _disks(own: LayoutInputs) -> list[tuple[Role, int, float]]:
+def _disks(inputs: LayoutInputs) -> list[tuple[Role, int, float]]:
     """Role, adapter and GiB of each virtual disk."""
     disks: list[tuple[Role, int, float]] = [
-        ("data", 0, own.data_gib),
-        ("log", min(1, own.adapters - 1), own.log_gib),
-        ("temp", min(2, own.adapters - 1), own.temp_gib),
+        ("data", 0, inputs.data_gib),
+        ("log", min(1, inputs.adapters - 1), inputs.log_gib),
+        ("temp", min(2, inputs.adapters - 1), inputs.temp_gib),
     ]
-    if own.backup_gib:
-        disks.append(("backup", min(3, own.adapters - 1), own.backup_gib))
+    if inputs.backup_gib:
+        disks.append(("backup", min(3, inputs.adapters - 1), inputs.backup_gib))
     return disks
 
 
-def _levels_sheet(own: LayoutInputs) -> Sheet:
+def _levels_sheet(inputs: LayoutInputs) -> Sheet:
     rows = tuple(
         (
             level.name,
             level.penalty,
-            round(own.reads_per_s + level.penalty * own.writes_per_s),
-            level.devices(own),
+            round(inputs.reads_per_s + level.penalty * inputs.writes_per_s),
+            level.devices(inputs),
             round(
-                level.devices(own) * own.device_iops / (own.reads_per_s + level.penalty * own.writes_per_s or 1.0), 2
+                level.devices(inputs)
+                * inputs.device_iops
+                / (inputs.reads_per_s + level.penalty * inputs.writes_per_s or 1.0),
+                2,
             ),
         )
         for level in LEVELS
@@ -227,7 +239,7 @@ def _levels_sheet(own: LayoutInputs) -> Sheet:
     return Sheet("RAID levels for the data", ("level", "penalty", "back-end /s", "devices", "theory / need"), rows)
 
 
-def _disks_sheet(own: LayoutInputs, disks: list[tuple[Role, int, float]], level: RaidLevel) -> Sheet:
+def _disks_sheet(inputs: LayoutInputs, disks: list[tuple[Role, int, float]], level: RaidLevel) -> Sheet:
     kind = {"data": level.name, "log": "raid-10", "temp": level.name, "backup": "raid-6"}
     thick = {"data": "eager zeroed thick", "log": "eager zeroed thick", "temp": "thin", "backup": "thin"}
     rows = tuple(
@@ -237,7 +249,7 @@ def _disks_sheet(own: LayoutInputs, disks: list[tuple[Role, int, float]], level:
             f"{role} datastore",
             kind[role],
             thick[role],
-            f"{_unit(own, role)} KiB",
+            f"{_unit(inputs, role)} KiB",
             round(size),
         )
         for role, adapter, size in disks
@@ -246,33 +258,33 @@ def _disks_sheet(own: LayoutInputs, disks: list[tuple[Role, int, float]], level:
     return Sheet("Virtual disks", columns, rows)
 
 
-def begin_kib(own: LayoutInputs) -> int:
+def begin_kib(inputs: LayoutInputs) -> int:
     """Where partitions begin, KiB: at a MiB that is the start of a stripe unit too."""
-    return lcm(1024, own.stripe_kib)
+    return lcm(1024, inputs.stripe_kib)
 
 
-def _unit(own: LayoutInputs, role: str) -> int:
-    return 64 if role == "backup" else UNIT_KIB[own.engine]
+def _unit(inputs: LayoutInputs, role: str) -> int:
+    return 64 if role == "backup" else UNIT_KIB[inputs.engine]
 
 
-def _bends(own: LayoutInputs, level: RaidLevel, share: float) -> list[Bend]:
+def _bends(inputs: LayoutInputs, level: RaidLevel, share: float) -> list[Bend]:
     bends = []
-    if own.adapters == 1:
+    if inputs.adapters == 1:
         cost = "log and data queue in one adapter: a burst of checkpoint writes delays every commit"
         bends.append(Bend("log and data on adapters of their own", cost, "Architecting SQL Server on vSphere"))
-    if own.stripe_kib % UNIT_KIB[own.engine]:
-        cost = f"{own.stripe_kib} / {UNIT_KIB[own.engine]} KiB is no whole number: some units lie on two devices"
+    if inputs.stripe_kib % UNIT_KIB[inputs.engine]:
+        cost = f"{inputs.stripe_kib} / {UNIT_KIB[inputs.engine]} KiB is no whole number: some units lie on two devices"
         bends.append(Bend("stripe unit / allocation unit is a whole number", cost, ALIGNMENT))
-    if not level.is_mirrored and share > own.parity_writes_pct:
+    if not level.is_mirrored and share > inputs.parity_writes_pct:
         cost = f"{share:.0f} % of operations are writes and cost {level.penalty} each"
         bends.append(Bend("no parity under many writes", cost, RAID_SOURCE))
     return bends
 
 
-def _infeasible(own: LayoutInputs, level: RaidLevel, count: int) -> Infeasible:
-    usable = own.device_iops * own.device_use_pct / 100.0
-    back_end = own.reads_per_s + level.penalty * own.writes_per_s
-    there = own.devices or 0
+def _infeasible(inputs: LayoutInputs, level: RaidLevel, count: int) -> Infeasible:
+    usable = inputs.device_iops * inputs.device_use_pct / 100.0
+    back_end = inputs.reads_per_s + level.penalty * inputs.writes_per_s
+    there = inputs.devices or 0
     reached = 100.0 * there * usable / back_end if back_end else 100.0
     return Infeasible(
         f"{there} devices; {level.name} needs {count} for operations and capacity",
@@ -280,32 +292,32 @@ def _infeasible(own: LayoutInputs, level: RaidLevel, count: int) -> Infeasible:
     )
 
 
-def _snippets(own: LayoutInputs, disks: list[tuple[Role, int, float]]) -> tuple[Snippet, ...]:
+def _snippets(inputs: LayoutInputs, disks: list[tuple[Role, int, float]]) -> tuple[Snippet, ...]:
     adapters = sorted({adapter for _, adapter, _ in disks})
     power = ['$vm = Get-VM "VM-NAME"']
     for adapter in adapters:
-        held = [(role, size) for role, own_adapter, size in disks if own_adapter == adapter]
-        for index, (role, size) in enumerate(held):
+        disks_here = [(role, size) for role, disk_adapter, size in disks if disk_adapter == adapter]
+        for index, (role, size) in enumerate(disks_here):
             provisioned = "EagerZeroedThick" if role in ("data", "log") else "Thin"
             add = f'$vm | New-HardDisk -CapacityGB {size:.0f} -StorageFormat {provisioned} -Datastore "{role}"'
             join = " | New-ScsiController -Type ParaVirtual" if index == 0 and adapter else ""
             power.append(f"{add}{join}")
-    made = [Snippet("Virtual disks and adapters; the first adapter is the VM's own", "powercli", "\n".join(power))]
-    made.append(_partition(own))
-    if own.engine == "postgresql":
+    snippets = [Snippet("Virtual disks and adapters; the first adapter is the VM's own", "powercli", "\n".join(power))]
+    snippets.append(_partition(inputs))
+    if inputs.engine == "postgresql":
         places = (
             "initdb -D /data/pgdata --waldir=/log/pg_wal",
             "psql -c \"CREATE TABLESPACE temp LOCATION '/temp'\"",
             "psql -c \"ALTER SYSTEM SET temp_tablespaces = 'temp'\"",
         )
-        made.append(Snippet("Where PostgreSQL puts them", "shell", "\n".join(places)))
-    return tuple(made)
+        snippets.append(Snippet("Where PostgreSQL puts them", "shell", "\n".join(places)))
+    return tuple(snippets)
 
 
-def _partition(own: LayoutInputs) -> Snippet:
+def _partition(inputs: LayoutInputs) -> Snippet:
     """An aligned partition with a file system of the engine's unit of allocation, in its usual system."""
-    begin, unit = begin_kib(own), UNIT_KIB[own.engine]
-    if own.engine == "sqlserver":
+    begin, unit = begin_kib(inputs), UNIT_KIB[inputs.engine]
+    if inputs.engine == "sqlserver":
         text = (
             f"New-Partition -DiskNumber N -UseMaximumSize -Alignment {begin * 1024} -AssignDriveLetter | "
             f"Format-Volume -FileSystem NTFS -AllocationUnitSize {unit * 1024}"

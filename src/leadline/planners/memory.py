@@ -75,58 +75,61 @@ MODEL = Memory
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """The machine's memory, its parts, whether node, host and cluster hold it, and what may lie elsewhere."""
-    own, held = filled(cast("Memory", inputs), context.capture)  # read with MODEL
-    total = machine_gib(own)
-    if own.host_gib <= own.host_own_gib:
-        constraint = f"hosts of {own.host_gib:g} GiB of which they need {own.host_own_gib:g} themselves"
-        needed = f"hosts of {ceil(own.host_own_gib + total * (1 + VM_OVERHEAD_SHARE))} GiB"
-        return Plan(f"Hosts of {own.host_gib:g} GiB hold no VM.", infeasible=Infeasible(constraint, needed))
-    estate = estate_of(own, held, total)
-    found = None if own.far == "none" else far.tolerable(own, context)
+    """Return the machine's memory and its parts, whether it fits the hosts, and the share that may be remote."""
+    inputs, usage = filled(cast("Memory", inputs), context.capture)  # read with MODEL
+    total = machine_gib(inputs)
+    if inputs.host_gib <= inputs.host_own_gib:
+        constraint = f"hosts of {inputs.host_gib:g} GiB of which they need {inputs.host_own_gib:g} themselves"
+        needed = f"hosts of {ceil(inputs.host_own_gib + total * (1 + VM_OVERHEAD_SHARE))} GiB"
+        return Plan(f"Hosts of {inputs.host_gib:g} GiB hold no VM.", infeasible=Infeasible(constraint, needed))
+    estate = estate_of(inputs, usage, total)
+    tolerance = None if inputs.far == "none" else far.tolerable(inputs, context)
     return Plan(
-        headline=_headline(own, estate, total, found),
+        headline=_headline(inputs, estate, total, tolerance),
         figures=(
-            *_figures(own, total),
-            *overcommit.figures(estate, own.spare_hosts),
-            *([] if found is None else far.figures(own, found, total)),
+            *_figures(inputs, total),
+            *overcommit.figures(estate, inputs.spare_hosts),
+            *([] if tolerance is None else far.figures(inputs, tolerance, total)),
         ),
-        sheets=(overcommit.sheet(estate, own.spare_hosts),),
+        sheets=(overcommit.sheet(estate, inputs.spare_hosts),),
         assumptions=(
             "Databases are reserved whole.",
             "The working set is what is read again within minutes, not all data.",
             "Other VMs have touched all they were given, and hosts share them evenly.",
             *(
                 []
-                if found is None
+                if tolerance is None
                 else ["One thread, which stops at each fault; far memory without faults (CXL) is faster."]
             ),
         ),
         bends=(
-            *_bends(own, total),
-            *_unreserved(held),
-            *overcommit.bends(estate, own.spare_hosts),
-            *([] if found is None else far.bends(own, found, total)),
+            *_bends(inputs, total),
+            *_unreserved(usage),
+            *overcommit.bends(estate, inputs.spare_hosts),
+            *([] if tolerance is None else far.bends(inputs, tolerance, total)),
         ),
-        snippets=(*_snippets(own, total), *([] if found is None else far.snippets(own, found, total))),
-        pictures=() if found is None else (far.picture(own, found),),
-        evidence=() if held is None else held.evidence,
-        infeasible=_infeasible(own, estate, total) or overcommit.infeasible(estate, own.spare_hosts),
+        snippets=(
+            *_snippets(inputs, total),
+            *([] if tolerance is None else far.snippets(inputs, tolerance, total)),
+        ),
+        pictures=() if tolerance is None else (far.picture(inputs, tolerance),),
+        evidence=() if usage is None else usage.evidence,
+        infeasible=_infeasible(inputs, estate, total) or overcommit.infeasible(estate, inputs.spare_hosts),
     )
 
 
-def estate_of(own: Memory, held: Held | None, total: int) -> overcommit.MemoryEstate:
-    """Hosts and all VMs: those of the inputs, and those of the inventory."""
-    sizes = (held.hosts if held is not None else ()) or (own.host_gib,) * own.hosts
-    hosts = tuple(max(0.0, size - own.host_own_gib) for size in sizes)
-    reserved = float(own.machines * _each(total))
-    others, active = own.others_gib, own.others_gib * own.others_active_pct / 100.0
-    if own.overcommit is not None:
-        others = max(0.0, own.overcommit * sum(hosts) - reserved)
-        active = others * own.others_active_pct / 100.0
-    elif held is not None and held.has_vms:
-        reserved += held.reserved + sum(size for _, size, _ in held.databases) * (1 + VM_OVERHEAD_SHARE)
-        others, active = held.others, held.active
+def estate_of(inputs: Memory, usage: Held | None, total: int) -> overcommit.MemoryEstate:
+    """Return the memory of hosts and of all VMs: those of the inputs, and those of the inventory."""
+    sizes = (usage.hosts if usage is not None else ()) or (inputs.host_gib,) * inputs.hosts
+    hosts = tuple(max(0.0, size - inputs.host_own_gib) for size in sizes)
+    reserved = float(inputs.machines * _each(total))
+    others, active = inputs.others_gib, inputs.others_gib * inputs.others_active_pct / 100.0
+    if inputs.overcommit is not None:
+        others = max(0.0, inputs.overcommit * sum(hosts) - reserved)
+        active = others * inputs.others_active_pct / 100.0
+    elif usage is not None and usage.has_vms:
+        reserved += usage.reserved + sum(size for _, size, _ in usage.databases) * (1 + VM_OVERHEAD_SHARE)
+        others, active = usage.others, usage.active
     return overcommit.MemoryEstate(hosts, reserved, others, active)
 
 
@@ -134,37 +137,37 @@ def _each(total: int) -> int:
     return ceil(total * (1 + VM_OVERHEAD_SHARE))
 
 
-def _nodes(own: Memory, total: int) -> int:
-    node = (own.host_gib - own.host_own_gib) / own.numa_nodes
-    return max(ceil(total / node), ceil(own.vcpus / (own.cores / own.numa_nodes)))
+def _nodes(inputs: Memory, total: int) -> int:
+    node = (inputs.host_gib - inputs.host_own_gib) / inputs.numa_nodes
+    return max(ceil(total / node), ceil(inputs.vcpus / (inputs.cores / inputs.numa_nodes)))
 
 
-def _headline(own: Memory, estate: overcommit.MemoryEstate, total: int, found: far.Tolerable | None) -> str:
-    per_host = floor((own.host_gib - own.host_own_gib) / _each(total))
+def _headline(inputs: Memory, estate: overcommit.MemoryEstate, total: int, tolerance: far.Tolerable | None) -> str:
+    per_host = floor((inputs.host_gib - inputs.host_own_gib) / _each(total))
     text = (
-        f"{total:,} GiB: {buffers_gib(own, total):,.0f} of buffers, {_sessions_gib(own):,.3g} for {own.sessions} "
-        f"sessions, {system_gib(total):,.3g} for the system; {per_host} such machines fit a host."
+        f"{total:,} GiB: {buffers_gib(inputs, total):,.0f} of buffers, {_sessions_gib(inputs):,.3g} for "
+        f"{inputs.sessions} sessions, {system_gib(total):,.3g} for the system; {per_host} such machines fit a host."
     )
     if estate.others:
-        after = overcommit.taken(estate, own.spare_hosts)
+        after = overcommit.taken(estate, inputs.spare_hosts)
         text += (
             f" Hosts are committed {estate.overcommit:.2f} times; {after.reclaimed:,.0f} GiB are taken back with "
-            f"{own.spare_hosts} failed."
+            f"{inputs.spare_hosts} failed."
         )
-    if found is not None:
-        text += f" {found.share_pct} % of a machine may be remote."
+    if tolerance is not None:
+        text += f" {tolerance.share_pct} % of a machine may be remote."
     return text
 
 
-def _figures(own: Memory, total: int) -> tuple[Figure, ...]:
-    buffers = buffers_gib(own, total)
-    pages = pages_of(own, total)
-    usable = own.host_gib - own.host_own_gib
-    node, each = usable / own.numa_nodes, _each(total)
+def _figures(inputs: Memory, total: int) -> tuple[Figure, ...]:
+    buffers = buffers_gib(inputs, total)
+    pages = pages_of(inputs, total)
+    usable = inputs.host_gib - inputs.host_own_gib
+    node, each = usable / inputs.numa_nodes, _each(total)
     return (
-        Figure("machine", total, "GiB", _told(own, total, buffers), VSPHERE),
-        Figure("buffers", round(buffers, 1), "GiB", _buffers_told(own)),
-        Figure("sessions", round(_sessions_gib(own), 1), "GiB", f"{own.sessions} x {own.session_mib:g} MiB"),
+        Figure("machine", total, "GiB", _machine_arithmetic(inputs, total, buffers), VSPHERE),
+        Figure("buffers", round(buffers, 1), "GiB", _buffers_arithmetic(inputs)),
+        Figure("sessions", round(_sessions_gib(inputs), 1), "GiB", f"{inputs.sessions} x {inputs.session_mib:g} MiB"),
         Figure(
             "system", round(system_gib(total), 1), "GiB", "4 + 1 for every 8 up to 64, 1 for every 16 beyond", VSPHERE
         ),
@@ -172,84 +175,90 @@ def _figures(own: Memory, total: int) -> tuple[Figure, ...]:
             "huge pages",
             pages,
             "",
-            f"ceil({HUGE_PAGE_MARGIN:g} x {buffers:,.1f} GiB / {own.huge_page_mib:g} MiB)",
+            f"ceil({HUGE_PAGE_MARGIN:g} x {buffers:,.1f} GiB / {inputs.huge_page_mib:g} MiB)",
             "PostgreSQL documentation, huge_pages",
         ),
         Figure("reservation", total, "GiB", "all of it"),
-        Figure("NUMA nodes", _nodes(own, total), "", f"{node:,.0f} GiB and {own.cores / own.numa_nodes:g} cores each"),
+        Figure(
+            "NUMA nodes",
+            _nodes(inputs, total),
+            "",
+            f"{node:,.0f} GiB and {inputs.cores / inputs.numa_nodes:g} cores each",
+        ),
         Figure("machines per host", floor(usable / each), "VMs", f"floor({usable:,.0f} / {each} GiB)"),
     )
 
 
-def pages_of(own: Memory, total: int) -> int:
+def pages_of(inputs: Memory, total: int) -> int:
     """Huge pages for the buffers."""
-    return ceil(HUGE_PAGE_MARGIN * buffers_gib(own, total) * 1024.0 / own.huge_page_mib)
+    return ceil(HUGE_PAGE_MARGIN * buffers_gib(inputs, total) * 1024.0 / inputs.huge_page_mib)
 
 
-def machine_gib(own: Memory) -> int:
-    """Memory of the machine, whole GiB: the least in which all parts fit."""
+def machine_gib(inputs: Memory) -> int:
+    """Return the memory of the machine, whole GiB: the least in which all parts fit."""
     total = 1
     while True:
-        rest = total - system_gib(total) - _sessions_gib(own) - own.other_gib
-        wanted = own.working_set_gib
-        if rest >= wanted and (own.engine != "postgresql" or rest >= POSTGRESQL_BUFFERS * total):
+        rest = total - system_gib(total) - _sessions_gib(inputs) - inputs.other_gib
+        wanted = inputs.working_set_gib
+        if rest >= wanted and (inputs.engine != "postgresql" or rest >= POSTGRESQL_BUFFERS * total):
             return total
         total += 1 if total < 64 else max(1, ceil((wanted - rest) / 2))
 
 
 def system_gib(total: float) -> float:
-    """What the operating system needs of so much memory, GiB."""
+    """Return the memory that the operating system needs on a machine of ``total`` GiB, GiB."""
     return 4.0 + min(total, 64.0) / 8.0 + max(0.0, total - 64.0) / 16.0
 
 
-def buffers_gib(own: Memory, total: float) -> float:
+def buffers_gib(inputs: Memory, total: float) -> float:
     """The database's own cache, GiB."""
-    if own.engine == "postgresql":
-        return min(own.working_set_gib, POSTGRESQL_BUFFERS * total)
-    return own.working_set_gib
+    if inputs.engine == "postgresql":
+        return min(inputs.working_set_gib, POSTGRESQL_BUFFERS * total)
+    return inputs.working_set_gib
 
 
-def _sessions_gib(own: Memory) -> float:
-    return own.sessions * own.session_mib / 1024.0
+def _sessions_gib(inputs: Memory) -> float:
+    return inputs.sessions * inputs.session_mib / 1024.0
 
 
-def _told(own: Memory, total: float, buffers: float) -> str:
-    cached = own.working_set_gib - buffers
+def _machine_arithmetic(inputs: Memory, total: float, buffers: float) -> str:
+    cached = inputs.working_set_gib - buffers
     cache = f" + {cached:,.1f} in the system's cache" if cached > 0.05 else ""
-    other = f" + {own.other_gib:g} other" if own.other_gib else ""
-    return (
-        f"{buffers:,.1f} buffers{cache} + {_sessions_gib(own):,.1f} sessions + {system_gib(total):,.1f} system{other}"
-    )
+    other = f" + {inputs.other_gib:g} other" if inputs.other_gib else ""
+    sessions, system = _sessions_gib(inputs), system_gib(total)
+    return f"{buffers:,.1f} buffers{cache} + {sessions:,.1f} sessions + {system:,.1f} system{other}"
 
 
-def _buffers_told(own: Memory) -> str:
-    return "a quarter of the machine; the system caches the rest" if own.engine == "postgresql" else "the working set"
+def _buffers_arithmetic(inputs: Memory) -> str:
+    is_quarter = inputs.engine == "postgresql"
+    return "a quarter of the machine; the system caches the rest" if is_quarter else "the working set"
 
 
-def _bends(own: Memory, total: int) -> list[Bend]:
+def _bends(inputs: Memory, total: int) -> list[Bend]:
     bends = []
-    nodes = _nodes(own, total)
+    nodes = _nodes(inputs, total)
     if nodes > 1:
-        cost = f"{total:,} GiB and {own.vcpus} vCPUs take {nodes} nodes: show vNUMA to the guest, some memory is remote"
+        wide = f"{total:,} GiB and {inputs.vcpus} vCPUs take {nodes} nodes"
+        cost = f"{wide}: show vNUMA to the guest, some memory is remote"
         bends.append(Bend("a machine fits a NUMA node", cost, VSPHERE))
-    if own.spare_hosts == 0 and own.hosts > 1:
+    if inputs.spare_hosts == 0 and inputs.hosts > 1:
         bends.append(Bend("one host may fail", "no memory is kept free to restart machines"))
     return bends
 
 
-def _unreserved(held: Held | None) -> list[Bend]:
-    """Databases of the inventory whose memory is not reserved whole."""
-    found = [] if held is None else [name for name, size, reserved in held.databases if reserved < size]
-    if not found:
+def _unreserved(usage: Held | None) -> list[Bend]:
+    """Return a bend that names the databases of the inventory without a full memory reservation."""
+    names = [] if usage is None else [name for name, size, reserved in usage.databases if reserved < size]
+    if not names:
         return []
-    more = f" and {len(found) - NAMES_SHOWN} more" if len(found) > NAMES_SHOWN else ""
-    cost = f"{', '.join(found[:NAMES_SHOWN])}{more}: counted as if they were, yet hosts take memory from them"
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    cost = f"{', '.join(names[:NAMES_SHOWN])}{more}: counted as if they were, yet hosts take memory from them"
     return [Bend("a database's memory is reserved whole", cost, VSPHERE)]
 
 
-def _snippets(own: Memory, total: int) -> tuple[Snippet, ...]:
-    buffers, pages = buffers_gib(own, total), pages_of(own, total)
-    made = [
+def _snippets(inputs: Memory, total: int) -> tuple[Snippet, ...]:
+    buffers, pages = buffers_gib(inputs, total), pages_of(inputs, total)
+    snippets = [
         Snippet(
             "Memory and its reservation",
             "powercli",
@@ -257,33 +266,33 @@ def _snippets(own: Memory, total: int) -> tuple[Snippet, ...]:
             f'Get-VM "VM-NAME" | Get-VMResourceConfiguration | Set-VMResourceConfiguration -MemReservationGB {total}',
         )
     ]
-    if own.engine != "sqlserver":
-        made.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {pages}"))
+    if inputs.engine != "sqlserver":
+        snippets.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {pages}"))
     whole = floor(buffers)
     texts = {
         "postgresql": (
-            f"shared_buffers = {whole}GB\nhuge_pages = on\neffective_cache_size = {floor(own.working_set_gib)}GB\n"
-            f"work_mem = {max(4, floor(own.session_mib / 4))}MB\nmax_connections = {own.sessions}"
+            f"shared_buffers = {whole}GB\nhuge_pages = on\neffective_cache_size = {floor(inputs.working_set_gib)}GB\n"
+            f"work_mem = {max(4, floor(inputs.session_mib / 4))}MB\nmax_connections = {inputs.sessions}"
         ),
         "sqlserver": f"EXEC sp_configure 'max server memory (MB)', {whole * 1024}; RECONFIGURE;",
         "oracle": f"sga_target={whole}G\nmemory_target=0\nuse_large_pages=ONLY\n"
-        f"pga_aggregate_target={ceil(_sessions_gib(own))}G",
+        f"pga_aggregate_target={ceil(_sessions_gib(inputs))}G",
         "intersystems": f"[config]\nglobals=0,0,{whole * 1024},0,0,0\nmemlock=1",
     }
     tools = {"postgresql": "postgresql.conf", "sqlserver": "T-SQL", "oracle": "init.ora", "intersystems": "iris.cpf"}
-    made.append(Snippet("The database", tools[own.engine], texts[own.engine]))
-    return tuple(made)
+    snippets.append(Snippet("The database", tools[inputs.engine], texts[inputs.engine]))
+    return tuple(snippets)
 
 
-def _infeasible(own: Memory, estate: overcommit.MemoryEstate, total: int) -> Infeasible | None:
-    """None when every machine has a host, whole, with hosts failed."""
+def _infeasible(inputs: Memory, estate: overcommit.MemoryEstate, total: int) -> Infeasible | None:
+    """Return why some machines fit no host after hosts failed; None when all fit."""
     each = _each(total)
-    possible = sum(floor(size / each) for size in estate.up(own.spare_hosts))
-    if possible >= own.machines:
+    possible = sum(floor(size / each) for size in estate.up(inputs.spare_hosts))
+    if possible >= inputs.machines:
         return None
-    needed = own.host_own_gib + each * ceil(own.machines / max(1, own.hosts - own.spare_hosts))
+    needed = inputs.host_own_gib + each * ceil(inputs.machines / max(1, inputs.hosts - inputs.spare_hosts))
     return Infeasible(
-        f"{own.machines} machines of {each} GiB on {own.hosts} hosts of {own.host_gib:,.0f} GiB of which "
-        f"{own.spare_hosts} may fail",
+        f"{inputs.machines} machines of {each} GiB on {inputs.hosts} hosts of {inputs.host_gib:,.0f} GiB of which "
+        f"{inputs.spare_hosts} may fail",
         f"{possible} machines, or hosts of {needed:,.0f} GiB",
     )

@@ -61,15 +61,15 @@ from leadline.planners._place.optimum import optimum
 DENNEMAN, SDRS, PESTO = "Denneman 2012", "vSphere documentation, Storage DRS", "Gulati et al., Pesto 2011"
 ALTERNATIVES_MAX = 16  # datastores; the table is for people
 # Judgement: which VMs lie on the datastores is not published; their sums are, and need one, two and three moves.
-_HELD = {"datastore1": (100, 200, 250), "datastore2": (75, 75, 450), "datastore3": (70, 70, 60, 450)}
+_SIZES_GIB = {"datastore1": (100, 200, 250), "datastore2": (75, 75, 450), "datastore3": (70, 70, 60, 450)}
 
 META = PlannerMeta(
     about="Where disks go on datastores, which moves must come first, and what to move for balance.",
     example={
-        "datastores": [{"name": name, "size_gib": 1000.0} for name in _HELD],
+        "datastores": [{"name": name, "size_gib": 1000.0} for name in _SIZES_GIB],
         "disks": [
             {"vm": f"vm{store}{row}", "datastore": name, "size_gib": float(size)}
-            for store, (name, sizes) in enumerate(_HELD.items(), start=1)
+            for store, (name, sizes) in enumerate(_SIZES_GIB.items(), start=1)
             for row, size in enumerate(sizes, start=1)
         ],
         "requests": [{"kind": "create", "vm": "new", "disks_gib": [350.0]}],
@@ -116,95 +116,96 @@ MODEL = PlaceInputs
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Steps in order."""
-    own = cast("PlaceInputs", inputs)  # read with MODEL
+    """Return the placements and moves in the order in which to run them."""
+    inputs = cast("PlaceInputs", inputs)  # read with MODEL
     evidence: tuple[str, ...] = ()
-    if not own.datastores and context.capture is not None:
+    if not inputs.datastores and context.capture is not None:
         stores, disks, evidence = from_capture(context.capture)
-        own = own.model_copy(update={"datastores": stores, "disks": own.disks or disks})
+        inputs = inputs.model_copy(update={"datastores": stores, "disks": inputs.disks or disks})
         known = latency_threshold(context.capture)
-        if known is not None and "latency_threshold_ms" not in own.model_fields_set:
-            own = own.model_copy(update={"latency_threshold_ms": known})
+        if known is not None and "latency_threshold_ms" not in inputs.model_fields_set:
+            inputs = inputs.model_copy(update={"latency_threshold_ms": known})
             evidence = (*evidence, f"latency threshold {known:g} ms: Storage DRS as the inventory has it")
-    cluster = cluster_of(own)
-    units = units_of(own, cluster)
-    placed = place_all(cluster, units, own.moves_max)
-    costs = Costs(own.copy_mib_per_s, own.copy_outstanding, own.horizon_h * 3600.0)
-    more = balanced(placed.cluster, own.balance_moves_max, costs) if own.is_balanced else []
+    cluster = cluster_of(inputs)
+    units = units_of(inputs, cluster)
+    placed = place_all(cluster, units, inputs.moves_max)
+    costs = Costs(inputs.copy_mib_per_s, inputs.copy_outstanding, inputs.horizon_h * 3600.0)
+    more = balanced(placed.cluster, inputs.balance_moves_max, costs) if inputs.is_balanced else []
     steps = [*placed.steps, *(move.step for move in more)]
     return Plan(
         headline=_headline(cluster, placed, units, more),
-        figures=tuple(_figures(own, cluster, placed, units, more)),
-        sheets=_sheets(own, cluster, placed, more),
-        assumptions=_assumptions(own),
+        figures=tuple(_figures(inputs, cluster, placed, units, more)),
+        sheets=_sheets(inputs, cluster, placed, more),
+        assumptions=_assumptions(inputs),
         bends=tuple(_bends(cluster, placed)),
         snippets=(Snippet("Steps in order", "powercli", commands(cluster, steps)),) if steps else (),
         evidence=evidence,
-        infeasible=_infeasible(own, placed),
+        infeasible=_infeasible(inputs, placed),
     )
 
 
-def cluster_of(own: PlaceInputs) -> StoreState:
-    """The state before.
+def cluster_of(inputs: PlaceInputs) -> StoreState:
+    """Return the datastores and their disks before any move.
 
     Raises:
         UsageError: there is no datastore, two have one name, or a disk or request names one that is not there.
     """
-    names = tuple(store.name for store in own.datastores)
+    names = tuple(store.name for store in inputs.datastores)
     index = {name: row for row, name in enumerate(names)}
     if not names:
         raise _refused("datastores", "none", "datastores, or an inventory with datastores and virtual disks")
     if len(index) < len(names):
         raise _refused("datastores", "two of one name", "a name for each")
-    for named in (*(disk.datastore for disk in own.disks), *(one.datastore for one in own.requests if one.datastore)):
+    requested = (one.datastore for one in inputs.requests if one.datastore)
+    for named in (*(disk.datastore for disk in inputs.disks), *requested):
         if named not in index:
             raise _refused("datastore", f"{named}, which is not among datastores", "one of them")
-    lines = np.array([store.line for store in own.datastores])
-    size = np.array([store.size_gib for store in own.datastores])
-    held, busy = np.zeros(len(names)), np.zeros(len(names))
-    at = [index[disk.datastore] for disk in own.disks]
-    np.add.at(held, at, [disk.size_gib for disk in own.disks])
-    np.add.at(busy, at, [disk.outstanding or 0.0 for disk in own.disks])
-    for row, known in enumerate(own.datastores):
-        held[row] = held[row] if known.used_gib is None else known.used_gib
+    lines = np.array([store.line for store in inputs.datastores])
+    size = np.array([store.size_gib for store in inputs.datastores])
+    used_gib, busy = np.zeros(len(names)), np.zeros(len(names))
+    at = [index[disk.datastore] for disk in inputs.disks]
+    np.add.at(used_gib, at, [disk.size_gib for disk in inputs.disks])
+    np.add.at(busy, at, [disk.outstanding or 0.0 for disk in inputs.disks])
+    for row, known in enumerate(inputs.datastores):
+        used_gib[row] = used_gib[row] if known.used_gib is None else known.used_gib
         busy[row] = busy[row] if known.outstanding is None else known.outstanding
-    usable = np.array([store.is_target for store in own.datastores])
-    usable[[index[one.datastore] for one in own.requests if one.kind == "maintenance"]] = False
+    usable = np.array([store.is_target for store in inputs.datastores])
+    usable[[index[one.datastore] for one in inputs.requests if one.kind == "maintenance"]] = False
     cluster = StoreState(
-        names, size, size * own.space_threshold_pct / 100.0, held, lines[:, 0], lines[:, 1],
-        busy, own.latency_threshold_ms, usable,
-        tuple(frozenset(rule) for rule in own.anti_affinity), frozenset(own.split_vms),
+        names, size, size * inputs.space_threshold_pct / 100.0, used_gib, lines[:, 0], lines[:, 1],
+        busy, inputs.latency_threshold_ms, usable,
+        tuple(frozenset(rule) for rule in inputs.anti_affinity), frozenset(inputs.split_vms),
     )  # fmt: skip
-    for disk, store in zip(own.disks, at, strict=True):
+    for disk, store in zip(inputs.disks, at, strict=True):
         busy_one = float("nan") if disk.outstanding is None else disk.outstanding
         cluster.record(disk.vm, disk.name, disk.size_gib, busy_one, store)
     return cluster
 
 
-def _refused(where: str, found: str, expected: str) -> UsageError:
+def _refused(where: str, actual: str, expected: str) -> UsageError:
     advice = "`leadline plan place --example` prints inputs with every key."
-    return UsageError(f"plan: {where}", found=found, expected=expected, advice=advice)
+    return UsageError(f"plan: {where}", found=actual, expected=expected, advice=advice)
 
 
-def units_of(own: PlaceInputs, cluster: StoreState) -> list[DiskSet]:
-    """What requests ask for, as units that stay together.
+def units_of(inputs: PlaceInputs, cluster: StoreState) -> list[DiskSet]:
+    """Return the disks that requests ask to place, in sets that stay together.
 
     Raises:
         UsageError: a request names a VM that has no disks.
     """
-    found: list[DiskSet] = []
-    for one in own.requests:
+    units: list[DiskSet] = []
+    for one in inputs.requests:
         if one.kind == "maintenance":
-            found += cluster.groups(cluster.names.index(one.datastore), "maintenance")
+            units += cluster.groups(cluster.names.index(one.datastore), "maintenance")
             continue
         known = sorted(cluster.of_vm.get(one.origin or one.vm, ()))
         if one.kind in {"clone", "relocate"} and not known:
             raise _refused(f"{one.kind} {one.origin or one.vm}", "a VM without disks", "a VM of disks")
-        is_apart = not one.keep_together or one.vm in own.split_vms
+        is_apart = not one.keep_together or one.vm in inputs.split_vms
         if one.kind == "relocate":
             leaving = [disk for disk in known if one.datastore in ("", cluster.names[cluster.at[disk]])]
             parts = [[disk] for disk in leaving] if is_apart else [leaving]
-            found += [cluster.unit(one.vm, part, "relocate") for part in parts if part]
+            units += [cluster.unit(one.vm, part, "relocate") for part in parts if part]
             continue
         sizes = one.disks_gib or tuple(cluster.sizes[disk] for disk in known)
         avoid: frozenset[int] = frozenset()
@@ -213,13 +214,13 @@ def units_of(own: PlaceInputs, cluster: StoreState) -> list[DiskSet]:
         rows = [[row] for row in range(len(sizes))] if is_apart else [list(range(len(sizes)))]
         load = float("nan") if one.outstanding is None else one.outstanding
         for part in rows:
-            own_sizes = tuple(sizes[row] for row in part)
+            unit_sizes = tuple(sizes[row] for row in part)
             labels = tuple(f"new disk {row + 1}" for row in part)
             share = load * len(part) / len(sizes)
-            is_whole, total = len(rows) == 1, sum(own_sizes)
-            unit = DiskSet(one.vm, labels, total, share, (), is_whole, one.kind, avoid, one.origin, own_sizes)
-            found.append(unit)
-    return found
+            is_whole, total = len(rows) == 1, sum(unit_sizes)
+            unit = DiskSet(one.vm, labels, total, share, (), is_whole, one.kind, avoid, one.origin, unit_sizes)
+            units.append(unit)
+    return units
 
 
 def _headline(cluster: StoreState, placed: Placed, units: list[DiskSet], more: list[Balanced]) -> str:
@@ -234,19 +235,19 @@ def _headline(cluster: StoreState, placed: Placed, units: list[DiskSet], more: l
 
 
 def _figures(
-    own: PlaceInputs, cluster: StoreState, placed: Placed, units: list[DiskSet], more: list[Balanced]
+    inputs: PlaceInputs, cluster: StoreState, placed: Placed, units: list[DiskSet], more: list[Balanced]
 ) -> list[Figure]:
     before = [step for step in placed.steps if step.unit.kind == "prerequisite"]
     free = cluster.limit_gib - cluster.used_gib
     most = int(np.argmax(free))
-    threshold = f"{own.space_threshold_pct:.0f} % of {cluster.size_gib[most]:,.0f}"
+    threshold = f"{inputs.space_threshold_pct:.0f} % of {cluster.size_gib[most]:,.0f}"
     figures = [
         Figure("placed", placed.answer_count, "count", f"{len(units)} asked for, {len(placed.failed)} without a place"),
         Figure(
             "most room before", round(float(free[most]), 1), "GiB",
             f"{threshold} less {cluster.used_gib[most]:,.0f} used, on {cluster.names[most]}", SDRS,
         ),
-        Figure("moves before", len(before), "count", f"at most {own.moves_max} for each placement", DENNEMAN),
+        Figure("moves before", len(before), "count", f"at most {inputs.moves_max} for each placement", DENNEMAN),
         Figure(
             "copied before", round(sum(step.copied_gib for step in before), 1), "GiB",
             " + ".join(f"{step.copied_gib:,.0f}" for step in before) or "nothing moves first",
@@ -259,13 +260,13 @@ def _figures(
     after = placed.cluster.latency_ms()
     if np.isfinite(after).any():
         slow = int(np.nanargmax(after))
-        told = f"{placed.cluster.base_ms[slow]:.2f} + {placed.cluster.slope_ms[slow]:.3f} x "
-        told += f"{placed.cluster.outstanding[slow]:.1f} outstanding, on {cluster.names[slow]}"
-        figures.append(Figure("highest latency after", round(float(after[slow]), 2), "ms", told, PESTO))
-    if own.is_balanced:
-        told = "; ".join(f"{move.step.unit.vm} for {move.why}" for move in more) or "no move is worth its cost"
-        figures.append(Figure("moves for balance", len(more), "count", told, PESTO))
-    if own.is_compared:
+        arithmetic = f"{placed.cluster.base_ms[slow]:.2f} + {placed.cluster.slope_ms[slow]:.3f} x "
+        arithmetic += f"{placed.cluster.outstanding[slow]:.1f} outstanding, on {cluster.names[slow]}"
+        figures.append(Figure("highest latency after", round(float(after[slow]), 2), "ms", arithmetic, PESTO))
+    if inputs.is_balanced:
+        arithmetic = "; ".join(f"{move.step.unit.vm} for {move.why}" for move in more) or "no move is worth its cost"
+        figures.append(Figure("moves for balance", len(more), "count", arithmetic, PESTO))
+    if inputs.is_compared:
         figures.append(_gap(cluster, placed, units))
     return figures
 
@@ -276,12 +277,12 @@ def _gap(cluster: StoreState, placed: Placed, units: list[DiskSet]) -> Figure:
     best, how = optimum(cluster, units)
     if not np.isfinite(best):
         return Figure("above the optimum", "not measured", "", how)
-    own = worst_load(placed)
-    told = f"{own:.4f} / {best:.4f} of the fullest target; {how}"
-    return Figure("above the optimum", round(100 * max(0.0, own / best - 1), 2), "pct", told)
+    load = worst_load(placed)
+    arithmetic = f"{load:.4f} / {best:.4f} of the fullest target; {how}"
+    return Figure("above the optimum", round(100 * max(0.0, load / best - 1), 2), "pct", arithmetic)
 
 
-def _sheets(own: PlaceInputs, cluster: StoreState, placed: Placed, more: list[Balanced]) -> tuple[Sheet, ...]:
+def _sheets(inputs: PlaceInputs, cluster: StoreState, placed: Placed, more: list[Balanced]) -> tuple[Sheet, ...]:
     names = cluster.names
     steps = [*placed.steps, *(move.step for move in more)]
     rows = tuple(
@@ -305,15 +306,10 @@ def _sheets(own: PlaceInputs, cluster: StoreState, placed: Placed, more: list[Ba
     news = [step.unit for step in placed.steps if step.unit.kind != "prerequisite"]
     if len(news) == 1 and len(steps) > 1 and not more and len(names) <= ALTERNATIVES_MAX:
         unit = news[0] if cluster.of_vm.get(news[0].vm) else _as_asked(news[0])
-        found = alternatives(cluster, unit, own.moves_max)
+        moves_by_store = alternatives(cluster, unit, inputs.moves_max)
         others = tuple(
-            (
-                names[at],
-                len(moves),
-                round(copied, 1),
-                ", ".join(f"{one.vm} to {names[to]}" for one, to in moves),
-            )
-            for at, (copied, moves) in sorted(found.items(), key=lambda pair: (pair[1][0], len(pair[1][1])))
+            (names[at], len(moves), round(copied, 1), ", ".join(f"{group.vm} to {names[to]}" for group, to in moves))
+            for at, (copied, moves) in sorted(moves_by_store.items(), key=lambda pair: (pair[1][0], len(pair[1][1])))
         )
         sheets.append(Sheet("What each would need", ("datastore", "moves", "GiB copied", "which"), others))
     return tuple(sheets)
@@ -327,15 +323,16 @@ def _as_asked(unit: DiskSet) -> DiskSet:
     return DiskSet(unit.vm, unit.labels, unit.size_gib, unit.outstanding, (), kind=unit.kind, sizes_gib=unit.sizes_gib)
 
 
-def _assumptions(own: PlaceInputs) -> tuple[str, ...]:
-    unknown = sum(1 for store in own.datastores if np.isnan(store.line[0]))
-    still = sum(1 for disk in own.disks if disk.outstanding is None)
-    told = ["GiB are those of vSphere's GB: 1,024^3 bytes.", "Disks count with their provisioned size."]
+def _assumptions(inputs: PlaceInputs) -> tuple[str, ...]:
+    unknown = sum(1 for store in inputs.datastores if np.isnan(store.line[0]))
+    still = sum(1 for disk in inputs.disks if disk.outstanding is None)
+    assumptions = ["GiB are those of vSphere's GB: 1,024^3 bytes.", "Disks count with their provisioned size."]
     if unknown:
-        told.append(f"Latency of {unknown:,} of {len(own.datastores):,} datastores is not measured: only space counts.")
+        count = len(inputs.datastores)
+        assumptions.append(f"Latency of {unknown:,} of {count:,} datastores is not measured: only space counts.")
     if still:
-        told.append(f"Load of {still:,} of {len(own.disks):,} disks is not measured: they move no load.")
-    return tuple(told)
+        assumptions.append(f"Load of {still:,} of {len(inputs.disks):,} disks is not measured: they move no load.")
+    return tuple(assumptions)
 
 
 def _bends(cluster: StoreState, placed: Placed) -> list[Bend]:
@@ -354,25 +351,26 @@ def _bends(cluster: StoreState, placed: Placed) -> list[Bend]:
     return bends
 
 
-def _infeasible(own: PlaceInputs, placed: Placed) -> Infeasible | None:
+def _infeasible(inputs: PlaceInputs, placed: Placed) -> Infeasible | None:
     if not placed.failed:
         return None
     unit, state = placed.failed[0], placed.cluster
     free = np.where(state.allowed(unit), state.limit_gib - state.used_gib, -np.inf)
     most = int(np.argmax(free))
-    what = f"{unit.vm}: {unit.size_gib:,.0f} GiB"
+    demand = f"{unit.vm}: {unit.size_gib:,.0f} GiB"
     if not np.isfinite(free[most]):
-        return Infeasible(f"{what}; affinity rules leave no datastore", "keep_together: false, or one rule less")
+        return Infeasible(f"{demand}; affinity rules leave no datastore", "keep_together: false, or one rule less")
     need = 100 * (state.used_gib[most] + unit.size_gib) / state.size_gib[most]
-    constraint = f"{what}; {max(0.0, free[most]):,.0f} below {own.space_threshold_pct:.0f} % on {state.names[most]}, "
-    constraint += f"and no {own.moves_max} moves or fewer were found that make room"
+    limit = f"{inputs.space_threshold_pct:.0f} % on {state.names[most]}"
+    constraint = f"{demand}; {max(0.0, free[most]):,.0f} below {limit}, "
+    constraint += f"and no {inputs.moves_max} moves or fewer were found that make room"
     more = unit.size_gib - free[most]
     nearest = f"{more:,.0f} GiB less of it or more of {state.names[most]}"
     return Infeasible(constraint, nearest + (f", or a threshold of {need:.1f} %" if need <= 100 else ""))
 
 
 def commands(cluster: StoreState, steps: list[DiskMove]) -> str:
-    """PowerCLI in order."""
+    """Return the PowerCLI commands of the steps, in order."""
     lines: list[str] = []
     for step in steps:
         unit, store = step.unit, f"(Get-Datastore -Name {_quoted(cluster.names[step.target])})"

@@ -120,12 +120,12 @@ class ChunkScheme:
         >>> ChunkScheme.parse("3x").factor, round(ChunkScheme.parse("3+2").factor, 3)
         (3.0, 1.667)
         """
-        found = _SCHEME.fullmatch(text)
-        if found is None:
+        match = _SCHEME.fullmatch(text)
+        if match is None:
             raise ValueError(text)
-        if found["copies"]:
-            return cls(text, 1, int(found["copies"]) - 1)
-        return cls(text, int(found["data"]), int(found["parity"]))
+        if match["copies"]:
+            return cls(text, 1, int(match["copies"]) - 1)
+        return cls(text, int(match["data"]), int(match["parity"]))
 
     @property
     def width(self) -> int:
@@ -149,71 +149,74 @@ class ChunkScheme:
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Every scheme side by side, and the one that stores least and survives what it must."""
-    own, evidence = _known(cast("Protect", inputs), context.capture)  # read with MODEL
-    schemes = [ChunkScheme.parse(text) for text in own.schemes]
-    fit = [scheme for scheme in schemes if scheme.width <= own.nodes and scheme.parity >= own.survives]
+    """Return all schemes compared, and the one that stores least of those that survive the failures asked for."""
+    inputs, evidence = _known(cast("Protect", inputs), context.capture)  # read with MODEL
+    schemes = [ChunkScheme.parse(text) for text in inputs.schemes]
+    fit = [scheme for scheme in schemes if scheme.width <= inputs.nodes and scheme.parity >= inputs.survives]
     if not fit:
         return Plan(
-            headline=f"No scheme of {', '.join(own.schemes)} survives {own.survives} failures on {own.nodes} nodes.",
-            sheets=(_sheet(own, schemes), _backup_sheet(own, schemes)),
+            headline=f"No scheme of {', '.join(inputs.schemes)} survives {inputs.survives} failures on "
+            f"{inputs.nodes} nodes.",
+            sheets=(_sheet(inputs, schemes), _backup_sheet(inputs, schemes)),
             evidence=evidence,
-            infeasible=_infeasible(own, schemes),
+            infeasible=_infeasible(inputs, schemes),
         )
     best = min(fit, key=lambda scheme: (scheme.factor, scheme.small_write_operations))
-    hours = rebuild_hours(own, best)
-    lost = loss_years(own, best)
+    hours = rebuild_hours(inputs, best)
+    lost = loss_years(inputs, best)
     figures = (
         Figure("scheme", best.name, "", f"least raw capacity of {', '.join(scheme.name for scheme in fit)}"),
-        Figure("raw capacity", own.data_tib * best.factor, "TiB", f"{own.data_tib:g} TiB x {best.factor:.4g}"),
+        Figure("raw capacity", inputs.data_tib * best.factor, "TiB", f"{inputs.data_tib:g} TiB x {best.factor:.4g}"),
         Figure("capacity factor", round(best.factor, 4), "", f"{best.width} / {best.data}"),
         Figure("survived failures", best.parity, "nodes"),
         Figure("nodes needed", best.width, "nodes", "one for each chunk; one more to rebuild to"),
-        Figure("rebuild of a node", round(hours, 2), "h", _rebuild_told(own, best)),
-        Figure("mean time to data loss", float(f"{lost:.3g}"), "years", _loss_told(own, best), TRIVEDI),
-        *_backup_figures(own, best),
+        Figure("rebuild of a node", round(hours, 2), "h", _rebuild_arithmetic(inputs, best)),
+        Figure("mean time to data loss", float(f"{lost:.3g}"), "years", _loss_arithmetic(inputs, best), TRIVEDI),
+        *_backup_figures(inputs, best),
     )
     return Plan(
-        headline=f"{best.name}: {best.factor:.3g} times the data ({own.data_tib * best.factor:,.3g} TiB raw), survives "
-        f"{several(best.parity, 'node')}, rebuilds a node in {hours:,.3g} h.",
+        headline=f"{best.name}: {best.factor:.3g} times the data ({inputs.data_tib * best.factor:,.3g} TiB raw), "
+        f"survives {several(best.parity, 'node')}, rebuilds a node in {hours:,.3g} h.",
         figures=figures,
-        sheets=(_sheet(own, schemes), _backup_sheet(own, schemes)),
+        sheets=(_sheet(inputs, schemes), _backup_sheet(inputs, schemes)),
         assumptions=(
             "Failures are independent: shared causes lose data sooner than any of these times says.",
-            f"A rebuild gets {own.resync_share:.0%} of disks and network.",
+            f"A rebuild gets {inputs.resync_share:.0%} of disks and network.",
         ),
-        bends=tuple(_bends(own, best)),
+        bends=tuple(_bends(inputs, best)),
         snippets=_snippets(best),
         evidence=evidence,
     )
 
 
-def _known(own: Protect, capture: Capture | None) -> tuple[Protect, tuple[str, ...]]:
+def _known(inputs: Protect, capture: Capture | None) -> tuple[Protect, tuple[str, ...]]:
     """The inputs with the data of an inventory's machines, and the evidence."""
     stored = None if capture is None else stored_gib(capture.inventory)
-    return filled(own, [] if stored is None or stored[0] <= 0 else [Found("data_tib", stored[0] / 1024.0, stored[1])])
+    if stored is None or stored[0] <= 0:
+        return inputs, ()
+    return filled(inputs, [Found("data_tib", stored[0] / 1024.0, stored[1])])
 
 
-def node_bytes(own: Protect, scheme: ChunkScheme) -> float:
-    """What a node holds, MiB."""
-    return own.data_tib * 1024.0**2 * scheme.factor / own.nodes
+def node_bytes(inputs: Protect, scheme: ChunkScheme) -> float:
+    """Return the data stored on one node, MiB."""
+    return inputs.data_tib * 1024.0**2 * scheme.factor / inputs.nodes
 
 
-def rebuild_hours(own: Protect, scheme: ChunkScheme) -> float:
-    """Hours to make a lost node's chunks anew on the others."""
-    left = max(own.nodes - 1, 1)
-    disks = left * own.disks_per_node * own.disk_mib_per_s
-    network = left * own.network_gbit_per_s * 1e9 / 8 / 1024**2
-    lost = node_bytes(own, scheme)
+def rebuild_hours(inputs: Protect, scheme: ChunkScheme) -> float:
+    """Return the hours to rebuild the chunks of a lost node on the other nodes."""
+    left = max(inputs.nodes - 1, 1)
+    disks = left * inputs.disks_per_node * inputs.disk_mib_per_s
+    network = left * inputs.network_gbit_per_s * 1e9 / 8 / 1024**2
+    lost = node_bytes(inputs, scheme)
     # A disk reads or writes; a network goes both ways at once, and every chunk read crosses it.
-    seconds = max(lost * (scheme.rebuild_reads + 1) / disks, lost * scheme.rebuild_reads / network) / own.resync_share
-    return seconds / 3600.0
+    seconds = max(lost * (scheme.rebuild_reads + 1) / disks, lost * scheme.rebuild_reads / network)
+    return seconds / inputs.resync_share / 3600.0
 
 
-def loss_years(own: Protect, scheme: ChunkScheme) -> float:
+def loss_years(inputs: Protect, scheme: ChunkScheme) -> float:
     """Mean years until more nodes have failed than the scheme survives, over all sets of nodes."""
-    failure = 1.0 / (own.node_mtbf_years * HOURS_PER_YEAR)
-    repair = 1.0 / rebuild_hours(own, scheme)
+    failure = 1.0 / (inputs.node_mtbf_years * HOURS_PER_YEAR)
+    repair = 1.0 / rebuild_hours(inputs, scheme)
     states = scheme.parity + 1
     rates = np.zeros((states, states))
     for failed in range(states):
@@ -225,28 +228,29 @@ def loss_years(own: Protect, scheme: ChunkScheme) -> float:
             rates[failed, failed] += repair
             rates[failed, failed - 1] -= repair
     hours = float(np.linalg.solve(rates, np.ones(states))[0])
-    return hours / HOURS_PER_YEAR / max(own.nodes / scheme.width, 1.0)
+    return hours / HOURS_PER_YEAR / max(inputs.nodes / scheme.width, 1.0)
 
 
-def bounds_mib_per_s(own: Protect, scheme: ChunkScheme) -> dict[str, float]:
-    """What disks and what the network take of all backups together at most, MiB/s."""
-    disks = own.nodes * own.disks_per_node * own.disk_mib_per_s / scheme.factor
-    links = own.nodes * own.network_gbit_per_s * 1e9 / 8 / 1024**2
+def bounds_mib_per_s(inputs: Protect, scheme: ChunkScheme) -> dict[str, float]:
+    """Return the highest rate of all backups together that disks take, and that the network takes, MiB/s."""
+    disks = inputs.nodes * inputs.disks_per_node * inputs.disk_mib_per_s / scheme.factor
+    links = inputs.nodes * inputs.network_gbit_per_s * 1e9 / 8 / 1024**2
     return {"disks": disks, "network": links / sent(scheme) if sent(scheme) > 0 else float("inf")}
 
 
-def _backup_figures(own: Protect, scheme: ChunkScheme) -> list[Figure]:
-    """What all backups together write, what bounds them, and what is left for each."""
-    bounds = bounds_mib_per_s(own, scheme)
+def _backup_figures(inputs: Protect, scheme: ChunkScheme) -> list[Figure]:
+    """Return the rate at which all backups together write, with the bottleneck, and the rate of each."""
+    bounds = bounds_mib_per_s(inputs, scheme)
     by = min(bounds, key=bounds.__getitem__)
     taken = bounds[by]
     factor = scheme.factor if by == "disks" else sent(scheme)
-    told = f"bound by the {by}: {taken * factor:,.0f} / {factor:.3g} {MOVED[by]}"
-    if own.backup_mib_per_s is not None and own.backup_vms * own.backup_mib_per_s < taken:
-        told = f"bound by the VMs: {own.backup_vms} x {own.backup_mib_per_s:g}, where {scheme.name} takes {taken:,.0f}"
-        taken = own.backup_vms * own.backup_mib_per_s
-    each = Figure("backup of each VM", round(taken / own.backup_vms, 1), "MiB/s", f"{taken:,.0f} / {own.backup_vms}")
-    return [Figure("backup", round(taken), "MiB/s", told), each]
+    arithmetic = f"bound by the {by}: {taken * factor:,.0f} / {factor:.3g} {MOVED[by]}"
+    vms, vm_mib_per_s = inputs.backup_vms, inputs.backup_mib_per_s
+    if vm_mib_per_s is not None and vms * vm_mib_per_s < taken:
+        arithmetic = f"bound by the VMs: {vms} x {vm_mib_per_s:g}, where {scheme.name} takes {taken:,.0f}"
+        taken = vms * vm_mib_per_s
+    each = Figure("backup of each VM", round(taken / vms, 1), "MiB/s", f"{taken:,.0f} / {vms}")
+    return [Figure("backup", round(taken), "MiB/s", arithmetic), each]
 
 
 def sent(scheme: ChunkScheme) -> float:
@@ -254,29 +258,29 @@ def sent(scheme: ChunkScheme) -> float:
     return scheme.factor - 1.0 / scheme.data
 
 
-def _loss_told(own: Protect, scheme: ChunkScheme) -> str:
-    sets = max(own.nodes / scheme.width, 1.0)
+def _loss_arithmetic(inputs: Protect, scheme: ChunkScheme) -> str:
+    sets, rebuild_h = max(inputs.nodes / scheme.width, 1.0), rebuild_hours(inputs, scheme)
     return (
-        f"Markov chain: {scheme.width} nodes fail 1 / {own.node_mtbf_years:g} years each, one rebuild at a time at "
-        f"1 / {rebuild_hours(own, scheme):.3g} h, lost at {scheme.parity + 1} down, {sets:.3g} sets; promises nothing"
+        f"Markov chain: {scheme.width} nodes fail 1 / {inputs.node_mtbf_years:g} years each, one rebuild at a time at "
+        f"1 / {rebuild_h:.3g} h, lost at {scheme.parity + 1} down, {sets:.3g} sets; promises nothing"
     )
 
 
-def _rebuild_told(own: Protect, scheme: ChunkScheme) -> str:
-    return f"{node_bytes(own, scheme) / 1024**2:.3g} TiB lost, {scheme.rebuild_reads} read for each made anew"
+def _rebuild_arithmetic(inputs: Protect, scheme: ChunkScheme) -> str:
+    return f"{node_bytes(inputs, scheme) / 1024**2:.3g} TiB lost, {scheme.rebuild_reads} read for each made anew"
 
 
-def _sheet(own: Protect, schemes: list[ChunkScheme]) -> Sheet:
+def _sheet(inputs: Protect, schemes: list[ChunkScheme]) -> Sheet:
     rows = tuple(
         (
             scheme.name,
             round(scheme.factor, 3),
             scheme.parity,
             scheme.width,
-            operations(own, scheme),
+            operations(inputs, scheme),
             round(sent(scheme), 3),
-            round(rebuild_hours(own, scheme), 2),
-            float(f"{loss_years(own, scheme):.2g}"),
+            round(rebuild_hours(inputs, scheme), 2),
+            float(f"{loss_years(inputs, scheme):.2g}"),
         )
         for scheme in schemes
     )
@@ -284,42 +288,43 @@ def _sheet(own: Protect, schemes: list[ChunkScheme]) -> Sheet:
     return Sheet("Schemes: bytes stored and sent, operations of a write", columns, rows)
 
 
-def _backup_sheet(own: Protect, schemes: list[ChunkScheme]) -> Sheet:
+def _backup_sheet(inputs: Protect, schemes: list[ChunkScheme]) -> Sheet:
     rows = []
     for scheme in schemes:
-        bounds = bounds_mib_per_s(own, scheme)
+        bounds = bounds_mib_per_s(inputs, scheme)
         shown = [round(value) if value != float("inf") else "none" for value in bounds.values()]
         rows.append((scheme.name, *shown, round(min(bounds.values())), min(bounds, key=bounds.__getitem__)))
     columns = ("scheme", "disks take", "network takes", "at most", "bound by")
     return Sheet("What each scheme takes of backups together, MiB/s", columns, tuple(rows))
 
 
-def operations(own: Protect, scheme: ChunkScheme) -> float:
+def operations(inputs: Protect, scheme: ChunkScheme) -> float:
     """Disk operations of an average write."""
-    small = own.small_write_pct / 100.0
+    small = inputs.small_write_pct / 100.0
     return round(small * scheme.small_write_operations + (1 - small) * scheme.factor, 2)
 
 
-def _infeasible(own: Protect, schemes: list[ChunkScheme]) -> Infeasible:
-    strong = [scheme for scheme in schemes if scheme.parity >= own.survives]
+def _infeasible(inputs: Protect, schemes: list[ChunkScheme]) -> Infeasible:
+    strong = [scheme for scheme in schemes if scheme.parity >= inputs.survives]
     if strong:
         nearest = min(strong, key=lambda scheme: scheme.width)
         return Infeasible(
-            f"{own.nodes} nodes; a chunk of a stripe must lie on each of {nearest.width}", f"{nearest.width} nodes"
+            f"{inputs.nodes} nodes; a chunk of a stripe must lie on each of {nearest.width}", f"{nearest.width} nodes"
         )
     most = max(scheme.parity for scheme in schemes)
     return Infeasible(
-        f"the schemes survive {most} failures at most", f"add {own.survives + 1}x or 4+{own.survives} to the schemes"
+        f"the schemes survive {most} failures at most",
+        f"add {inputs.survives + 1}x or 4+{inputs.survives} to the schemes",
     )
 
 
-def _bends(own: Protect, scheme: ChunkScheme) -> list[Bend]:
+def _bends(inputs: Protect, scheme: ChunkScheme) -> list[Bend]:
     bends = []
-    if own.nodes == scheme.width:
-        cost = f"{scheme.name} needs all {own.nodes} nodes: after a loss there is no place to rebuild to"
+    if inputs.nodes == scheme.width:
+        cost = f"{scheme.name} needs all {inputs.nodes} nodes: after a loss there is no place to rebuild to"
         bends.append(Bend("one node more than the scheme is wide", cost, "vSAN documentation, RAID-5/6"))
-    if scheme.data > 1 and own.small_write_pct > 50:
-        cost = f"{own.small_write_pct:g} % of writes cost {scheme.small_write_operations} operations each"
+    if scheme.data > 1 and inputs.small_write_pct > 50:
+        cost = f"{inputs.small_write_pct:g} % of writes cost {scheme.small_write_operations} operations each"
         bends.append(Bend("codes are for large or few writes", cost, "vSAN documentation, RAID-5/6"))
     return bends
 

@@ -78,86 +78,86 @@ MODEL = Qos
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Who gets what, and what it means."""
-    own, evidence, assumed = _known(cast("Qos", inputs), context.capture)  # read with MODEL
-    reserved = sum(_reserved(disk) for disk in own.disks)
-    share = 100.0 * reserved / own.capacity_iops
-    given = allocation(own)
-    rows = tuple(_row(own, disk, units) for disk, units in zip(own.disks, given, strict=True))
+    """Return what each disk gets when all are busy, its latency, and the settings to apply."""
+    inputs, evidence, assumed = _known(cast("Qos", inputs), context.capture)  # read with MODEL
+    reserved = sum(_reserved(disk) for disk in inputs.disks)
+    share = 100.0 * reserved / inputs.capacity_iops
+    given = allocation(inputs)
+    rows = tuple(_row(inputs, disk, units) for disk, units in zip(inputs.disks, given, strict=True))
     figures = [
         Figure("reserved", round(reserved, 1), "per_s", "sum of reservations", MCLOCK),
         Figure(
             "reserved share",
-            round(100 * reserved / own.capacity_iops, 1),
+            round(100 * reserved / inputs.capacity_iops, 1),
             "pct",
-            f"{reserved:,.0f} / {own.capacity_iops:,.0f}",
+            f"{reserved:,.0f} / {inputs.capacity_iops:,.0f}",
         ),
         Figure("given in all", round(sum(given), 1), "per_s", "units of 32 KiB, when all are busy", HOGAN),
-        Figure("left over", round(own.capacity_iops - sum(given), 1), "per_s", "no disk may or wants more"),
+        Figure("left over", round(inputs.capacity_iops - sum(given), 1), "per_s", "no disk may or wants more"),
         *(
-            Figure(f"{disk.name} gets", round(units / disk.units, 1), "per_s", _told(disk, units), MCLOCK)
-            for disk, units in zip(own.disks, given, strict=True)
+            Figure(f"{disk.name} gets", round(units / disk.units, 1), "per_s", _units_arithmetic(disk, units), MCLOCK)
+            for disk, units in zip(inputs.disks, given, strict=True)
         ),
     ]
-    if own.is_checked:
-        figures += _checked(own, given, context)
-    first = own.disks[0]
+    if inputs.is_checked:
+        figures += _checked(inputs, given, context)
+    first = inputs.disks[0]
     return Plan(
-        headline=f"{several(len(own.disks), 'disk')} on {own.capacity_iops:,.0f} per second: {first.name} gets "
+        headline=f"{several(len(inputs.disks), 'disk')} on {inputs.capacity_iops:,.0f} per second: {first.name} gets "
         f"{given[0] / first.units:,.0f}; {share:.0f} % is reserved.",
         figures=tuple(figures),
         sheets=(
             Sheet("When all are busy", ("disk", "ops/s", "of 32 KiB", "held by", "outstanding", "latency ms"), rows),
         ),
         assumptions=("The capacity is measured with this mix; a larger share of writes has another.", *assumed),
-        bends=(*_bends(own, reserved), *settings.bends(own.disks, given, own.cloud)),
-        snippets=settings.snippets(own.disks, given, own.cloud),
+        bends=(*_bends(inputs, reserved), *settings.bends(inputs.disks, given, inputs.cloud)),
+        snippets=settings.snippets(inputs.disks, given, inputs.cloud),
         evidence=evidence,
         infeasible=None
-        if not is_overbooked(own)
+        if not is_overbooked(inputs)
         else Infeasible(
-            f"reservations of {reserved:,.0f} on a capacity of {own.capacity_iops:,.0f}",
-            f"all reservations times {own.capacity_iops * RESERVED_MAX / reserved:.2f}, or a capacity of "
+            f"reservations of {reserved:,.0f} on a capacity of {inputs.capacity_iops:,.0f}",
+            f"all reservations times {inputs.capacity_iops * RESERVED_MAX / reserved:.2f}, or a capacity of "
             f"{reserved / RESERVED_MAX:,.0f}",
         ),
     )
 
 
-def _known(own: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], tuple[str, ...]]:
-    """The inputs with what a recording knows, the evidence, and what is assumed because of it."""
+def _known(inputs: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], tuple[str, ...]]:
+    """Return the inputs completed from a recording, the evidence, and the assumptions this needs."""
     if capture is None:
-        return own, (), ()
+        return inputs, (), ()
     below = device_latency(capture)
-    found = [Found("latency_ms", below.mean, f"average of {below.told}")] if below and below.mean > 0 else []
-    own, evidence = filled(own, found)
-    if "disks" not in own.model_fields_set:
-        seen, told = disks(capture, own.most_disks)
+    known_latency = [Found("latency_ms", below.mean, f"average of {below.told}")] if below and below.mean > 0 else []
+    inputs, evidence = filled(inputs, known_latency)
+    if "disks" not in inputs.model_fields_set:
+        seen, disk_notes = disks(capture, inputs.most_disks)
         if seen:
-            own = own.model_copy(update={"disks": tuple(QosDisk.model_validate(disk) for disk in seen)})
-            evidence = (*told, *evidence)
+            inputs = inputs.model_copy(update={"disks": tuple(QosDisk.model_validate(disk) for disk in seen)})
+            evidence = (*disk_notes, *evidence)
     wants = "What a disk did is taken for what it wants: one that was held back wants more."
-    return own, evidence, (wants, *by_default(own, ("capacity_iops", "latency_ms", "disks")))
+    return inputs, evidence, (wants, *by_default(inputs, ("capacity_iops", "latency_ms", "disks")))
 
 
-def allocation(own: Qos) -> list[float]:
+def allocation(inputs: Qos) -> list[float]:
     """Units per second of each disk when all are busy."""
-    policies = [(disk.shares, _reserved(disk), disk.most_units) for disk in own.disks]
-    if is_overbooked(own):
-        policies = [(float(disk.outstanding * disk.units), 0.0, max(_reserved(disk), LEAST)) for disk in own.disks]
-    return list(_core.fluid_allocation(policies, own.capacity_iops))
+    policies = [(disk.shares, _reserved(disk), disk.most_units) for disk in inputs.disks]
+    if is_overbooked(inputs):
+        policies = [(float(disk.outstanding * disk.units), 0.0, max(_reserved(disk), LEAST)) for disk in inputs.disks]
+    return list(_core.fluid_allocation(policies, inputs.capacity_iops))
 
 
-def is_overbooked(own: Qos) -> bool:
-    """Whether what disks reserve, and want of it, exceeds the capacity."""
-    return sum(_reserved(disk) for disk in own.disks) > own.capacity_iops * (1 + 1e-9)
+def is_overbooked(inputs: Qos) -> bool:
+    """Return whether the reservations that disks use exceed the capacity."""
+    return sum(_reserved(disk) for disk in inputs.disks) > inputs.capacity_iops * (1 + 1e-9)
 
 
 def _reserved(disk: QosDisk) -> float:
-    """Units per second that its reservation gives it at most."""
+    """Return the most units per second that the disk's reservation can give it."""
     return min(disk.reservation_iops, disk.most_units)
 
 
-def _held_by(disk: QosDisk, units: float) -> str:
+def _bound_by(disk: QosDisk, units: float) -> str:
     near = 1e-6 * max(units, 1.0)
     if units < _reserved(disk) - near:
         return "order of arrival"
@@ -170,38 +170,38 @@ def _held_by(disk: QosDisk, units: float) -> str:
     return "shares"
 
 
-def _told(disk: QosDisk, units: float) -> str:
+def _units_arithmetic(disk: QosDisk, units: float) -> str:
     counted = f"{units:,.0f} units / {disk.units}" if disk.units > 1 else f"{units:,.0f} units"
-    return f"{counted}, by {_held_by(disk, units)}"
+    return f"{counted}, by {_bound_by(disk, units)}"
 
 
-def latency_ms(own: Qos, disk: QosDisk, units: float) -> float:
+def latency_ms(inputs: Qos, disk: QosDisk, units: float) -> float:
     """Response time with the disk's outstanding operations, ms: Little's law above what the device takes."""
-    return max(own.latency_ms, 1000.0 * disk.outstanding / (units / disk.units))
+    return max(inputs.latency_ms, 1000.0 * disk.outstanding / (units / disk.units))
 
 
-def _row(own: Qos, disk: QosDisk, units: float) -> tuple[str | float | int, ...]:
+def _row(inputs: Qos, disk: QosDisk, units: float) -> tuple[str | float | int, ...]:
     rate = units / disk.units
-    start = (disk.name, round(rate, 1), round(units, 1), _held_by(disk, units))
+    start = (disk.name, round(rate, 1), round(units, 1), _bound_by(disk, units))
     if rate < STARVED_PER_S:
         return (*start, disk.outstanding, "starved")
     if start[-1] == "nothing":
-        return (*start, round(rate * own.latency_ms / 1000, 2), own.latency_ms)
-    return (*start, disk.outstanding, round(latency_ms(own, disk, units), 2))
+        return (*start, round(rate * inputs.latency_ms / 1000, 2), inputs.latency_ms)
+    return (*start, disk.outstanding, round(latency_ms(inputs, disk, units), 2))
 
 
-def _bends(own: Qos, reserved: float) -> list[Bend]:
+def _bends(inputs: Qos, reserved: float) -> list[Bend]:
     bends = []
-    if reserved > RESERVED_MAX * own.capacity_iops:
-        cost = f"{100 * reserved / own.capacity_iops:.0f} %: a failed device or a rebuild breaks them"
+    if reserved > RESERVED_MAX * inputs.capacity_iops:
+        cost = f"{100 * reserved / inputs.capacity_iops:.0f} %: a failed device or a rebuild breaks them"
         bends.append(Bend(f"at most {RESERVED_MAX:.0%} of a capacity is reserved", cost))
-    if is_overbooked(own):
+    if is_overbooked(inputs):
         cost = (
             "mClock serves reserved requests in the order in which they arrive: who has more outstanding gets more, "
             "shares count for nothing, and disks without a reservation get nothing"
         )
         bends.append(Bend("reservations fit the capacity", cost, MCLOCK))
-    for disk in own.disks:
+    for disk in inputs.disks:
         if disk.limit_iops is None:
             continue
         if disk.is_tier_1:
@@ -214,43 +214,43 @@ def _bends(own: Qos, reserved: float) -> list[Bend]:
     return bends
 
 
-def _checked(own: Qos, given: list[float], context: PlanContext) -> list[Figure]:
-    """The same simulated under mClock; how far the largest difference is."""
-    outcome = context.simulated(scenario(own))
+def _checked(inputs: Qos, given: list[float], context: PlanContext) -> list[Figure]:
+    """Return the largest difference between the answer and a simulation of mClock."""
+    outcome = context.simulated(scenario(inputs))
     apart = max(
         abs(outcome.measure(f"disk-{number}", "iops").value * disk.units - units)
-        for number, (disk, units) in enumerate(zip(own.disks, given, strict=True), 1)
+        for number, (disk, units) in enumerate(zip(inputs.disks, given, strict=True), 1)
     )
     return [
         Figure(
             "simulated apart by",
-            round(100 * apart / own.capacity_iops, 3),
+            round(100 * apart / inputs.capacity_iops, 3),
             "pct",
             "of the capacity, largest of all disks",
         )
     ]
 
 
-def _queued(own: Qos) -> list[int]:
+def _queued(inputs: Qos) -> list[int]:
     """Requests each disk has before the scheduler: enough to wait always, and where that decides, in proportion."""
-    if not is_overbooked(own):
-        return [max(BUSY, disk.outstanding) for disk in own.disks]
-    times = max(1, BUSY // min(disk.outstanding for disk in own.disks))
-    return [min(disk.outstanding * times, DEPTH_MAX) for disk in own.disks]
+    if not is_overbooked(inputs):
+        return [max(BUSY, disk.outstanding) for disk in inputs.disks]
+    times = max(1, BUSY // min(disk.outstanding for disk in inputs.disks))
+    return [min(disk.outstanding * times, DEPTH_MAX) for disk in inputs.disks]
 
 
-def scenario(own: Qos) -> dict[str, Any]:
-    """The disks before a device of this capacity, under mClock in units of 32 KiB."""
+def scenario(inputs: Qos) -> dict[str, Any]:
+    """Return a scenario of the disks on one device of this capacity, under mClock in units of 32 KiB."""
     vms = []
-    for number, (disk, queued) in enumerate(zip(own.disks, _queued(own), strict=True), 1):
+    for number, (disk, queued) in enumerate(zip(inputs.disks, _queued(inputs), strict=True), 1):
         stream: dict[str, Any] = {"block": f"{disk.units * UNIT_KIB:.0f}k", "oio": queued}
         if disk.wanted_iops is not None:
             stream = {"block": stream["block"], "rate_iops": disk.wanted_iops}
-        depth = queued if is_overbooked(own) else 1024
+        depth = queued if is_overbooked(inputs) else 1024
         vm = {"name": f"disk-{number}", "shares": disk.shares, "workload": {"io": [stream]}, "adapter_depth": depth}
         vms.append({**vm, "reservation_iops": disk.reservation_iops, "iops_limit": disk.limit_iops})
     # One operation at a time, which takes as long as its units do.
-    mb_per_s = own.capacity_iops * UNIT_KIB * 1024 / 1e6
+    mb_per_s = inputs.capacity_iops * UNIT_KIB * 1024 / 1e6
     return {
         "name": "qos-plan",
         "system": "storage-path",

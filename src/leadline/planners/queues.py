@@ -49,7 +49,7 @@ from leadline.core.contracts.planner import (
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
 from leadline.estate.recorded_loads import by_default, filled
-from leadline.planners._queues.recorded import found, nvme_told, slow_adapters
+from leadline.planners._queues.recorded import nvme_notes, recorded_inputs, slow_adapters
 
 LITTLE = "Little 1961"
 PVSCSI = "VMware KB 2053145"
@@ -107,7 +107,7 @@ MODEL = Queues
 
 @dataclass(frozen=True, slots=True)
 class QueueLevel:
-    """A queue on the way: what it must hold, its depth, and where that is set."""
+    """A queue between guest and array: requests it must hold, its depth, and the most it can have."""
 
     name: str
     needed: float
@@ -128,42 +128,42 @@ class QueueLevel:
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """The narrow queue, what it leaves, and how deep all must be."""
-    own, evidence, assumed, adapters = _known(cast("Queues", inputs), context.capture)  # read with MODEL
-    levels = _levels(own)
+    """Return the narrowest queue, the rate it allows, and the depth that each queue needs."""
+    inputs, evidence, assumed, adapters = _known(cast("Queues", inputs), context.capture)  # read with MODEL
+    levels = _levels(inputs)
     narrow = min(levels, key=lambda level: level.depth / level.needed)
     share = min(1.0, narrow.depth / narrow.needed)
-    reached, total = own.iops * share, levels[-1].needed * own.array_ports
-    outstanding = own.iops * own.latency_ms / 1000.0
+    reached, total = inputs.iops * share, levels[-1].needed * inputs.array_ports
+    outstanding = inputs.iops * inputs.latency_ms / 1000.0
     stuck = [level for level in levels if level.needed > level.depth_max]
     figures = (
         Figure(
             "outstanding of a VM",
             round(outstanding, 1),
             "requests",
-            f"{own.iops:,.0f}/s x {own.latency_ms:g} ms",
+            f"{inputs.iops:,.0f}/s x {inputs.latency_ms:g} ms",
             LITTLE,
         ),
         Figure(
             "outstanding at the array",
             round(total, 1),
             "requests",
-            f"{several(own.vms, 'VM')} x {outstanding:,.1f}",
+            f"{several(inputs.vms, 'VM')} x {outstanding:,.1f}",
             LITTLE,
         ),
         Figure("narrow queue", narrow.name, "", f"depth {narrow.depth} for {narrow.needed:,.1f} needed"),
         Figure("rate it leaves a VM", round(reached), "per_s", f"min(1, {narrow.depth} / {narrow.needed:,.1f}) x rate"),
         *(
-            Figure(f"depth of {level.name}", level.advised(), "requests", _told(level), LUN)
+            Figure(f"depth of {level.name}", level.advised(), "requests", _level_arithmetic(level), LUN)
             for level in levels
             if level.name == AT_LUN
         ),
     )
     headline = (
-        f"{narrow.name} holds the VM at {reached:,.0f} of {own.iops:,.0f} operations per second: depth {narrow.depth}, "
-        f"{ceil(narrow.needed)} needed."
+        f"{narrow.name} holds the VM at {reached:,.0f} of {inputs.iops:,.0f} operations per second: "
+        f"depth {narrow.depth}, {ceil(narrow.needed)} needed."
         if narrow.is_narrow
-        else f"No queue is too narrow for {own.iops:,.0f} operations per second at {own.latency_ms:g} ms; the "
+        else f"No queue is too narrow for {inputs.iops:,.0f} operations per second at {inputs.latency_ms:g} ms; the "
         f"tightest is {narrow.name} with {narrow.needed:,.0f} of {narrow.depth}."
     )
     return Plan(
@@ -175,27 +175,27 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
             "A deeper queue does not make the device answer sooner: try the depth advised with `leadline bench sweep`.",
             *assumed,
         ),
-        bends=(*_bends(own, levels), *adapters),
-        snippets=tuple(_snippets(own, levels)),
+        bends=(*_bends(inputs, levels), *adapters),
+        snippets=tuple(_snippets(inputs, levels)),
         evidence=evidence,
-        infeasible=_infeasible(own, stuck) if stuck else None,
+        infeasible=_infeasible(inputs, stuck) if stuck else None,
     )
 
 
-def _known(own: Queues, capture: Capture | None) -> tuple[Queues, tuple[str, ...], tuple[str, ...], list[Bend]]:
-    """The inputs with what a recording knows, the evidence, what is assumed because of it, and adapters to change."""
+def _known(inputs: Queues, capture: Capture | None) -> tuple[Queues, tuple[str, ...], tuple[str, ...], list[Bend]]:
+    """Return the inputs completed from a recording, the evidence, assumptions, and adapters to change."""
     if capture is None:
-        return own, (), (), []
-    own, evidence = filled(own, found(capture, has_rate="iops" in own.model_fields_set))
+        return inputs, (), (), []
+    inputs, evidence = filled(inputs, recorded_inputs(capture, has_rate="iops" in inputs.model_fields_set))
     peaks = "Peaks of rate and latency are taken as if they fell together."
-    keys = [key for key in type(own).model_fields if key != "leadline_plan"]
-    assumed = (*((peaks,) if {"iops", "latency_ms"} <= own.model_fields_set else ()), *by_default(own, keys))
-    return own, evidence, (*assumed, *nvme_told(capture)), slow_adapters(capture)
+    keys = [key for key in type(inputs).model_fields if key != "leadline_plan"]
+    assumed = (*((peaks,) if {"iops", "latency_ms"} <= inputs.model_fields_set else ()), *by_default(inputs, keys))
+    return inputs, evidence, (*assumed, *nvme_notes(capture)), slow_adapters(capture)
 
 
-def _infeasible(own: Queues, stuck: list[QueueLevel]) -> Infeasible:
+def _infeasible(inputs: Queues, stuck: list[QueueLevel]) -> Infeasible:
     first = stuck[0]
-    possible = own.iops * min(level.depth_max / level.needed for level in stuck)
+    possible = inputs.iops * min(level.depth_max / level.needed for level in stuck)
     times = ceil(first.needed / (first.depth_max * HEADROOM))
     return Infeasible(
         f"{first.name} would need {ceil(first.needed)}, {first.depth_max} is the most there is",
@@ -203,34 +203,40 @@ def _infeasible(own: Queues, stuck: list[QueueLevel]) -> Infeasible:
     )
 
 
-def _levels(own: Queues) -> list[QueueLevel]:
-    """Every queue with what it must hold, from the guest down."""
-    outstanding = own.iops * own.latency_ms / 1000.0
-    on_host = ceil(own.vms / own.hosts)
-    at_lun = outstanding * on_host / own.luns
+def _levels(inputs: Queues) -> list[QueueLevel]:
+    """Return every queue from the guest down, with the requests it must hold."""
+    outstanding = inputs.iops * inputs.latency_ms / 1000.0
+    on_host = ceil(inputs.vms / inputs.hosts)
+    at_lun = outstanding * on_host / inputs.luns
     per_vm = f"{outstanding:,.1f}"
     of_host = f"{per_vm} x {on_host} VMs"
     levels = [
-        QueueLevel(AT_DISK, outstanding / own.disks, own.disk_depth, DISK_DEPTH_MAX, f"{per_vm} / {own.disks}"),
         QueueLevel(
-            AT_ADAPTER, outstanding / own.adapters, own.adapter_depth, ADAPTER_DEPTH_MAX, f"{per_vm} / {own.adapters}"
+            AT_DISK, outstanding / inputs.disks, inputs.disk_depth, DISK_DEPTH_MAX, f"{per_vm} / {inputs.disks}"
+        ),
+        QueueLevel(
+            AT_ADAPTER,
+            outstanding / inputs.adapters,
+            inputs.adapter_depth,
+            ADAPTER_DEPTH_MAX,
+            f"{per_vm} / {inputs.adapters}",
         ),
         QueueLevel(
             AT_HOST_ADAPTER,
-            outstanding * on_host / own.host_adapters,
-            own.host_adapter_depth,
-            own.host_adapter_depth,
-            f"{of_host} / {own.host_adapters}",
+            outstanding * on_host / inputs.host_adapters,
+            inputs.host_adapter_depth,
+            inputs.host_adapter_depth,
+            f"{of_host} / {inputs.host_adapters}",
         ),
-        QueueLevel(AT_LUN, at_lun, own.lun_depth, DISK_DEPTH_MAX, f"{of_host} / {own.luns} LUNs"),
+        QueueLevel(AT_LUN, at_lun, inputs.lun_depth, DISK_DEPTH_MAX, f"{of_host} / {inputs.luns} LUNs"),
     ]
     if on_host > 1:
-        own_part = outstanding / own.luns
-        told = f"{outstanding:,.1f} / {own.luns} LUNs"
-        levels.append(QueueLevel(AT_PART, own_part, own.competing_depth, own.lun_depth, told))
-    at_port = outstanding * own.vms / own.array_ports
-    told = f"{outstanding:,.1f} x {several(own.vms, 'VM')} / {several(own.array_ports, 'port')}"
-    levels.append(QueueLevel(AT_PORT, at_port, own.port_depth, max(own.port_depth, 4096), told))
+        vm_part = outstanding / inputs.luns
+        arithmetic = f"{outstanding:,.1f} / {inputs.luns} LUNs"
+        levels.append(QueueLevel(AT_PART, vm_part, inputs.competing_depth, inputs.lun_depth, arithmetic))
+    at_port = outstanding * inputs.vms / inputs.array_ports
+    arithmetic = f"{outstanding:,.1f} x {several(inputs.vms, 'VM')} / {several(inputs.array_ports, 'port')}"
+    levels.append(QueueLevel(AT_PORT, at_port, inputs.port_depth, max(inputs.port_depth, 4096), arithmetic))
     return levels
 
 
@@ -238,23 +244,24 @@ def _named(levels: list[QueueLevel]) -> dict[str, QueueLevel]:
     return {level.name: level for level in levels}
 
 
-def _told(level: QueueLevel) -> str:
+def _level_arithmetic(level: QueueLevel) -> str:
     return f"{level.arithmetic} = {level.needed:,.1f}, filled to {HEADROOM:.0%} at most"
 
 
 def _sheet(levels: list[QueueLevel]) -> Sheet:
-    rows = tuple((own.name, round(own.needed, 1), own.depth, own.advised(), own.depth_max) for own in levels)
+    rows = tuple(
+        (level.name, round(level.needed, 1), level.depth, level.advised(), level.depth_max) for level in levels
+    )
     return Sheet("Queues from the guest down", ("queue", "needed", "depth", "advised", "most"), rows)
 
 
-def _bends(own: Queues, levels: list[QueueLevel]) -> list[Bend]:
-    at_once = own.hosts * own.luns * max(own.lun_depth, _named(levels)[AT_LUN].advised())
-    ports = own.array_ports * own.port_depth
+def _bends(inputs: Queues, levels: list[QueueLevel]) -> list[Bend]:
+    at_once = inputs.hosts * inputs.luns * max(inputs.lun_depth, _named(levels)[AT_LUN].advised())
+    ports = inputs.array_ports * inputs.port_depth
     bends = []
     if at_once > ports:
-        cost = (
-            f"{own.hosts} hosts x {own.luns} LUNs can send {at_once:,}, the ports take {ports:,}: QFULL, hosts throttle"
-        )
+        sent = f"{inputs.hosts} hosts x {inputs.luns} LUNs can send {at_once:,}"
+        cost = f"{sent}, the ports take {ports:,}: QFULL, hosts throttle"
         bends.append(Bend("an array's ports take what all hosts may send", cost, LUN))
     narrow = [level.name for level in levels if level.is_narrow]
     if len(narrow) > 1:
@@ -262,22 +269,22 @@ def _bends(own: Queues, levels: list[QueueLevel]) -> list[Bend]:
     return bends
 
 
-def _snippets(own: Queues, levels: list[QueueLevel]) -> list[Snippet]:
+def _snippets(inputs: Queues, levels: list[QueueLevel]) -> list[Snippet]:
     """Settings for the levels that must be deeper."""
     at = _named(levels)
     disk, adapter, lun, part = at[AT_DISK], at[AT_ADAPTER], at[AT_LUN], at.get(AT_PART)
-    made = []
+    snippets = []
     if disk.advised() > disk.depth or adapter.advised() > adapter.depth:
         pages = min(32, max(8, ceil(adapter.advised() / REQUESTS_PER_RING_PAGE)))
         depth = min(DISK_DEPTH_MAX, disk.advised())
-        made.append(
+        snippets.append(
             Snippet(
                 "Guest, Linux, then update-grub and reboot",
                 "/etc/default/grub",
                 f'GRUB_CMDLINE_LINUX="vmw_pvscsi.cmd_per_lun={depth} vmw_pvscsi.ring_pages={pages}"',
             )
         )
-        made.append(
+        snippets.append(
             Snippet(
                 "Guest, Windows, then reboot",
                 "cmd",
@@ -287,7 +294,7 @@ def _snippets(own: Queues, levels: list[QueueLevel]) -> list[Snippet]:
         )
     if lun.advised() > lun.depth:
         depth = lun.advised()
-        made.append(
+        snippets.append(
             Snippet(
                 "Each host, by its adapter's driver, then reboot",
                 "esxcli",
@@ -296,8 +303,8 @@ def _snippets(own: Queues, levels: list[QueueLevel]) -> list[Snippet]:
                 f"esxcli system module parameters set -m iscsi_vmk -p iscsivmk_LunQDepth={depth}",
             )
         )
-    if part is not None and part.advised() > own.competing_depth:
+    if part is not None and part.advised() > inputs.competing_depth:
         depth = min(lun.advised(), part.advised())
         text = f"esxcli storage core device set --device NAA.ID --sched-num-req-outstanding {depth}"
-        made.append(Snippet("Each host, each LUN that several VMs share", "esxcli", text))
-    return made
+        snippets.append(Snippet("Each host, each LUN that several VMs share", "esxcli", text))
+    return snippets

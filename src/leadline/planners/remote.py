@@ -81,23 +81,23 @@ MODEL = Remote
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """Times of operations, and what to keep local."""
-    own, evidence = filled(cast("Remote", inputs), context.capture)  # read with MODEL
-    link = {"round_trip": own.round_trip_ms / 1000.0, "mbit_per_s": own.mbit_per_s, "loss_pct": own.loss_pct}
-    here = _times(own, link, context)
-    near = _times(own, NEAR, context)
+    """Return how long operations take over the link, and which operations to keep local."""
+    inputs, evidence = filled(cast("Remote", inputs), context.capture)  # read with MODEL
+    link = {"round_trip": inputs.round_trip_ms / 1000.0, "mbit_per_s": inputs.mbit_per_s, "loss_pct": inputs.loss_pct}
+    here = _times(inputs, link, context)
+    near = _times(inputs, NEAR, context)
     others = {
         "a quarter of the round trip": {**link, "round_trip": link["round_trip"] / 4},
-        "four times the bandwidth": {**link, "mbit_per_s": own.mbit_per_s * 4},
-        **({"no losses": {**link, "loss_pct": 0.0}} if own.loss_pct else {}),
+        "four times the bandwidth": {**link, "mbit_per_s": inputs.mbit_per_s * 4},
+        **({"no losses": {**link, "loss_pct": 0.0}} if inputs.loss_pct else {}),
     }
     local = [
         name
         for name in OPERATIONS
-        if here[name] > own.times_slower * near[name] and here[name] - near[name] > own.accepted_s
+        if here[name] > inputs.times_slower * near[name] and here[name] - near[name] > inputs.accepted_s
     ]
     total, total_near = sum(here.values()), sum(near.values())
-    saved = {name: total - sum(_times(own, other, context).values()) for name, other in others.items()}
+    saved = {name: total - sum(_times(inputs, other, context).values()) for name, other in others.items()}
     better = max(saved, key=lambda name: saved[name])
     rows = tuple(
         (
@@ -118,47 +118,50 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         ),
         Figure("helps more", better, "", " against ".join(f"{value:.3g} s" for value in saved.values())),
         Figure(
-            "waited a day", round((total - total_near) * own.daily / 60, 1), "min", f"{own.daily} times the difference"
+            "waited a day",
+            round((total - total_near) * inputs.daily / 60, 1),
+            "min",
+            f"{inputs.daily} times the difference",
         ),
         Figure(
             "keep local",
             ", ".join(local) or "nothing",
             "",
-            f"{own.accepted_s:g} s and {own.times_slower:g} x more",
+            f"{inputs.accepted_s:g} s and {inputs.times_slower:g} x more",
         ),
     )
     return Plan(
-        headline=f"Over {own.round_trip_ms:g} ms and {own.mbit_per_s:g} Mbit/s all operations take {total:,.3g} s, "
-        f"next door {total_near:,.3g} s; {better} helps more.",
+        headline=f"Over {inputs.round_trip_ms:g} ms and {inputs.mbit_per_s:g} Mbit/s all operations take "
+        f"{total:,.3g} s, next door {total_near:,.3g} s; {better} helps more.",
         figures=figures,
         sheets=(Sheet("Seconds by operation", ("operation", "here", "next door", "times", "keep"), rows),),
         assumptions=("Disks and memory of clones and migrations do not cross the link.",),
-        bends=tuple(_bends(own)),
+        bends=tuple(_bends(inputs)),
         snippets=(SNIPPET,),
         evidence=evidence,
         infeasible=_infeasible() if len(local) == len(OPERATIONS) else None,
     )
 
 
-def filled(own: Remote, capture: Capture | None) -> tuple[Remote, tuple[str, ...]]:
-    """The inputs with round trip and VMs of an inventory's farthest host for those not given, and where from."""
+def filled(inputs: Remote, capture: Capture | None) -> tuple[Remote, tuple[str, ...]]:
+    """Return the inputs, those not given from the host with the longest round trip, and a sentence on their source."""
     if capture is None:
-        return own, ()
+        return inputs, ()
     inventory = capture.inventory
     trips = {host: inventory.fact(host, "vcenter_rtt_ms") for host in inventory.of_kind(EntityKind.HOST)}
     known = {host: fact for host, fact in trips.items() if fact is not None and fact.value > 0}
     if not known:
-        return own, ()
+        return inputs, ()
     host = max(known, key=lambda one: (known[one].value, one.name))
     cluster = cluster_of(inventory, host)
     office = {host, *(one for one in trips if cluster is not None and cluster_of(inventory, one) == cluster)}
     vms = [vm for vm in inventory.of_kind(EntityKind.VM) if vm.ancestor(EntityKind.HOST) in office]
-    found = {"round_trip_ms": float(known[host].value), **({"vms": len(vms)} if vms else {})}
-    found = {key: value for key, value in found.items() if key not in own.model_fields_set}
-    told = ", ".join(f"{key} {value:g}" for key, value in found.items())
+    known_inputs = {"round_trip_ms": float(known[host].value), **({"vms": len(vms)} if vms else {})}
+    known_inputs = {key: value for key, value in known_inputs.items() if key not in inputs.model_fields_set}
+    values = ", ".join(f"{key} {value:g}" for key, value in known_inputs.items())
     place = host.name if cluster is None else f"{host.name} of {cluster.name}"
-    evidence = (f"{told}: {place}, the farthest of {len(known)} hosts; {known[host].source}",) if told else ()
-    return own.model_copy(update=found), evidence
+    evidence = (f"{values}: {place}, the farthest of {len(known)} hosts; {known[host].source}",) if values else ()
+    return inputs.model_copy(update=known_inputs), evidence
 
 
 def _infeasible() -> Infeasible:
@@ -167,10 +170,10 @@ def _infeasible() -> Infeasible:
     )
 
 
-def _times(own: Remote, link: dict[str, float], context: PlanContext) -> dict[str, float]:
+def _times(inputs: Remote, link: dict[str, float], context: PlanContext) -> dict[str, float]:
     """Mean seconds of each operation, one after the other by one client."""
-    operations: list[Any] = [{"name": name, "count": own.vms} if name in MANY else name for name in OPERATIONS]
-    slowest = 200.0 * link["round_trip"] + own.vms * 0.1 / link["mbit_per_s"] + 60.0
+    operations: list[Any] = [{"name": name, "count": inputs.vms} if name in MANY else name for name in OPERATIONS]
+    slowest = 200.0 * link["round_trip"] + inputs.vms * 0.1 / link["mbit_per_s"] + 60.0
     outcome = context.simulated(
         {
             "name": "remote-plan",
@@ -183,12 +186,12 @@ def _times(own: Remote, link: dict[str, float], context: PlanContext) -> dict[st
     return {name: outcome.measure(name, "latency_ms_mean").value / 1000.0 for name in OPERATIONS}
 
 
-def _bends(own: Remote) -> list[Bend]:
+def _bends(inputs: Remote) -> list[Bend]:
     bends = []
-    if own.round_trip_ms > ROUND_TRIP_MAX_MS:
+    if inputs.round_trip_ms > ROUND_TRIP_MAX_MS:
         bends.append(
             Bend(f"round trips stay below {ROUND_TRIP_MAX_MS:g} ms", "sessions time out; hosts look disconnected")
         )
-    if own.loss_pct > LOSS_MAX_PCT:
+    if inputs.loss_pct > LOSS_MAX_PCT:
         bends.append(Bend(f"losses stay below {LOSS_MAX_PCT:g} %", "each costs a round trip or a timeout"))
     return bends

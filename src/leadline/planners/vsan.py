@@ -55,11 +55,10 @@ from leadline.core.contracts.planner import (
     Sheet,
 )
 from leadline.core.model.units import several
-from leadline.estate.recorded_loads import filled
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
-from leadline.planners._vsan.facts import known
+from leadline.planners._vsan.facts import completed
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import components, network_figures
 from leadline.planners._vsan.policies import disks, snippets
@@ -120,58 +119,58 @@ MODEL = Vsan
 
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
-    """The cluster, its policies, and how long it absorbs the peak."""
-    own, told = filled(cast("Vsan", inputs), known(context.capture))  # read with MODEL
-    rates = rates_of(own, context.capture, told)
-    wrong = impossible(own)
+    """Return the smallest cluster, its policies, and how long it absorbs the peak of writes."""
+    inputs, evidence = completed(cast("Vsan", inputs), context.capture)  # read with MODEL
+    rates = rates_of(inputs, context.capture, evidence)
+    wrong = impossible(inputs)
     if wrong is not None:
         return Plan(headline=f"No: {wrong.constraint}.", evidence=rates.evidence, infeasible=wrong)
-    cluster = smallest(own, rates)
+    cluster = smallest(inputs, rates)
     if cluster is None:
-        lacking = binding(own, rates)
+        lacking = binding(inputs, rates)
         return Plan(headline=f"No cluster does: {lacking.constraint}.", evidence=rates.evidence, infeasible=lacking)
-    absorbed = _absorbed(own, rates, cluster, context)
+    absorbed = _absorbed(inputs, rates, cluster, context)
     shape = (
         several(cluster.devices, "device")
-        if own.is_esa
+        if inputs.is_esa
         else f"{several(cluster.groups, 'disk group')} of 1 + {several(cluster.devices, 'device')}"
     )
     return Plan(
-        headline=f"{several(cluster.hosts, 'host')} of {shape} hold {own.provisioned_gb:,.0f} GB for {own.engine} "
-        f"{own.tier}; {_headline_peak(own, absorbed)}.",
+        headline=f"{several(cluster.hosts, 'host')} of {shape} hold {inputs.provisioned_gb:,.0f} GB for "
+        f"{inputs.engine} {inputs.tier}; {_headline_peak(inputs, absorbed)}.",
         figures=(
-            *_host_figures(own, cluster),
-            *_capacity_figures(own, cluster),
-            *_cache_figures(own, cluster),
-            *_peak_figures(own, rates, cluster, absorbed),
-            *_endurance_figures(own, rates, cluster),
-            *network_figures(own, rates, cluster),
+            *_host_figures(inputs, cluster),
+            *_capacity_figures(inputs, cluster),
+            *_cache_figures(inputs, cluster),
+            *_peak_figures(inputs, rates, cluster, absorbed),
+            *_endurance_figures(inputs, rates, cluster),
+            *network_figures(inputs, rates, cluster),
         ),
-        sheets=(_disk_sheet(own, cluster),),
-        assumptions=tuple(_assumptions(own, rates)),
-        bends=tuple(bends(own, rates, cluster, absorbed)),
-        snippets=snippets(own, cluster.hosts),
+        sheets=(_disk_sheet(inputs, cluster),),
+        assumptions=tuple(_assumptions(inputs, rates)),
+        bends=tuple(bends(inputs, rates, cluster, absorbed)),
+        snippets=snippets(inputs, cluster.hosts),
         evidence=rates.evidence,
     )
 
 
-def _absorbed(own: Vsan, rates: VsanRates, cluster: VsanCluster, context: PlanContext) -> dict[str, float]:
-    """Simulated seconds until writes are slowed, with all hosts and with spare ones down; empty without a buffer."""
-    if own.is_esa or isnan(rates.write_mb_per_s):
+def _absorbed(inputs: Vsan, rates: VsanRates, cluster: VsanCluster, context: PlanContext) -> dict[str, float]:
+    """Return simulated seconds until writes are slowed, all hosts up and spare hosts down; empty without a buffer."""
+    if inputs.is_esa or isnan(rates.write_mb_per_s):
         return {}
-    down = own.sites * own.spare_hosts if cluster.hosts > own.sites * own.spare_hosts else 0
-    backend = backend_rates(own, rates, cluster)
+    down = inputs.sites * inputs.spare_hosts if cluster.hosts > inputs.sites * inputs.spare_hosts else 0
+    backend = backend_rates(inputs, rates, cluster)
     if backend[0] == 0:
         return {"peak absorbed": inf}
-    found = {"peak absorbed": simulated_s(own, backend, cluster.devices, cluster.all_groups, context)}
+    absorbed = {"peak absorbed": simulated_s(inputs, backend, cluster.devices, cluster.all_groups, context)}
     if down:
         left = cluster.all_groups - down * cluster.groups
-        found["peak absorbed, spare hosts down"] = simulated_s(own, backend, cluster.devices, left, context)
-    return found
+        absorbed["peak absorbed, spare hosts down"] = simulated_s(inputs, backend, cluster.devices, left, context)
+    return absorbed
 
 
-def _headline_peak(own: Vsan, absorbed: dict[str, float]) -> str:
-    if own.is_esa:
+def _headline_peak(inputs: Vsan, absorbed: dict[str, float]) -> str:
+    if inputs.is_esa:
         return "there is no cache tier to fill"
     if not absorbed:
         return "how long peaks are absorbed is not known without their writes"
@@ -181,47 +180,49 @@ def _headline_peak(own: Vsan, absorbed: dict[str, float]) -> str:
     return f"a peak of writes is absorbed for {seconds:,.0f} s"
 
 
-def _host_figures(own: Vsan, cluster: VsanCluster) -> list[Figure]:
-    data, log = layouts(own, cluster.hosts)
-    least = hosts_least(own, cluster.hosts)
+def _host_figures(inputs: Vsan, cluster: VsanCluster) -> list[Figure]:
+    data, log = layouts(inputs, cluster.hosts)
+    least = hosts_least(inputs, cluster.hosts)
     widest = max(data, log, key=lambda layout: layout.hosts)
     how = "2 x FTT + 1" if widest.is_mirror else f"{widest.data} + {widest.parity}"
-    sites = f", at each of {own.sites} sites" if own.is_stretched else ""
-    told = f"{widest.raid} with FTT {widest.ftt}: {how} = {widest.hosts}{sites}"
+    sites = f", at each of {inputs.sites} sites" if inputs.is_stretched else ""
+    arithmetic = f"{widest.raid} with FTT {widest.ftt}: {how} = {widest.hosts}{sites}"
     figures = [
         Figure("hosts", cluster.hosts, "hosts", "the fewest that keep all of what follows", GUIDE),
-        Figure("hosts needed by policies", least, "hosts", told, GUIDE),
+        Figure("hosts needed by policies", least, "hosts", arithmetic, GUIDE),
     ]
-    if not own.is_esa:
+    if not inputs.is_esa:
         figures.append(Figure("disk groups per host", cluster.groups, "count", "1 to 5; 2 or more advised", GUIDE))
     figures.append(
         Figure(
             "capacity devices per host",
             cluster.host_devices,
             "devices",
-            "one pool" if own.is_esa else f"{cluster.groups} groups x {cluster.devices}, at most 7 each",
+            "one pool" if inputs.is_esa else f"{cluster.groups} groups x {cluster.devices}, at most 7 each",
             GUIDE,
         )
     )
-    parts = components(own, cluster.hosts)
-    told = f"{parts:,} / {cluster.hosts}; objects in pieces of 255 GB, with witnesses"
-    return [*figures, Figure("components per host", -(-parts // cluster.hosts), "count", told, GUIDE)]
+    parts = components(inputs, cluster.hosts)
+    arithmetic = f"{parts:,} / {cluster.hosts}; objects in pieces of 255 GB, with witnesses"
+    return [*figures, Figure("components per host", -(-parts // cluster.hosts), "count", arithmetic, GUIDE)]
 
 
-def _capacity_figures(own: Vsan, cluster: VsanCluster) -> list[Figure]:
-    data, log = layouts(own, cluster.hosts)
-    other = own.machines * (own.data_gb + own.temp_gb + own.system_gb)
-    stored, needed = protected_gb(own, cluster.hosts), capacity_needed_gb(own, cluster.hosts)
-    told = f"{other:,.0f} GB x {data.factor:.3g} ({data.raid}) + {own.machines * own.log_gb:,.0f} x {log.factor:.3g}"
-    told += f" ({log.raid} log)"
-    told += " x 2 sites" if own.is_stretched else ""
-    told += f" x {1 + LFS_SHARE:g} for the file system" if own.is_esa else ""
-    told += f" / {saved(own):g} saved" if saved(own) > 1 else ""
-    source = "Broadcom KB 394410" if own.is_esa else "vSAN documentation, RAID-5/6"
-    raw, slack = cluster.raw_gb(own), slack_pct(own)
-    down = own.sites * own.spare_hosts
+def _capacity_figures(inputs: Vsan, cluster: VsanCluster) -> list[Figure]:
+    data, log = layouts(inputs, cluster.hosts)
+    other = inputs.machines * (inputs.data_gb + inputs.temp_gb + inputs.system_gb)
+    stored, needed = protected_gb(inputs, cluster.hosts), capacity_needed_gb(inputs, cluster.hosts)
+    log_gb = inputs.machines * inputs.log_gb
+    arithmetic = (
+        f"{other:,.0f} GB x {data.factor:.3g} ({data.raid}) + {log_gb:,.0f} x {log.factor:.3g} ({log.raid} log)"
+    )
+    arithmetic += " x 2 sites" if inputs.is_stretched else ""
+    arithmetic += f" x {1 + LFS_SHARE:g} for the file system" if inputs.is_esa else ""
+    arithmetic += f" / {saved(inputs):g} saved" if saved(inputs) > 1 else ""
+    source = "Broadcom KB 394410" if inputs.is_esa else "vSAN documentation, RAID-5/6"
+    raw, slack = cluster.raw_gb(inputs), slack_pct(inputs)
+    down, count = inputs.sites * inputs.spare_hosts, cluster.hosts * cluster.host_devices
     figures = [
-        Figure("stored with protection", round(stored), "GB", told, source),
+        Figure("stored with protection", round(stored), "GB", arithmetic, source),
         Figure(
             "raw capacity needed",
             round(needed),
@@ -229,159 +230,164 @@ def _capacity_figures(own: Vsan, cluster: VsanCluster) -> list[Figure]:
             f"{stored:,.0f} / (1 - {slack:g} % slack)",
             "VMware blog 2017-09-07; Hogan, 7.0U1",
         ),
-        Figure("raw capacity", round(raw), "GB", f"{cluster.hosts * cluster.host_devices} x {own.device_gb:,.0f} GB"),
+        Figure("raw capacity", round(raw), "GB", f"{count} x {inputs.device_gb:,.0f} GB"),
         Figure("used", round(100 * stored / raw, 1), "pct", f"{stored:,.0f} / {raw:,.0f}"),
     ]
-    left = cluster.raw_gb(own, down)
+    left = cluster.raw_gb(inputs, down)
     if down and left > 0:
-        told = f"{stored:,.0f} / {left:,.0f}, at most {ONE_HOST_DOWN_MAX:.0%}"
-        figures.append(Figure("used, spare hosts down", round(100 * stored / left, 1), "pct", told, GUIDE))
+        arithmetic = f"{stored:,.0f} / {left:,.0f}, at most {ONE_HOST_DOWN_MAX:.0%}"
+        figures.append(Figure("used, spare hosts down", round(100 * stored / left, 1), "pct", arithmetic, GUIDE))
     return figures
 
 
-def _cache_figures(own: Vsan, cluster: VsanCluster) -> list[Figure]:
-    if own.is_esa:
+def _cache_figures(inputs: Vsan, cluster: VsanCluster) -> list[Figure]:
+    if inputs.is_esa:
         return []
-    has = cluster.all_groups * own.cache_gb
-    share = "all of" if own.is_all_flash else "30 % of"
-    most = (
-        f"at most {own.buffer_max_gb:,.0f} GB ({own.version}, large buffers {'on' if own.is_large_buffer else 'off'})"
-    )
+    has = cluster.all_groups * inputs.cache_gb
+    share = "all of" if inputs.is_all_flash else "30 % of"
+    is_on = "on" if inputs.is_large_buffer else "off"
+    most = f"at most {inputs.buffer_max_gb:,.0f} GB ({inputs.version}, large buffers {is_on})"
     return [
-        *_cache_needed(own, cluster),
-        Figure("cache", round(has), "GB", f"{cluster.all_groups} groups x {own.cache_gb:,.0f}"),
+        *_cache_needed(inputs, cluster),
+        Figure("cache", round(has), "GB", f"{cluster.all_groups} groups x {inputs.cache_gb:,.0f}"),
         Figure(
             "write buffer per group",
-            round(buffer_gb(own)),
+            round(buffer_gb(inputs)),
             "GB",
-            f"{share} {own.cache_gb:,.0f} GB, {most}",
-            LARGE_BUFFER if own.buffer_max_gb > 600 else EPPING,
+            f"{share} {inputs.cache_gb:,.0f} GB, {most}",
+            LARGE_BUFFER if inputs.buffer_max_gb > 600 else EPPING,
         ),
     ]
 
 
-def _cache_needed(own: Vsan, cluster: VsanCluster) -> list[Figure]:
-    """Where the cache is sized by what is stored; an all-flash one from 6.7 on buffers writes, which size it."""
-    if not own.is_cache_by_size:
+def _cache_needed(inputs: Vsan, cluster: VsanCluster) -> list[Figure]:
+    """Return the cache needed where it is sized by data; from 6.7 on all-flash caches are sized by writes instead."""
+    if not inputs.is_cache_by_size:
         return []
-    needs = cache_needed_gb(own)
-    sites = f"{own.sites} sites x " if own.is_stretched else ""
-    told = f"{sites}{CACHE_SHARE:.0%} of {own.used_gb:,.0f} GB used before copies"
-    if not own.is_all_flash:
-        told += f", at least 2 x {own.working_gb:,.0f} GB of working set"
+    needs = cache_needed_gb(inputs)
+    sites = f"{inputs.sites} sites x " if inputs.is_stretched else ""
+    arithmetic = f"{sites}{CACHE_SHARE:.0%} of {inputs.used_gb:,.0f} GB used before copies"
+    if not inputs.is_all_flash:
+        arithmetic += f", at least 2 x {inputs.working_gb:,.0f} GB of working set"
     return [
-        Figure("cache needed", round(needs), "GB", told, FLASH),
+        Figure("cache needed", round(needs), "GB", arithmetic, FLASH),
         Figure("cache needed per group", round(needs / cluster.all_groups, 1), "GB", f"{needs:,.0f} by groups", FLASH),
     ]
 
 
-def _peak_figures(own: Vsan, rates: VsanRates, cluster: VsanCluster, absorbed: dict[str, float]) -> list[Figure]:
-    group = group_in(own, rates, cluster)
+def _peak_figures(inputs: Vsan, rates: VsanRates, cluster: VsanCluster, absorbed: dict[str, float]) -> list[Figure]:
+    group = group_in(inputs, rates, cluster)
     if group is None:
         return []
-    factor = write_factor(own, cluster.hosts)
+    factor = write_factor(inputs, cluster.hosts)
     backend = rates.write_mb_per_s * factor
-    told = f"{rates.write_mb_per_s:,.4g} MB/s x {factor:.3g} written of each byte"
-    figures = [Figure("written by devices at peak", round(backend, 1), "mb_per_s", told, GUIDE)]
+    arithmetic = f"{rates.write_mb_per_s:,.4g} MB/s x {factor:.3g} written of each byte"
+    figures = [Figure("written by devices at peak", round(backend, 1), "mb_per_s", arithmetic, GUIDE)]
     count = cluster.hosts * cluster.host_devices
-    drain = count * own.device_mb_per_s
+    drain = count * inputs.device_mb_per_s
     if rates.read_bytes > 0:
-        told = f"{rates.read_iops:,.0f} reads of {rates.read_bytes / 1024:,.3g} KiB on {count} devices, at most 50 %"
-        told += "" if own.is_all_flash else "; one in ten misses and fetches 1 MiB"
-        figures.append(Figure("devices busy with reads", round(100 * group.read_busy, 1), "pct", told))
-    told = f"{count} devices x {own.device_mb_per_s:,.0f} MB/s"
-    if own.is_esa:
-        figures.append(Figure("writes devices take", round(drain), "mb_per_s", told))
+        read_kib = rates.read_bytes / 1024
+        arithmetic = f"{rates.read_iops:,.0f} reads of {read_kib:,.3g} KiB on {count} devices, at most 50 %"
+        arithmetic += "" if inputs.is_all_flash else "; one in ten misses and fetches 1 MiB"
+        figures.append(Figure("devices busy with reads", round(100 * group.read_busy, 1), "pct", arithmetic))
+    arithmetic = f"{count} devices x {inputs.device_mb_per_s:,.0f} MB/s"
+    if inputs.is_esa:
+        figures.append(Figure("writes devices take", round(drain), "mb_per_s", arithmetic))
         return [*figures, Figure("devices busy with writes", round(100 * backend / drain, 1), "pct", "at peak")]
-    told += f", {100 * min(group.read_busy, 0.5):.3g} % of their time reading"
+    arithmetic += f", {100 * min(group.read_busy, 0.5):.3g} % of their time reading"
     keep = cluster.all_groups * group.drain_mb_per_s
-    figures.append(Figure("destaged", round(keep, 1), "mb_per_s", told))
-    fill, own_s = own.fill_pct / 100.0, group.absorbed_s(own.fill_pct / 100.0)
+    figures.append(Figure("destaged", round(keep, 1), "mb_per_s", arithmetic))
+    fill, absorbed_s = inputs.fill_pct / 100.0, group.absorbed_s(inputs.fill_pct / 100.0)
     gb, rate, out = group.buffer_gb, group.write_mb_per_s, group.drain_mb_per_s
     if rate > out:
         full = gb * 1000 * (1 - fill) / (rate - out)
-        told = f"{gb:,.0f} GB x (1 - {fill:g}) / ({rate:,.4g} - {out:,.4g} MB/s) of a group, destaging from the start"
-        figures.append(Figure("buffer full after", round(full), "s", told, EPPING))
-    if isfinite(own_s):
-        told = "the same, destaging from 30 % on, to where congestion from 80 % on meets the rate"
-        figures.append(Figure("peak absorbed, closed form", round(own_s), "s", told))
+        per_group = f"{gb:,.0f} GB x (1 - {fill:g}) / ({rate:,.4g} - {out:,.4g} MB/s) of a group"
+        arithmetic = f"{per_group}, destaging from the start"
+        figures.append(Figure("buffer full after", round(full), "s", arithmetic, EPPING))
+    if isfinite(absorbed_s):
+        arithmetic = "the same, destaging from 30 % on, to where congestion from 80 % on meets the rate"
+        figures.append(Figure("peak absorbed, closed form", round(absorbed_s), "s", arithmetic))
     for name, seconds in absorbed.items():
-        known = round(seconds) if isfinite(seconds) else "to its end"
-        told = f"wanted {own.burst_s:,.0f} s; simulated for twice that"
-        figures.append(Figure(name, known, "s" if isfinite(seconds) else "", told, SIMULATED))
+        shown = round(seconds) if isfinite(seconds) else "to its end"
+        arithmetic = f"wanted {inputs.burst_s:,.0f} s; simulated for twice that"
+        figures.append(Figure(name, shown, "s" if isfinite(seconds) else "", arithmetic, SIMULATED))
     return figures
 
 
-def _endurance_figures(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[Figure]:
+def _endurance_figures(inputs: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[Figure]:
     mean = rates.write_mean_mb_per_s
-    told_mean = "on average"
+    period = "on average"
     if isnan(mean):
-        mean, told_mean = rates.write_mb_per_s, "as if the peak never ended"
+        mean, period = rates.write_mb_per_s, "as if the peak never ended"
     if isnan(mean):
         return []
-    backend = mean * write_factor(own, cluster.hosts)
+    backend = mean * write_factor(inputs, cluster.hosts)
     count = cluster.hosts * cluster.host_devices
     figures = []
-    if not own.is_esa:
+    if not inputs.is_esa:
         written = tbw(backend / cluster.all_groups)
-        least = CACHE_LEAST[own.media]
-        told = f"{backend:,.4g} MB/s {told_mean} / {cluster.all_groups} x 86,400 s x 365 x 5"
+        least = CACHE_LEAST[inputs.media]
+        arithmetic = f"{backend:,.4g} MB/s {period} / {cluster.all_groups} x 86,400 s x 365 x 5"
         figures = [
-            Figure("written to a cache device", round(written, 1), "TB", told, ENDURANCE),
+            Figure("written to a cache device", round(written, 1), "TB", arithmetic, ENDURANCE),
             Figure(
                 "endurance class of cache devices",
                 class_of(written, least),
                 "",
-                f"{written:,.0f} TB in five years; {own.media} caches are class {least} or better",
+                f"{written:,.0f} TB in five years; {inputs.media} caches are class {least} or better",
                 ENDURANCE,
             ),
             Figure(
                 "drive writes per day of cache devices",
-                round(drive_writes_per_day(written, own.cache_gb), 2),
+                round(drive_writes_per_day(written, inputs.cache_gb), 2),
                 "count",
-                f"{written:,.0f} TB / ({own.cache_gb:,.0f} GB x 365 x 5)",
+                f"{written:,.0f} TB / ({inputs.cache_gb:,.0f} GB x 365 x 5)",
                 ENDURANCE,
             ),
         ]
-    if own.is_all_flash:
+    if inputs.is_all_flash:
         written = tbw(backend / count)
-        told = (
-            f"{written:,.0f} TB in five years, all destaged" if not own.is_esa else f"{written:,.0f} TB in five years"
+        arithmetic = (
+            f"{written:,.0f} TB in five years, all destaged"
+            if not inputs.is_esa
+            else f"{written:,.0f} TB in five years"
         )
-        figures.append(Figure("endurance class of capacity devices", class_of(written), "", told, ENDURANCE))
+        figures.append(Figure("endurance class of capacity devices", class_of(written), "", arithmetic, ENDURANCE))
     return figures
 
 
-def _disk_sheet(own: Vsan, cluster: VsanCluster) -> Sheet:
+def _disk_sheet(inputs: Vsan, cluster: VsanCluster) -> Sheet:
     rows = tuple(
         (
             disk.name,
             round(disk.size_gb, 1),
             disk.controller,
             f"{disk.layout.raid} FTT {disk.layout.ftt}",
-            f"{reservation_pct(own):g}",
-            own.stripes,
-            disk.policy(own),
+            f"{reservation_pct(inputs):g}",
+            inputs.stripes,
+            disk.policy(inputs),
         )
-        for disk in disks(own, cluster.hosts)
+        for disk in disks(inputs, cluster.hosts)
     )
     columns = ("disk", "GB", "controller", "protection", "reserved %", "stripes", "policy")
     return Sheet("Virtual disks of a machine", columns, rows)
 
 
-def _assumptions(own: Vsan, rates: VsanRates) -> list[str]:
-    told = [f"Space efficiency of the cluster: {efficiency(own)}; reduction counted: {saved(own):g}."]
+def _assumptions(inputs: Vsan, rates: VsanRates) -> list[str]:
+    assumptions = [f"Space efficiency of the cluster: {efficiency(inputs)}; reduction counted: {saved(inputs):g}."]
     if isnan(rates.write_mb_per_s):
-        told.append(
+        assumptions.append(
             "Writes are not known: peaks, endurance and links are not sized. Give write_mb_per_s or a recording."
         )
     elif rates.read_bytes == 0:
-        told.append("Reads are not known: what they take of capacity devices and links is not counted.")
+        assumptions.append("Reads are not known: what they take of capacity devices and links is not counted.")
     if isnan(rates.write_mean_mb_per_s) and not isnan(rates.write_mb_per_s):
-        told.append("The average of writes is not known: endurance is for the peak at all times.")
-    if not own.is_esa:
-        told.append("Writes are slowed from 80 % of a buffer on, destaged from 30 % on.")
-        if not own.is_cache_by_size:
-            told.append("The cache of all-flash from 6.7 on only buffers writes: peaks and endurance size it, no 10 %.")
-    told.append("Links are for vSAN alone, or vSAN has shares of them that are enough.")
-    return told
+        assumptions.append("The average of writes is not known: endurance is for the peak at all times.")
+    if not inputs.is_esa:
+        assumptions.append("Writes are slowed from 80 % of a buffer on, destaged from 30 % on.")
+        if not inputs.is_cache_by_size:
+            assumptions.append(
+                "The cache of all-flash from 6.7 on only buffers writes: peaks and endurance size it, no 10 %."
+            )
+    assumptions.append("Links are for vSAN alone, or vSAN has shares of them that are enough.")
+    return assumptions

@@ -20,7 +20,7 @@ SHARED = (
 )
 
 
-def found(capture: Capture) -> Iterator[Found]:
+def recorded_inputs(capture: Capture) -> Iterator[Found]:
     """Inputs of the planner that recordings or inventories know."""
     inventory = capture.inventory
     machines = [vm for vm in machines_kept(inventory) if inventory.get(vm, "image_backup") is not False]
@@ -33,8 +33,8 @@ def found(capture: Capture) -> Iterator[Found]:
     loads = of_each(capture, written)
     if loads:
         first = max(loads, key=lambda machine: (loads[machine].peak, str(machine)))
-        told = f"95th percentile of {first.name}, which writes most of {len(loads)}, {loads[first].told}"
-        yield Found("vm_write_mib_per_s", loads[first].peak, told)
+        origin = f"95th percentile of {first.name}, which writes most of {len(loads)}, {loads[first].told}"
+        yield Found("vm_write_mib_per_s", loads[first].peak, origin)
     shared = next(_shared(inventory), None)
     if shared is not None:
         yield Found("is_cluster", True, f"{shared.label()} is shared between machines")

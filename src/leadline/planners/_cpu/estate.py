@@ -20,7 +20,7 @@ DATABASE, RECORDED, CONFIGURED = "database: a core per vCPU", "peak recorded / t
 
 @dataclass(frozen=True, slots=True)
 class Counting:
-    """What the inputs say: how VMs are counted, and what hosts keep for themselves.
+    """Inputs for counting: how many cores a VM counts, and what hosts keep for themselves.
 
     Attributes:
         target_pct: use at peak, percent.
@@ -40,7 +40,7 @@ class Counting:
 
 @dataclass(frozen=True, slots=True)
 class EstateHost:
-    """A host with its NUMA nodes, all of a size; ``is_told`` is False where the number of nodes is not known."""
+    """A host with NUMA nodes of one size; ``has_known_nodes`` is False where the number of nodes is not known."""
 
     entity: Entity
     cores: int
@@ -48,7 +48,7 @@ class EstateHost:
     sockets: int
     node: tuple[float, float]
     nodes: int
-    is_told: bool
+    has_known_nodes: bool
 
     @property
     def empty(self) -> Host:
@@ -116,11 +116,12 @@ def estates(inventory: Inventory, sizes: Sequence[Sized], counting: Counting) ->
             by_cluster.setdefault(cluster, []).append(_server(inventory, host, counting))
         else:
             unknown[cluster] = unknown.get(cluster, 0) + 1
-    found, of_vms = [], _Vms(inventory, running_vms(inventory), database_vms(inventory), {own.vm: own for own in sizes})
+    known_estates, sized_vms = [], {sized.vm: sized for sized in sizes}
+    of_vms = _Vms(inventory, running_vms(inventory), database_vms(inventory), sized_vms)
     for cluster, servers in by_cluster.items():
         members = _members(of_vms, cluster, servers, counting)
-        told = None if cluster is None else inventory.get(cluster, "host_count")
-        unseen = 0 if told is None else int(told) - len(servers) - closed.get(cluster, 0)
+        host_count = None if cluster is None else inventory.get(cluster, "host_count")
+        unseen = 0 if host_count is None else int(host_count) - len(servers) - closed.get(cluster, 0)
         missing = max(unseen, unknown.get(cluster, 0))
         is_ha_off, is_vsan = (
             cluster is not None and inventory.get(cluster, name) is value
@@ -128,17 +129,19 @@ def estates(inventory: Inventory, sizes: Sequence[Sized], counting: Counting) ->
         )
         together, name = len(drs_rules(inventory, cluster, "together")), "" if cluster is None else cluster.name
         if members:
-            found.append(CpuEstate(name, tuple(servers), tuple(members), missing, together, is_ha_off, is_vsan))
-    return found
+            known_estates.append(CpuEstate(name, tuple(servers), tuple(members), missing, together, is_ha_off, is_vsan))
+    return known_estates
 
 
 def _server(inventory: Inventory, host: Entity, counting: Counting) -> EstateHost:
     cores, sockets = int(inventory.get(host, "core_count")), int(inventory.get(host, "socket_count") or 0)
-    memory, told = inventory.get(host, "memory_mib"), inventory.get(host, "numa_node_count")
-    nodes = int(told) if told else max(sockets, 1) * counting.socket_nodes
+    memory, node_count = inventory.get(host, "memory_mib"), inventory.get(host, "numa_node_count")
+    nodes = int(node_count) if node_count else max(sockets, 1) * counting.socket_nodes
     gib = float(memory) / MIB_PER_GIB if memory else inf
-    own = max(cores // nodes - ceil(counting.storage_cores / nodes), 0)
-    return EstateHost(host, cores, gib, sockets, (float(own), (gib - counting.own_gib) / nodes), nodes, bool(told))
+    node_cores = max(cores // nodes - ceil(counting.storage_cores / nodes), 0)
+    return EstateHost(
+        host, cores, gib, sockets, (float(node_cores), (gib - counting.own_gib) / nodes), nodes, bool(node_count)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,28 +156,28 @@ def _members(vms: _Vms, cluster: Entity | None, servers: list[EstateHost], count
     inventory = vms.inventory
     rules = drs_rules(inventory, cluster, "separate")
     shapes = list({(server.node, server.nodes): None for server in servers})
-    found = []
+    members = []
     for position, server in enumerate(servers):
         for vm in vms.running.get(server.entity, ()):
             vcpus, memory = int(inventory.get(vm, "vcpu_count")), inventory.get(vm, "memory_mib")
-            gib, own = float(memory) / MIB_PER_GIB if memory else 0.0, vms.sized.get(vm)
-            needed = vcpus if own is None else own.needed
-            now, then, how = _counted(vcpus, needed, own, vm in vms.databases, counting)
+            gib, sized = float(memory) / MIB_PER_GIB if memory else 0.0, vms.sized.get(vm)
+            needed = vcpus if sized is None else sized.needed
+            now, then, how = _counted(vcpus, needed, sized, vm in vms.databases, counting)
             apart = frozenset(rule for rule, names in rules.items() if vm.name in names)
             box_now = _box(vm.name, vcpus, now, gib, apart, shapes)
             box_then = _box(vm.name, needed, then, gib, apart, shapes)
-            found.append(Member(vm.name, position, vcpus, needed, gib, box_now, box_then, how))
-    return found
+            members.append(Member(vm.name, position, vcpus, needed, gib, box_now, box_then, how))
+    return members
 
 
 def _counted(
-    vcpus: int, needed: int, own: Sized | None, is_database: bool, counting: Counting
+    vcpus: int, needed: int, sized: Sized | None, is_database: bool, counting: Counting
 ) -> tuple[float, float, str]:
-    """Cores a VM counts as it is and right-sized, and by which rule."""
+    """Return the cores a VM counts as it is and right-sized, and the rule by which they are counted."""
     if is_database:
         return float(vcpus), float(needed), DATABASE
-    if own is not None:
-        cores = 100.0 * own.cores / counting.target_pct
+    if sized is not None:
+        cores = 100.0 * sized.cores / counting.target_pct
         return cores, cores, RECORDED
     cores = vcpus / counting.vcpus_per_core
     return cores, cores, CONFIGURED
@@ -188,22 +191,22 @@ def _box(
     apart: frozenset[str],
     shapes: list[tuple[tuple[float, float], int]],
 ) -> Box:
-    """Over as many nodes as its vCPUs and memory take on each kind of host; over all where they take more."""
-    parts = (split(vcpus, gib, node, nodes) for node, nodes in shapes)
-    counts = sorted({nodes if own is None else own[1] for own, (_, nodes) in zip(parts, shapes, strict=True)})
+    """Return the VM as a box over the NUMA nodes it needs on each kind of host; all nodes where it needs more."""
+    fits = (split(vcpus, gib, node, nodes) for node, nodes in shapes)
+    counts = sorted({nodes if fit is None else fit[1] for fit, (_, nodes) in zip(fits, shapes, strict=True)})
     return Box(name, cores, gib, counts[0], apart, tuple(counts[1:]))
 
 
 def room_text(host: Host) -> str:
-    """What is free on a host, for people."""
-    cores = sum(max(own, 0.0) for own, _ in host)
-    most = max(own for own, _ in host)
-    gib = sum(max(own, 0.0) for _, own in host)
+    """Return the free cores and memory of a host as text."""
+    cores = sum(max(free, 0.0) for free, _ in host)
+    most = max(free for free, _ in host)
+    gib = sum(max(free, 0.0) for _, free in host)
     memory = f", {gib:,.0f} GiB" if isfinite(gib) else ""
     return f"{cores:.3g} cores ({max(most, 0.0):.3g} of one node){memory}"
 
 
 def box_text(box: Box) -> str:
-    """What a VM takes, for people."""
+    """Return the cores, memory and nodes of a VM as text."""
     memory = f", {box.gib:,.0f} GiB" if box.gib else ""
     return f"{box.name} ({box.cores:.3g} cores{memory}, {box.nodes} node{'s' * (box.nodes > 1)})"

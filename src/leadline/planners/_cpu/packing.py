@@ -133,7 +133,7 @@ class _Search:
 
 
 def fits(box: Box, host: Host) -> Iterator[Host]:
-    """What a host has free with the VM on it, for every choice of nodes that differ; the fullest nodes first."""
+    """Yield the host's free resources with the VM on it, for each different choice of nodes, fullest nodes first."""
     seen = set()
     for count in (box.nodes, *box.more):
         cores, gib = box.cores / count, box.gib / count
@@ -153,12 +153,12 @@ def cores_free(host: Host) -> float:
 def spread(
     boxes: Sequence[Box], free: Free, fixed: Groups | None = None, *, is_packed: bool = False
 ) -> PackedVms | None:
-    """The largest VM first, each on the host with the most free cores it fits on (with the fewest, if packed)."""
+    """Place the largest VM first, each on the host with the most free cores it fits on (the fewest, if packed)."""
     hosts, left = [0] * len(boxes), list(free)
     groups = dict(fixed or {})
     sign = 1 if is_packed else -1
     for i in by_size(boxes):
-        for host in sorted(range(len(left)), key=lambda own: (sign * cores_free(left[own]), own)):
+        for host in sorted(range(len(left)), key=lambda position: (sign * cores_free(left[position]), position)):
             after = None if boxes[i].apart & groups.get(host, frozenset()) else next(fits(boxes[i], left[host]), None)
             if after is not None:
                 hosts[i], left[host] = host, after
@@ -170,16 +170,16 @@ def spread(
 
 
 def somehow(boxes: Sequence[Box], free: Free, fixed: Groups | None = None) -> PackedVms | None:
-    """Any plan that holds them: spread, packed, else the first of a short search; None when none was found."""
+    """Return any assignment of all VMs: spread, packed, else the first of a short search; None without one."""
     for is_packed in (False, True):
-        found = spread(boxes, free, fixed, is_packed=is_packed)
-        if found is not None or len(boxes) == 1:
-            return found
+        placed = spread(boxes, free, fixed, is_packed=is_packed)
+        if placed is not None or len(boxes) == 1:
+            return placed
     return _searched(boxes, free, fixed or {}, SOME_STEPS, is_any=True) if len(boxes) <= SOME_BOXES else None
 
 
 def lying(boxes: Sequence[Box], hosts: Sequence[int], empty: Free) -> tuple[PackedVms, list[str]]:
-    """VMs where they are, and names of those that do not fit the nodes of their host: they take of all alike."""
+    """Return VMs on their hosts, and names of those that fit no nodes there: they count on all nodes evenly."""
     free, spilled = list(empty), []
     for i in by_size(boxes):
         box, host = boxes[i], hosts[i]
@@ -193,15 +193,15 @@ def lying(boxes: Sequence[Box], hosts: Sequence[int], empty: Free) -> tuple[Pack
 
 
 def stranded(boxes: Sequence[Box], placed: PackedVms, host: int) -> list[str]:
-    """VMs of a host that find no place when it fails and nobody else moves; the largest is restarted first."""
-    lost = [box for box, own in zip(boxes, placed.hosts, strict=True) if own == host]
+    """Return names of VMs that cannot restart when the host fails and no other VM moves; the largest restart first."""
+    lost = [box for box, at in zip(boxes, placed.hosts, strict=True) if at == host]
     lost = [lost[i] for i in by_size(lost)]
-    keep = [own for own in range(len(placed.free)) if own != host]
+    keep = [other for other in range(len(placed.free)) if other != host]
     groups = {
-        position: frozenset[str]().union(*(b.apart for b, h in zip(boxes, placed.hosts, strict=True) if h == own))
-        for position, own in enumerate(keep)
+        position: frozenset[str]().union(*(b.apart for b, h in zip(boxes, placed.hosts, strict=True) if h == other))
+        for position, other in enumerate(keep)
     }
-    free = tuple(placed.free[own] for own in keep)
+    free = tuple(placed.free[other] for other in keep)
     left = [box.name for box in lost if somehow([box], free, groups) is None]
     able = [box for box in lost if box.name not in left]
     if somehow(able, free, groups) is not None:

@@ -16,14 +16,14 @@ from leadline.estate.placement import runs
 from leadline.planners._cpu.packing import split
 from leadline.planners._cpu.simulated import Expected, SimulatedHost, SimulatedVm, expected
 
-TOLD_MAX = 12  # VMs with a figure of their own; the sheet has all
+FIGURES_MAX = 12  # VMs with a figure of their own; the sheet has all
 SHORT_S = 86_400.0  # Judgement: a day holds most of what recurs
 SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """A VM with what it has and needs; cores is what it asks for at peak, with the growth planned for."""
+    """A VM with the vCPUs it has and needs; ``cores`` are the cores it uses at peak, planned growth included."""
 
     vm: Entity
     vcpus: int
@@ -34,7 +34,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A host with its VMs and the cores they can have; what the simulator expects as they are and right-sized."""
+    """A host with its VMs, the cores they can use, and the simulated result before and after right-sizing."""
 
     name: str
     cores: int
@@ -45,19 +45,19 @@ class Shown:
 
 
 def sizes(capture: Capture, target_pct: float, load: float) -> list[Sized]:
-    """Every VM that runs, was measured, and whose vCPUs are known; by the recording with the highest demand."""
+    """Return every running VM with known vCPUs, sized by the recording with its highest demand."""
     highest: dict[Entity, Demand] = {}
-    for own in demands(capture):
-        if own.vm not in highest or own.peak_pct > highest[own.vm].peak_pct:
-            highest[own.vm] = own
-    found = []
-    for vm, own in highest.items():
+    for demand in demands(capture):
+        if demand.vm not in highest or demand.peak_pct > highest[demand.vm].peak_pct:
+            highest[demand.vm] = demand
+    sized_vms = []
+    for vm, demand in highest.items():
         vcpus = capture.inventory.get(vm, "vcpu_count")
         if vcpus and runs(capture.inventory, vm):
-            cores = load * own.peak_pct * vcpus / 100.0
+            cores = load * demand.peak_pct * vcpus / 100.0
             enough_alone = vcpus == 1 and cores <= target_pct / 100.0
-            found.append(Sized(vm, int(vcpus), 1 if enough_alone else vcpus_for(cores, target_pct), cores, own))
-    return sorted(found, key=lambda own: (own.needed - own.vcpus, own.vm.name))
+            sized_vms.append(Sized(vm, int(vcpus), 1 if enough_alone else vcpus_for(cores, target_pct), cores, demand))
+    return sorted(sized_vms, key=lambda sized: (sized.needed - sized.vcpus, sized.vm.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,25 +74,27 @@ class Given:
     storage: int = 0
 
 
-def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], given: Given) -> Plan:
-    """The answer for all VMs of a recording."""
-    hosts = [_shown(context, host, vms, given) for host, vms in _by_host(found).items()]
-    first = found[0]
-    changed = [own for own in found if own.needed != own.vcpus]
+def plan_recorded(context: PlanContext, capture: Capture, sized_vms: list[Sized], given: Given) -> Plan:
+    """Return the right-sizing plan for all VMs of a recording."""
+    hosts = [_shown(context, host, vms, given) for host, vms in _by_host(sized_vms).items()]
+    first = sized_vms[0]
+    changed = [sized for sized in sized_vms if sized.needed != sized.vcpus]
     figures = [
-        Figure("vCPUs now", sum(own.vcpus for own in found), "vCPUs", f"of {len(found)} VMs", "the recording"),
-        Figure("vCPUs needed", sum(own.needed for own in found), "vCPUs", "sum of the VMs below", SOURCE),
+        Figure(
+            "vCPUs now", sum(sized.vcpus for sized in sized_vms), "vCPUs", f"of {len(sized_vms)} VMs", "the recording"
+        ),
+        Figure("vCPUs needed", sum(sized.needed for sized in sized_vms), "vCPUs", "sum of the VMs below", SOURCE),
     ]
-    for own in found if len(found) <= TOLD_MAX else changed[:TOLD_MAX]:
-        told = (
-            f"{own.demand.peak_pct:.1f} % of {own.vcpus} vCPUs at p95: {own.cores:.2f} cores with growth; "
+    for sized in sized_vms if len(sized_vms) <= FIGURES_MAX else changed[:FIGURES_MAX]:
+        arithmetic = (
+            f"{sized.demand.peak_pct:.1f} % of {sized.vcpus} vCPUs at p95: {sized.cores:.2f} cores with growth; "
             f"/ {given.target:g} %, up to an even number"
         )
-        figures.append(Figure(f"{own.vm.name} vCPUs", own.needed, "vCPUs", told, SOURCE))
+        figures.append(Figure(f"{sized.vm.name} vCPUs", sized.needed, "vCPUs", arithmetic, SOURCE))
     for host in hosts:
         figures += _host_figures(host, given)
     return Plan(
-        headline=_headline(first, found, changed),
+        headline=_headline(first, sized_vms, changed),
         figures=tuple(figures),
         sheets=(_sheet(hosts),),
         assumptions=(
@@ -100,17 +102,17 @@ def plan_recorded(context: PlanContext, capture: Capture, found: list[Sized], gi
             "Demand stays when vCPUs go: what used nine cores uses nine of twelve.",
             "Transactions of 50 ms of CPU in 10 bursts stand for the load in the simulation.",
         ),
-        bends=tuple(_bends(hosts, found)),
-        snippets=tuple(_snippet(own, host) for host in hosts for own in host.vms if own in changed),
-        evidence=tuple(_evidence(capture, own) for own in found),
+        bends=tuple(_bends(hosts, sized_vms)),
+        snippets=tuple(_snippet(sized, host) for host in hosts for sized in host.vms if sized in changed),
+        evidence=tuple(_evidence(capture, sized) for sized in sized_vms),
     )
 
 
-def _by_host(found: list[Sized]) -> dict[Entity | None, list[Sized]]:
-    held: dict[Entity | None, list[Sized]] = {}
-    for own in found:
-        held.setdefault(own.vm.ancestor(EntityKind.HOST), []).append(own)
-    return held
+def _by_host(sized_vms: list[Sized]) -> dict[Entity | None, list[Sized]]:
+    by_host: dict[Entity | None, list[Sized]] = {}
+    for sized in sized_vms:
+        by_host.setdefault(sized.vm.ancestor(EntityKind.HOST), []).append(sized)
+    return by_host
 
 
 def _shown(context: PlanContext, host: Entity | None, vms: list[Sized], given: Given) -> Shown:
@@ -124,23 +126,23 @@ def _shown(context: PlanContext, host: Entity | None, vms: list[Sized], given: G
     before, after = (
         expected(
             context,
-            [SimulatedVm(count, own.cores) for own, count in zip(vms, counts, strict=True)],
+            [SimulatedVm(count, sized.cores) for sized, count in zip(vms, counts, strict=True)],
             SimulatedHost(nodes if cores % nodes == 0 else 1, cores, given.overhead, threads),
         )
-        for counts in ([own.vcpus for own in vms], [own.needed for own in vms])
+        for counts in ([sized.vcpus for sized in vms], [sized.needed for sized in vms])
     )
     return Shown("host" if host is None else host.name, cores, nodes, tuple(vms), before, after)
 
 
 def _host_figures(host: Shown, given: Given) -> list[Figure]:
-    busy = sum(own.cores for own in host.vms) * (1.0 + given.overhead / 100.0)
-    told = f"{busy:.2f} cores busy at peak with {given.overhead:g} % of the hypervisor's own / {host.cores} cores"
-    told += f" beside {given.storage} of storage" if given.storage else ""
-    made = [Figure(f"{host.name} use, by arithmetic", round(100.0 * busy / host.cores, 1), "pct", told)]
+    busy = sum(sized.cores for sized in host.vms) * (1.0 + given.overhead / 100.0)
+    arithmetic = f"{busy:.2f} cores busy at peak with {given.overhead:g} % of the hypervisor's own / {host.cores} cores"
+    arithmetic += f" beside {given.storage} of storage" if given.storage else ""
+    figures = [Figure(f"{host.name} use, by arithmetic", round(100.0 * busy / host.cores, 1), "pct", arithmetic)]
     if host.after is not None:
         text = "simulated with the vCPUs needed; cores with at least one thread in use"
-        made.append(Figure(f"{host.name} use, simulated", round(host.after[1], 1), "pct", text, "hypervisor-cpu"))
-    return made
+        figures.append(Figure(f"{host.name} use, simulated", round(host.after[1], 1), "pct", text, "hypervisor-cpu"))
+    return figures
 
 
 def _sheet(hosts: list[Shown]) -> Sheet:
@@ -148,29 +150,29 @@ def _sheet(hosts: list[Shown]) -> Sheet:
                "ready % now, simulated", "ready % then, simulated")  # fmt: skip
     rows: list[tuple[str | float | int, ...]] = []
     for host in hosts:
-        for i, own in enumerate(host.vms):
-            now, then = (100.0 * own.cores / count for count in (own.vcpus, own.needed))
-            found = [side[0][i] if side is not None else None for side in (host.before, host.after)]
-            simulated = "not simulated" if found[1] is None else round(found[1].guest_pct, 1)
-            ready = ["not simulated" if one is None else round(one.ready_pct, 2) for one in found]
-            size = (own.vcpus, own.needed, round(own.cores, 2), round(now, 1), round(then, 1))
-            rows.append((own.vm.name, host.name, *size, simulated, *ready))
+        for i, sized in enumerate(host.vms):
+            now, then = (100.0 * sized.cores / count for count in (sized.vcpus, sized.needed))
+            before_after = [side[0][i] if side is not None else None for side in (host.before, host.after)]
+            simulated = "not simulated" if before_after[1] is None else round(before_after[1].guest_pct, 1)
+            ready = ["not simulated" if one is None else round(one.ready_pct, 2) for one in before_after]
+            size = (sized.vcpus, sized.needed, round(sized.cores, 2), round(now, 1), round(then, 1))
+            rows.append((sized.vm.name, host.name, *size, simulated, *ready))
     return Sheet("VMs at their peak, as they are and right-sized", columns, tuple(rows))
 
 
-def _headline(first: Sized, found: list[Sized], changed: list[Sized]) -> str:
+def _headline(first: Sized, sized_vms: list[Sized], changed: list[Sized]) -> str:
     if not changed:
-        return f"All {len(found)} VMs have the vCPUs they need at peak."
-    whole = sum(own.needed for own in found) - sum(own.vcpus for own in found)
+        return f"All {len(sized_vms)} VMs have the vCPUs they need at peak."
+    whole = sum(sized.needed for sized in sized_vms) - sum(sized.vcpus for sized in sized_vms)
     word = f"{abs(whole)} vCPUs {'less' if whole < 0 else 'more'} in all"
     return (
-        f"{len(changed)} of {len(found)} VMs want another number of vCPUs ({word}); most: {first.vm.name} uses "
+        f"{len(changed)} of {len(sized_vms)} VMs want another number of vCPUs ({word}); most: {first.vm.name} uses "
         f"{first.cores:.1f} cores at peak and needs {first.needed} vCPUs, not {first.vcpus}."
     )
 
 
-def _evidence(capture: Capture, own: Sized) -> str:
-    demand = own.demand
+def _evidence(capture: Capture, sized: Sized) -> str:
+    demand = sized.demand
     group = demand.group
     ends = [datetime.fromtimestamp(int(group.times_ns[i]) / 1e9, UTC).isoformat(timespec="seconds") for i in (0, -1)]
     name = capture.sources[group.source].name
@@ -178,14 +180,14 @@ def _evidence(capture: Capture, own: Sized) -> str:
     return f"{demand.vm.name}: {text}, {ends[0]} to {ends[1]} ({duration(demand.length_s)}), {name}"
 
 
-def _bends(hosts: list[Shown], found: list[Sized]) -> list[Bend]:
+def _bends(hosts: list[Shown], sized_vms: list[Sized]) -> list[Bend]:
     bends = []
-    short = max(own.demand.length_s for own in found)
+    short = max(sized.demand.length_s for sized in sized_vms)
     if short < SHORT_S:
         cost = f"{duration(short)} were recorded: month end, batch and backup may be missing"
         bends.append(Bend("the recording holds the peak", cost, SOURCE))
     for host in hosts:
-        vcpus = sum(own.needed for own in host.vms)
+        vcpus = sum(sized.needed for sized in host.vms)
         if vcpus > host.cores:
             cost = f"{host.name}: {vcpus} vCPUs on {host.cores} cores even then: VMs can wait for each other"
             bends.append(Bend("one vCPU per physical core for production databases", cost, SOURCE))
@@ -195,13 +197,13 @@ def _bends(hosts: list[Shown], found: list[Sized]) -> list[Bend]:
     return bends
 
 
-def _snippet(own: Sized, host: Shown) -> Snippet:
-    parts = split(own.needed, 0.0, (host.cores // host.nodes, 0.0), host.nodes)
-    each = own.needed if parts is None else parts[0] // parts[1]
+def _snippet(sized: Sized, host: Shown) -> Snippet:
+    parts = split(sized.needed, 0.0, (host.cores // host.nodes, 0.0), host.nodes)
+    each = sized.needed if parts is None else parts[0] // parts[1]
     text = (
-        f'$vm = Get-VM "{own.vm.name}"  # powered off\n'
-        f"$vm | Set-VM -NumCpu {own.needed} -CoresPerSocket {each} -Confirm:$false\n"
+        f'$vm = Get-VM "{sized.vm.name}"  # powered off\n'
+        f"$vm | Set-VM -NumCpu {sized.needed} -CoresPerSocket {each} -Confirm:$false\n"
         "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec\n$spec.CpuHotAddEnabled = $false\n"
         "$vm.ExtensionData.ReconfigVM($spec)"
     )
-    return Snippet(f"{own.vm.name}: {own.vcpus} to {own.needed} vCPUs", "powercli", text)
+    return Snippet(f"{sized.vm.name}: {sized.vcpus} to {sized.needed} vCPUs", "powercli", text)

@@ -24,9 +24,9 @@ TRIES_MAX, TRIES_WORK = 400, 200_000
 
 
 def left_by(boxes: Sequence[Box], placed: PackedVms) -> dict[int, list[str]]:
-    """VMs without a place, by the host that fails; hosts of which all restart are left out."""
-    found = {host: stranded(boxes, placed, host) for host in sorted(set(placed.hosts))}
-    return {host: names for host, names in found.items() if names}
+    """Return the names of VMs that cannot restart, by the host that fails; hosts whose VMs all restart are left out."""
+    names_by_host = {host: stranded(boxes, placed, host) for host in sorted(set(placed.hosts))}
+    return {host: names for host, names in names_by_host.items() if names}
 
 
 def clashes(boxes: Sequence[Box], hosts: Sequence[int]) -> list[tuple[int, int]]:
@@ -36,7 +36,7 @@ def clashes(boxes: Sequence[Box], hosts: Sequence[int]) -> list[tuple[int, int]]
 
 
 def arranged(boxes: Sequence[Box], empty: Free, spare: int, at: Sequence[int] | None = None) -> PackedVms | None:
-    """The first assignment that holds all, and of which all restart after any host failed; None where none was found.
+    """Return the first assignment that places all VMs, and restarts all after any one host failed; None without one.
 
     Tried in this order: where VMs lie (``at``) with few moves, spread over all hosts, and packed on some with the
     largest hosts kept empty. With no spare host nothing has to restart; with more than one, they are kept empty.
@@ -47,19 +47,19 @@ def arranged(boxes: Sequence[Box], empty: Free, spare: int, at: Sequence[int] | 
                 return placed
     order = sorted(range(len(empty)), key=lambda host: (cores_free(empty[host]), -host))
     used = sorted(order[: max(len(empty) - spare, 0)])
-    held = _held(boxes, tuple(empty[host] for host in used)) if used else None
-    if held is None:
+    packed_vms = _place_any(boxes, tuple(empty[host] for host in used)) if used else None
+    if packed_vms is None:
         return None
     free = list(empty)
     for position, host in enumerate(used):
-        free[host] = held.free[position]
-    placed = _kept(PackedVms(tuple(used[host] for host in held.hosts), tuple(free)), empty, at)
+        free[host] = packed_vms.free[position]
+    placed = _kept(PackedVms(tuple(used[host] for host in packed_vms.hosts), tuple(free)), empty, at)
     return placed if spare != 1 or not left_by(boxes, placed) else None
 
 
-def _held(boxes: Sequence[Box], empty: Free) -> PackedVms | None:
-    found = somehow(boxes, empty)
-    return packed(boxes, empty) if found is None and len(boxes) <= SOME_BOXES else found
+def _place_any(boxes: Sequence[Box], empty: Free) -> PackedVms | None:
+    placed = somehow(boxes, empty)
+    return packed(boxes, empty) if placed is None and len(boxes) <= SOME_BOXES else placed
 
 
 def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: int) -> Iterator[PackedVms]:
@@ -71,13 +71,13 @@ def _tries(boxes: Sequence[Box], empty: Free, at: Sequence[int] | None, spare: i
                 yield _improved(boxes, empty, mended)
         elif spare and not clashes(boxes, at):
             yield lying(boxes, at, empty)[0]  # some take more nodes than they need, but all may restart
-    found = spread(boxes, empty)
-    if found is not None:
-        yield _kept(found, empty, at)
+    placed = spread(boxes, empty)
+    if placed is not None:
+        yield _kept(placed, empty, at)
 
 
 def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> PackedVms | None:
-    """Where they lie, but for those that do not fit there or share a host against a rule: these are spread."""
+    """Return VMs on their hosts, except those that do not fit or break a rule there: these are spread."""
     spilled = lying(boxes, at, empty)[1]
     going = {i for i, box in enumerate(boxes) if box.name in spilled} | {j for _, j in clashes(boxes, at)}
     staying = [i for i in range(len(boxes)) if i not in going]
@@ -86,17 +86,17 @@ def _mended(boxes: Sequence[Box], empty: Free, at: Sequence[int]) -> PackedVms |
         host: frozenset[str]().union(*(boxes[i].apart for i in staying if at[i] == host)) for host in range(len(empty))
     }
     moved = sorted(going)
-    found = spread([boxes[i] for i in moved], placed.free, groups)
-    if found is None:
+    placed_movers = spread([boxes[i] for i in moved], placed.free, groups)
+    if placed_movers is None:
         return None
     hosts = list(at)
-    for i, host in zip(moved, found.hosts, strict=True):
+    for i, host in zip(moved, placed_movers.hosts, strict=True):
         hosts[i] = host
-    return PackedVms(tuple(hosts), found.free)
+    return PackedVms(tuple(hosts), placed_movers.free)
 
 
 def _improved(boxes: Sequence[Box], empty: Free, placed: PackedVms) -> PackedVms:
-    """The same with one VM after the other moved, while that leaves fewer cores of VMs without a place."""
+    """Move VMs one by one while this leaves fewer cores of VMs that cannot restart; return the placement."""
     tries, lost = 0, _lost(boxes, placed)
     tries_max = min(TRIES_MAX, TRIES_WORK // (len(boxes) * len(empty)))
     is_better = True
@@ -120,19 +120,19 @@ def _improved(boxes: Sequence[Box], empty: Free, placed: PackedVms) -> PackedVms
 
 
 def _lost(boxes: Sequence[Box], placed: PackedVms) -> float:
-    """Cores of VMs without a place, over all hosts that can fail."""
+    """Return the cores of all VMs that cannot restart when one of the hosts fails."""
     names = {name for left in left_by(boxes, placed).values() for name in left}
     return sum(box.cores for box in boxes if box.name in names)
 
 
 def _kept(placed: PackedVms, empty: Free, at: Sequence[int] | None) -> PackedVms:
-    """The same assignment with hosts that are alike renamed, so that as many VMs as may be stay where they are."""
+    """Exchange identical hosts in the assignment so that as many VMs as possible stay where they are."""
     if at is None:
         return placed
     names: dict[int, int] = {}
-    for new in sorted(range(len(empty)), key=lambda own: -placed.hosts.count(own)):
-        alike = [own for own in range(len(empty)) if empty[own] == empty[new] and own not in names.values()]
+    for new in sorted(range(len(empty)), key=lambda host: -placed.hosts.count(host)):
+        alike = [host for host in range(len(empty)) if empty[host] == empty[new] and host not in names.values()]
         pairs = [now for now, host in zip(at, placed.hosts, strict=True) if host == new]
-        names[new] = max(alike, key=lambda own: (pairs.count(own), own == new, -own))
+        names[new] = max(alike, key=lambda host: (pairs.count(host), host == new, -host))
     free = {names[new]: host for new, host in enumerate(placed.free)}
     return PackedVms(tuple(names[host] for host in placed.hosts), tuple(free[host] for host in range(len(empty))))

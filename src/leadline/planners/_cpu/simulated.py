@@ -42,7 +42,7 @@ class Expected:
 
 
 def scenario(vms: Sequence[SimulatedVm], host: SimulatedHost) -> dict[str, Any]:
-    """The host with all VMs. Transactions begin at a rate of cores / CPU time."""
+    """Return a scenario of the host with all VMs; transactions begin at a rate of cores / CPU time."""
     return {
         "name": "plan-cpu",
         "system": "hypervisor-cpu",
@@ -73,7 +73,7 @@ def scenario(vms: Sequence[SimulatedVm], host: SimulatedHost) -> dict[str, Any]:
 def expected(
     context: PlanContext, vms: Sequence[SimulatedVm], host: SimulatedHost
 ) -> tuple[list[Expected], float] | None:
-    """What each VM and the host (percent of cores in use) show; None where more is asked for than there is."""
+    """Return what each VM shows, and the cores in use, percent; None where VMs need more cores than there are."""
     whole = (1.0 + host.overhead_pct / 100.0) * sum(vm.cores for vm in vms)
     if whole > FULL * host.cores or any(vm.cores > FULL * vm.vcpus for vm in vms):
         return None
@@ -82,8 +82,8 @@ def expected(
     def value(name: str, entity: str) -> float:
         return outcome.measure(entity, name).value
 
-    found = [
+    by_vm = [
         Expected(*(value(name, f"vm{i}") for name in ("guest_pct", "ready_pct", "co_stop_pct")))
         for i in range(len(vms))
     ]
-    return found, value("cores_pct", "host")
+    return by_vm, value("cores_pct", "host")

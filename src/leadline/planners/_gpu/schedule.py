@@ -49,13 +49,13 @@ def sheet(groups: Sequence[JobGroup], slow: Callable[[int], float], closed: Call
 
 
 def figures(groups: Sequence[JobGroup], slow: Callable[[int], float], source: str) -> list[Figure]:
-    """What each group takes longer over its hours: hours by the work that gets done in them."""
+    """Return the slowdown of each group: its hours divided by the hours of work done in them."""
     counts = by_hour(groups)
-    made = []
+    figures = []
     for group in groups:
-        own = [counts[hour] for hour in range(HOURS) if group.runs_at(hour)]
-        done = sum(1.0 / slow(count) for count in own)
-        parts = " + ".join(f"{own.count(count)} / {slow(count):.2f}" for count in sorted(set(own)))
-        told = f"{group.hours} h / ({parts}): {done:.2f} h of work alone get done"
-        made.append(Figure(f"slowdown of {group.name}", round(group.hours / done, 3), "", told, source))
-    return made
+        hourly_jobs = [counts[hour] for hour in range(HOURS) if group.runs_at(hour)]
+        done = sum(1.0 / slow(count) for count in hourly_jobs)
+        parts = " + ".join(f"{hourly_jobs.count(count)} / {slow(count):.2f}" for count in sorted(set(hourly_jobs)))
+        arithmetic = f"{group.hours} h / ({parts}): {done:.2f} h of work alone get done"
+        figures.append(Figure(f"slowdown of {group.name}", round(group.hours / done, 3), "", arithmetic, source))
+    return figures

@@ -46,14 +46,14 @@ def slowdown(duty: float, at_once: int, scheduler: str, slots: int) -> float:
 
 
 def simulated(job: GpuJob, at_once: int, scheduler: str, context: PlanContext) -> float:
-    """The same by the simulator: the mean over all jobs."""
+    """Return the slowdown by the simulator, the mean over all jobs."""
     outcome = context.simulated(scenario(job, at_once, scheduler))
-    values = [own.value for own in outcome.measures if own.name == "slowdown"]
+    values = [measure.value for measure in outcome.measures if measure.name == "slowdown"]
     return sum(values) / len(values)
 
 
 def scenario(job: GpuJob, at_once: int, scheduler: str) -> dict[str, Any]:
-    """So many jobs alike, for as long as they take for enough steps."""
+    """Return a scenario of ``at_once`` equal jobs that runs until they have done enough steps."""
     step_s = job.step_ms / 1000.0
     cycle_s = step_s * slowdown(job.duty, at_once, scheduler, job.slots)
     measure_s = cycle_s * max(STEPS / at_once, STEPS_EACH)

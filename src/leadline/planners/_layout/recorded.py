@@ -21,7 +21,7 @@ ROLES = {"data_gib": Role.DATA, "log_gib": Role.WAL, "temp_gib": Role.TEMP, "bac
 RATES: tuple[tuple[str, Ways], ...] = (("reads_per_s", READS), ("writes_per_s", WRITES))
 
 
-def found(capture: Capture) -> Iterator[Found]:
+def recorded_inputs(capture: Capture) -> Iterator[Found]:
     """Inputs of the planner that recordings or inventories know."""
     inventory = capture.inventory
     yield from _engine(inventory)

@@ -20,7 +20,7 @@ SETTINGS = {"cores": "core_count", "numa_nodes": "numa_node_count"}
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What an inventory holds; GiB.
+    """Memory of the hosts and VMs of an inventory, GiB.
 
     Attributes:
         hosts: memory of each host; empty where inputs say it.
@@ -42,16 +42,16 @@ class Held:
         return bool(self.databases) or self.reserved + self.others > 0
 
 
-def filled(own: Memory, capture: Capture | None) -> tuple[Memory, Held | None]:
-    """The inputs with what the inventory says for those not given, and what it holds; None without hosts in it.
+def filled(inputs: Memory, capture: Capture | None) -> tuple[Memory, Held | None]:
+    """Return the inputs, those not given from the inventory, and the memory of its hosts and VMs; None without hosts.
 
     Raises:
         UsageError: there are several clusters and none is named, or the one named is not there.
     """
-    hosts = [] if capture is None else _hosts(own, capture.inventory)
+    hosts = [] if capture is None else _hosts(inputs, capture.inventory)
     if capture is None or not hosts:
-        return own, None
-    given = own.model_fields_set
+        return inputs, None
+    given = inputs.model_fields_set
     sizes = {host: float(capture.inventory.get(host, "memory_mib")) / MIB_PER_GIB for host in hosts}
     smallest = min(hosts, key=lambda host: (sizes[host], host.name))
     known: dict[str, Any] = {"host_gib": round(sizes[smallest], 1), "hosts": len(hosts)}
@@ -63,40 +63,42 @@ def filled(own: Memory, capture: Capture | None) -> tuple[Memory, Held | None]:
     fact = capture.inventory.fact(smallest, "memory_mib")
     source = "" if fact is None else f"; {fact.source}"
     taken = ", ".join(f"{key} {value:,}" for key, value in known.items())
-    told = (f"{taken}: {smallest.name}, the smallest of {len(hosts)} hosts{source}",) if taken else ()
-    held = Held(tuple(sizes.values())) if given & {"others_gib", "overcommit"} else _held(own, capture, sizes)
-    if held.has_vms and "machines" not in given:
+    fact_note = (f"{taken}: {smallest.name}, the smallest of {len(hosts)} hosts{source}",) if taken else ()
+    usage = Held(tuple(sizes.values())) if given & {"others_gib", "overcommit"} else _memory_of(inputs, capture, sizes)
+    if usage.has_vms and "machines" not in given:
         known["machines"] = 0
-    kept = () if given & {"host_gib", "hosts"} else held.hosts
-    return own.model_copy(update=known), replace(held, hosts=kept, evidence=(*told, *held.evidence))
+    kept = () if given & {"host_gib", "hosts"} else usage.hosts
+    return inputs.model_copy(update=known), replace(usage, hosts=kept, evidence=(*fact_note, *usage.evidence))
 
 
-def _hosts(own: Memory, inventory: Inventory) -> list[Entity]:
+def _hosts(inputs: Memory, inventory: Inventory) -> list[Entity]:
     """Hosts in use of the cluster asked for, or of the only one, whose memory is known."""
-    found: dict[str, list[Entity]] = {}
+    by_cluster: dict[str, list[Entity]] = {}
     for host in inventory.of_kind(EntityKind.HOST):
         if is_open(inventory, host) and inventory.get(host, "memory_mib"):
             cluster = cluster_of(inventory, host)
-            found.setdefault("" if cluster is None else cluster.name, []).append(host)
-    names = ", ".join(sorted(name or "none" for name in found))
-    if own.cluster and found and own.cluster not in found:
+            by_cluster.setdefault("" if cluster is None else cluster.name, []).append(host)
+    names = ", ".join(sorted(name or "none" for name in by_cluster))
+    if inputs.cluster and by_cluster and inputs.cluster not in by_cluster:
         raise UsageError(
-            f"plan: cluster {own.cluster}",
+            f"plan: cluster {inputs.cluster}",
             found=f"hosts of {names}",
             expected="a cluster of the inventory",
             advice="Name one of them.",
         )
-    if not own.cluster and len(found) > 1:
+    if not inputs.cluster and len(by_cluster) > 1:
         raise UsageError(
             "plan: cluster",
             found=f"hosts of several clusters: {names}",
             expected="the cluster to plan for",
             advice="Name one with --set cluster=NAME.",
         )
-    return found.get(own.cluster, []) if own.cluster else [host for hosts in found.values() for host in hosts]
+    if inputs.cluster:
+        return by_cluster.get(inputs.cluster, [])
+    return [host for hosts in by_cluster.values() for host in hosts]
 
 
-def _held(own: Memory, capture: Capture, sizes: dict[Entity, float]) -> Held:
+def _memory_of(inputs: Memory, capture: Capture, sizes: dict[Entity, float]) -> Held:
     inventory = capture.inventory
     engines = database_vms(inventory)
     touched, recorded = _touched(capture)
@@ -107,19 +109,20 @@ def _held(own: Memory, capture: Capture, sizes: dict[Entity, float]) -> Held:
         if vm.ancestor(EntityKind.HOST) not in sizes or not runs(inventory, vm):
             continue
         memory = float(inventory.get(vm, "memory_mib") or 0.0) / MIB_PER_GIB
-        held = _reserved(inventory, vm, memory)
+        reservation = _reserved(inventory, vm, memory)
         if not memory:
             counts["unknown"] += 1
         elif vm in engines:
-            databases.append((vm.name, memory, held))
+            databases.append((vm.name, memory, reservation))
         else:
             counts["others"] += 1
             counts["recorded"] += vm in touched
-            uses = min(memory, touched.get(vm, memory * own.others_active_pct / 100.0))
-            reserved, others, active = reserved + held, others + memory - held, active + max(0.0, uses - held)
+            uses = min(memory, touched.get(vm, memory * inputs.others_active_pct / 100.0))
+            reserved, others = reserved + reservation, others + memory - reservation
+            active += max(0.0, uses - reservation)
     names = ", ".join(sorted({source.name for source in capture.sources})) or "inventory"
-    told = f"{len(databases)} VMs with databases and {counts['others']} others that run; {names}"
-    evidence = (told, *_evidence(own, counts, recorded))
+    count_note = f"{len(databases)} VMs with databases and {counts['others']} others that run; {names}"
+    evidence = (count_note, *_evidence(inputs, counts, recorded))
     return Held(tuple(sizes.values()), tuple(databases), reserved, others, active, evidence)
 
 
@@ -131,19 +134,21 @@ def _reserved(inventory: Inventory, vm: Entity, memory: float) -> float:
 
 
 def _touched(capture: Capture) -> tuple[dict[Entity, float], str]:
-    """What VMs touch, GiB: the 95th percentile of the hypervisor's estimate; and when and where it was recorded."""
+    """Return the memory each VM touches, GiB (95th percentile of the hypervisor's estimate), and where it is from."""
     groups = series_of(capture, (("memory_touched_mib",),), EntityKind.VM)
-    found = {vm: load.peak / MIB_PER_GIB for vm, load in of_each(capture, groups).items()}
-    return found, window(capture, groups) if groups else ""
+    touched = {vm: load.peak / MIB_PER_GIB for vm, load in of_each(capture, groups).items()}
+    return touched, window(capture, groups) if groups else ""
 
 
-def _evidence(own: Memory, counts: dict[str, int], recorded: str) -> list[str]:
-    told = []
+def _evidence(inputs: Memory, counts: dict[str, int], recorded: str) -> list[str]:
+    evidence = []
     if counts["unknown"]:
-        told.append(f"{counts['unknown']} VMs that run have no memory in it and are left out")
+        evidence.append(f"{counts['unknown']} VMs that run have no memory in it and are left out")
     if counts["recorded"]:
-        told.append(f"p95 of memory_touched_mib of {counts['recorded']} other VMs, {recorded}")
+        evidence.append(f"p95 of memory_touched_mib of {counts['recorded']} other VMs, {recorded}")
     if counts["others"] > counts["recorded"]:
         count = counts["others"] - counts["recorded"]
-        told.append(f"what {count} other VMs touch was not recorded: {own.others_active_pct:g} % of their memory")
-    return told
+        evidence.append(
+            f"what {count} other VMs touch was not recorded: {inputs.others_active_pct:g} % of their memory"
+        )
+    return evidence

@@ -34,19 +34,19 @@ class Tolerable:
         return self.slowdowns.get(self.share_pct + 1)
 
 
-def tolerable(own: Memory, context: PlanContext) -> Tolerable:
-    """The largest share, found by bisection: less local memory never makes a run shorter."""
+def tolerable(inputs: Memory, context: PlanContext) -> Tolerable:
+    """Return the largest tolerable share, by bisection: less local memory never makes a run shorter."""
     known: dict[int, float] = {}
 
     def slowdown(share_pct: int) -> float:
         if share_pct not in known:
-            known[share_pct] = context.simulated(scenario(own, share_pct)).measure("program", "slowdown").value
+            known[share_pct] = context.simulated(scenario(inputs, share_pct)).measure("program", "slowdown").value
         return known[share_pct]
 
     low, high = 0, REMOTE_MAX_PCT + 1
     while high - low > 1:
         middle = (low + high) // 2
-        if slowdown(middle) <= own.tolerable_slowdown:
+        if slowdown(middle) <= inputs.tolerable_slowdown:
             low = middle
         else:
             high = middle
@@ -55,9 +55,9 @@ def tolerable(own: Memory, context: PlanContext) -> Tolerable:
     return Tolerable(low, dict(sorted(known.items())))
 
 
-def scenario(own: Memory, share_pct: int) -> dict[str, Any]:
-    """A program that touches its memory as the database does, with so much of it elsewhere."""
-    run_s = PAGES * TOUCHES.get(own.pattern, 1 + VISITS) * own.touch_us / 1e6
+def scenario(inputs: Memory, share_pct: int) -> dict[str, Any]:
+    """Return a scenario of a program that uses memory as the database does, with ``share_pct`` of it remote."""
+    run_s = PAGES * TOUCHES.get(inputs.pattern, 1 + VISITS) * inputs.touch_us / 1e6
     return {
         "name": "memory-plan",
         "system": "far-memory",
@@ -65,81 +65,87 @@ def scenario(own: Memory, share_pct: int) -> dict[str, Any]:
         "program": {
             "memory_mb": PAGES * PAGE_KIB / 1024,
             "run": run_s,
-            "pattern": own.pattern,
+            "pattern": inputs.pattern,
             "visits": VISITS,
             "passes": VISITS,
             "page_kb": PAGE_KIB,
         },
         "local_pct": 100 - share_pct,
-        "backing": own.far,
-        **({} if own.far_us is None else {own.far: {"read": own.far_us / 1e6}}),
+        "backing": inputs.far,
+        **({} if inputs.far_us is None else {inputs.far: {"read": inputs.far_us / 1e6}}),
     }
 
 
-def figures(own: Memory, found: Tolerable, total: int) -> list[Figure]:
-    """The share, what it is in GiB, and the slowdown at it and beyond."""
-    share, limit = found.share_pct, f"{own.tolerable_slowdown:g} times"
+def figures(inputs: Memory, tolerance: Tolerable, total: int) -> list[Figure]:
+    """Return the tolerable share, its size in GiB, and the slowdown at it and one percent beyond."""
+    share, limit = tolerance.share_pct, f"{inputs.tolerable_slowdown:g} times"
     if share:
-        why = f"{found.slowdowns[share]:.5f} times as long, tolerable are {limit}"
+        why = f"{tolerance.slowdowns[share]:.5f} times as long, tolerable are {limit}"
     else:
-        why = f"1 % takes {found.slowdowns[1]:.5f} times as long already, tolerable are {limit}"
+        why = f"1 % takes {tolerance.slowdowns[1]:.5f} times as long already, tolerable are {limit}"
     local = ceil(total * (100 - share) / 100)
-    made = [
+    figures = [
         Figure("remote share", share, "pct", why, SYSTEM),
         Figure("remote memory", total - local, "GiB", f"{share} % of {total} GiB, rounded down"),
         Figure("local memory", local, "GiB", f"{total} GiB less what is remote"),
-        Figure("slowdown at that share", round(found.slowdowns[share], 4), "ratio", _told(own), SYSTEM),
+        Figure(
+            "slowdown at that share",
+            round(tolerance.slowdowns[share], 4),
+            "ratio",
+            _slowdown_arithmetic(inputs),
+            SYSTEM,
+        ),
     ]
-    if found.beyond is not None:
-        told = f"{found.beyond:.5f} with {share + 1} % remote: not tolerable"
-        made.append(Figure("slowdown one step further", round(found.beyond, 4), "ratio", told, SYSTEM))
-    return made
+    if tolerance.beyond is not None:
+        arithmetic = f"{tolerance.beyond:.5f} with {share + 1} % remote: not tolerable"
+        figures.append(Figure("slowdown one step further", round(tolerance.beyond, 4), "ratio", arithmetic, SYSTEM))
+    return figures
 
 
-def _told(own: Memory) -> str:
-    read = "the simulator's time" if own.far_us is None else f"{own.far_us:g} us"
-    return f"{own.pattern}, {own.touch_us:g} us of work for each touch, {read} for a page over {own.far}"
+def _slowdown_arithmetic(inputs: Memory) -> str:
+    read = "the simulator's time" if inputs.far_us is None else f"{inputs.far_us:g} us"
+    return f"{inputs.pattern}, {inputs.touch_us:g} us of work for each touch, {read} for a page over {inputs.far}"
 
 
-def picture(own: Memory, found: Tolerable) -> Picture:
+def picture(inputs: Memory, tolerance: Tolerable) -> Picture:
     """Slowdown over the share that is remote."""
-    shares = tuple(float(share) for share in found.slowdowns)
-    limit = (own.tolerable_slowdown,) * 2
+    shares = tuple(float(share) for share in tolerance.slowdowns)
+    limit = (inputs.tolerable_slowdown,) * 2
     return Picture(
         "% of memory remote",
         "times as long as with all memory local",
         (
-            Curve(f"{own.pattern}, {own.far}", shares, tuple(found.slowdowns.values())),
+            Curve(f"{inputs.pattern}, {inputs.far}", shares, tuple(tolerance.slowdowns.values())),
             Curve("tolerable", (shares[0], shares[-1]), limit),
         ),
     )
 
 
-def bends(own: Memory, found: Tolerable, total: int) -> list[Bend]:
-    """What remote memory takes from a database."""
-    if not found.share_pct:
+def bends(inputs: Memory, tolerance: Tolerable, total: int) -> list[Bend]:
+    """Return the rules that remote memory breaks, with their cost."""
+    if not tolerance.share_pct:
         return []
-    local = ceil(total * (100 - found.share_pct) / 100)
+    local = ceil(total * (100 - tolerance.share_pct) / 100)
     cost = f"{total - local} of {total} GiB are no memory of the host and cannot be reserved"
-    made = [Bend("a database's memory is reserved whole", cost)]
-    if own.working_set_gib > local:
-        cost = f"{own.working_set_gib:g} GiB are used again and again, {local} GiB are local"
-        made.append(Bend("what is active fits in local memory", cost, TIERING))
-    return made
+    bends = [Bend("a database's memory is reserved whole", cost)]
+    if inputs.working_set_gib > local:
+        cost = f"{inputs.working_set_gib:g} GiB are used again and again, {local} GiB are local"
+        bends.append(Bend("what is active fits in local memory", cost, TIERING))
+    return bends
 
 
-def snippets(own: Memory, found: Tolerable, total: int) -> list[Snippet]:
+def snippets(inputs: Memory, tolerance: Tolerable, total: int) -> list[Snippet]:
     """The share as settings; none when nothing is tolerable."""
-    if not found.share_pct:
+    if not tolerance.share_pct:
         return []
-    local = ceil(total * (100 - found.share_pct) / 100)
+    local = ceil(total * (100 - tolerance.share_pct) / 100)
     text = (
         f"echo {local}G > /sys/fs/cgroup/machine.slice/VM-NAME/memory.high  # the rest goes to swap on the far device"
     )
-    made = [Snippet("The local part under KVM", "cgroup", text)]
-    ratio = floor(100 * found.share_pct / (100 - found.share_pct))
-    if own.far == "ssd" and 1 <= ratio <= 400:
+    snippets = [Snippet("The local part under KVM", "cgroup", text)]
+    ratio = floor(100 * tolerance.share_pct / (100 - tolerance.share_pct))
+    if inputs.far == "ssd" and 1 <= ratio <= 400:
         setting = 'Get-AdvancedSetting -Entity (Get-VMHost "HOST") -Name Mem.TierNVMePct'
         text = f"{setting} | Set-AdvancedSetting -Value {ratio}"
-        made.append(Snippet("NVMe tier by DRAM of a host whose machines are all such, percent", "powercli", text))
-    return made
+        snippets.append(Snippet("NVMe tier by DRAM of a host whose machines are all such, percent", "powercli", text))
+    return snippets

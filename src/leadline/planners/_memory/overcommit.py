@@ -15,7 +15,7 @@ IDLE_TAX = 0.75  # of idle pages that are taken first; Source: Mem.IdleTax; Wald
 
 @dataclass(frozen=True, slots=True)
 class MemoryEstate:
-    """What hosts have for VMs, each, and what VMs were given; GiB.
+    """Memory that hosts have for VMs and that VMs were given, GiB.
 
     Attributes:
         hosts: memory of each host beside its own need.
@@ -35,7 +35,7 @@ class MemoryEstate:
 
     @property
     def overcommit(self) -> float:
-        """Configured by what there is with all hosts up."""
+        """Return the memory configured, as a multiple of the memory of all hosts."""
         return (self.reserved + self.others) / max(sum(self.hosts), 1e-9)
 
 
@@ -67,70 +67,70 @@ def taken(estate: MemoryEstate, failed: int) -> Taken:
 
 def figures(estate: MemoryEstate, spare: int) -> list[Figure]:
     """Overcommit, and what is taken back, before and after a failure."""
-    told = f"({estate.reserved:,.0f} reserved + {estate.others:,.0f} others) / {sum(estate.hosts):,.0f} GiB"
-    made = [Figure("overcommit", round(estate.overcommit, 3), "ratio", told)]
+    arithmetic = f"({estate.reserved:,.0f} reserved + {estate.others:,.0f} others) / {sum(estate.hosts):,.0f} GiB"
+    figures = [Figure("overcommit", round(estate.overcommit, 3), "ratio", arithmetic)]
     for failed, when in ((0, ""), *(((spare, " after a failure"),) if spare else ())):
-        own = taken(estate, failed)
-        made += [
+        reclaim = taken(estate, failed)
+        figures += [
             Figure(
-                f"reclaimed{when}", round(own.reclaimed, 1), "GiB",
-                f"{estate.others:,.0f} of others less {own.room:,.0f} left beside {estate.reserved:,.0f} reserved",
+                f"reclaimed{when}", round(reclaim.reclaimed, 1), "GiB",
+                f"{estate.others:,.0f} of others less {reclaim.room:,.0f} left beside {estate.reserved:,.0f} reserved",
                 RESMGMT,
             ),
             Figure(
-                f"active at risk{when}", round(own.at_risk, 1), "GiB",
-                f"{own.reclaimed:,.0f} less {IDLE_TAX:.0%} of {estate.others - estate.active:,.0f} idle; "
+                f"active at risk{when}", round(reclaim.at_risk, 1), "GiB",
+                f"{reclaim.reclaimed:,.0f} less {IDLE_TAX:.0%} of {estate.others - estate.active:,.0f} idle; "
                 f"{estate.active:,.0f} active",
                 RESMGMT,
             ),
         ]  # fmt: skip
-    return made
+    return figures
 
 
 def sheet(estate: MemoryEstate, spare: int) -> Sheet:
-    """The same by hosts that failed."""
+    """Return what is taken back by the number of hosts that failed."""
     rows = []
     for failed in range(min(spare, len(estate.hosts)) + 1):
-        own = taken(estate, failed)
-        share = 100.0 * own.at_risk / estate.active if estate.active else 0.0
-        numbers = (own.usable, own.room, own.reclaimed, own.ballooned, own.swapped, own.at_risk, share)
-        rows.append((failed, *(round(value, 1) for value in numbers)))
+        reclaim = taken(estate, failed)
+        share = 100.0 * reclaim.at_risk / estate.active if estate.active else 0.0
+        taken_back = (reclaim.reclaimed, reclaim.ballooned, reclaim.swapped, reclaim.at_risk)
+        rows.append((failed, *(round(value, 1) for value in (reclaim.usable, reclaim.room, *taken_back, share))))
     columns = ("failed", "for VMs", "left", "reclaimed", "balloon", "swap", "at risk", "% of active")
     return Sheet("Memory of the hosts by hosts failed, GiB", columns, tuple(rows))
 
 
 def bends(estate: MemoryEstate, spare: int) -> list[Bend]:
-    """What is taken back although it fits."""
+    """Return a bend where hosts take memory back from VMs, with all hosts up or with ``spare`` hosts failed."""
     for failed, when in ((0, ""), (spare, f" with {spare} failed")):
-        own = taken(estate, failed)
-        if own.reclaimed > 0:
-            swapped = f", {own.swapped:,.0f} GiB of it swapped" if own.swapped > 0 else ""
-            cost = f"{own.reclaimed:,.0f} GiB are taken back from other VMs{when}{swapped}"
+        reclaim = taken(estate, failed)
+        if reclaim.reclaimed > 0:
+            swapped = f", {reclaim.swapped:,.0f} GiB of it swapped" if reclaim.swapped > 0 else ""
+            cost = f"{reclaim.reclaimed:,.0f} GiB are taken back from other VMs{when}{swapped}"
             return [Bend("hosts of databases are not overcommitted", cost, RESMGMT)]
     return []
 
 
 def infeasible(estate: MemoryEstate, spare: int) -> Infeasible | None:
-    """Why memory does not fit with hosts failed, and what would."""
-    own = taken(estate, spare)
+    """Return why memory does not fit after hosts failed, and the nearest that fits; None where it fits."""
+    reclaim = taken(estate, spare)
     largest = max(estate.hosts)
     where = f"{len(estate.hosts)} hosts of which {spare} may fail"
-    if estate.reserved > own.usable:
+    if estate.reserved > reclaim.usable:
         more = _hosts_more(estate, spare)
-        return Infeasible(f"{estate.reserved:,.0f} GiB reserved on {own.usable:,.0f} GiB of {where}", more)
-    if own.at_risk <= 0:
+        return Infeasible(f"{estate.reserved:,.0f} GiB reserved on {reclaim.usable:,.0f} GiB of {where}", more)
+    if reclaim.at_risk <= 0:
         return None
     share = estate.active / estate.others
-    most = floor(own.room / (1.0 - IDLE_TAX * (1.0 - share)))
+    most = floor(reclaim.room / (1.0 - IDLE_TAX * (1.0 - share)))
     factor = (estate.reserved + most) / sum(estate.hosts)
     return Infeasible(
-        f"{own.at_risk:,.0f} GiB of what other VMs use again and again are taken back on {where}",
+        f"{reclaim.at_risk:,.0f} GiB of what other VMs use again and again are taken back on {where}",
         f"other VMs of {most:,} GiB (overcommit {factor:.2f}), or {_hosts_more(estate, spare)} of {largest:,.0f} GiB",
     )
 
 
 def _hosts_more(estate: MemoryEstate, spare: int) -> str:
-    """How many hosts more, as large as the largest, hold all that is reserved or active."""
+    """Return how many more hosts, as large as the largest, are needed for all reserved and active memory."""
     largest = max(estate.hosts)
     idle = estate.others - estate.active
     short = estate.reserved + estate.others - IDLE_TAX * idle - sum(estate.up(spare))

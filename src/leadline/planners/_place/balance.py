@@ -37,14 +37,14 @@ class Balanced:
 
 def balanced(cluster: StoreState, moves_max: int, costs: Costs) -> list[Balanced]:
     """Moves in order, made on the cluster: first for space, then for latency."""
-    made: list[Balanced] = []
-    while len(made) < moves_max:
+    moves: list[Balanced] = []
+    while len(moves) < moves_max:
         move = _for_space(cluster) or _for_latency(cluster, costs)
         if move is None:
             break
         cluster.put(move.step.unit, move.step.target)
-        made.append(move)
-    return made
+        moves.append(move)
+    return moves
 
 
 def _for_space(cluster: StoreState) -> Balanced | None:
@@ -53,8 +53,8 @@ def _for_space(cluster: StoreState) -> Balanced | None:
     for store in np.argsort(-over, kind="stable"):
         if over[store] <= NEAR:
             return None
-        groups = sorted(cluster.groups(int(store), "balance"), key=lambda own: own.size_gib)
-        enough = [own for own in groups if own.size_gib >= over[store] - NEAR]
+        groups = sorted(cluster.groups(int(store), "balance"), key=lambda group: group.size_gib)
+        enough = [group for group in groups if group.size_gib >= over[store] - NEAR]
         for unit in [*enough, *reversed(groups[: len(groups) - len(enough)])]:
             flags = cluster.fits(unit)
             if flags.any():

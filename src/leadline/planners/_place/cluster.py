@@ -89,17 +89,17 @@ class StoreState:
         self.on = self.on or [set() for _ in self.names]
 
     def copied(self) -> StoreState:
-        """A state of its own, to try something on."""
+        """Return an independent copy, on which moves can be tried."""
         twin = copy.copy(self)
         twin.used_gib, twin.outstanding = self.used_gib.copy(), self.outstanding.copy()
         for name in ("labels", "vms", "sizes", "loads", "at"):
             setattr(twin, name, list(getattr(self, name)))
-        twin.on = [set(own) for own in self.on]
-        twin.of_vm = {vm: set(own) for vm, own in self.of_vm.items()}
+        twin.on = [set(disks) for disks in self.on]
+        twin.of_vm = {vm: set(disks) for vm, disks in self.of_vm.items()}
         return twin
 
     def record(self, vm: str, label: str, size: float, load: float, store: int) -> int:
-        """Note a disk; the space it takes and its load are counted by the caller. Its number."""
+        """Add a disk and return its number; the caller counts its space and load."""
         number = len(self.labels)
         self.labels.append(label)
         self.vms.append(vm)
@@ -115,14 +115,14 @@ class StoreState:
         return self.base_ms + self.slope_ms * np.maximum(self.outstanding + added, 0.0)
 
     def forbidden(self, unit: DiskSet) -> set[int]:
-        """Datastores that rules keep the unit away from."""
-        found = set(unit.avoid)
+        """Return the datastores that rules forbid for the unit."""
+        stores = set(unit.avoid)
         for rule in self.rules:
             if unit.vm in rule:
-                found.update(self.at[disk] for other in rule - {unit.vm} for disk in self.of_vm.get(other, ()))
+                stores.update(self.at[disk] for other in rule - {unit.vm} for disk in self.of_vm.get(other, ()))
         if unit.vm in self.split:
-            found.update(self.at[disk] for disk in self.of_vm.get(unit.vm, ()) if disk not in unit.ids)
-        return found
+            stores.update(self.at[disk] for disk in self.of_vm.get(unit.vm, ()) if disk not in unit.ids)
+        return stores
 
     def allowed(self, unit: DiskSet) -> Flags:
         """Datastores [n] that rules leave; where it lies is none of them."""
@@ -141,7 +141,7 @@ class StoreState:
         return np.fmax(space, self.latency_ms(unit.load) / self.latency_max_ms)
 
     def put(self, unit: DiskSet, store: int) -> DiskSet:
-        """Place or move a unit; the unit as it is then."""
+        """Place or move a unit; return it with the numbers of its disks."""
         if unit.ids:
             for disk in unit.ids:
                 self._leave(disk)
@@ -165,15 +165,15 @@ class StoreState:
         self.outstanding[store] -= 0.0 if np.isnan(self.loads[disk]) else self.loads[disk]
 
     def groups(self, store: int, kind: str) -> list[DiskSet]:
-        """What can move off a datastore: the disks of a VM together, or one by one where they lie apart."""
+        """Return the units that can leave a datastore: the disks of a VM together, or singly where it is split."""
         by_vm: dict[str, list[int]] = {}
         for disk in sorted(self.on[store]):
             by_vm.setdefault(self.vms[disk], []).append(disk)
-        found = []
+        groups = []
         for vm, disks in by_vm.items():
             parts = [[disk] for disk in disks] if vm in self.split else [disks]
-            found += [self.unit(vm, part, kind) for part in parts]
-        return found
+            groups += [self.unit(vm, part, kind) for part in parts]
+        return groups
 
     def unit(self, vm: str, disks: list[int], kind: str) -> DiskSet:
         """Disks of a VM as one."""

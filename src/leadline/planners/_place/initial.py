@@ -73,7 +73,7 @@ def place_all(cluster: StoreState, units: Sequence[DiskSet], moves_max: int) -> 
     if spread.cost[:2] == (0.0, 0.0):
         return spread
     packed = _tried(cluster.copied(), ordered, moves_max, is_packed=True)
-    return min(spread, packed, key=lambda own: own.cost)
+    return min(spread, packed, key=lambda placed: placed.cost)
 
 
 def _tried(cluster: StoreState, units: Sequence[DiskSet], moves_max: int, *, is_packed: bool) -> Placed:
@@ -110,7 +110,7 @@ Moves = tuple[tuple[DiskSet, int], ...]
 
 
 def room_for(cluster: StoreState, unit: DiskSet, moves_max: int) -> tuple[int, Moves] | None:
-    """Target and moves that must come first, the fewest GiB copied; None when up to ``moves_max`` make no room."""
+    """Return a target and the moves that must come first, fewest GiB copied; None without room after ``moves_max``."""
     short = unit.size_gib - (cluster.limit_gib - cluster.used_gib)
     flags = cluster.allowed(unit) & (cluster.limit_gib + NEAR >= unit.size_gib)
     flags &= ~(cluster.base_ms > cluster.latency_max_ms)
@@ -119,17 +119,17 @@ def room_for(cluster: StoreState, unit: DiskSet, moves_max: int) -> tuple[int, M
     for target in order[:TARGETS_MAX]:
         if best is not None and short[target] > best[0] + NEAR:
             break  # nothing cheaper than what it is short of
-        found = _cheapest(cluster, unit, target, moves_max, np.inf if best is None else best[0])
-        if found is not None and (best is None or (found[0], len(found[1])) < best[:2]):
-            best = (found[0], len(found[1]), target, found[1])
+        cheapest = _cheapest(cluster, unit, target, moves_max, np.inf if best is None else best[0])
+        if cheapest is not None and (best is None or (cheapest[0], len(cheapest[1])) < best[:2]):
+            best = (cheapest[0], len(cheapest[1]), target, cheapest[1])
     return None if best is None else (best[2], best[3])
 
 
 def alternatives(cluster: StoreState, unit: DiskSet, moves_max: int) -> dict[int, tuple[float, Moves]]:
     """The cheapest moves that make room on each datastore, where there are any."""
     flags = cluster.allowed(unit)
-    found = {int(store): _cheapest(cluster, unit, int(store), moves_max, np.inf) for store in np.flatnonzero(flags)}
-    return {store: own for store, own in found.items() if own is not None}
+    cheapest = {int(store): _cheapest(cluster, unit, int(store), moves_max, np.inf) for store in np.flatnonzero(flags)}
+    return {store: moves for store, moves in cheapest.items() if moves is not None}
 
 
 def _cheapest(
@@ -142,10 +142,10 @@ def _cheapest(
     room = np.cumsum(np.sort(elsewhere)[::-1][:moves_max].clip(min=0.0))  # of the 1, 2, ... emptiest
     if not len(room):
         return None
-    groups = [own for own in cluster.groups(target, "prerequisite") if own.vm != unit.vm]
-    groups = [own for own in groups if own.size_gib <= room[0] + NEAR]
-    groups = sorted(groups, key=lambda own: (abs(own.size_gib - short), own.vm))[:GROUPS_MAX]
-    sizes = np.array([own.size_gib for own in groups])
+    groups = [group for group in cluster.groups(target, "prerequisite") if group.vm != unit.vm]
+    groups = [group for group in groups if group.size_gib <= room[0] + NEAR]
+    groups = sorted(groups, key=lambda group: (abs(group.size_gib - short), group.vm))[:GROUPS_MAX]
+    sizes = np.array([group.size_gib for group in groups])
     subsets: list[tuple[float, int, tuple[int, ...]]] = []
     for count in range(1, min(moves_max, len(groups)) + 1):
         if np.sort(sizes)[-count:].sum() < short - NEAR:
@@ -154,7 +154,7 @@ def _cheapest(
         sums = sizes[picks].sum(axis=1)
         kept = np.flatnonzero((sums >= short - NEAR) & (sums <= min(copied_max, room[count - 1]) + NEAR))
         kept = kept[np.argsort(sums[kept], kind="stable")][:SUBSETS_MAX]
-        subsets += [(float(sums[row]), count, tuple(int(own) for own in picks[row])) for row in kept]
+        subsets += [(float(sums[row]), count, tuple(int(position) for position in picks[row])) for row in kept]
     flags: dict[int, Flags] = {}
     for copied, _, picked in sorted(subsets)[:SUBSETS_MAX]:
         for row in picked:
@@ -185,25 +185,25 @@ def _places(
     flags = fits.copy()
     free = cluster.limit_gib - cluster.used_gib
     for store, units in taken.items():
-        free[store] -= sum(own.size_gib for own in units)
-        load = unit.load + sum(own.load for own in units)
+        free[store] -= sum(other.size_gib for other in units)
+        load = unit.load + sum(other.load for other in units)
         late = cluster.base_ms[store] + cluster.slope_ms[store] * (cluster.outstanding[store] + load)
-        vms = {own.vm for own in units}
+        vms = {other.vm for other in units}
         clash = any(unit.vm in rule and vms & (rule - {unit.vm}) for rule in cluster.rules)
         if late > cluster.latency_max_ms or clash or (unit.vm in vms and unit.vm in cluster.split):
             flags[store] = False
     flags &= free + NEAR >= unit.size_gib
     rows = np.flatnonzero(flags)
     for store in rows[np.argsort(-free[rows], kind="stable")][:PLACES_MAX]:
-        own = int(store)
-        rest = _places(cluster, moved[1:], {**taken, own: [*taken.get(own, []), unit]})
+        place = int(store)
+        rest = _places(cluster, moved[1:], {**taken, place: [*taken.get(place, []), unit]})
         if rest is not None:
-            return (own, *rest)
+            return (place, *rest)
     return None
 
 
 def improved(placed: Placed) -> Placed:
-    """The same with the fullest target relieved, by a unit that goes elsewhere or changes places with another.
+    """Move or exchange units so that the fullest target is less full; return the placement.
 
     Only where all is new and nothing moves first: then steps fit in any order.
     """
@@ -247,7 +247,7 @@ def _swapped(placed: Placed, row: int, other: int, worst: float) -> bool:
     _moved(placed, other, one.target)
     loads = cluster.loads_with(DiskSet("", (), 0.0))
     places = [one.target, two.target]
-    bad = any(place in cluster.forbidden(own.unit) for own, place in zip((one, two), reversed(places), strict=True))
+    bad = any(place in cluster.forbidden(step.unit) for step, place in zip((one, two), reversed(places), strict=True))
     bad |= bool((cluster.used_gib[places] > cluster.limit_gib[places] + NEAR).any())
     if not bad and bool(cluster.usable[places].all()) and loads[places].max() < worst - NEAR:
         return True

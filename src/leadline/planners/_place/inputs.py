@@ -140,31 +140,33 @@ def from_capture(capture: Capture) -> tuple[tuple[Datastore, ...], tuple[PlaceDi
         if vm is None or not size or store not in stores or inventory.get(entity, "raw_device") is True:
             continue
         name = str(inventory.get(entity, "label") or entity.name)
-        own = busy.get(entity)
-        disks.append(PlaceDisk(vm=vm.name, name=name, datastore=str(store), size_gib=float(size), outstanding=own))
+        outstanding = busy.get(entity)
+        disks.append(
+            PlaceDisk(vm=vm.name, name=name, datastore=str(store), size_gib=float(size), outstanding=outstanding)
+        )
     return tuple(stores.values()), tuple(disks), _evidence(capture, stores, len(disks), len(busy), len(lines))
 
 
 def latency_threshold(capture: Capture) -> float | None:
     """The threshold that Storage DRS has on every datastore that it balances; None where there is none or several."""
     stores = capture.inventory.of_kind(EntityKind.DATASTORE)
-    told = {capture.inventory.get(store, "sdrs_latency_threshold_ms") for store in stores} - {None}
-    return float(told.pop()) if len(told) == 1 else None
+    thresholds = {capture.inventory.get(store, "sdrs_latency_threshold_ms") for store in stores} - {None}
+    return float(thresholds.pop()) if len(thresholds) == 1 else None
 
 
 def _quantiles(capture: Capture, metric: str, kind: EntityKind) -> dict[Entity, float]:
-    found: dict[Entity, float] = {}
+    quantiles: dict[Entity, float] = {}
     for group in capture.of(metric, kind):
         for entity, values in zip(group.entities, group.values, strict=True):
-            own = values[np.isfinite(values)]
-            if len(own):
-                found[entity] = float(np.quantile(own, QUANTILE))
-    return found
+            measured = values[np.isfinite(values)]
+            if len(measured):
+                quantiles[entity] = float(np.quantile(measured, QUANTILE))
+    return quantiles
 
 
 def _lines(capture: Capture) -> dict[str, tuple[float, float, float]]:
     """Intercept, slope and 90th percentile of outstanding, by Little's law, of datastores recorded."""
-    found = {}
+    lines = {}
     for waits in capture.of("datastore_latency_ms", EntityKind.DATASTORE):
         for rates in capture.of("datastore_iops", EntityKind.DATASTORE):
             if not np.array_equal(waits.times_ns, rates.times_ns):
@@ -177,18 +179,18 @@ def _lines(capture: Capture) -> dict[str, tuple[float, float, float]]:
                 known = outstanding[np.isfinite(outstanding)]
                 level = float(np.quantile(known, QUANTILE)) if len(known) else float("nan")
                 line = fitted(outstanding, np.asarray(latency, dtype=float), SAMPLES_MIN)
-                found[entity.name] = (*line, level)
-    return found
+                lines[entity.name] = (*line, level)
+    return lines
 
 
 def _evidence(capture: Capture, stores: dict[str, Datastore], disks: int, busy: int, lines: int) -> tuple[str, ...]:
     names = ", ".join(sorted({source.name for source in capture.sources})) or "inventory"
-    told = [f"{len(stores):,} datastores and {disks:,} virtual disks of {names}"]
+    evidence = [f"{len(stores):,} datastores and {disks:,} virtual disks of {names}"]
     local = sum(not store.is_target for store in stores.values())
     if local:
-        told.append(f"{local:,} datastores are mounted by one host only: nothing is placed on them")
+        evidence.append(f"{local:,} datastores are mounted by one host only: nothing is placed on them")
     span = capture.span_ns()
     if span is not None and (busy or lines):
         start, end = (datetime.fromtimestamp(ns / NS_PER_S, UTC).isoformat(timespec="seconds") for ns in span)
-        told.append(f"90th percentiles of {busy:,} disks and {lines:,} datastores from {start} to {end}")
-    return tuple(told)
+        evidence.append(f"90th percentiles of {busy:,} disks and {lines:,} datastores from {start} to {end}")
+    return tuple(evidence)

@@ -78,17 +78,17 @@ def by_ortools(cluster: StoreState, units: Sequence[DiskSet], seconds: float = 3
             model.add(takes[one][store] + takes[other][store] <= 1)
     idle = cluster.latency_ms() / cluster.latency_max_ms
     for store in stores:
-        own = [row[store] for row in takes]
+        takers = [row[store] for row in takes]
         is_used = model.new_bool_var("")
-        model.add_max_equality(is_used, own)
+        model.add_max_equality(is_used, takers)
         limit = cluster.limit_gib[store]
         space = [round(SCALE * unit.size_gib / limit) for unit in units]
         start = round(SCALE * cluster.used_gib[store] / limit)
-        model.add(start + sum(map(_times, space, own)) <= worst).only_enforce_if(is_used)
+        model.add(start + sum(map(_times, space, takers)) <= worst).only_enforce_if(is_used)
         if np.isfinite(idle[store]):
             slope = cluster.slope_ms[store] / cluster.latency_max_ms
             late = [round(SCALE * slope * unit.load) for unit in units]
-            model.add(round(SCALE * idle[store]) + sum(map(_times, late, own)) <= worst).only_enforce_if(is_used)
+            model.add(round(SCALE * idle[store]) + sum(map(_times, late, takers)) <= worst).only_enforce_if(is_used)
     model.minimize(worst)
     solver = cp_model.CpSolver()
     solver.parameters.max_time_in_seconds = seconds

@@ -34,58 +34,61 @@ def disks(capture: Capture, most: int) -> tuple[list[dict[str, Any]], list[str]]
     groups = series_of(capture, OPERATIONS, *DISK_KINDS)
     rates = {entity: load for entity, load in of_each(capture, groups).items() if load.peak >= LEAST_IOPS}
     moved = of_each(capture, series_of(capture, THROUGHPUT, *{entity.kind for entity in rates}))
-    held = [(part, how) for group in groups if (found := outstanding(capture, group)) for part, how in (found,)]
-    queues = {how: of_each(capture, [part for part, own in held if own == how]) for how in {how for _, how in held}}
+    queued = [(part, how) for group in groups if (pair := outstanding(capture, group)) for part, how in (pair,)]
+    ways = {how for _, how in queued}
+    queues = {how: of_each(capture, [part for part, way in queued if way == how]) for how in ways}
     busiest = sorted(rates, key=lambda entity: (-rates[entity].peak, str(entity)))
     labels = Counter(disk.label() for disk in busiest)
-    made, told = [], []
+    disk_inputs, sentences = [], []
     for disk in busiest[:most]:
         name = disk.label() if labels[disk.label()] == 1 else str(disk)
         under_way = next(((how, loads[disk]) for how, loads in sorted(queues.items()) if disk in loads), None)
-        own, said = _disk(rates[disk], moved.get(disk), under_way)
-        made.append({"name": name, **own, **_granted(capture.inventory, disk)})
-        told.append(f"{name} {said}")
-    if made:
-        told.insert(0, f"95th percentiles of {len(made)} disks, {window(capture, groups)}")
+        recorded, words = _disk(rates[disk], moved.get(disk), under_way)
+        disk_inputs.append({"name": name, **recorded, **_granted(capture.inventory, disk)})
+        sentences.append(f"{name} {words}")
+    if disk_inputs:
+        sentences.insert(0, f"95th percentiles of {len(disk_inputs)} disks, {window(capture, groups)}")
     left = busiest[most:]
     if left:
         share = sum(rates[disk].mean for disk in left) / sum(load.mean for load in rates.values())
-        told.append(f"{len(left)} disks with less, {100 * share:.2g} % of the operations, are left out (most_disks)")
-    return made, told
+        rest = f"{len(left)} disks with less, {100 * share:.2g} % of the operations"
+        sentences.append(f"{rest}, are left out (most_disks)")
+    return disk_inputs, sentences
 
 
 def _disk(
     rate: RecordedLoad, moved: RecordedLoad | None, under_way: tuple[str, RecordedLoad] | None
 ) -> tuple[dict[str, Any], str]:
-    """What was recorded of a disk, as inputs and as words; what was not keeps its default."""
-    own: dict[str, Any] = {"wanted_iops": rate.peak}
-    said = [f"wanted {number(rate.peak)}/s"]
+    """Return the rate, size and queue recorded of a disk, as inputs and as a sentence; what was not is left out."""
+    recorded: dict[str, Any] = {"wanted_iops": rate.peak}
+    phrases = [f"wanted {number(rate.peak)}/s"]
     if moved is not None and moved.mean > 0:
-        own["block_kib"] = moved.mean * 1024.0 / rate.mean
-        said.append(f"{own['block_kib']:.3g} KiB on average")
+        recorded["block_kib"] = moved.mean * 1024.0 / rate.mean
+        phrases.append(f"{recorded['block_kib']:.3g} KiB on average")
     else:
-        said.append("size not recorded" if moved is None else "too little moved to tell a size")
+        phrases.append("size not recorded" if moved is None else "too little moved to tell a size")
     if under_way is not None:
         how, load = under_way
-        own["outstanding"] = max(1, round(load.peak))
-        said.append(f"{load.peak:.3g} outstanding ({how})")
+        recorded["outstanding"] = max(1, round(load.peak))
+        phrases.append(f"{load.peak:.3g} outstanding ({how})")
     else:
-        said.append("outstanding not recorded")
-    return own, ", ".join(said)
+        phrases.append("outstanding not recorded")
+    return recorded, ", ".join(phrases)
 
 
 def _granted(inventory: Inventory, disk: Entity) -> dict[str, Any]:
     """Limit, shares, size, tier and names of a disk that the inventory knows."""
     virtual = virtual_disk_of(inventory, disk) if disk.kind is EntityKind.BLOCK_DEVICE else disk
     machine = machine_of(inventory, disk)
-    own = disk if virtual is None else virtual
-    found = {
+    granted_to = disk if virtual is None else virtual
+    grants = {
         "limit_iops": limit_of(inventory, disk),
-        "shares": inventory.get(own, "shares"),
-        "size_gib": inventory.get(own, "size_gib") or inventory.get(disk, "size_gib"),
-        "label": inventory.get(own, "label"),
+        "shares": inventory.get(granted_to, "shares"),
+        "size_gib": inventory.get(granted_to, "size_gib") or inventory.get(disk, "size_gib"),
+        "label": inventory.get(granted_to, "label"),
         "vm": None if machine is None else machine.name,
         "is_tier_1": None if machine is None else is_tier_one(inventory, machine),
     }
     # 0 and -1 are how "none" and "unlimited" are written.
-    return {key: value for key, value in found.items() if value and not (isinstance(value, (int, float)) and value < 0)}
+    known = {key: value for key, value in grants.items() if value}
+    return {key: value for key, value in known.items() if not (isinstance(value, (int, float)) and value < 0)}

@@ -68,37 +68,37 @@ def plain(name: str) -> str:
 def snippets(disks: Sequence[QosDisk], given: Sequence[float], cloud: Cloud | None) -> tuple[Snippet, ...]:
     """Settings of the disks, for each place that can have them; ``given`` are units a second when all are busy."""
     limited = [disk for disk in disks if disk.limit_iops is not None]
-    made = [Snippet("Shares and limits", "powercli", "\n".join(_vsphere(disk) for disk in disks))]
+    snippets = [Snippet("Shares and limits", "powercli", "\n".join(_vsphere(disk) for disk in disks))]
     if limited:
         policies = "\n".join(_policy(disk) for disk in limited)
-        made.append(Snippet("Limits on vSAN, where a policy has them; it has no shares", "spbm", policies))
-        made.append(Snippet("Throttle groups", "qemu", "\n".join(_qemu(disk) for disk in limited)))
+        snippets.append(Snippet("Limits on vSAN, where a policy has them; it has no shares", "spbm", policies))
+        snippets.append(Snippet("Throttle groups", "qemu", "\n".join(_qemu(disk) for disk in limited)))
         lines = "\n".join(_cgroup(disk) for disk in limited)
-        made.append(Snippet("cgroup v2: reads and writes have a limit each", "cgroup", lines))
+        snippets.append(Snippet("cgroup v2: reads and writes have a limit each", "cgroup", lines))
     if cloud is not None:
         kind = CLOUDS[cloud]
         lines = "\n".join(
             kind.command.format(name=plain(disk.name), iops=iops, moved=moved)
             for disk, (iops, moved, _, _) in zip(disks, _clouded(kind, disks, given), strict=True)
         )
-        made.append(Snippet("Disks of the cloud: operations of any size, and throughput", cloud, lines))
-    return tuple(made)
+        snippets.append(Snippet("Disks of the cloud: operations of any size, and throughput", cloud, lines))
+    return tuple(snippets)
 
 
 def bends(disks: Sequence[QosDisk], given: Sequence[float], cloud: Cloud | None) -> list[Bend]:
     """Disks whose IOPS or throughput a disk of the cloud's type cannot have."""
     if cloud is None:
         return []
-    kind, made = CLOUDS[cloud], []
+    kind, bends = CLOUDS[cloud], []
     for disk, (iops, moved, wanted, wanted_moved) in zip(disks, _clouded(kind, disks, given), strict=True):
         if iops < wanted or (iops > wanted and disk.limit_iops is not None):
             size = f" at {disk.size_gib:g} GiB" if disk.size_gib is not None and iops < wanted else ""
             cost = f"{disk.name} is to have {wanted:,}; {cloud} has {kind.iops[0]:,} to {_most(kind, disk):,}{size}"
-            made.append(Bend("IOPS are within the range of the cloud's disks", cost, kind.source))
+            bends.append(Bend("IOPS are within the range of the cloud's disks", cost, kind.source))
         if moved < wanted_moved:
             cost = f"{disk.name} moves {wanted_moved:,} {kind.unit[0]} at that rate; {cloud} gives {moved:,}"
-            made.append(Bend("throughput is within the range of the cloud's disks", cost, kind.source))
-    return made
+            bends.append(Bend("throughput is within the range of the cloud's disks", cost, kind.source))
+    return bends
 
 
 def _most(kind: CloudDisk, disk: QosDisk) -> int:
@@ -107,8 +107,8 @@ def _most(kind: CloudDisk, disk: QosDisk) -> int:
 
 
 def _clouded(kind: CloudDisk, disks: Sequence[QosDisk], given: Sequence[float]) -> list[tuple[int, int, int, int]]:
-    """IOPS and throughput a disk of the type can have, and should: what it may and wants, else what it gets."""
-    made = []
+    """Return for each disk the IOPS and throughput its cloud type can give, and those it should have."""
+    clouded = []
     for disk, units in zip(disks, given, strict=True):
         is_bound = disk.limit_iops is not None or disk.wanted_iops is not None
         wanted = ceil((disk.most_units if is_bound else units) / disk.units)
@@ -116,8 +116,8 @@ def _clouded(kind: CloudDisk, disks: Sequence[QosDisk], given: Sequence[float]) 
         wanted_moved = ceil(wanted * disk.block_kib * 1024.0 / kind.unit[1])
         least, highest = kind.throughput
         most = min(highest, max(least, int(kind.throughput_per_iops * iops)))
-        made.append((iops, min(max(wanted_moved, least), most), wanted, wanted_moved))
-    return made
+        clouded.append((iops, min(max(wanted_moved, least), most), wanted, wanted_moved))
+    return clouded
 
 
 def _hard_disk(disk: QosDisk) -> str:
@@ -137,8 +137,8 @@ def _vsphere(disk: QosDisk) -> str:
 
 def _policy(disk: QosDisk) -> str:
     name = f"limit-{plain(disk.name)}"
-    made = POLICY.format(name=name, limit=disk.limit_iops)
-    return f"{made}\nSet-SpbmEntityConfiguration ({_hard_disk(disk)}) -StoragePolicy {name}"
+    command = POLICY.format(name=name, limit=disk.limit_iops)
+    return f"{command}\nSet-SpbmEntityConfiguration ({_hard_disk(disk)}) -StoragePolicy {name}"
 
 
 def _qemu(disk: QosDisk) -> str:

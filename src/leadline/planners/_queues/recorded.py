@@ -55,7 +55,7 @@ class Busiest:
     disks: list[SeriesGroup]
 
 
-def found(capture: Capture, *, has_rate: bool) -> Iterator[Found]:
+def recorded_inputs(capture: Capture, *, has_rate: bool) -> Iterator[Found]:
     """Inputs of the planner that recordings or inventories know; the first of a key counts.
 
     VMs that were not recorded are counted only when a rate is given that each of them may have.
@@ -82,8 +82,8 @@ def _busiest(capture: Capture) -> Busiest | None:
     if not loads or whole is None:
         return None
     first = max(loads, key=lambda machine: (loads[machine].peak, str(machine)))
-    own = only(groups, lambda disk: machine_of(capture.inventory, disk) == first)
-    return Busiest(first, loads[first], whole, list(loads), own)
+    disks = only(groups, lambda disk: machine_of(capture.inventory, disk) == first)
+    return Busiest(first, loads[first], whole, list(loads), disks)
 
 
 def _machine(capture: Capture, busiest: Busiest | None) -> Entity | None:
@@ -100,12 +100,12 @@ def _machine(capture: Capture, busiest: Busiest | None) -> Entity | None:
 def _of_inventory(inventory: Inventory, machine: Entity) -> Iterator[Found]:
     """Counts of an inventory alone; the boot disk, where it is known, carries none of the load."""
     disks = set(inventory.children(machine, EntityKind.VIRTUAL_DISK)) - {boot_disk(inventory, machine)}
-    told = f"of {machine.name}, in the inventory"
+    origin = f"of {machine.name}, in the inventory"
     if disks:
-        yield Found("disks", len(disks), told)
-    adapters = [name for name, held in disks_by_adapter(inventory, machine).items() if disks & set(held)]
+        yield Found("disks", len(disks), origin)
+    adapters = [name for name, attached in disks_by_adapter(inventory, machine).items() if disks & set(attached)]
     if adapters:
-        yield Found("adapters", len(adapters), told)
+        yield Found("adapters", len(adapters), origin)
 
 
 def _machines(inventory: Inventory) -> Iterator[Found]:
@@ -119,8 +119,8 @@ def _machines(inventory: Inventory) -> Iterator[Found]:
 def _of_load(capture: Capture, busiest: Busiest) -> Iterator[Found]:
     name, load = busiest.machine.name, busiest.load
     yield Found("iops", load.peak, f"95th percentile of {name}, the busiest, {load.told}")
-    told = f"{number(busiest.whole.peak)}/s of all / {number(load.peak)}/s of {name}"
-    yield Found("vms", ceil(round(busiest.whole.peak / load.peak, 6)), told)
+    origin = f"{number(busiest.whole.peak)}/s of all / {number(load.peak)}/s of {name}"
+    yield Found("vms", ceil(round(busiest.whole.peak / load.peak, 6)), origin)
     hosts = {host for machine in busiest.machines if (host := machine.ancestor(EntityKind.HOST)) is not None}
     if hosts:
         yield Found("hosts", len(hosts), f"they run on {', '.join(sorted(host.name for host in hosts))}")
@@ -131,13 +131,13 @@ def _of_load(capture: Capture, busiest: Busiest) -> Iterator[Found]:
 
 
 def _alike(capture: Capture, key: str, name: str, load: RecordedLoad, parts: list[SeriesGroup]) -> Iterator[Found]:
-    """As many equal parts as leave each with what the busiest one has."""
+    """Yield how many parts carry the load if each has as much as the busiest one."""
     loads = of_each(capture, parts)
     if loads:
         first = max(loads, key=lambda part: (loads[part].peak, str(part)))
         if loads[first].peak > 0:
-            told = f"{number(load.peak)}/s of {name} / {number(loads[first].peak)}/s of {first.name}, its busiest"
-            yield Found(key, max(1, int(load.peak / loads[first].peak + 1e-6)), told)
+            origin = f"{number(load.peak)}/s of {name} / {number(loads[first].peak)}/s of {first.name}, its busiest"
+            yield Found(key, max(1, int(load.peak / loads[first].peak + 1e-6)), origin)
 
 
 def _adapter(named: object, disk: Entity) -> Entity | None:
@@ -162,9 +162,9 @@ def _latency(capture: Capture) -> Iterator[Found]:
         busy = weights.sum(axis=0) > 0
         means = (np.nan_to_num(waits) * weights).sum(axis=0)[busy] / weights.sum(axis=0)[busy]
         kind = group.entities[0].kind.value
-        told = f"95th percentile of kind {kind} by their rates, waiting above included, {window(capture, [group])}"
+        origin = f"95th percentile of kind {kind} by their rates, waiting above included, {window(capture, [group])}"
         peak = float(np.percentile(means, PERCENTILE))
-        yield Found("latency_ms", peak if peak > 0 else None, told)
+        yield Found("latency_ms", peak if peak > 0 else None, origin)
         return
 
 
@@ -219,7 +219,7 @@ def _of_host(capture: Capture, host: Entity | None) -> Iterator[Found]:
 
 
 def _depth_recorded(key: str, depths: dict[Entity, RecordedLoad], rates: dict[Entity, RecordedLoad]) -> Iterator[Found]:
-    """The depth of the busiest: idle ones, such as a CD drive, have others."""
+    """Yield the queue depth of the busiest device; idle ones, such as a CD drive, have other depths."""
     known = [entity for entity in depths if depths[entity].mean >= 1 and entity in rates]
     if known:
         first = max(known, key=lambda entity: (rates[entity].peak, str(entity)))
@@ -243,7 +243,7 @@ def _emulated(capture: Capture, machine: Entity) -> list[Entity]:
 
 
 def slow_adapters(capture: Capture) -> list[Bend]:
-    """Adapters of the VM looked at whose queues cannot be made deeper."""
+    """Return a bend that names the busiest VM's adapters whose queues cannot be deeper."""
     machine = _machine(capture, _busiest(capture))
     names = [] if machine is None else [adapter.label() for adapter in _emulated(capture, machine)]
     if not names:
@@ -253,7 +253,7 @@ def slow_adapters(capture: Capture) -> list[Bend]:
     return [Bend("disks of databases hang on paravirtual adapters", cost, "Architecting SQL Server on vSphere")]
 
 
-def nvme_told(capture: Capture) -> tuple[str, ...]:
+def nvme_notes(capture: Capture) -> tuple[str, ...]:
     """An assumption where the busiest machine's disks are NVMe, which no PVSCSI adapter serves."""
     busiest = _busiest(capture)
     names = set() if busiest is None else {disk.name for group in busiest.disks for disk in group.entities}

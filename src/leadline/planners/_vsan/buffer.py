@@ -29,7 +29,7 @@ class DiskGroupLoad:
 
     @property
     def drain_mb_per_s(self) -> float:
-        """What is destaged beside reads."""
+        """Return the rate at which the group destages while it serves reads, MB/s."""
         return self.device_mb_per_s * (1 - min(self.read_busy, READ_TIME_MAX))
 
     def absorbed_s(
@@ -58,24 +58,26 @@ class DiskGroupLoad:
         return size * quiet / rate + size * rest / (rate - drain)
 
 
-def buffer_gb(own: Vsan) -> float:
+def buffer_gb(inputs: Vsan) -> float:
     """Of a group: the device's part for writes, at most what the version uses."""
-    return min(own.cache_gb * WRITE_SHARES[own.media], own.buffer_max_gb)
+    return min(inputs.cache_gb * WRITE_SHARES[inputs.media], inputs.buffer_max_gb)
 
 
-def group_of(own: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> DiskGroupLoad:
+def group_of(inputs: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> DiskGroupLoad:
     """A group of so many in the cluster; ``rates``: MB/s written with protection, reads per second, bytes of a read."""
     writes, reads, size = rates
-    fetched = FETCH_BYTES if own.media == "hybrid" else size
-    fetch_s = own.device_access_ms / 1000.0 + fetched / (own.device_read_mb_per_s * MB)
-    busy = reads / groups * (1 - READ_HITS[own.media]) * fetch_s / devices
-    return DiskGroupLoad(buffer_gb(own), own.cache_mb_per_s, devices * own.device_mb_per_s, writes / groups, busy)
+    fetched = FETCH_BYTES if inputs.media == "hybrid" else size
+    fetch_s = inputs.device_access_ms / 1000.0 + fetched / (inputs.device_read_mb_per_s * MB)
+    busy = reads / groups * (1 - READ_HITS[inputs.media]) * fetch_s / devices
+    return DiskGroupLoad(
+        buffer_gb(inputs), inputs.cache_mb_per_s, devices * inputs.device_mb_per_s, writes / groups, busy
+    )
 
 
-def scenario(own: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> dict[str, Any]:
-    """One group of the cluster with its part of the load; writes come with their copies, so no more are added."""
+def scenario(inputs: Vsan, rates: tuple[float, float, float], devices: int, groups: int) -> dict[str, Any]:
+    """Return a scenario of one disk group with its share of the load; writes already include their copies."""
     writes, reads, size = (value / count for value, count in zip(rates, (groups, groups, 1), strict=True))
-    window = max(own.burst_s, 60.0) / 60.0
+    window = max(inputs.burst_s, 60.0) / 60.0
     streams: list[dict[str, Any]] = [
         {"name": "writes", "block": "64k", "read_pct": 0, "rate_iops": writes * MB / 65_536},
     ]
@@ -84,24 +86,26 @@ def scenario(own: Vsan, rates: tuple[float, float, float], devices: int, groups:
         streams.append({"name": "reads", "block": f"{block}k", "read_pct": 100, "rate_iops": reads})
     device = {
         "count": devices,
-        "mb_per_s": own.device_mb_per_s,
-        "access": own.device_access_ms / 1000.0,
-        "read_mb_per_s": own.device_read_mb_per_s,
+        "mb_per_s": inputs.device_mb_per_s,
+        "access": inputs.device_access_ms / 1000.0,
+        "read_mb_per_s": inputs.device_read_mb_per_s,
     }
-    cache = {"gb": own.cache_gb, "mb_per_s": own.cache_mb_per_s}
+    cache = {"gb": inputs.cache_gb, "mb_per_s": inputs.cache_mb_per_s}
     return {
         "name": "vsan-plan",
         "system": "cache-tiers",
-        "policy": own.media,
+        "policy": inputs.media,
         "timing": {"warm_up_s": 0, "measure_s": 120 * window, "window_s": window},
         "workload": {"io": streams},
-        "groups": [{"name": "group", "cache": cache, "devices": device, "fill_pct": own.fill_pct}],
+        "groups": [{"name": "group", "cache": cache, "devices": device, "fill_pct": inputs.fill_pct}],
         "protection": {"copies": 1},
-        "buffer_max_gb": own.buffer_max_gb,
+        "buffer_max_gb": inputs.buffer_max_gb,
     }
 
 
-def simulated_s(own: Vsan, rates: tuple[float, float, float], devices: int, groups: int, context: PlanContext) -> float:
+def simulated_s(
+    inputs: Vsan, rates: tuple[float, float, float], devices: int, groups: int, context: PlanContext
+) -> float:
     """Seconds until writes are slowed; infinite when that is not within twice the peak."""
-    slowed = context.simulated(scenario(own, rates, devices, groups)).measure("front-end", "slowed_after_s").value
+    slowed = context.simulated(scenario(inputs, rates, devices, groups)).measure("front-end", "slowed_after_s").value
     return inf if isnan(slowed) else float(slowed)

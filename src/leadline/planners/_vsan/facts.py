@@ -8,7 +8,8 @@ from typing import Any
 from leadline.core.model.capture import Capture
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.recorded_loads import Found
+from leadline.estate.recorded_loads import Found, filled
+from leadline.planners._vsan.inputs import Vsan
 
 GIB_GB = 2**30 / 1e9
 # Setting of a cluster, the input it fills, and how it is read.
@@ -19,15 +20,22 @@ FACTS: tuple[tuple[str, str, Callable[[Any], Any]], ...] = (
 )
 
 
-def known(capture: Capture | None) -> list[Found]:
-    """What the inventory's only vSAN cluster says."""
+def completed(inputs: Vsan, capture: Capture | None) -> tuple[Vsan, tuple[str, ...]]:
+    """Return the inputs, those not given from the inventory's cluster, and a sentence for each taken from there."""
+    return filled(inputs, _known(capture))
+
+
+def _known(capture: Capture | None) -> list[Found]:
+    """Return the settings of the inventory's vSAN cluster as inputs; none where there are several clusters or none."""
     clusters = [] if capture is None else capture.inventory.of_kind(EntityKind.CLUSTER)
-    own = [cluster for cluster in clusters if capture and capture.inventory.get(cluster, "vsan_enabled") is not False]
-    if capture is None or len(own) != 1:
+    clusters_with_vsan = [
+        cluster for cluster in clusters if capture and capture.inventory.get(cluster, "vsan_enabled") is not False
+    ]
+    if capture is None or len(clusters_with_vsan) != 1:
         return []
-    found = []
+    known_values = []
     for setting, key, read in FACTS:
-        fact = capture.inventory.fact(own[0], setting)
+        fact = capture.inventory.fact(clusters_with_vsan[0], setting)
         if fact is not None:
-            found.append(Found(key, read(fact.value), f"cluster {own[0].name}, {fact.source}"))
-    return found
+            known_values.append(Found(key, read(fact.value), f"cluster {clusters_with_vsan[0].name}, {fact.source}"))
+    return known_values

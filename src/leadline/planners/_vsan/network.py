@@ -24,30 +24,30 @@ GUIDE, STRETCHED = "vSAN Design and Sizing guide", "vSAN stretched cluster bandw
 BUFFERS = "NetApp knowledge base, shallow buffered switches"
 
 
-def host_gbit(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> float:
+def host_gbit(inputs: Vsan, rates: VsanRates, cluster: VsanCluster) -> float:
     """What a host's link carries each way at the peak, spare hosts down, as if all of it were remote.
 
     Writes with protection, reads, and what codes read before a small write.
     """
-    hosts = max(1, cluster.hosts - own.sites * own.spare_hosts)
+    hosts = max(1, cluster.hosts - inputs.sites * inputs.spare_hosts)
     reads = rates.read_mb_per_s if rates.read_mb_per_s > 0 else 0.0
-    moved = rates.write_mb_per_s * (write_factor(own, cluster.hosts) + code_reads(own, cluster.hosts)) + reads
+    moved = rates.write_mb_per_s * (write_factor(inputs, cluster.hosts) + code_reads(inputs, cluster.hosts)) + reads
     return moved * MBIT / 1000.0 / hosts
 
 
-def code_reads(own: Vsan, hosts: int) -> float:
+def code_reads(inputs: Vsan, hosts: int) -> float:
     """Bytes read of a small byte written: old data and parity, with codes of the original architecture."""
-    if own.is_esa:
+    if inputs.is_esa:
         return 0.0
-    share = own.log_write_pct / 100.0
-    parts = zip(layouts(own, hosts), (1 - share, share), strict=True)
+    share = inputs.log_write_pct / 100.0
+    parts = zip(layouts(inputs, hosts), (1 - share, share), strict=True)
     total = sum(part * layout.small_factor() for layout, part in parts if not layout.is_mirror)
-    return own.sites * own.small_write_pct / 100.0 * total
+    return inputs.sites * inputs.small_write_pct / 100.0 * total
 
 
-def link_gbit(own: Vsan, carried_gbit: float) -> float:
-    """The least link that is busy to seven tenths at most."""
-    wanted = max(carried_gbit / BUSY_MAX, LINK_LEAST[own.architecture])
+def link_gbit(inputs: Vsan, carried_gbit: float) -> float:
+    """Return the slowest link, Gbit/s, that is at most 70 % busy."""
+    wanted = max(carried_gbit / BUSY_MAX, LINK_LEAST[inputs.architecture])
     return next((link for link in LINKS_GBIT if link >= wanted), float(ceil(wanted / 400.0) * 400))
 
 
@@ -61,41 +61,41 @@ def site_mbit(write_mb_per_s: float) -> float:
 
 
 def witness_rtt_max_ms(hosts: int) -> float:
-    """Round trip to the witness that is supported."""
+    """Return the longest supported round trip to the witness, ms."""
     each = hosts / 2
     return 500.0 if each <= 1 else 200.0 if each <= 10 else 100.0
 
 
-def components(own: Vsan, hosts: int) -> int:
+def components(inputs: Vsan, hosts: int) -> int:
     """Components of all disks with their witnesses."""
-    data, log = layouts(own, hosts)
-    each = own.data_disks * data.components(own.data_gb / own.data_disks)
-    each += data.components(own.temp_gb) + data.components(own.system_gb) + log.components(own.log_gb)
-    return own.machines * own.sites * each
+    data, log = layouts(inputs, hosts)
+    each = inputs.data_disks * data.components(inputs.data_gb / inputs.data_disks)
+    each += data.components(inputs.temp_gb) + data.components(inputs.system_gb) + log.components(inputs.log_gb)
+    return inputs.machines * inputs.sites * each
 
 
-def port_buffer_mb(own: Vsan, hosts: int, nic_gbit: float) -> float:
+def port_buffer_mb(inputs: Vsan, hosts: int, nic_gbit: float) -> float:
     """What a port holds when all other hosts send one at once; at least its link times the round trip.
 
     So many senders deliver their bytes in the time in which one link drains those of one: the others' wait.
     """
-    burst = max(hosts - 2, 0) * own.incast_kib * 1024.0 / 1e6
+    burst = max(hosts - 2, 0) * inputs.incast_kib * 1024.0 / 1e6
     return max(burst, nic_gbit * 1000.0 / MBIT * PORT_S)
 
 
-def port_has_mb(own: Vsan) -> float | None:
-    """What a port has: its own buffer, or its part of a shared one; None where it is not given."""
-    if own.switch_buffer_mb is None:
+def port_has_mb(inputs: Vsan) -> float | None:
+    """Return the buffer of a switch port, MB, alone or as its share; None where it is not given."""
+    if inputs.switch_buffer_mb is None:
         return None
-    return own.switch_buffer_mb * (SHARED_SHARE if own.switch_buffers == "shared" else 1.0)
+    return inputs.switch_buffer_mb * (SHARED_SHARE if inputs.switch_buffers == "shared" else 1.0)
 
 
-def network_figures(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[Figure]:
+def network_figures(inputs: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[Figure]:
     """Links of hosts and sites, and what a port of a switch buffers."""
     if isnan(rates.write_mb_per_s):
         return []
-    carried = host_gbit(own, rates, cluster)
-    left = max(1, cluster.hosts - own.sites * own.spare_hosts)
+    carried = host_gbit(inputs, rates, cluster)
+    left = max(1, cluster.hosts - inputs.sites * inputs.spare_hosts)
     figures = [
         Figure(
             "carried by a host's link",
@@ -105,22 +105,26 @@ def network_figures(own: Vsan, rates: VsanRates, cluster: VsanCluster) -> list[F
         ),
         Figure(
             "link of a host",
-            link_gbit(own, carried),
+            link_gbit(inputs, carried),
             "Gbit/s",
-            f"busy to 70 % at most, at least {25 if own.is_esa else 10}; two of them, on two switches",
+            f"busy to 70 % at most, at least {25 if inputs.is_esa else 10}; two of them, on two switches",
             GUIDE,
         ),
     ]
-    senders, link = cluster.hosts - 1, own.nic_gbit or link_gbit(own, carried)
-    told = f"the larger of {link:g} Gbit/s x 1 ms and ({senders} - 1) hosts x {own.incast_kib:g} KiB at once"
+    senders, link = cluster.hosts - 1, inputs.nic_gbit or link_gbit(inputs, carried)
+    arithmetic = f"the larger of {link:g} Gbit/s x 1 ms and ({senders} - 1) hosts x {inputs.incast_kib:g} KiB at once"
     figures.append(
-        Figure("buffer of a switch port", round(port_buffer_mb(own, cluster.hosts, link), 2), "mb", told, BUFFERS)
+        Figure(
+            "buffer of a switch port", round(port_buffer_mb(inputs, cluster.hosts, link), 2), "mb", arithmetic, BUFFERS
+        )
     )
-    if own.is_stretched:
+    if inputs.is_stretched:
         wanted = site_mbit(rates.write_mb_per_s)
-        told = f"{rates.write_mb_per_s:,.4g} MB/s x 8 x 1.4 of metadata x 1.25 for resync; at least 10 Gbit/s"
-        figures.append(Figure("link between sites", round(wanted, 1), "mbit_per_s", told, STRETCHED))
-        parts = components(own, cluster.hosts)
-        told = f"2 Mbit/s for each 1000 of {parts:,} components"
-        figures.append(Figure("link to the witness", round(2 * max(1, parts / 1000), 1), "mbit_per_s", told, STRETCHED))
+        arithmetic = f"{rates.write_mb_per_s:,.4g} MB/s x 8 x 1.4 of metadata x 1.25 for resync; at least 10 Gbit/s"
+        figures.append(Figure("link between sites", round(wanted, 1), "mbit_per_s", arithmetic, STRETCHED))
+        parts = components(inputs, cluster.hosts)
+        arithmetic = f"2 Mbit/s for each 1000 of {parts:,} components"
+        figures.append(
+            Figure("link to the witness", round(2 * max(1, parts / 1000), 1), "mbit_per_s", arithmetic, STRETCHED)
+        )
     return figures

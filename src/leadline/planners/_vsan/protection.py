@@ -28,7 +28,7 @@ class ObjectLayout:
 
     @property
     def factor(self) -> float:
-        """Bytes stored of a byte."""
+        """Return the bytes stored for each byte of data."""
         return float(self.ftt + 1) if self.is_mirror else (self.data + self.parity) / self.data
 
     @property
@@ -48,83 +48,85 @@ class ObjectLayout:
 
 
 def mirror(ftt: int) -> ObjectLayout:
-    """Copies."""
+    """Return the layout of ``ftt`` + 1 copies."""
     return ObjectLayout("RAID-1" if ftt else "RAID-0", ftt, 1, 0)
 
 
 def erasure(ftt: int, hosts: int, *, is_esa: bool) -> ObjectLayout | None:
-    """RAID-5 or RAID-6 on so many hosts of a site; None where there is none."""
+    """Return RAID-5 or RAID-6 on the hosts of a site; None where no erasure code tolerates ``ftt`` failures."""
     if ftt == 1:
         wide = 4 if hosts >= WIDE_FROM else 2
         return ObjectLayout("RAID-5", 1, wide if is_esa else 3, 1)
     return ObjectLayout("RAID-6", 2, 4, 2) if ftt == 2 else None
 
 
-def layouts(own: Vsan, hosts: int) -> tuple[ObjectLayout, ObjectLayout]:
-    """Of data and logs on so many hosts; the automatic choice mirrors where a code has no host to spare."""
-    site = hosts // own.sites
-    code = erasure(own.ftt, site, is_esa=own.is_esa)
-    mirrored = mirror(own.ftt)
-    prefers_code = own.is_all_flash and (own.is_esa or own.tier != "oltp-tier-1")
-    is_roomy = code is not None and site >= code.hosts + own.spare_hosts
-    if own.data_method == "erasure" or (own.data_method == "auto" and prefers_code and is_roomy):
+def layouts(inputs: Vsan, hosts: int) -> tuple[ObjectLayout, ObjectLayout]:
+    """Return the layouts of data and logs on ``hosts``; the automatic choice mirrors where a code has no spare host."""
+    site = hosts // inputs.sites
+    code = erasure(inputs.ftt, site, is_esa=inputs.is_esa)
+    mirrored = mirror(inputs.ftt)
+    prefers_code = inputs.is_all_flash and (inputs.is_esa or inputs.tier != "oltp-tier-1")
+    is_roomy = code is not None and site >= code.hosts + inputs.spare_hosts
+    if inputs.data_method == "erasure" or (inputs.data_method == "auto" and prefers_code and is_roomy):
         data = code or mirrored
     else:
         data = mirrored
-    log = (code or mirrored) if own.log_method == "erasure" else mirrored
+    log = (code or mirrored) if inputs.log_method == "erasure" else mirrored
     return data, log
 
 
-def written(own: Vsan, layout: ObjectLayout) -> float:
-    """Bytes that devices write of a byte of a guest, all sites.
+def written(inputs: Vsan, layout: ObjectLayout) -> float:
+    """Return the bytes that devices write for each byte a guest writes, all sites.
 
     ESA mirrors to a performance leg first and writes full stripes to the capacity leg later.
     Source: virtuallysensei.com, "vSAN-ESA SPBM and component placements".
     """
-    if own.is_esa:
-        return own.sites * (own.ftt + 1 + layout.factor)
-    small = own.small_write_pct / 100.0
-    return own.sites * (small * layout.small_factor() + (1 - small) * layout.factor)
+    if inputs.is_esa:
+        return inputs.sites * (inputs.ftt + 1 + layout.factor)
+    small = inputs.small_write_pct / 100.0
+    return inputs.sites * (small * layout.small_factor() + (1 - small) * layout.factor)
 
 
-def write_factor(own: Vsan, hosts: int) -> float:
-    """Bytes devices write of a byte of the guests, data and logs together."""
-    data, log = layouts(own, hosts)
-    share = own.log_write_pct / 100.0
-    return share * written(own, log) + (1 - share) * written(own, data)
+def write_factor(inputs: Vsan, hosts: int) -> float:
+    """Return the bytes that devices write for each byte guests write, data and logs together."""
+    data, log = layouts(inputs, hosts)
+    share = inputs.log_write_pct / 100.0
+    return share * written(inputs, log) + (1 - share) * written(inputs, data)
 
 
-def protected_gb(own: Vsan, hosts: int) -> float:
+def protected_gb(inputs: Vsan, hosts: int) -> float:
     """Bytes stored with protection, all sites, before slack."""
-    data, log = layouts(own, hosts)
-    overhead = 1 + LFS_SHARE if own.is_esa else 1.0
-    other = own.data_gb + own.temp_gb + own.system_gb
-    return own.sites * own.machines * (other * data.factor + own.log_gb * log.factor) * overhead / saved(own)
+    data, log = layouts(inputs, hosts)
+    overhead = 1 + LFS_SHARE if inputs.is_esa else 1.0
+    other = inputs.data_gb + inputs.temp_gb + inputs.system_gb
+    return (
+        inputs.sites * inputs.machines * (other * data.factor + inputs.log_gb * log.factor) * overhead / saved(inputs)
+    )
 
 
-def saved(own: Vsan) -> float:
-    """What counts of the reduction: nothing where space is reserved, as reserved space is not given to others."""
-    return own.reduction if reservation_pct(own) == 0 and efficiency(own) != "none" else 1.0
+def saved(inputs: Vsan) -> float:
+    """Return the reduction that is counted: 1 where space is reserved, as others cannot use reserved space."""
+    return inputs.reduction if reservation_pct(inputs) == 0 and efficiency(inputs) != "none" else 1.0
 
 
-def reservation_pct(own: Vsan) -> float:
-    """Object space reservation: all of it for databases in service, of OSA."""
-    if own.space_reservation_pct is not None:
-        return own.space_reservation_pct
-    return 0.0 if own.is_esa or own.tier == "data-warehouse" else 100.0
+def reservation_pct(inputs: Vsan) -> float:
+    """Return the object space reservation, percent: by default 100 on OSA, 0 for data warehouses and ESA."""
+    if inputs.space_reservation_pct is not None:
+        return inputs.space_reservation_pct
+    return 0.0 if inputs.is_esa or inputs.tier == "data-warehouse" else 100.0
 
 
-def efficiency(own: Vsan) -> str:
-    """Deduplication and compression: neither for tier 1 with OSA, or hybrid; ESA compresses."""
-    if own.efficiency != "auto":
-        return own.efficiency
-    if own.is_esa:
+def efficiency(inputs: Vsan) -> str:
+    """Return the space efficiency: by default compression on ESA and for all-flash data warehouses, else none."""
+    if inputs.efficiency != "auto":
+        return inputs.efficiency
+    if inputs.is_esa:
         return "compression"
-    return "compression" if own.is_all_flash and own.tier == "data-warehouse" else "none"
+    return "compression" if inputs.is_all_flash and inputs.tier == "data-warehouse" else "none"
 
 
-def slack_pct(own: Vsan) -> float:
+def slack_pct(inputs: Vsan) -> float:
     """Space kept free for rebuilds and changes of policy."""
-    if own.slack_pct is not None:
-        return own.slack_pct
-    return 25.0 if own.release >= (7, 0, 1) else 30.0
+    if inputs.slack_pct is not None:
+        return inputs.slack_pct
+    return 25.0 if inputs.release >= (7, 0, 1) else 30.0

@@ -29,7 +29,7 @@ METRICS = {
 
 @dataclass(frozen=True, slots=True)
 class VsanRates:
-    """What is known of the load; NaN is not measured."""
+    """Rates of the load; NaN where not measured."""
 
     write_mb_per_s: float = nan
     read_mb_per_s: float = nan
@@ -45,23 +45,23 @@ class VsanRates:
         return self.read_mb_per_s * 1e6 / self.read_iops if known else 0.0
 
 
-def rates_of(own: Vsan, capture: Capture | None, told: tuple[str, ...] = ()) -> VsanRates:
-    """What is given, and what is not from the recording; ``told`` is evidence found before."""
-    found: dict[str, float] = {}
-    evidence = list(told)
+def rates_of(inputs: Vsan, capture: Capture | None, evidence: tuple[str, ...] = ()) -> VsanRates:
+    """Return the rates given, those not given from the recording; ``evidence`` is what came from the inventory."""
+    rates: dict[str, float] = {}
+    sentences = list(evidence)
     for key, (metric, factor, noun) in METRICS.items():
-        given = getattr(own, key)
+        given = getattr(inputs, key)
         if given is not None:
-            found[key] = given
+            rates[key] = given
             continue
         seen = None if capture is None else total(capture, ((metric,),), *KINDS)
         if seen is None:
             continue
-        found[key] = seen.peak * factor
-        evidence.append(f"{found[key]:,.4g} {noun}: 95th percentile of {seen.told}")
-        if key == "write_mb_per_s" and own.write_mean_mb_per_s is None:
-            found["write_mean_mb_per_s"] = seen.mean * factor
-            evidence.append(f"{seen.mean * factor:,.4g} {noun} on average, same window")
-    if own.write_mean_mb_per_s is not None:
-        found["write_mean_mb_per_s"] = own.write_mean_mb_per_s
-    return VsanRates(**found, evidence=tuple(evidence))
+        rates[key] = seen.peak * factor
+        sentences.append(f"{rates[key]:,.4g} {noun}: 95th percentile of {seen.told}")
+        if key == "write_mb_per_s" and inputs.write_mean_mb_per_s is None:
+            rates["write_mean_mb_per_s"] = seen.mean * factor
+            sentences.append(f"{seen.mean * factor:,.4g} {noun} on average, same window")
+    if inputs.write_mean_mb_per_s is not None:
+        rates["write_mean_mb_per_s"] = inputs.write_mean_mb_per_s
+    return VsanRates(**rates, evidence=tuple(sentences))
