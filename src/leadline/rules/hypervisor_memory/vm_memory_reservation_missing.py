@@ -62,8 +62,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
             return None
         if memory_mib - fact.value <= context.limit("missing"):
             return None
-        said = f"{vm.label()} runs a database with {show(fact.value, 'mib')} of {show(memory_mib, 'mib')} reserved"
-        return said, META.severity.lowered() if known[vm].guessed else META.severity
+        summary = f"{vm.label()} runs a database with {show(fact.value, 'mib')} of {show(memory_mib, 'mib')} reserved"
+        return summary, META.severity.lowered() if known[vm].guessed else META.severity
 
     for finding in by_setting(context, EntityKind.VM, "memory_reservation_mib", judge):
         vm = finding.entity
