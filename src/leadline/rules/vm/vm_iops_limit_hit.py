@@ -181,7 +181,9 @@ def _finding(
     if bare is not None:
         rate = f"{rate} ({show(bare, 'per_s')} without flushes)"
         further = [*further, Evidence("Linux counts empty flushes as writes: the limit may lie below the rate")]
-    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(np.mean(disk.load.rate[plateau.held])):
+    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(
+        np.mean(disk.load.rate[plateau.at_ceiling])
+    ):
         rate = f"{rate} in units of 32 KiB"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
     source = context.source_name(disk.group)
