@@ -30,6 +30,6 @@ def likely_database_vms(inventory: Inventory) -> dict[Entity, Fact]:
     return facts
 
 
-def guess_told(vm: Entity, known: Fact) -> tuple[str, ...]:
-    """What to tell the user was guessed when a finding rests on a VM running a database."""
+def database_guess(vm: Entity, known: Fact) -> tuple[str, ...]:
+    """The guess that a finding on this VM rests on, in words; empty where it is known that it runs a database."""
     return (f"{vm.label()} runs a database ({known.source})",) if known.guessed else ()
