@@ -573,7 +573,7 @@ def test_objects_with_refused_properties_are_counted() -> None:
     missing = [vmodl.query.PropertyCollector.MissingProperty(path="config.hardware", fault=fault)]
     told = [_content(whole, ["name"]), _content(part, ["name"])]
     told[1].missingSet = missing
-    assert list(vcenter_session.told(iter(told), refused)) == [(whole, {"name": "x"}), (part, {"name": "x"})]
+    assert list(vcenter_session.read_answers(iter(told), refused)) == [(whole, {"name": "x"}), (part, {"name": "x"})]
     assert refused == {"VirtualMachine": 1}
 
 

@@ -7,7 +7,7 @@ import pytest
 from leadline.app.read.resolve import guess_roles
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.database_vms import guess_told, likely_database_vms
+from leadline.estate.database_vms import database_guess, likely_database_vms
 from leadline.formats.inventory_file import parse_inventory
 
 
@@ -28,7 +28,7 @@ guests: [{name: erp.internal, databases: [{name: main}]}]
     found = likely_database_vms(inventory)
     assert set(found) == {_vm("erp"), _vm("sql7")}
     assert not any(fact.guessed for fact in found.values())
-    assert guess_told(_vm("erp"), found[_vm("erp")]) == ()
+    assert database_guess(_vm("erp"), found[_vm("erp")]) == ()
 
 
 def test_a_guessed_role_stays_a_guess() -> None:
@@ -36,7 +36,7 @@ def test_a_guessed_role_stays_a_guess() -> None:
     guess_roles(inventory)
     found = likely_database_vms(inventory)
     assert found[_vm("erp")].guessed
-    assert guess_told(_vm("erp"), found[_vm("erp")]) == ("erp runs a database (the name of its disk scsi1:0)",)
+    assert database_guess(_vm("erp"), found[_vm("erp")]) == ("erp runs a database (the name of its disk scsi1:0)",)
 
 
 @pytest.mark.parametrize("name", ["db01", "prod-SQL-2", "pg", "erp_ora1"])

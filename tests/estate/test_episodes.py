@@ -62,7 +62,7 @@ def test_episodes_hold_what_was_met_and_do_not_overlap(met: list[bool], duration
     for one in found:
         assert one.held_s + 1e-6 >= duration_s
         assert one.held_s <= one.window.duration_s + 1e-6
-        assert not (one.held & ~np.array(met)).any()
+        assert not (one.met & ~np.array(met)).any()
 
 
 def test_windows_that_touch_are_joined() -> None:

@@ -1,4 +1,4 @@
-"""Latency of the disks under a database, told as a finding of the database."""
+"""Latency of the disks under a database, reported as a finding of the database."""
 
 from __future__ import annotations
 

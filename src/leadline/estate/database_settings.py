@@ -62,10 +62,12 @@ def parameter_fact(inventory: Inventory, database: Entity, name: str) -> Fact | 
     return None
 
 
-def _entry(held: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever a source holds
-    found = held.get(name)
+def _entry(settings: dict[str, Any], name: str) -> Any:  # noqa: ANN401 - whatever a source holds
+    value = settings.get(name)
     return (
-        found if found is not None else next((v for k, v in held.items() if str(k).casefold() == name.casefold()), None)
+        value
+        if value is not None
+        else next((v for k, v in settings.items() if str(k).casefold() == name.casefold()), None)
     )
 
 
@@ -162,8 +164,8 @@ def vm_of(inventory: Inventory, database: Entity) -> Entity | None:
 def machine_fact(inventory: Inventory, database: Entity, guest_setting: str, vm_setting: str) -> Fact | None:
     """A fact of the machine a database runs on: as the guest sees it, else as its VM is configured."""
     guest, vm = database.ancestor(EntityKind.GUEST), vm_of(inventory, database)
-    own = None if guest is None else inventory.fact(guest, guest_setting)
-    return own if own is not None or vm is None else inventory.fact(vm, vm_setting)
+    guest_fact = None if guest is None else inventory.fact(guest, guest_setting)
+    return guest_fact if guest_fact is not None or vm is None else inventory.fact(vm, vm_setting)
 
 
 def memory_bytes(inventory: Inventory, database: Entity) -> float:
@@ -178,11 +180,11 @@ def disks_of(inventory: Inventory, known: dict[Entity, Use], database: Entity, r
     ``known`` is what `uses` found; the medium of a disk that has none is that of the LUN or datastore it lies on.
     """
     named = inventory.get(database, "data_device" if role is Role.DATA else "wal_device")
-    found: dict[Entity, Use] = {}
+    disk_uses: dict[Entity, Use] = {}
     for disk in [] if database.parent is None else inventory.children(database.parent, EntityKind.BLOCK_DEVICE):
         use = known.get(disk, Use())
-        own = use.role is role if named is None else whole_disk(disk.name) == whole_disk(str(named))
-        if own:
+        is_wanted = use.role is role if named is None else whole_disk(disk.name) == whole_disk(str(named))
+        if is_wanted:
             media = (inventory.get(below, "medium") for below in behind(inventory, disk))
-            found[disk] = replace(use, medium=use.medium or next((m for m in media if m is not None), None))
-    return found
+            disk_uses[disk] = replace(use, medium=use.medium or next((m for m in media if m is not None), None))
+    return disk_uses

@@ -19,17 +19,17 @@ def likely_database_vms(inventory: Inventory) -> dict[Entity, Fact]:
 
     A VM that is not among them may still run one: nothing says so.
     """
-    found = {vm: Fact(value=True, source="a database or its disk is named") for vm in database_vms(inventory)}
+    facts = {vm: Fact(value=True, source="a database or its disk is named") for vm in database_vms(inventory)}
     for disk in inventory.of_kind(EntityKind.VIRTUAL_DISK):
         role, vm = inventory.fact(disk, "role"), disk.ancestor(EntityKind.VM)
-        if vm is not None and role is not None and role.value in DATABASE_ROLES and vm not in found:
-            found[vm] = Fact(value=True, source=f"the name of its disk {disk.name}", guessed=True)
+        if vm is not None and role is not None and role.value in DATABASE_ROLES and vm not in facts:
+            facts[vm] = Fact(value=True, source=f"the name of its disk {disk.name}", guessed=True)
     for vm in inventory.of_kind(EntityKind.VM):
-        if vm not in found and _NAME.search(vm.name):
-            found[vm] = Fact(value=True, source="its name", guessed=True)
-    return found
+        if vm not in facts and _NAME.search(vm.name):
+            facts[vm] = Fact(value=True, source="its name", guessed=True)
+    return facts
 
 
-def guess_told(vm: Entity, known: Fact) -> tuple[str, ...]:
-    """What to tell the user was guessed when a finding rests on a VM running a database."""
+def database_guess(vm: Entity, known: Fact) -> tuple[str, ...]:
+    """The guess that a finding on this VM rests on, in words; empty where it is known that it runs a database."""
     return (f"{vm.label()} runs a database ({known.source})",) if known.guessed else ()

@@ -24,12 +24,12 @@ class DatastoreUse:
 
     @cached_property
     def _by_name(self) -> dict[str, list[Entity]]:
-        found: dict[str, list[Entity]] = {}
+        disks_by_name: dict[str, list[Entity]] = {}
         for disk in self._inventory.of_kind(EntityKind.VIRTUAL_DISK):
             name = self._inventory.get(disk, "datastore")
             if name is not None:
-                found.setdefault(str(name), []).append(disk)
-        return found
+                disks_by_name.setdefault(str(name), []).append(disk)
+        return disks_by_name
 
     @cached_property
     def _hosts(self) -> dict[str, Entity]:
@@ -52,8 +52,8 @@ class DatastoreUse:
         """Hosts known to mount it: those it names, the one it is part of, those whose VMs have disks on it."""
         named = (self._hosts.get(str(name)) for name in self._inventory.get(datastore, "hosts") or ())
         using = (disk.ancestor(EntityKind.HOST) for disk in self.disks(datastore))
-        own = datastore.ancestor(EntityKind.HOST)
-        return {host for host in (own, *named, *using) if host is not None}
+        parent = datastore.ancestor(EntityKind.HOST)
+        return {host for host in (parent, *named, *using) if host is not None}
 
     def io_control_applies(self, datastore: Entity) -> bool | None:
         """Whether a host that mounts it is older than the release that deprecates Storage I/O Control.

@@ -27,8 +27,8 @@ class Datastores:
         if name is None:
             return None
         host = disk.ancestor(EntityKind.HOST)
-        own = None if host is None else self._inventory.get(Entity(EntityKind.DATASTORE, str(name), host), setting)
-        return self._common(str(name), setting) if own is None else own
+        value = None if host is None else self._inventory.get(Entity(EntityKind.DATASTORE, str(name), host), setting)
+        return self._common(str(name), setting) if value is None else value
 
     def is_vsan(self, disk: Entity) -> bool:
         """Whether a disk lies on vSAN: by the type of its datastore, where that is not known by vSAN's default name.

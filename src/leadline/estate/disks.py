@@ -54,7 +54,7 @@ def whole_disk(name: str) -> str:
 
 
 def is_whole(context: RuleContext, entity: Entity) -> bool:
-    """False for a partition whose disk was recorded too: its I/O would be told twice."""
+    """False for a partition whose disk was recorded too: its I/O would count twice."""
     stem = whole_disk(entity.name)
     return stem == entity.name or replace(entity, name=stem) not in context.inventory.facts
 
@@ -73,14 +73,14 @@ def behind(inventory: Inventory, disk: Entity) -> list[Entity]:
     if virtual is None:
         return []
     host = virtual.ancestor(EntityKind.HOST)
-    found = []
+    entities = []
     for kind, setting in ((EntityKind.DEVICE, "device"), (EntityKind.DATASTORE, "datastore")):
         name = inventory.get(virtual, setting)
         if name is not None and host is not None:
-            found.append(Entity(kind, str(name), host))
+            entities.append(Entity(kind, str(name), host))
         elif name is not None:
-            found.extend(entity for entity in inventory.of_kind(kind) if entity.name == str(name))
-    return found
+            entities.extend(entity for entity in inventory.of_kind(kind) if entity.name == str(name))
+    return entities
 
 
 def uses(context: RuleContext) -> dict[Entity, Use]:
@@ -89,21 +89,21 @@ def uses(context: RuleContext) -> dict[Entity, Use]:
     A given role wins over a guess; of several roles on one device the most demanding one counts.
     """
     inventory = context.inventory
-    found: dict[Entity, Use] = {}
+    known_uses: dict[Entity, Use] = {}
     kinds = (EntityKind.BLOCK_DEVICE, EntityKind.VIRTUAL_DISK, EntityKind.DEVICE, EntityKind.DATASTORE)
     for kind in kinds:
         for entity in inventory.of_kind(kind):
             role = context.role(entity)
             medium = inventory.get(entity, "medium")
-            own = Use(*role, medium) if role is not None else Use(medium=medium)
-            _take(found, entity, own)
+            declared = Use(*role, medium) if role is not None else Use(medium=medium)
+            _take(known_uses, entity, declared)
     for kind in kinds[:2]:
         for entity in inventory.of_kind(kind):
             lower = behind(inventory, entity)
             virtual = virtual_disk_of(inventory, entity) if kind is EntityKind.BLOCK_DEVICE else None
             for below in lower if virtual is None else (virtual, *lower):
-                _take(found, below, found.get(entity, Use()))
-    return {entity: use for entity, use in found.items() if use.role is not None or use.medium is not None}
+                _take(known_uses, below, known_uses.get(entity, Use()))
+    return {entity: use for entity, use in known_uses.items() if use.role is not None or use.medium is not None}
 
 
 def role_said(findings: Iterable[Finding], known: dict[Entity, Use]) -> Iterator[Finding]:
@@ -230,7 +230,7 @@ def means_over(
     starts = np.array([w.start_ns for w in spans], dtype=np.int64)
     ends = np.array([w.end_ns for w in spans], dtype=np.int64)
     weights = (ends - starts) / 1e9
-    found: dict[Entity, float] = {}
+    mean_by_entity: dict[Entity, float] = {}
     for group in groups:
         rows = [row for row, entity in enumerate(group.entities) if only is None or entity == only]
         if not rows:
@@ -239,16 +239,16 @@ def means_over(
         for mean, row in zip(means, rows, strict=True):
             known = np.isfinite(mean)
             if known.any():
-                found[group.entities[row]] = float(np.average(mean[known], weights=weights[known]))
-    return found
+                mean_by_entity[group.entities[row]] = float(np.average(mean[known], weights=weights[known]))
+    return mean_by_entity
 
 
-def _take(found: dict[Entity, Use], entity: Entity, use: Use) -> None:
-    held = found.get(entity, Use())
+def _take(known_uses: dict[Entity, Use], entity: Entity, use: Use) -> None:
+    known = known_uses.get(entity, Use())
     stronger = use.role is not None and (
-        held.role is None
-        or (held.guessed and not use.guessed)
-        or (held.guessed == use.guessed and _DEMAND.index(use.role) < _DEMAND.index(held.role))
+        known.role is None
+        or (known.guessed and not use.guessed)
+        or (known.guessed == use.guessed and _DEMAND.index(use.role) < _DEMAND.index(known.role))
     )
-    role, guessed = (use.role, use.guessed) if stronger else (held.role, held.guessed)
-    found[entity] = Use(role, guessed, held.medium or use.medium)
+    role, guessed = (use.role, use.guessed) if stronger else (known.role, known.guessed)
+    known_uses[entity] = Use(role, guessed, known.medium or use.medium)

@@ -23,14 +23,14 @@ class Episode:
 
     Attributes:
         row: the series' row in the group.
-        held: bool [n], the samples of the whole series that belong to the episode and met the condition.
+        met: bool [n], the samples of the whole series that belong to the episode and met the condition.
         values: the series [n] the condition was about.
         held_s: how many seconds the condition held within the window.
     """
 
     entity: Entity
     window: Window
-    held: NDArray[np.bool_]
+    met: NDArray[np.bool_]
     values: NDArray[np.floating[Any]]
     held_s: float
     group: SeriesGroup
@@ -39,12 +39,12 @@ class Episode:
     @property
     def median(self) -> float:
         """Median of the samples that met the condition."""
-        return float(np.median(self.values[self.held]))
+        return float(np.median(self.values[self.met]))
 
     @property
     def peak(self) -> float:
         """Highest of the samples that met the condition."""
-        return float(np.max(self.values[self.held]))
+        return float(np.max(self.values[self.met]))
 
 
 def find_episodes(
@@ -71,12 +71,12 @@ def find_episodes(
     starts, ends = sample_bounds(group)
     for row in np.flatnonzero(met.any(axis=1)):
         for first, last in _joined_runs(met[row], starts, ends, duration_s):
-            held = np.zeros(met.shape[1], dtype=bool)
-            held[first : last + 1] = met[row, first : last + 1]
-            held_s = float((ends[held] - starts[held]).sum()) / 1e9
+            in_episode = np.zeros(met.shape[1], dtype=bool)
+            in_episode[first : last + 1] = met[row, first : last + 1]
+            held_s = float((ends[in_episode] - starts[in_episode]).sum()) / 1e9
             if held_s + 1e-6 >= duration_s:
                 window = Window(int(starts[first]), int(ends[last]))
-                yield Episode(group.entities[int(row)], window, held, values[row], held_s, group, int(row))
+                yield Episode(group.entities[int(row)], window, in_episode, values[row], held_s, group, int(row))
 
 
 def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -23,8 +23,8 @@ _SGA = ("sga_max_size", "sga_target")
 
 def number_entry(inventory: Inventory, entity: Entity, setting: str, key: str) -> float:
     """An entry of a map as a number; NaN when it is not known or not one."""
-    held = inventory.get(entity, setting)
-    return number_of(held.get(key) if isinstance(held, dict) else None)
+    entries = inventory.get(entity, setting)
+    return number_of(entries.get(key) if isinstance(entries, dict) else None)
 
 
 def entry_findings(
@@ -71,25 +71,25 @@ def runs(inventory: Inventory, guest: Entity, *engines: str) -> bool:
 def is_windows(inventory: Inventory, guest: Entity) -> bool:
     """Whether a guest, or the VM it runs in, is known to run Windows."""
     vm = inventory.vm_of(guest)
-    told = (inventory.get(guest, "guest_os"), None if vm is None else inventory.get(vm, "guest_os"))
-    return any("windows" in str(name).casefold() for name in told if name is not None)
+    names = (inventory.get(guest, "guest_os"), None if vm is None else inventory.get(vm, "guest_os"))
+    return any("windows" in str(name).casefold() for name in names if name is not None)
 
 
 def is_virtual(inventory: Inventory, guest: Entity) -> bool:
     """Whether a guest is known to run on a hypervisor: it says so itself, or its VM is known."""
-    told = inventory.get(guest, "virtualisation")
-    return inventory.vm_of(guest) is not None or (told is not None and str(told).casefold() != "none")
+    hypervisor = inventory.get(guest, "virtualisation")
+    return inventory.vm_of(guest) is not None or (hypervisor is not None and str(hypervisor).casefold() != "none")
 
 
 def shared_memory_mib(inventory: Inventory, database: Entity) -> float:
-    """Shared memory an engine allocates, MiB: as told, else from its own settings; NaN when it is not known.
+    """Shared memory an engine allocates, MiB: as recorded, else from its own settings; NaN when it is not known.
 
     Source: PostgreSQL documentation, 20.4 (shared_memory_size in MB, shared_buffers in 8 kB); Oracle Database
     Reference, SGA_MAX_SIZE and SGA_TARGET (bytes; 0 is not set).
     """
-    told = inventory.get(database, "shared_memory_mib")
-    if told is not None:
-        return float(told) if float(told) < inf else float("nan")
+    reported_mib = inventory.get(database, "shared_memory_mib")
+    if reported_mib is not None:
+        return float(reported_mib) if float(reported_mib) < inf else float("nan")
     sizes: list[float] = []
     if engine(inventory, database) == "oracle":
         sizes = [number_of(parameter(inventory, database, name)) for name in _SGA]
@@ -101,8 +101,8 @@ def shared_memory_mib(inventory: Inventory, database: Entity) -> float:
 
 
 def huge_pages_mib(inventory: Inventory, guest: Entity) -> float:
-    """Memory reserved as huge pages, MiB; NaN when not known. 2 MiB per page where their size is not told."""
-    told = inventory.get(guest, "huge_page_count")
-    count = number_entry(inventory, guest, "sysctl", "vm.nr_hugepages") if told is None else float(told)
+    """Memory reserved as huge pages, MiB; NaN when not known. 2 MiB per page where their size is not known."""
+    page_count = inventory.get(guest, "huge_page_count")
+    count = number_entry(inventory, guest, "sysctl", "vm.nr_hugepages") if page_count is None else float(page_count)
     size_kib = inventory.get(guest, "huge_page_size_kib")
     return count * (2048.0 if size_kib is None else float(size_kib)) / KIB_PER_MIB

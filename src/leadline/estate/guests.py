@@ -34,11 +34,11 @@ DISK_METRICS = (
 
 def cpu_count(context: RuleContext, guest: Entity) -> float:
     """How many CPUs a guest has: as it says itself, else as its VM is configured; NaN when not known."""
-    own = context.inventory.get(guest, "cpu_count")
-    if own is None:
+    count = context.inventory.get(guest, "cpu_count")
+    if count is None:
         vm = context.inventory.vm_of(guest)
-        own = None if vm is None else context.inventory.get(vm, "vcpu_count")
-    return float("nan") if own is None else float(own)
+        count = None if vm is None else context.inventory.get(vm, "vcpu_count")
+    return float("nan") if count is None else float(count)
 
 
 def per_cpu(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any]]:

@@ -46,7 +46,7 @@ def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: 
     spreads = []
     for metric in ("disk_reads_per_s", "disk_writes_per_s"):
         whole = context.aligned(group, metric)
-        part = np.full(1, np.nan) if whole is None else whole[row][plateau.held]
+        part = np.full(1, np.nan) if whole is None else whole[row][plateau.at_ceiling]
         spreads.append(100.0 * float(np.std(part)) / plateau.ceiling_per_s)
     if np.min(spreads) > max(MIX_SPREAD_PCT, 2.0 * plateau.spread_pct):
         shown = " and ".join(show(spread, "pct") for spread in spreads)
@@ -65,7 +65,7 @@ def rate_without_flushes(context: RuleContext, group: SeriesGroup, row: int, pla
     flushes = context.aligned(group, "guest_disk_flushes_per_s")
     if flushes is None:
         return None
-    known = flushes[row][plateau.held]
+    known = flushes[row][plateau.at_ceiling]
     share = float(np.nanmedian(known)) / plateau.ceiling_per_s if np.isfinite(known).any() else 0.0
     return plateau.ceiling_per_s * (1.0 - share) if FLUSH_SHARE_MIN <= share < 1.0 else None
 
@@ -81,14 +81,14 @@ def latency_below(context: RuleContext, disk: Entity, plateau: Plateau, share: f
     owner = disk if guest is None else inventory.vm_of(guest)
     host = None if owner is None else owner.ancestor(EntityKind.HOST)
     latencies = means_over(context.of("disk_device_latency_ms", EntityKind.DEVICE), plateau.windows)
-    own = [device for device in behind(inventory, disk) if device in latencies]
-    if not own:
+    devices = [device for device in behind(inventory, disk) if device in latencies]
+    if not devices:
         rates = means_over(context.of("disk_iops", EntityKind.DEVICE), plateau.windows)
         least = share * plateau.ceiling_per_s
-        own = [d for d in latencies if d.parent == host and host is not None and rates.get(d, 0.0) >= least]
-    if not own:
+        devices = [d for d in latencies if d.parent == host and host is not None and rates.get(d, 0.0) >= least]
+    if not devices:
         return None
-    slowest = max(own, key=lambda device: latencies[device])
+    slowest = max(devices, key=lambda device: latencies[device])
     return Evidence(
         f"device {slowest.name} below answered in {show(latencies[slowest], 'ms')} on average meanwhile",
         metric="disk_device_latency_ms",

@@ -86,15 +86,15 @@ def _load_groups(context: RuleContext, machine: Entity) -> list[SeriesGroup]:
     if machine.kind is EntityKind.GUEST and (vm := context.inventory.vm_of(machine)) is not None:
         same.add(vm)
     for metric in LOAD_METRICS:
-        found: list[SeriesGroup] = []
+        loads: list[SeriesGroup] = []
         for group in context.of(metric, EntityKind.GUEST, EntityKind.VM):
             rows = [row for row, entity in enumerate(group.entities) if entity in same]
-            found.extend(group.take([row]) for row in rows)
-        for group in [] if found else context.of(metric, EntityKind.VCPU):
+            loads.extend(group.take([row]) for row in rows)
+        for group in [] if loads else context.of(metric, EntityKind.VCPU):
             whole = whole_of_parts(group, EntityKind.VM, np.nanmean)
-            found.extend(whole.take([row]) for row, entity in enumerate(whole.entities) if entity in same)
-        if found:
-            return sorted(found, key=lambda group: -group.times_ns.size)
+            loads.extend(whole.take([row]) for row, entity in enumerate(whole.entities) if entity in same)
+        if loads:
+            return sorted(loads, key=lambda group: -group.times_ns.size)
     return []
 
 

@@ -33,12 +33,12 @@ def runs(inventory: Inventory, vm: Entity) -> bool:
 
 def running_vms(inventory: Inventory) -> dict[Entity, list[Entity]]:
     """VMs that run and whose vCPU count is known, by host; VMs whose host is not known are left out."""
-    found: dict[Entity, list[Entity]] = {}
+    vms_by_host: dict[Entity, list[Entity]] = {}
     for vm in inventory.of_kind(EntityKind.VM):
         host = vm.ancestor(EntityKind.HOST)
         if host is not None and inventory.get(vm, "vcpu_count") is not None and runs(inventory, vm):
-            found.setdefault(host, []).append(vm)
-    return found
+            vms_by_host.setdefault(host, []).append(vm)
+    return vms_by_host
 
 
 def vcpu_sum(inventory: Inventory, vms: Iterable[Entity]) -> int:
@@ -48,12 +48,12 @@ def vcpu_sum(inventory: Inventory, vms: Iterable[Entity]) -> int:
 
 def hosts_by_cluster(inventory: Inventory) -> dict[Entity, list[Entity]]:
     """Hosts whose cluster is named, by cluster; a cluster that is only named by its hosts is made from its name."""
-    found: dict[Entity, list[Entity]] = {}
+    by_cluster: dict[Entity, list[Entity]] = {}
     for host in inventory.of_kind(EntityKind.HOST):
         cluster = cluster_of(inventory, host)
         if cluster is not None:
-            found.setdefault(cluster, []).append(host)
-    return found
+            by_cluster.setdefault(cluster, []).append(host)
+    return by_cluster
 
 
 def cluster_of(inventory: Inventory, host: Entity) -> Entity | None:
@@ -61,27 +61,27 @@ def cluster_of(inventory: Inventory, host: Entity) -> Entity | None:
     name = inventory.get(host, "cluster")
     if name is None:
         return host.ancestor(EntityKind.CLUSTER)
-    own = Entity(EntityKind.CLUSTER, str(name))
+    named = Entity(EntityKind.CLUSTER, str(name))
     return (
-        own
-        if own in inventory.facts
-        else next((cluster for cluster in inventory.of_kind(EntityKind.CLUSTER) if cluster.name == own.name), own)
+        named
+        if named in inventory.facts
+        else next((cluster for cluster in inventory.of_kind(EntityKind.CLUSTER) if cluster.name == named.name), named)
     )
 
 
 def database_vms(inventory: Inventory) -> set[Entity]:
     """VMs known to run a database: an engine was found in their guest, or a disk's role (not guessed) is one's."""
-    found: set[Entity] = set()
+    vms: set[Entity] = set()
     for database in inventory.of_kind(EntityKind.DATABASE):
         guest = database.ancestor(EntityKind.GUEST)
         vm = database.ancestor(EntityKind.VM) if guest is None else inventory.vm_of(guest)
         if vm is not None:
-            found.add(vm)
+            vms.add(vm)
     for disk in inventory.of_kind(EntityKind.VIRTUAL_DISK):
         role, vm = inventory.fact(disk, "role"), disk.ancestor(EntityKind.VM)
         if vm is not None and role is not None and not role.guessed and role.value in DATABASE_ROLES:
-            found.add(vm)
-    return found
+            vms.add(vm)
+    return vms
 
 
 def production_databases(inventory: Inventory) -> tuple[set[Entity], set[Entity]]:
@@ -98,13 +98,13 @@ def is_tier_one(inventory: Inventory, vm: Entity) -> bool | None:
 
 def drs_rules(inventory: Inventory, cluster: Entity | None, kind: str) -> dict[str, tuple[str, ...]]:
     """DRS rules of a kind (``separate`` or ``together``): names of VMs, by the rule's name."""
-    held = None if cluster is None else inventory.get(cluster, "drs_rules")
-    found: dict[str, tuple[str, ...]] = {}
-    for rule, text in held.items() if isinstance(held, dict) else ():
+    settings = None if cluster is None else inventory.get(cluster, "drs_rules")
+    names_by_rule: dict[str, tuple[str, ...]] = {}
+    for rule, text in settings.items() if isinstance(settings, dict) else ():
         word, _, names = str(text).partition(":")
         if word.strip().casefold() == kind:
-            found[str(rule)] = tuple(name for part in names.split(",") if (name := part.strip()))
-    return found
+            names_by_rule[str(rule)] = tuple(name for part in names.split(",") if (name := part.strip()))
+    return names_by_rule
 
 
 def is_open(inventory: Inventory, host: Entity) -> bool:
@@ -115,8 +115,8 @@ def is_open(inventory: Inventory, host: Entity) -> bool:
 
 def kernel_flag(inventory: Inventory, host: Entity, name: str) -> bool | None:
     """Whether a VMkernel boot setting of a host is on; None when it is not known or no flag."""
-    held = inventory.get(host, "kernel_settings")
-    text = str(held.get(name)).strip().casefold() if isinstance(held, dict) else ""
+    settings = inventory.get(host, "kernel_settings")
+    text = str(settings.get(name)).strip().casefold() if isinstance(settings, dict) else ""
     return {"true": True, "1": True, "1.0": True, "false": False, "0": False, "0.0": False}.get(text)
 
 

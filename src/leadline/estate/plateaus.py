@@ -56,7 +56,7 @@ class Plateau:
     Attributes:
         ceiling_per_s: mean rate at the ceiling.
         spread_pct: standard deviation of the rate in per cent of the ceiling.
-        held: bool [n], samples at the ceiling.
+        at_ceiling: bool [n], samples at the ceiling.
         inside: bool [n], every sample of the windows.
         held_s: time at the ceiling.
         latency_ms: median at the ceiling.
@@ -66,7 +66,7 @@ class Plateau:
 
     ceiling_per_s: float
     spread_pct: float
-    held: NDArray[np.bool_]
+    at_ceiling: NDArray[np.bool_]
     inside: NDArray[np.bool_]
     windows: tuple[Window, ...]
     held_s: float
@@ -118,7 +118,7 @@ def find_plateau(load: DiskLoad, shape: PlateauShape, ceiling_per_s: float | Non
     queued = load.queued(shape)
     if ceiling_per_s is not None:
         return _plateau_at(load, shape, ceiling_per_s, queued)
-    found: list[Plateau] = []
+    plateaus: list[Plateau] = []
     left = queued.copy()
     for _ in range(CANDIDATE_COUNT_MAX):
         if np.count_nonzero(left) < SAMPLE_COUNT_MIN:
@@ -126,9 +126,9 @@ def find_plateau(load: DiskLoad, shape: PlateauShape, ceiling_per_s: float | Non
         ceiling = _densest(load.rate[left], shape.flat_share)
         plateau = _plateau_at(load, shape, ceiling, queued)
         if plateau is not None:
-            found.append(plateau)
+            plateaus.append(plateau)
         left &= np.abs(load.rate - ceiling) > shape.flat_share * ceiling
-    return max(found, key=lambda plateau: plateau.latency_ms, default=None)
+    return max(plateaus, key=lambda plateau: plateau.latency_ms, default=None)
 
 
 def _densest(rates: NDArray[np.floating[Any]], flat_share: float) -> float:
@@ -149,7 +149,7 @@ def _plateau_at(load: DiskLoad, shape: PlateauShape, ceiling: float, queued: NDA
         in_band = np.abs(load.rate - ceiling) <= width
         above = load.rate > ceiling + width
     loaded = load.loaded()
-    held = np.zeros(len(load.rate), dtype=bool)
+    at_ceiling = np.zeros(len(load.rate), dtype=bool)
     inside = np.zeros(len(load.rate), dtype=bool)
     windows = []
     for first, last in _runs(load, queued & in_band, shape.duration_s):
@@ -160,19 +160,23 @@ def _plateau_at(load: DiskLoad, shape: PlateauShape, ceiling: float, queued: NDA
         long_enough = seconds + 1e-6 >= shape.duration_s and np.count_nonzero(at) >= SAMPLE_COUNT_MIN
         steady = np.count_nonzero(at) >= shape.held_share * known
         if long_enough and steady and np.count_nonzero(above[span]) <= ABOVE_SHARE_MAX * known:
-            held[span] = at
+            at_ceiling[span] = at
             inside[span] = True
             windows.append(Window(int(load.starts_ns[first]), int(load.ends_ns[last])))
     if not windows:
         return None
-    return _measured(load, shape, held, inside, tuple(windows))
+    return _measured(load, shape, at_ceiling, inside, tuple(windows))
 
 
 def _measured(
-    load: DiskLoad, shape: PlateauShape, held: NDArray[np.bool_], inside: NDArray[np.bool_], windows: tuple[Window, ...]
+    load: DiskLoad,
+    shape: PlateauShape,
+    at_ceiling: NDArray[np.bool_],
+    inside: NDArray[np.bool_],
+    windows: tuple[Window, ...],
 ) -> Plateau | None:
-    latency = float(np.median(load.latency_ms[held]))
-    ceiling = float(np.mean(load.rate[held]))
+    latency = float(np.median(load.latency_ms[at_ceiling]))
+    ceiling = float(np.mean(load.rate[at_ceiling]))
     outside = load.loaded() & ~inside
     baseline = float("nan")
     if np.count_nonzero(outside) >= OUTSIDE_COUNT_MIN:
@@ -183,15 +187,15 @@ def _measured(
         quick = np.count_nonzero(at_rate & (load.latency_ms * shape.latency_factor < latency))
         if quick > OWN_RATE_SHARE_MAX * np.count_nonzero(outside):
             return None
-    seconds = (load.ends_ns - load.starts_ns)[held] / 1e9
-    deviation = float(np.std(load.rate[held]))
+    seconds = (load.ends_ns - load.starts_ns)[at_ceiling] / 1e9
+    deviation = float(np.std(load.rate[at_ceiling]))
     loaded = load.rate[inside & load.loaded()]
     quartiles = np.percentile(loaded, [25, 75])
     sigma = max(float(quartiles[1] - quartiles[0]) / 1.349, deviation)  # 1.349 sigma lie between a normal's quartiles
     return Plateau(
         ceiling_per_s=ceiling,
         spread_pct=100.0 * deviation / ceiling,
-        held=held,
+        at_ceiling=at_ceiling,
         inside=inside,
         windows=windows,
         held_s=float(seconds.sum()),

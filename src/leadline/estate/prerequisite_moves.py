@@ -26,29 +26,31 @@ class MovePlan:
     moves: tuple[tuple[str, str], ...]
 
 
-def every_plan(held: Holdings, free: Mapping[str, float], new: float, moves_max: int) -> Iterator[MovePlan]:
+def every_plan(holdings: Holdings, free: Mapping[str, float], new: float, moves_max: int) -> Iterator[MovePlan]:
     """Every plan of up to so many moves, each away from the new one's datastore to one with space for it.
 
     Args:
-        held: what each datastore holds.
+        holdings: what each datastore holds.
         free: space left below the threshold of each; may be negative.
         new: size of what is to be placed.
         moves_max: moves at most.
     """
-    for target, own in held.items():
-        others = [name for name in held if name != target]
+    for target, sizes in holdings.items():
+        others = [name for name in holdings if name != target]
         for count in range(moves_max + 1):
-            for moved in combinations(own, count):
-                copied = sum(own[name] for name in moved)
+            for moved in combinations(sizes, count):
+                copied = sum(sizes[name] for name in moved)
                 if free[target] + copied < new:
                     continue
                 for places in product(others, repeat=count):
-                    if _fits(own, moved, places, free):
+                    if _fits(sizes, moved, places, free):
                         yield MovePlan(copied, count, target, tuple(zip(moved, places, strict=True)))
 
 
-def _fits(own: Mapping[str, float], moved: tuple[str, ...], places: tuple[str, ...], free: Mapping[str, float]) -> bool:
+def _fits(
+    sizes: Mapping[str, float], moved: tuple[str, ...], places: tuple[str, ...], free: Mapping[str, float]
+) -> bool:
     arrived = dict.fromkeys(free, 0.0)
     for name, place in zip(moved, places, strict=True):
-        arrived[place] += own[name]
+        arrived[place] += sizes[name]
     return all(arrived[name] <= free[name] for name in free if arrived[name])

@@ -1,6 +1,6 @@
 """Loads of a recording: 95th percentile and mean of entities or of their sum, with window and source.
 
-What a planner was not told it takes from here, and says so. What was not recorded is None or NaN, never 0.
+A planner takes inputs that were not given from here, and names them. What was not recorded is None or NaN, never 0.
 """
 
 from __future__ import annotations
@@ -59,20 +59,20 @@ class Found:
     told: str
 
 
-def filled(own: Inputs, found: Iterable[Found]) -> tuple[Inputs, tuple[str, ...]]:
-    """The inputs with what was found for those not given, and a sentence for each that was taken.
+def filled(inputs: Inputs, values: Iterable[Found]) -> tuple[Inputs, tuple[str, ...]]:
+    """Return the inputs, those not given filled with recorded values, and a sentence for each value taken.
 
     The first value of a key counts; None and NaN are not known.
     """
     taken: dict[str, Any] = {}
-    told = []
-    for one in found:
+    sentences = []
+    for one in values:
         known = one.value is not None and not (isinstance(one.value, float) and not isfinite(one.value))
-        if known and one.key not in taken and one.key not in own.model_fields_set:
+        if known and one.key not in taken and one.key not in inputs.model_fields_set:
             taken[one.key] = one.value
             shown = number(one.value) if isinstance(one.value, float) else one.value
-            told.append(f"{one.key} {shown}: {one.told}")
-    return own.model_copy(update=taken), tuple(told)
+            sentences.append(f"{one.key} {shown}: {one.told}")
+    return inputs.model_copy(update=taken), tuple(sentences)
 
 
 def number(value: float) -> str:
@@ -84,9 +84,9 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
 
 
-def by_default(own: PlanInput, keys: Iterable[str]) -> tuple[str, ...]:
-    """One assumption that names the inputs neither given nor found; none where all are known."""
-    left = [f"{key} {getattr(own, key)}" for key in keys if key not in own.model_fields_set]
+def by_default(inputs: PlanInput, keys: Iterable[str]) -> tuple[str, ...]:
+    """Return one assumption that names the inputs neither given nor recorded; empty where all are known."""
+    left = [f"{key} {getattr(inputs, key)}" for key in keys if key not in inputs.model_fields_set]
     return (f"Neither given nor in the recordings, so by default: {', '.join(left)}.",) if left else ()
 
 
@@ -102,30 +102,30 @@ def series_of(capture: Capture, ways: Ways, *kinds: EntityKind) -> list[SeriesGr
 def _of_kind(capture: Capture, ways: Ways, kind: EntityKind) -> Iterable[list[SeriesGroup]]:
     had: set[tuple[int, Entity]] = set()
     for metrics in ways:
-        found = []
+        recorded = []
         for group in capture.of(metrics[0], kind):
-            held = set(group.entities)
+            entities = set(group.entities)
             rows = [
                 row
                 for row, entity in enumerate(group.entities)
-                if (group.source, entity) not in had and _is_own(entity, held)
+                if (group.source, entity) not in had and _is_counted(entity, entities)
             ]
             part = group.take(rows)
             values = part.values if len(metrics) == 1 else io_rate(capture, part, (metrics,))
             if rows and values is not None and np.isfinite(values).any():
-                found.append(replace(part, values=values))
-        had |= {(group.source, entity) for group in found for entity in group.entities}
-        yield found
+                recorded.append(replace(part, values=values))
+        had |= {(group.source, entity) for group in recorded for entity in group.entities}
+        yield recorded
 
 
-def _is_own(entity: Entity, held: set[Entity]) -> bool:
-    """False for a partition of a disk that is there too, and for a device stacked on others that are."""
+def _is_counted(entity: Entity, entities: set[Entity]) -> bool:
+    """False for a partition whose disk was recorded too, and for a device stacked on others that were."""
     if entity.kind is not EntityKind.BLOCK_DEVICE:
         return True
     stem = whole_disk(entity.name)
-    if stem != entity.name and replace(entity, name=stem) in held:
+    if stem != entity.name and replace(entity, name=stem) in entities:
         return False
-    return not _STACKED.fullmatch(entity.name) or all(_STACKED.fullmatch(other.name) for other in held)
+    return not _STACKED.fullmatch(entity.name) or all(_STACKED.fullmatch(other.name) for other in entities)
 
 
 def of_each(capture: Capture, groups: Sequence[SeriesGroup]) -> dict[Entity, RecordedLoad]:
@@ -161,8 +161,8 @@ def of_sum(capture: Capture, groups: Sequence[SeriesGroup]) -> RecordedLoad | No
     count = sum(len(names) for names in peaks)
     adds = " (percentiles of recordings added)" if len(peaks) > 1 else ""
     kind = next(iter(next(iter(peaks)))).kind.value
-    told = f"the sum of {count} of kind {kind}{adds}, {window(capture, groups)}"
-    return RecordedLoad(sum(peak for peak, _ in peaks.values()), sum(mean for _, mean in peaks.values()), told)
+    description = f"the sum of {count} of kind {kind}{adds}, {window(capture, groups)}"
+    return RecordedLoad(sum(peak for peak, _ in peaks.values()), sum(mean for _, mean in peaks.values()), description)
 
 
 def total(capture: Capture, ways: Ways, *kinds: EntityKind) -> RecordedLoad | None:
@@ -173,7 +173,7 @@ def total(capture: Capture, ways: Ways, *kinds: EntityKind) -> RecordedLoad | No
 def only(groups: Iterable[SeriesGroup], keep: Callable[[Entity], bool]) -> list[SeriesGroup]:
     """The groups with the series of some entities alone."""
     rows = [(group, [row for row, entity in enumerate(group.entities) if keep(entity)]) for group in groups]
-    return [group.take(own) for group, own in rows if own]
+    return [group.take(kept) for group, kept in rows if kept]
 
 
 def machine_of(inventory: Inventory, part: Entity) -> Entity | None:
@@ -231,7 +231,7 @@ def outstanding(capture: Capture, operations: SeriesGroup) -> tuple[SeriesGroup,
 
 def device_latency(capture: Capture) -> RecordedLoad | None:
     """Time of an operation below the hypervisor, ms, averaged over devices by their rates; None when not recorded."""
-    found: RecordedLoad | None = None
+    slowest: RecordedLoad | None = None
     for group in series_of(capture, OPERATIONS, EntityKind.DEVICE):
         waits = capture.aligned(group, "disk_device_latency_ms")
         if waits is None:
@@ -243,11 +243,11 @@ def device_latency(capture: Capture) -> RecordedLoad | None:
             continue
         means = (np.nan_to_num(waits) * weights).sum(axis=0)[busy] / whole[busy]
         peak = float(np.percentile(means, PERCENTILE))
-        if found is None or peak > found.peak:
+        if slowest is None or peak > slowest.peak:
             where = f"{len(group.entities)} devices by their rates, {window(capture, [group])}"
-            told = f"latency below the hypervisor (DAVG) of {where}"
-            found = RecordedLoad(peak, float(np.mean(means)), told)
-    return found
+            description = f"latency below the hypervisor (DAVG) of {where}"
+            slowest = RecordedLoad(peak, float(np.mean(means)), description)
+    return slowest
 
 
 def window(capture: Capture, groups: Sequence[SeriesGroup]) -> str:

@@ -32,8 +32,8 @@ def stored_gib(inventory: Inventory) -> tuple[float, str] | None:
     sizes = [size_gib(inventory, disk) for disk in disks]
     if not sizes or any(isnan(size) for size in sizes):
         return None
-    told = f"sizes of {len(disks)} virtual disks, thin ones hold less, {_sources(inventory, disks)}"
-    return sum(sizes), told
+    basis = f"sizes of {len(disks)} virtual disks, thin ones hold less, {_sources(inventory, disks)}"
+    return sum(sizes), basis
 
 
 def size_gib(inventory: Inventory, disk: Entity) -> float:

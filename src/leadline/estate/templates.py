@@ -372,8 +372,8 @@ def _around(flags: NDArray[np.bool_], reach: int) -> NDArray[np.int64]:
     count = flags.shape[-1]
     totals = np.concatenate((np.zeros((*flags.shape[:-1], 1), dtype=np.int64), np.cumsum(flags, axis=-1)), axis=-1)
     at = np.arange(count)
-    found: NDArray[np.int64] = totals[..., np.minimum(at + reach + 1, count)] - totals[..., np.maximum(at - reach, 0)]
-    return found
+    counts: NDArray[np.int64] = totals[..., np.minimum(at + reach + 1, count)] - totals[..., np.maximum(at - reach, 0)]
+    return counts
 
 
 def _kept(context: RuleContext, group: SeriesGroup, spec: Over) -> SeriesGroup | None:
@@ -408,7 +408,7 @@ def _beyond(values: NDArray[np.floating[Any]], limit: float, spec: Over) -> NDAr
 def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
     if not context.has_limit(spec.crit):
         return True
-    met = episode.held & _beyond(episode.values, context.limit(spec.crit), spec)
+    met = episode.met & _beyond(episode.values, context.limit(spec.crit), spec)
     if spec.mostly:
         met = met & majority(episode.group, met, episode.values, context.limit("duration"))
     starts, ends = sample_bounds(episode.group)
@@ -429,7 +429,7 @@ def _plural(kind: EntityKind, count: int) -> str:
 
 
 def _extreme(episode: Episode, spec: Over) -> float:
-    return float(np.min(episode.values[episode.held])) if spec.below else episode.peak
+    return float(np.min(episode.values[episode.met])) if spec.below else episode.peak
 
 
 def _distance(context: RuleContext, episode: Episode, spec: Over) -> float:

@@ -121,12 +121,12 @@ def ever_above(
     kept: list[Entity] = []
     values: list[NDArray[np.floating[Any]]] = []
     for part in group.slices():
-        own = part.values if value is None else value(part)
+        compared = part.values if value is None else value(part)
         with np.errstate(invalid="ignore"):
-            rows = np.flatnonzero((own > limit).any(axis=1))
+            rows = np.flatnonzero((compared > limit).any(axis=1))
         if len(rows):
             kept.extend(part.entities[int(row)] for row in rows)
-            values.append(own[rows])
+            values.append(compared[rows])
     return replace(group, entities=kept, values=np.concatenate(values)) if kept else None
 
 

@@ -38,9 +38,9 @@ def of(value: Any, path: str) -> Any:  # noqa: ANN401
     return value
 
 
-def kind(thing: Any) -> str:  # noqa: ANN401
-    """The type's own name: ``VirtualDisk`` of ``vim.vm.device.VirtualDisk``."""
-    return type(thing).__name__.rpartition(".")[2]
+def kind(instance: Any) -> str:  # noqa: ANN401
+    """The name of an object's type: ``VirtualDisk`` of ``vim.vm.device.VirtualDisk``."""
+    return type(instance).__name__.rpartition(".")[2]
 
 
 def id_of(reference: Any) -> str:  # noqa: ANN401
@@ -163,23 +163,23 @@ def objects(
     query = vmodl.query.PropertyCollector
     if only is not None:
         named = [query.ObjectSpec(obj=one, skip=False) for one in only]
-        yield from told(pages(content, type_of, properties, named), refused)
+        yield from read_answers(pages(content, type_of, properties, named), refused)
         return
     view = content.viewManager.CreateContainerView(content.rootFolder, [type_of], recursive=True)
     try:
         walk = query.TraversalSpec(name="view", path="view", skip=False, type=type(view))
         every = [query.ObjectSpec(obj=view, skip=True, selectSet=[walk])]
-        yield from told(pages(content, type_of, properties, every), refused)
+        yield from read_answers(pages(content, type_of, properties, every), refused)
     finally:
         view.Destroy()
 
 
-def told(found: Iterator[Any], refused: Counter[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """Reference and properties of what was found; objects of which the account may not read all are counted by type."""
-    for one in found:
+def read_answers(answers: Iterator[Any], refused: Counter[str]) -> Iterator[tuple[Any, dict[str, Any]]]:
+    """Yield reference and properties of each answer; objects the account may not read in full are counted by type."""
+    for one in answers:
         if any(kind(missing.fault) == REFUSED for missing in one.missingSet or ()):
             refused[kind(one.obj)] += 1
-        yield one.obj, {own.name: own.val for own in one.propSet}
+        yield one.obj, {field.name: field.val for field in one.propSet}
 
 
 def pages(

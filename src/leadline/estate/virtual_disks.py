@@ -18,12 +18,12 @@ def disks_by_adapter(inventory: Inventory, vm: Entity) -> dict[Entity, list[Enti
 
     A controller that is only named by a disk, and not described itself, is made from its name.
     """
-    found: dict[Entity, list[Entity]] = {}
+    by_adapter: dict[Entity, list[Entity]] = {}
     for disk in inventory.children(vm, EntityKind.VIRTUAL_DISK):
         name = inventory.get(disk, "adapter")
         if name is not None:
-            found.setdefault(Entity(EntityKind.ADAPTER, str(name), vm), []).append(disk)
-    return found
+            by_adapter.setdefault(Entity(EntityKind.ADAPTER, str(name), vm), []).append(disk)
+    return by_adapter
 
 
 def boot_disk(inventory: Inventory, vm: Entity) -> Entity | None:

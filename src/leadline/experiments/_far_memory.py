@@ -24,7 +24,7 @@ def slowdown(
     simulated: Simulated, program: dict[str, Any], local_pct: float, backing: str = "rdma", reclaim_s: float = 0.0
 ) -> float:
     """Run time with so much of a program's memory local, by run time with all of it."""
-    found = simulated(
+    outcome = simulated(
         {
             "name": "far-memory",
             "system": "far-memory",
@@ -37,4 +37,4 @@ def slowdown(
             "ssd": {"read": SSD_READ_S, "reclaim": reclaim_s},
         }
     )
-    return found.measure("program", "slowdown").value
+    return outcome.measure("program", "slowdown").value

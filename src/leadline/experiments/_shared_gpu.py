@@ -31,11 +31,11 @@ def trained(simulated: Simulated, policy: str, measure_s: float, vms: Sequence[M
             "system": "gpu-time-slicing",
             "timing": {"warm_up_s": 0, "measure_s": measure_s, "window_s": measure_s / 10},
             "gpu": {"policy": policy, "max_vms": VMS_MAX},
-            "vms": [{**parts(), **own} for own in vms],
+            "vms": [{**parts(), **vm} for vm in vms],
         }
     )
 
 
-def values(found: Outcome, name: str) -> list[float]:
+def values(outcome: Outcome, name: str) -> list[float]:
     """That measure of every VM."""
-    return [measure.value for measure in found.measures if measure.name == name]
+    return [measure.value for measure in outcome.measures if measure.name == name]

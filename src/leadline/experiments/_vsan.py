@@ -25,14 +25,14 @@ def group(cache_gb: float, devices: int, **more: Any) -> dict[str, Any]:  # noqa
     }
 
 
-def tiers(own: dict[str, Any], *, measure_s: float, window_s: float, **more: Any) -> dict[str, Any]:  # noqa: ANN401
+def tiers(disk_group: dict[str, Any], *, measure_s: float, window_s: float, **more: Any) -> dict[str, Any]:  # noqa: ANN401
     """A scenario of disk groups that writes without end, 64 KiB each, 1,024 outstanding; no congestion below full."""
     return {
         "name": "disk-groups",
         "system": "cache-tiers",
         "timing": {"warm_up_s": 0, "measure_s": measure_s, "window_s": window_s},
         "workload": {"io": [{"block": "64k", "read_pct": 0, "oio": 1024}]},
-        "groups": [own],
+        "groups": [disk_group],
         "protection": {"copies": 2},
         "destage_from_pct": 0,
         "slow_from_pct": 100,

@@ -41,12 +41,16 @@ def reproduce(simulated: Simulated) -> Findings:
     """Capacity factors and operations of a small write."""
     comparisons = []
     for name, (protection, factor, penalty) in SCHEMES.items():
-        found = simulated(tiers(group(400, 2), measure_s=1, window_s=1, protection=protection))
-        comparisons.append(Published(f"{name}: raw by usable", factor, found.measure(ENTITY, "capacity_factor").value))
+        outcome = simulated(tiers(group(400, 2), measure_s=1, window_s=1, protection=protection))
+        comparisons.append(
+            Published(f"{name}: raw by usable", factor, outcome.measure(ENTITY, "capacity_factor").value)
+        )
         if penalty is not None:
-            comparisons.append(Published(f"{name}: operations of a small write", penalty, _operations(found), "count"))
+            comparisons.append(
+                Published(f"{name}: operations of a small write", penalty, _operations(outcome), "count")
+            )
     return Findings(comparisons=tuple(comparisons))
 
 
-def _operations(found: Outcome) -> float:
-    return sum(found.measure(ENTITY, f"small_write_{way}_count").value for way in ("read", "written"))
+def _operations(outcome: Outcome) -> float:
+    return sum(outcome.measure(ENTITY, f"small_write_{way}_count").value for way in ("read", "written"))

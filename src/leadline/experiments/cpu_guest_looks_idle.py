@@ -54,17 +54,17 @@ def reproduce(simulated: Simulated) -> Findings:
             Statement(
                 "response soars beside 2x",
                 response[2] > SOARS_MIN * response[0],
-                ", ".join(f"{own:.0f} ms" for own in response),
+                ", ".join(f"{ms:.0f} ms" for ms in response),
             ),
             Statement(
                 "ready rises with the host's load",
                 ready[0] <= ready[1] < ready[2] < ready[3],
-                ", ".join(f"{own:.2f} %" for own in ready),
+                ", ".join(f"{pct:.2f} %" for pct in ready),
             ),
             Statement(
                 "co-stop rises with the host's load",
                 stopped[0] <= stopped[1] < stopped[2] < stopped[3],
-                ", ".join(f"{own:.2f} %" for own in stopped),
+                ", ".join(f"{pct:.2f} %" for pct in stopped),
             ),
         ),
         picture=Picture(

@@ -44,25 +44,30 @@ WHY = (
 def reproduce(simulated: Simulated) -> Findings:
     """One VM at 1x to 5x, and with 12 to 48 vCPUs at 4x."""
     loads = {scale: simulated(setup.host([setup.vm(setup.GUEST, 24, scale)])) for scale in SCALES}
-    sizes = {own: loads[4] if own == 24 else simulated(setup.host([setup.vm(setup.GUEST, own, 4)])) for own in VCPUS}
+    sizes = {
+        vcpus: loads[4] if vcpus == 24 else simulated(setup.host([setup.vm(setup.GUEST, vcpus, 4)])) for vcpus in VCPUS
+    }
     rates = [setup.value(loads[scale], "transactions_per_s") for scale in SCALES]
     responses = [setup.value(loads[scale], "latency_ms_mean") for scale in SCALES]
     guest, host = (setup.value(loads[3], name) for name in ("guest_pct", "host_pct"))
-    wide = {own: setup.value(sizes[own], "latency_ms_mean") for own in VCPUS}
-    shown = ", ".join(f"{own} vCPUs {wide[own]:.0f} ms" for own in VCPUS)
+    wide = {vcpus: setup.value(sizes[vcpus], "latency_ms_mean") for vcpus in VCPUS}
+    shown = ", ".join(f"{vcpus} vCPUs {wide[vcpus]:.0f} ms" for vcpus in VCPUS)
     steps = [later / rates[0] for later in rates]
     return Findings(
         comparisons=(
             Published("guest of 24 at 3x", 76.0, guest, "%", is_calibrated=True),
             Published("host at 3x", 85.0, host, "%"),
-            *(Published(f"host at 4x, {own} vCPUs", 100.0, setup.value(sizes[own], "host_pct"), "%") for own in VCPUS),
+            *(
+                Published(f"host at 4x, {vcpus} vCPUs", 100.0, setup.value(sizes[vcpus], "host_pct"), "%")
+                for vcpus in VCPUS
+            ),
             Published("guest of 36 at 4x", 80.0, setup.value(sizes[36], "guest_pct"), "%"),
         ),
         checks=(
             Statement(
                 "response is flat up to 3x",
                 max(responses[:3]) <= FLAT_MAX * responses[0],
-                ", ".join(f"{own:.0f} ms" for own in responses),
+                ", ".join(f"{ms:.0f} ms" for ms in responses),
             ),
             Statement(
                 "at 4x it is not, whatever the number of vCPUs",
@@ -72,15 +77,15 @@ def reproduce(simulated: Simulated) -> Findings:
             Statement(
                 "throughput still rises at 4x and 5x, less than in proportion",
                 steps[2] < steps[3] < steps[4] and steps[3] < 4.0 and steps[4] < 5.0,
-                ", ".join(f"{own:.2f}" for own in steps),
+                ", ".join(f"{step:.2f}" for step in steps),
             ),
         ),
         picture=Picture(
             "load, times 1x",
             "% busy",
             (
-                Curve("guest", SCALES, tuple(setup.value(loads[own], "guest_pct") for own in SCALES)),
-                Curve("host", SCALES, tuple(setup.value(loads[own], "host_pct") for own in SCALES)),
+                Curve("guest", SCALES, tuple(setup.value(loads[scale], "guest_pct") for scale in SCALES)),
+                Curve("host", SCALES, tuple(setup.value(loads[scale], "host_pct") for scale in SCALES)),
                 Curve("guest, published", (3.0,), (76.0,), is_published=True),
                 Curve("host, published", (3.0, 4.0), (85.0, 100.0), is_published=True),
             ),

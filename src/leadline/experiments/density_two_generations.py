@@ -68,10 +68,10 @@ def carried(simulated: Simulated, bound_ms: float, speed: float) -> int:
 
 def reproduce(simulated: Simulated) -> Findings:
     """VMs on both generations for each bound."""
-    found = {bound: [carried(simulated, bound, speed) for speed in (1.0, GAIN)] for bound in RATES}
-    old, new = found[BOUND_MS]
-    told = ", ".join(f"{older} to {newer} at {bound:g} ms" for bound, (older, newer) in found.items())
-    bounds = tuple(found)
+    vms_by_bound = {bound: [carried(simulated, bound, speed) for speed in (1.0, GAIN)] for bound in RATES}
+    old, new = vms_by_bound[BOUND_MS]
+    pairs_shown = ", ".join(f"{older} to {newer} at {bound:g} ms" for bound, (older, newer) in vms_by_bound.items())
+    bounds = tuple(vms_by_bound)
     return Findings(
         comparisons=(
             Published("VMs on the older storage", float(OLD), float(old), "VMs", is_calibrated=True),
@@ -80,12 +80,12 @@ def reproduce(simulated: Simulated) -> Findings:
         checks=(
             Statement(
                 "the newer storage carries more VMs, whatever latency is acceptable",
-                all(newer > older for older, newer in found.values()),
-                told,
+                all(newer > older for older, newer in vms_by_bound.values()),
+                pairs_shown,
             ),
             Statement(
                 "it carries more than its throughput is higher, as published",
-                all(newer > GAIN * older for older, newer in found.values()),
+                all(newer > GAIN * older for older, newer in vms_by_bound.values()),
                 f"{new / old:.2f} times at {BOUND_MS:g} ms with {GAIN} times the throughput; published more than "
                 f"{NEW_MIN / OLD:.2f}",
             ),
@@ -94,12 +94,12 @@ def reproduce(simulated: Simulated) -> Findings:
             "acceptable 95th percentile, ms",
             "VMs",
             (
-                Curve("older", bounds, tuple(float(older) for older, _ in found.values())),
-                Curve("newer", bounds, tuple(float(newer) for _, newer in found.values())),
+                Curve("older", bounds, tuple(float(older) for older, _ in vms_by_bound.values())),
+                Curve("newer", bounds, tuple(float(newer) for _, newer in vms_by_bound.values())),
             ),
         ),
         why=(
             f"the order holds; whether more than {NEW_MIN} VMs come out depends on the latency that is acceptable, "
-            f"which is not published: {told}"
+            f"which is not published: {pairs_shown}"
         ),
     )

@@ -78,22 +78,22 @@ def reproduce(simulated: Simulated) -> Findings:
 
     def written(protection: str, **changes: int) -> float:
         outcome = simulated(scenario(protection, **changes))
-        own = next(result for result in outcome.results if result.job == "vm/backup")
-        return sum(operation.bytes_per_s for operation in own.operations) / 1e6
+        backup = next(result for result in outcome.results if result.job == "vm/backup")
+        return sum(operation.bytes_per_s for operation in backup.operations) / 1e6
 
     def gain(**changes: int) -> float:
         return written(CODE, **changes) / written(COPIES, **changes) - 1.0
 
     rates = {name: [written(name, backups=count) / NODES for count in BACKUP_COUNTS] for name in (COPIES, CODE)}
-    found = rates[CODE][-1] / rates[COPIES][-1] - 1.0
+    gain_15 = rates[CODE][-1] / rates[COPIES][-1] - 1.0
     others = {name: gain(**changes) for name, changes in OTHERS.items()}
     left = {name: _left(simulated, name) for name in (COPIES, CODE)}
-    told = ", ".join(f"{name} {100.0 * value:+.0f} %" for name, value in others.items())
+    gains_shown = ", ".join(f"{name} {100.0 * value:+.0f} %" for name, value in others.items())
     return Findings(
         comparisons=(
             Published("raw space of the code", 5.0 / 3.0, left[CODE][0], "times"),
             Published("raw space of three copies", 3.0, left[COPIES][0], "times"),
-            Published("gain with 15 backups a node", 0.10, found, "share"),
+            Published("gain with 15 backups a node", 0.10, gain_15, "share"),
         ),
         checks=(
             Statement(
@@ -103,18 +103,19 @@ def reproduce(simulated: Simulated) -> Findings:
             ),
             Statement(
                 "the code is faster with 15 backups a node",
-                found > 0.0,
+                gain_15 > 0.0,
                 f"{rates[CODE][-1]:.0f} against {rates[COPIES][-1]:.0f} MB/s a node",
             ),
         ),
         picture=Picture(
             "parallel backups a node",
             "MB/s a node",
-            tuple(Curve(name, tuple(map(float, BACKUP_COUNTS)), tuple(own)) for name, own in rates.items()),
+            tuple(Curve(name, tuple(map(float, BACKUP_COUNTS)), tuple(per_count)) for name, per_count in rates.items()),
         ),
         why=(
-            f"faster by {100.0 * found:.0f} % rather than 10 % with the assumed nodes and disks, and by as much as the "
-            f"unpublished parts decide: {told}; positioning counts once for each unit, and small units undo the gain"
+            f"faster by {100.0 * gain_15:.0f} % rather than 10 % with the assumed nodes and disks, and by as much as "
+            f"the unpublished parts decide: {gains_shown}; positioning counts once for each unit, and small units undo "
+            "the gain"
         ),
     )
 

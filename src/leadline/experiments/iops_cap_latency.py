@@ -55,7 +55,7 @@ def scenario(limit: int) -> dict[str, Any]:
 def reproduce(simulated: Simulated) -> Findings:
     """Latency at each limit."""
     outcomes = {limit: simulated(scenario(limit)) for limit in LIMITS}
-    latency = {limit: own.measure("db01", "latency_ms_mean").value for limit, own in outcomes.items()}
+    latency = {limit: outcome.measure("db01", "latency_ms_mean").value for limit, outcome in outcomes.items()}
     return Findings(
         (
             Published("mean latency at 200 IOPS", 580.0, latency[200], "ms"),
@@ -64,7 +64,7 @@ def reproduce(simulated: Simulated) -> Findings:
         (
             Statement(
                 "the limit is what is waited for, not the device",
-                all(_waiting(own, "limit") > 0.99 * OUTSTANDING for own in outcomes.values()),
+                all(_waiting(outcome, "limit") > 0.99 * OUTSTANDING for outcome in outcomes.values()),
                 f"of {OUTSTANDING} outstanding {_waiting(outcomes[200], 'limit'):.1f} wait at a limit of 200",
             ),
         ),
@@ -79,6 +79,6 @@ def reproduce(simulated: Simulated) -> Findings:
     )
 
 
-def _waiting(own: Outcome, stage: str) -> float:
+def _waiting(outcome: Outcome, stage: str) -> float:
     """Requests there on average."""
-    return own.measure("db01", f"{stage}_count_mean").value
+    return outcome.measure("db01", f"{stage}_count_mean").value

@@ -49,7 +49,7 @@ def reproduce(simulated: Simulated) -> Findings:
     sorted_memory = simulated(_scenario("ram-write-back", order="address"))
     disk, memory, log = (_value(full[kind], "iops") for kind in KINDS)
     first = _value(burst, "iops")
-    lost = {kind: _value(found, "lost_mib_max") for kind, found in full.items()}
+    lost = {kind: _value(outcome, "lost_mib_max") for kind, outcome in full.items()}
     random_pct = _value(full["write-through"], "disk_sequential_pct")
     return Findings(
         checks=(
@@ -81,7 +81,9 @@ def reproduce(simulated: Simulated) -> Findings:
 
 
 def _scenario(kind: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - parts of a scenario
-    timing = {name: more.pop(name, own) for name, own in (("warm_up_s", 150), ("measure_s", 60), ("window_s", 1))}
+    timing = {
+        name: more.pop(name, default_s) for name, default_s in (("warm_up_s", 150), ("measure_s", 60), ("window_s", 1))
+    }
     order = "address" if kind == "log-structured" else "arrival"
     return {
         "name": "write-cache",
@@ -97,5 +99,5 @@ def _scenario(kind: str, **more: Any) -> dict[str, Any]:  # noqa: ANN401 - parts
     }
 
 
-def _value(found: Outcome, name: str) -> float:
-    return found.measure(GUESTS, name).value
+def _value(outcome: Outcome, name: str) -> float:
+    return outcome.measure(GUESTS, name).value

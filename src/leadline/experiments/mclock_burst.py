@@ -54,9 +54,9 @@ def machines(credit: float) -> list[dict[str, Any]]:
 def reproduce(simulated: Simulated) -> Findings:
     """Latency and throughput of both for each credit."""
     outcomes = [simulated(scenario(machines(credit), CAPACITY, measure_s=400.0)) for credit in CREDITS]
-    latency = [own.measure("bursty", "latency_ms_mean").value for own in outcomes]
-    steady = [own.measure("steady", "iops").value for own in outcomes]
-    bursty = [own.measure("bursty", "iops").value for own in outcomes]
+    latency = [outcome.measure("bursty", "latency_ms_mean").value for outcome in outcomes]
+    steady = [outcome.measure("steady", "iops").value for outcome in outcomes]
+    bursty = [outcome.measure("bursty", "iops").value for outcome in outcomes]
     return Findings(
         checks=(
             Statement(

@@ -81,7 +81,7 @@ def reproduce(simulated: Simulated) -> Findings:
     return Findings(
         (
             *(Published(f"{name} at 1,200", value, got[name][1200], "per_s") for name, value in PUBLISHED.items()),
-            *(Published(f"{name}, capacity", value, found) for name, value, found in corners),
+            *(Published(f"{name}, capacity", value, crossing) for name, value, crossing in corners),
         ),
         (
             Statement(

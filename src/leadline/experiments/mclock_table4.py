@@ -49,11 +49,11 @@ def reproduce(simulated: Simulated) -> Findings:
     for reservation in PUBLISHED:
         vms = [vm(f"vm{n}", weight, reservation_iops=reservation) for n, weight in enumerate(WEIGHTS, 1)]
         outcome = simulated(scenario(vms, CAPACITY))
-        got[reservation] = [outcome.measure(own["name"], "iops").value for own in vms]
+        got[reservation] = [outcome.measure(machine["name"], "iops").value for machine in vms]
     rows = [
-        Published(f"vm{n}, reservation {reservation}", value, found, "per_s")
+        Published(f"vm{n}, reservation {reservation}", value, iops, "per_s")
         for reservation, published in PUBLISHED.items()
-        for n, (value, found) in enumerate(zip(published, got[reservation], strict=True), 1)
+        for n, (value, iops) in enumerate(zip(published, got[reservation], strict=True), 1)
     ]
     total = Published("all, reservation 1", CAPACITY, sum(got[1]), "per_s", is_calibrated=True)
     shares = [rate / weight / (sum(got[1]) / sum(WEIGHTS)) for rate, weight in zip(got[1], WEIGHTS, strict=True)]

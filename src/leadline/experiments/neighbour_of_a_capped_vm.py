@@ -60,8 +60,8 @@ def reproduce(simulated: Simulated) -> Findings:
     curves: list[Curve] = []
     for read, write in ((FREE, CAPPED), (CAPPED, FREE)):
         before, after = (simulated(scenario(read, write, limit)) for limit in (None, LIMIT))
-        rates = [own.measure(FREE, "iops").value for own in (before, after)]
-        times = [own.measure(FREE, "latency_ms_mean").value for own in (before, after)]
+        rates = [outcome.measure(FREE, "iops").value for outcome in (before, after)]
+        times = [outcome.measure(FREE, "latency_ms_mean").value for outcome in (before, after)]
         capped_ms = after.measure(CAPPED, "latency_ms_mean").value
         way = f"from {read} to {write}"
         checks += [

@@ -37,14 +37,14 @@ TESTS = (
 THEORY_GB_PER_S, FOUND_GB_PER_S, PUBLISHED_SHARE = 112.5, 108.38, 0.963  # published
 
 
-def share(found: float, devices: int, device_iops: float = DEVICE_IOPS) -> float:
+def share(measured: float, devices: int, device_iops: float = DEVICE_IOPS) -> float:
     """Measured operations per second by those of all devices."""
-    return found / (NODES * devices * device_iops)
+    return measured / (NODES * devices * device_iops)
 
 
 def reproduce(simulated: Simulated) -> Findings:
     """Each measured rate as a share of the devices'."""
-    rates = [Published(name, published, share(found, devices)) for name, devices, found, published in TESTS]
+    rates = [Published(name, published, share(measured, devices)) for name, devices, measured, published in TESTS]
     throughput = Published("throughput", PUBLISHED_SHARE, FOUND_GB_PER_S / THEORY_GB_PER_S)
     theory = Published("operations in theory", 26.4e6, NODES * 4 * DEVICE_IOPS, "per_s")
     return Findings(comparisons=(theory, *rates, throughput))

@@ -57,16 +57,18 @@ def scenario(control: str, threshold_ms: float = THRESHOLD_MS) -> dict[str, Any]
 
 def reproduce(simulated: Simulated) -> Findings:
     """Without control and with it."""
-    free, held = (simulated(scenario(control)) for control in PUBLISHED)
-    latency_free, latency_held = (own.measure("array", "array_ms_mean").value for own in (free, held))
-    window = sum(held.measure(name, "window_count_mean").value for name in HOSTS) / len(HOSTS)
+    free, controlled = (simulated(scenario(control)) for control in PUBLISHED)
+    latency_free, latency_controlled = (
+        outcome.measure("array", "array_ms_mean").value for outcome in (free, controlled)
+    )
+    window = sum(controlled.measure(name, "window_count_mean").value for name in HOSTS) / len(HOSTS)
     numbers = (1.0, 2.0, 3.0, 4.0)
     return Findings(
         (
             Published("IOPS of all, uncontrolled", 3360.0, sum(rates(free)), "per_s", is_calibrated=True),
             Published("latency, uncontrolled", 37.0, latency_free, "ms"),
-            Published("IOPS of all, threshold 30 ms", 3350.0, sum(rates(held)), "per_s"),
-            Published("latency, threshold 30 ms", 31.0, latency_held, "ms"),
+            Published("IOPS of all, threshold 30 ms", 3350.0, sum(rates(controlled)), "per_s"),
+            Published("latency, threshold 30 ms", 31.0, latency_controlled, "ms"),
         ),
         (
             Statement(
@@ -80,7 +82,7 @@ def reproduce(simulated: Simulated) -> Findings:
             "requests per second",
             (
                 Curve("uncontrolled", numbers, rates(free)),
-                Curve("threshold 30 ms", numbers, rates(held)),
+                Curve("threshold 30 ms", numbers, rates(controlled)),
                 Curve("uncontrolled", numbers, PUBLISHED["none"], is_published=True),
                 Curve("threshold 30 ms", numbers, PUBLISHED["parda"], is_published=True),
             ),
@@ -88,6 +90,6 @@ def reproduce(simulated: Simulated) -> Findings:
     )
 
 
-def rates(own: Outcome) -> tuple[float, ...]:
+def rates(outcome: Outcome) -> tuple[float, ...]:
     """IOPS of each host."""
-    return tuple(own.measure(f"vm-{name}", "iops").value for name in HOSTS)
+    return tuple(outcome.measure(f"vm-{name}", "iops").value for name in HOSTS)

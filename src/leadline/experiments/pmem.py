@@ -56,14 +56,14 @@ def device(name: str, memory_us: float = MEMORY_US) -> dict[str, Any]:
     return {"name": "device", "service": f"{memory_us}us", "mb_per_s": MEMORY_MB_PER_S}
 
 
-def scenario(own: dict[str, Any], stream: dict[str, Any]) -> dict[str, Any]:
+def scenario(device_spec: dict[str, Any], stream: dict[str, Any]) -> dict[str, Any]:
     """A database on a device, with queues that hold nothing up."""
     return {
         "system": "storage-path",
         "timing": {"warm_up_s": 0.05, "measure_s": 0.3, "window_s": 0.05},
         "vms": [{"name": "db01", "adapter_depth": 1024, "workload": {"io": [stream]}}],
         "hosts": [{"name": "esx01", "queue_depth": 1024}],
-        "devices": [own],
+        "devices": [device_spec],
     }
 
 

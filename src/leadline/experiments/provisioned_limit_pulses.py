@@ -65,7 +65,7 @@ def reproduce(simulated: Simulated) -> Findings:
     flood = simulated(scenario({"oio": DEPTH, "read_pct": 70}, LIMIT))
     true_ms = simulated(scenario(paced, None)).measure("db01", "latency_ms_mean").value
     rates = {part.name: part.per_s for result in pulses.results for part in result.operations}
-    pulses_ms, flood_ms = (own.measure("db01", "latency_ms_mean").value for own in (pulses, flood))
+    pulses_ms, flood_ms = (outcome.measure("db01", "latency_ms_mean").value for outcome in (pulses, flood))
     return Findings(
         (
             Published("reads at a rate of 700", float(READS), rates.get("read", float("nan")), "per_s"),

@@ -50,15 +50,17 @@ SORT_TOUCHES = 20  # of a page: log2 of the pages, the fill and the last pass
 
 def reproduce(simulated: Simulated) -> Findings:
     """Both backings for every way to touch memory and every share of it that is local."""
-    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    slowdowns: dict[str, dict[str, tuple[float, ...]]] = {}
     for pattern in PATTERNS:
-        found[pattern] = {
+        slowdowns[pattern] = {
             backing: tuple(slowdown(simulated, _program(pattern), share, backing) for share in LOCAL_PCT)
             for backing in ("rdma", "ssd")
         }
-    pairs = [pair for own in found.values() for pair in zip(own["rdma"], own["ssd"], strict=True)]
+    pairs = [
+        pair for by_backing in slowdowns.values() for pair in zip(by_backing["rdma"], by_backing["ssd"], strict=True)
+    ]
     least = min(ssd / rdma for rdma, ssd in pairs)
-    popular = found["zipf"]["rdma"][-1], found["zipf"]["ssd"][-1]
+    popular = slowdowns["zipf"]["rdma"][-1], slowdowns["zipf"]["ssd"][-1]
     in_fault = slowdown(simulated, _program("zipf"), LOCAL_PCT[-1], reclaim_s=FASTSWAP_RECLAIM_S)
     ratio = RDMA_SMALL_READ_S / RAM_READ_S
     return Findings(
@@ -85,12 +87,12 @@ def reproduce(simulated: Simulated) -> Findings:
             tuple(
                 Curve(f"{pattern}, {backing}", LOCAL_PCT, values)
                 for pattern in ("zipf", "uniform")
-                for backing, values in found[pattern].items()
+                for backing, values in slowdowns[pattern].items()
             ),
         ),
         why="Programs that touch any page alike do not run well with 70 % remote: "
-        f"{found['uniform']['rdma'][-1]:.1f} times as long over RDMA. Nor does the one with popular pages on a host "
-        f"that makes room in the fault, as Fastswap's did: {in_fault:.2f} times as long.",
+        f"{slowdowns['uniform']['rdma'][-1]:.1f} times as long over RDMA. Nor does the one with popular pages on a "
+        f"host that makes room in the fault, as Fastswap's did: {in_fault:.2f} times as long.",
     )
 
 

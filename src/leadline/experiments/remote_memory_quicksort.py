@@ -40,12 +40,12 @@ CLIFF_MIN = 0.5  # of the slowdown at 70 % is there at 90 %; a program that touc
 
 def reproduce(simulated: Simulated) -> Findings:
     """The sort at every published share, and those that were measured besides."""
-    found = {share: slowdown(simulated, PROGRAM, share, reclaim_s=FASTSWAP_RECLAIM_S) for share in MEASURED_PCT}
+    slowdowns = {share: slowdown(simulated, PROGRAM, share, reclaim_s=FASTSWAP_RECLAIM_S) for share in MEASURED_PCT}
     comparisons = tuple(
-        Published(f"{share:g} % local", value, found[share], "times", is_calibrated=share == CALIBRATED_PCT)
+        Published(f"{share:g} % local", value, slowdowns[share], "times", is_calibrated=share == CALIBRATED_PCT)
         for share, value in PUBLISHED.items()
     )
-    part = (found[90.0] - 1.0) / (found[70.0] - 1.0)
+    part = (slowdowns[90.0] - 1.0) / (slowdowns[70.0] - 1.0)
     return Findings(
         comparisons,
         checks=(
@@ -59,8 +59,10 @@ def reproduce(simulated: Simulated) -> Findings:
             "% of memory local",
             "times as long as with all memory local",
             (
-                Curve("measured", MEASURED_PCT, tuple(own / MEASURED_S[0] for own in MEASURED_S), is_published=True),
-                Curve("simulated", MEASURED_PCT, tuple(found.values())),
+                Curve(
+                    "measured", MEASURED_PCT, tuple(run_s / MEASURED_S[0] for run_s in MEASURED_S), is_published=True
+                ),
+                Curve("simulated", MEASURED_PCT, tuple(slowdowns.values())),
             ),
         ),
         why="The calibrated cost of a page that goes, 9.7 us, is twice a page's read over RDMA: the control group "

@@ -41,12 +41,12 @@ PROGRAM = {"memory_mb": 10_000, "run": MEASURED_S[0], "pattern": "growing", "vis
 
 def reproduce(simulated: Simulated) -> Findings:
     """The program at every published share, and at those that were measured besides."""
-    found = {share: slowdown(simulated, PROGRAM, share, reclaim_s=FASTSWAP_RECLAIM_S) for share in SIMULATED_PCT}
+    slowdowns = {share: slowdown(simulated, PROGRAM, share, reclaim_s=FASTSWAP_RECLAIM_S) for share in SIMULATED_PCT}
     half = MEASURED_S[-1] / MEASURED_S[0]
-    first, second = found[90.0] - 1.0, found[80.0] - found[90.0]
+    first, second = slowdowns[90.0] - 1.0, slowdowns[80.0] - slowdowns[90.0]
     return Findings(
         tuple(
-            Published(f"{share:g} % local", value, found[share], "times", is_calibrated=share == CALIBRATED_PCT)
+            Published(f"{share:g} % local", value, slowdowns[share], "times", is_calibrated=share == CALIBRATED_PCT)
             for share, value in PUBLISHED.items()
         ),
         checks=(
@@ -60,11 +60,13 @@ def reproduce(simulated: Simulated) -> Findings:
             "% of memory local",
             "times as long as with all memory local",
             (
-                Curve("measured", MEASURED_PCT, tuple(own / MEASURED_S[0] for own in MEASURED_S), is_published=True),
-                Curve("simulated", SIMULATED_PCT, tuple(found.values())),
+                Curve(
+                    "measured", MEASURED_PCT, tuple(run_s / MEASURED_S[0] for run_s in MEASURED_S), is_published=True
+                ),
+                Curve("simulated", SIMULATED_PCT, tuple(slowdowns.values())),
             ),
         ),
-        why=f"The model holds down to 75 % local. With 50 % it gives {found[50.0]:.1f} times where {half:.2f} was "
+        why=f"The model holds down to 75 % local. With 50 % it gives {slowdowns[50.0]:.1f} times where {half:.2f} was "
         "measured: the program's real working set is below all of its memory, which the published values do not show. "
         "Those are of a polynomial; at 90 % 1.09 was measured.",
     )

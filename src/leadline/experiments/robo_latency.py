@@ -40,11 +40,11 @@ def reproduce(simulated: Simulated) -> Findings:
         "bandwidth": [_times(simulated, ROUND_TRIP_S, MBIT_PER_S / factor) for factor in TIMES],
     }
     added = {
-        name: {key: held[-1][name] - held[0][name] for key, held in slower.items()} for name in (*OPERATIONS, BULK)
+        name: {key: times[-1][name] - times[0][name] for key, times in slower.items()} for name in (*OPERATIONS, BULK)
     }
     curves = tuple(
-        Curve(f"{name}, {key}", TIMES, tuple(own[name] for own in held))
-        for key, held in slower.items()
+        Curve(f"{name}, {key}", TIMES, tuple(seconds[name] for seconds in times))
+        for key, times in slower.items()
         for name in ("connect", "power-on")
     )
     bulk = added[BULK]
@@ -52,10 +52,10 @@ def reproduce(simulated: Simulated) -> Findings:
         checks=tuple(
             Statement(
                 f"{name}: round trips four times as long add {FAR_MORE:g} times what a quarter of the bandwidth does",
-                own["round trip"] >= FAR_MORE * own["bandwidth"],
-                f"{own['round trip'] * 1e3:,.0f} ms and {own['bandwidth'] * 1e3:,.0f} ms",
+                added_s["round trip"] >= FAR_MORE * added_s["bandwidth"],
+                f"{added_s['round trip'] * 1e3:,.0f} ms and {added_s['bandwidth'] * 1e3:,.0f} ms",
             )
-            for name, own in added.items()
+            for name, added_s in added.items()
             if name != BULK
         ),
         picture=Picture("times longer round trip, or narrower link", "s, without the operation's own work", curves),
@@ -67,7 +67,7 @@ def reproduce(simulated: Simulated) -> Findings:
 def _times(simulated: Simulated, round_trip_s: float, mbit_per_s: float) -> dict[str, float]:
     """Mean time of each operation, s."""
     operations = [{"name": name, "work": 0} for name in OPERATIONS]
-    found = simulated(
+    outcome = simulated(
         {
             "name": "branch-office",
             "system": "management-plane",
@@ -76,4 +76,4 @@ def _times(simulated: Simulated, round_trip_s: float, mbit_per_s: float) -> dict
             "operations": [*operations, {"name": BULK, "count": BULK_VMS, "work": 0}],
         }
     )
-    return {name: found.measure(name, "latency_ms_mean").value / 1e3 for name in (*OPERATIONS, BULK)}
+    return {name: outcome.measure(name, "latency_ms_mean").value / 1e3 for name in (*OPERATIONS, BULK)}

@@ -54,28 +54,28 @@ def reproduce(simulated: Simulated) -> Findings:
         vms = [
             {"name": f"vm{n}", "vcpus": vcpus, "overhead_pct": setup.OVERHEAD_PCT, "load": load} for n in range(count)
         ]
-        found = simulated(setup.host(vms, scheduler=scheduler))
-        return sum(setup.value(found, "transactions_per_s", f"vm{n}") for n in range(count))
+        outcome = simulated(setup.host(vms, scheduler=scheduler))
+        return sum(setup.value(outcome, "transactions_per_s", f"vm{n}") for n in range(count))
 
     comparisons, losses = [], []
     for count, vcpus in SIZES:
-        own = f"{count} VMs of {vcpus}"
+        size = f"{count} VMs of {vcpus}"
         default, first, second = (rate(name, FULL, count, vcpus) for name in ("default", "sca-v1", "sca-v2"))
         part, part_first = (rate(name, THREE_QUARTERS, count, vcpus) for name in ("default", "sca-v1"))
         full_loss, part_loss = first / default - 1.0, part_first / part - 1.0
         comparisons += [
-            Published(f"v1, full host, {own}", -0.30, full_loss),
-            Published(f"v1 at 75 %, {own}", (-0.05, 0.05), part_loss),
-            Published(f"v2 over v1, full host, {own}", (0.11, inf), second / first - 1.0),
+            Published(f"v1, full host, {size}", -0.30, full_loss),
+            Published(f"v1 at 75 %, {size}", (-0.05, 0.05), part_loss),
+            Published(f"v2 over v1, full host, {size}", (0.11, inf), second / first - 1.0),
         ]
-        losses.append((full_loss, part_loss, own))
+        losses.append((full_loss, part_loss, size))
     return Findings(
         comparisons=tuple(comparisons),
         checks=(
             Statement(
                 "version 1 costs far less at 75 % load than on a full host",
                 all(part > 0.5 * full for full, part, _ in losses),
-                "; ".join(f"{own}: {100 * part:+.1f} % and {100 * full:+.1f} %" for full, part, own in losses),
+                "; ".join(f"{size}: {100 * part:+.1f} % and {100 * full:+.1f} %" for full, part, size in losses),
             ),
         ),
         why=WHY,

@@ -42,41 +42,44 @@ HELD: Holdings = {
 }
 
 
-def free_gb(held: Holdings, threshold: float = THRESHOLD) -> dict[str, float]:
+def free_gb(holdings: Holdings, threshold: float = THRESHOLD) -> dict[str, float]:
     """Space left below the threshold."""
-    return {name: threshold * SIZE_GB - sum(vms.values()) for name, vms in held.items()}
+    return {name: threshold * SIZE_GB - sum(vms.values()) for name, vms in holdings.items()}
 
 
-def plans(held: Holdings, new_gb: float = NEW_GB, threshold: float = THRESHOLD) -> Iterator[MovePlan]:
+def plans(holdings: Holdings, new_gb: float = NEW_GB, threshold: float = THRESHOLD) -> Iterator[MovePlan]:
     """Every plan of up to three moves, each of a VM away from the new one's datastore to one with space for it."""
-    return every_plan(held, free_gb(held, threshold), new_gb, MOVES_MAX)
+    return every_plan(holdings, free_gb(holdings, threshold), new_gb, MOVES_MAX)
 
 
 def reproduce(simulated: Simulated) -> Findings:
     """The winner, and what each datastore would need."""
-    found = sorted(plans(HELD))
-    best = {target: next((own for own in found if own.target == target), None) for target in HELD}
-    counts = sorted(own.move_count for own in best.values() if own is not None)
+    move_plans = sorted(plans(HELD))
+    best = {target: next((plan for plan in move_plans if plan.target == target), None) for target in HELD}
+    counts = sorted(plan.move_count for plan in best.values() if plan is not None)
     free = free_gb(HELD)
-    told = "; ".join(_told(target, own) for target, own in best.items() if own is not None)
+    counts_shown = "; ".join(_plan_words(target, plan) for target, plan in best.items() if plan is not None)
     return Findings(
-        (Published("moves of the winning plan", 1.0, float(found[0].move_count) if found else float("nan")),),
+        (Published("moves of the winning plan", 1.0, float(move_plans[0].move_count) if move_plans else float("nan")),),
         (
             Statement(
                 "none has the space directly",
-                all(space < NEW_GB for space in free.values()) and not any(own.move_count == 0 for own in found),
+                all(space < NEW_GB for space in free.values()) and not any(plan.move_count == 0 for plan in move_plans),
                 ", ".join(f"{name} {space:.0f} GB" for name, space in free.items()),
             ),
-            Statement("there are plans with one, two and three moves to choose from", counts == [1, 2, 3], told),
+            Statement(
+                "there are plans with one, two and three moves to choose from", counts == [1, 2, 3], counts_shown
+            ),
             Statement(
                 "the plan with one move copies least",
-                bool(found) and found[0].copied < min(own.copied for own in found if own.move_count > 1),
-                f"{len(found)} plans" + (f", the winner moves {found[0].moves[0][0]}" if found else ""),
+                bool(move_plans)
+                and move_plans[0].copied < min(plan.copied for plan in move_plans if plan.move_count > 1),
+                f"{len(move_plans)} plans" + (f", the winner moves {move_plans[0].moves[0][0]}" if move_plans else ""),
             ),
         ),
         why="Which VMs stand on the datastores is ours, see Limits; that the search prefers one move is not built in.",
     )
 
 
-def _told(target: str, own: MovePlan) -> str:
-    return f"{target}: {own.move_count} move{'s' * (own.move_count != 1)}, {own.copied:.0f} GB"
+def _plan_words(target: str, plan: MovePlan) -> str:
+    return f"{target}: {plan.move_count} move{'s' * (plan.move_count != 1)}, {plan.copied:.0f} GB"

@@ -44,7 +44,7 @@ CAPACITY = SFQ_PUBLISHED * sum(WEIGHTS) / WEIGHTS[0]
 def machines() -> list[dict[str, Any]]:
     """All five."""
     policies = zip(WEIGHTS, RESERVATIONS, strict=True)
-    return [vm(f"vm{n}", weight, reservation_iops=own) for n, (weight, own) in enumerate(policies, 1)]
+    return [vm(f"vm{n}", weight, reservation_iops=reservation) for n, (weight, reservation) in enumerate(policies, 1)]
 
 
 def reproduce(simulated: Simulated) -> Findings:
@@ -52,7 +52,7 @@ def reproduce(simulated: Simulated) -> Findings:
     got = {}
     for scheduler in ("sfq", "mclock"):
         outcome = simulated(scenario(machines(), CAPACITY, scheduler))
-        got[scheduler] = [outcome.measure(own["name"], "iops").value for own in machines()]
+        got[scheduler] = [outcome.measure(machine["name"], "iops").value for machine in machines()]
     sfq, mclock = got["sfq"], got["mclock"]
     return Findings(
         (

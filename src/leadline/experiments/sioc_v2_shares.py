@@ -84,7 +84,7 @@ def reproduce(simulated: Simulated) -> Findings:
     reserved = _rates(simulated(version_2(busy, {"vm5": {"reservation_iops": RESERVATION}})))
     first, second = (simulated(version_1(capacity, settle_s)) for capacity, settle_s in SETTLE_S.items())
     below, above = _rates(first), _rates(second)
-    latencies = [own.measure("array", "array_ms_mean").value for own in (first, second)]
+    latencies = [outcome.measure("array", "array_ms_mean").value for outcome in (first, second)]
     numbers = tuple(float(n) for n in range(1, len(SHARES) + 1))
     return Findings(
         (Published("first against last", 3.0, shared["vm1"] / shared["vm5"], "times"),),
@@ -126,5 +126,5 @@ def reproduce(simulated: Simulated) -> Findings:
     )
 
 
-def _rates(own: Outcome) -> dict[str, float]:
-    return {name: own.measure(name, "iops").value for name in SHARES}
+def _rates(outcome: Outcome) -> dict[str, float]:
+    return {name: outcome.measure(name, "iops").value for name in SHARES}

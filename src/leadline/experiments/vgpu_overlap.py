@@ -39,18 +39,18 @@ def reproduce(simulated: Simulated) -> Findings:
     """Starts so far apart that the overlap is a quarter, and how much longer the trainings take."""
     gaps = (ALONE_S, ALONE_S)
     for _ in range(SEARCH_STEPS):
-        found = _trained(simulated, gaps)
-        runs = values(found, "run_s")
+        outcome = _trained(simulated, gaps)
+        runs = values(outcome, "run_s")
         each = OVERLAP / 2.0 * (sum(gaps) + runs[-1])
         # Halfway: a longer overlap lengthens the very trainings that overlap.
         gaps = (gaps[0] + runs[0] - each) / 2.0, (gaps[1] + runs[1] - each) / 2.0
-    found = _trained(simulated, gaps)
-    runs = values(found, "run_s")
+    outcome = _trained(simulated, gaps)
+    runs = values(outcome, "run_s")
     overlap = (runs[0] - gaps[0] + runs[1] - gaps[1]) / (sum(gaps) + runs[-1])
     return Findings(
         tuple(
             Published(f"{name} training, longer by", SLOWDOWN, slowdown - 1.0, "of its time alone")
-            for name, slowdown in zip(NAMES, values(found, "slowdown"), strict=True)
+            for name, slowdown in zip(NAMES, values(outcome, "slowdown"), strict=True)
         ),
         why=f"Two train at once for {100.0 * overlap:.1f} % of the time, the middle one with each of its neighbours "
         "for half of that. The source does not tell which overlap, nor what its range spans.",

@@ -69,21 +69,23 @@ def reproduce(simulated: Simulated) -> Findings:
 
 def _write_share(simulated: Simulated, policy: str) -> float:
     """What came into the buffer until it slowed writes, by the size of the cache device."""
-    own = group(CACHE_GB, DISKS, device=DISK_DEVICE)
-    found = simulated(tiers(own, measure_s=300, window_s=1, policy=policy, destage_from_pct=100))
-    seconds = found.measure(FRONT_END, "slowed_after_s").value
+    disk_group = group(CACHE_GB, DISKS, device=DISK_DEVICE)
+    outcome = simulated(tiers(disk_group, measure_s=300, window_s=1, policy=policy, destage_from_pct=100))
+    seconds = outcome.measure(FRONT_END, "slowed_after_s").value
     return float(seconds * float(str(FAST_CACHE["mb_per_s"])) * MB / (CACHE_GB * GB))
 
 
 def _reads(simulated: Simulated) -> tuple[float, float]:
     """Share of the cache device for reads; MiB fetched by a miss."""
-    own = group(CACHE_GB, DISKS, device=DISK_DEVICE)
+    disk_group = group(CACHE_GB, DISKS, device=DISK_DEVICE)
     io = [{"block": "4k", "read_pct": 100, "rate_iops": READS_PER_S}]
-    found = simulated(tiers(own, measure_s=20, window_s=1, policy="hybrid", workload={"io": io}, read_hit_pct=HIT_PCT))
-    busy_s = found.measure("h1-g", "read_busy_pct").value / PERCENT * DISKS
+    outcome = simulated(
+        tiers(disk_group, measure_s=20, window_s=1, policy="hybrid", workload={"io": io}, read_hit_pct=HIT_PCT)
+    )
+    busy_s = outcome.measure("h1-g", "read_busy_pct").value / PERCENT * DISKS
     miss_s = busy_s / (READS_PER_S * (1.0 - HIT_PCT / PERCENT))
     fetched = (miss_s - ACCESS_S) * float(str(DISK_DEVICE["read_mb_per_s"])) * MB
-    return found.measure("h1-g", "read_cache_gib").value * GIB / (CACHE_GB * GB), fetched / MIB
+    return outcome.measure("h1-g", "read_cache_gib").value * GIB / (CACHE_GB * GB), fetched / MIB
 
 
 def _read_cache(simulated: Simulated) -> tuple[int, float, float]:

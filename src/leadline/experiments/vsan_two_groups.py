@@ -43,7 +43,7 @@ def reproduce(simulated: Simulated) -> Findings:
     """Losses and rebuilds of one group against two; delays by kind of failure."""
     one, two = (simulated(_scenario(groups, "degraded")) for groups in (1, 2))
     absent = simulated(_scenario(2, "absent"))
-    lost, rebuilt = ([_value(own, name) for own in (one, two)] for name in ("lost_gib", "rebuild_s"))
+    lost, rebuilt = ([_value(outcome, name) for outcome in (one, two)] for name in ("lost_gib", "rebuild_s"))
     return Findings(
         comparisons=(
             Published("data lost, two groups by one", 0.5, lost[1] / lost[0]),
@@ -64,10 +64,10 @@ def reproduce(simulated: Simulated) -> Findings:
 
 
 def _scenario(groups: int, kind: str) -> dict[str, Any]:
-    own = group(400, DEVICES // groups, count=groups, device={"used_gb": USED_GB})
+    disk_groups = group(400, DEVICES // groups, count=groups, device={"used_gb": USED_GB})
     name = "h1-g" if groups == 1 else "h1-g-1"
     return tiers(
-        own,
+        disk_groups,
         measure_s=20_000,
         window_s=20,
         hosts=4,
@@ -77,11 +77,11 @@ def _scenario(groups: int, kind: str) -> dict[str, Any]:
     )
 
 
-def _value(found: Outcome, name: str) -> float:
-    return found.measure(REBUILD, name).value
+def _value(outcome: Outcome, name: str) -> float:
+    return outcome.measure(REBUILD, name).value
 
 
-def _is_steady(found: Outcome) -> bool:
+def _is_steady(outcome: Outcome) -> bool:
     """Whether what was offered was done in every window."""
-    rates = [tick.per_s for tick in found.ticks]
+    rates = [tick.per_s for tick in outcome.ticks]
     return max(rates) - min(rates) < 1e-6 * max(rates)

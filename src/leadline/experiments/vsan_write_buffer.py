@@ -20,7 +20,7 @@ from __future__ import annotations
 from typing import Any
 
 from leadline.core.contracts.experiment import ExperimentMeta, Findings, Published, Simulated, Statement
-from leadline.core.contracts.scenario import Outcome
+from leadline.core.contracts.scenario import Outcome, Series
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.picture import Curve, Picture
 from leadline.experiments._vsan import FAST_CACHE, FLASH_DEVICE, FRONT_END, MB, MIB, group, tiers
@@ -54,9 +54,11 @@ SETUPS: dict[str, dict[str, Any]] = {
 def reproduce(simulated: Simulated) -> Findings:
     """Filling times and throughputs against the formula, then each change against the first setup."""
     runs = {name: simulated(_scenario(**change)) for name, change in SETUPS.items()}
-    comparisons = [own for name, change in SETUPS.items() for own in _against_formula(name, change, runs[name])]
+    comparisons = [
+        comparison for name, change in SETUPS.items() for comparison in _against_formula(name, change, runs[name])
+    ]
     first = runs["400 GB, 2 devices"]
-    series = next(own for own in first.series if (own.entity, own.name) == (FRONT_END, "mib_per_s"))
+    series = _write_rates(first)
     times = tuple((n + 1) * WINDOW_S for n in range(len(series.values)))
     curve = Curve("400 GB before 2 devices", times, series.values)
     return Findings(
@@ -70,7 +72,7 @@ def _scenario(cache_gb: float = 400, devices: int = 2, **change: Any) -> dict[st
     return tiers(group(cache_gb, devices, **change), measure_s=MEASURE_S, window_s=WINDOW_S)
 
 
-def _against_formula(name: str, change: dict[str, Any], found: Outcome) -> list[Published]:
+def _against_formula(name: str, change: dict[str, Any], outcome: Outcome) -> list[Published]:
     """``t_full = B (1 - f0) / (rate x copies - drain)``, and drain / copies afterwards."""
     cache = {**FAST_CACHE, **change.get("cache", {})}
     device = {**FLASH_DEVICE, **change.get("device", {})}
@@ -81,28 +83,35 @@ def _against_formula(name: str, change: dict[str, Any], found: Outcome) -> list[
     full_s = buffer_mb / (cache["mb_per_s"] - drain)
     after = drain * groups / COPIES * MB / MIB
     return [
-        Published(f"{name}: full after", full_s, _full_s(found), "s"),
-        Published(f"{name}: throughput afterwards", after, _after(found), "mib_per_s"),
+        Published(f"{name}: full after", full_s, _full_s(outcome), "s"),
+        Published(f"{name}: throughput afterwards", after, _after(outcome), "mib_per_s"),
     ]
 
 
-def _full_s(found: Outcome) -> float:
-    return found.measure(FRONT_END, "slowed_after_s").value
+def _full_s(outcome: Outcome) -> float:
+    return outcome.measure(FRONT_END, "slowed_after_s").value
 
 
-def _after(found: Outcome) -> float:
-    """MiB/s at the end."""
-    return next(own for own in found.series if (own.entity, own.name) == (FRONT_END, "mib_per_s")).values[-1]
+def _write_rates(outcome: Outcome) -> Series:
+    """The guests' writes over time, MiB/s."""
+    return next(series for series in outcome.series if (series.entity, series.name) == (FRONT_END, "mib_per_s"))
 
 
-def _at_first(found: Outcome) -> float:
-    return next(own for own in found.series if (own.entity, own.name) == (FRONT_END, "mib_per_s")).values[0]
+def _after(outcome: Outcome) -> float:
+    """The guests' writes at the end, MiB/s."""
+    return _write_rates(outcome).values[-1]
+
+
+def _at_first(outcome: Outcome) -> float:
+    """The guests' writes before the buffer is full, MiB/s."""
+    return _write_rates(outcome).values[0]
 
 
 def _orders(runs: dict[str, Outcome]) -> tuple[Statement, ...]:
     base = runs["400 GB, 2 devices"]
     slow, large, two = runs["slower buffer"], runs["600 GB"], runs["2 groups"]
     more, faster = runs["400 GB, 3 devices"], runs["faster devices"]
+    rates = [_after(outcome) for outcome in (two, more, faster)]
     speed = FAST_CACHE["mb_per_s"] * MB / MIB / COPIES  # type: ignore[operator]
     return (
         Statement(
@@ -122,8 +131,8 @@ def _orders(runs: dict[str, Outcome]) -> tuple[Statement, ...]:
         ),
         Statement(
             "more groups, more or faster capacity devices destage faster",
-            min(_after(own) for own in (two, more, faster)) > _after(base),
-            f"{_after(base):,.0f} MiB/s, then {', '.join(f'{_after(own):,.0f}' for own in (two, more, faster))} MiB/s",
+            min(rates) > _after(base),
+            f"{_after(base):,.0f} MiB/s, then {', '.join(f'{rate:,.0f}' for rate in rates)} MiB/s",
         ),
     )
 

@@ -21,10 +21,10 @@ WORDS = {"iops": "per s", "latency_ms_mean": "mean ms", "latency_ms_p95": "p95 m
 NAMES = {"latency_ms_mean": "latency", "iops": "throughput", "latency_ms_p95": "p95"}
 
 
-def show_calibration(found: Calibrated, output: Path, *, quiet: bool = False) -> None:
-    """What was fitted to each disk, the scenario simulated beside the recording, and how to ask next."""
+def show_calibration(calibrated: Calibrated, output: Path, *, quiet: bool = False) -> None:
+    """Print, for each disk, what was fitted, the simulated numbers beside the recorded ones, and the next command."""
     out = console()
-    for disk in found.disks:
+    for disk in calibrated.disks:
         out.print(disk.name, style="bold", markup=False)
         wrapped(out, disk.sentence, "- ")
         for note in disk.notes:
@@ -39,10 +39,10 @@ def show_calibration(found: Calibrated, output: Path, *, quiet: bool = False) ->
         wrapped(out, f"largest distance: {_distances(disk)}")
         for warning in disk.warnings:
             wrapped(out, f"warning: {warning}", style="yellow")
-    first = found.disks[0].name
-    count, far = len(found.disks), sum(bool(disk.warnings) for disk in found.disks)
-    told = f"{count} disk{'s' * (count != 1)}, {far} further than {NEAR_PCT:g} % from the recording somewhere"
-    wrapped(out, f"compared with the intervals that the fit did not use: {told}")
+    first = calibrated.disks[0].name
+    count, far = len(calibrated.disks), sum(bool(disk.warnings) for disk in calibrated.disks)
+    summary = f"{count} disk{'s' * (count != 1)}, {far} further than {NEAR_PCT:g} % from the recording somewhere"
+    wrapped(out, f"compared with the intervals that the fit did not use: {summary}")
     wrapped(out, f"written: {output}")
     if not quiet:
         wrapped(out, f"next: leadline simulate {output} --vary vms.{first}.iops_limit=null,2000", style="dim")
@@ -63,7 +63,7 @@ def _distances(disk: Fitted) -> str:
     )
 
 
-def calibration_document(found: Calibrated, output: Path) -> dict[str, Any]:
+def calibration_document(calibrated: Calibrated, output: Path) -> dict[str, Any]:
     """Plain data for ``--json``."""
     return {
         "scenario": str(output),
@@ -83,7 +83,7 @@ def calibration_document(found: Calibrated, output: Path) -> dict[str, Any]:
                 "warnings": list(disk.warnings),
                 "notes": list(disk.notes),
             }
-            for disk in found.disks
+            for disk in calibrated.disks
         ],
     }
 

@@ -23,10 +23,10 @@ WORDS = {
 }
 
 
-def show_check_plan(made: CheckPlan) -> None:
-    """On stderr, before anything is made."""
-    typer.echo(f"Plan: {made.sentences[0]}; {made.expected_s / 60.0:.1f} min", err=True)
-    for sentence in made.sentences[1:]:
+def show_check_plan(plan: CheckPlan) -> None:
+    """Print on stderr what a check on this machine will do, before it starts."""
+    typer.echo(f"Plan: {plan.sentences[0]}; {plan.expected_s / 60.0:.1f} min", err=True)
+    for sentence in plan.sentences[1:]:
         typer.echo(f"  {sentence}", err=True)
 
 
@@ -44,7 +44,7 @@ def _number(value: float) -> str:
 
 
 def show_check(checked: RealCheck) -> None:
-    """A table for each variant, and what the comparison is about."""
+    """Print a table of simulated beside measured numbers for each variant, then the devices and notes."""
     out = console()
     out.print()
     wrapped(out, f"Simulated beside measured (by {checked.by}; distance of the simulation)")
@@ -58,8 +58,8 @@ def show_check(checked: RealCheck) -> None:
             if row.variant == variant:
                 table.add_row(*check_cells(row)[1:])
         out.print(table)
-    for own in checked.calibrations:
-        points = ", ".join(f"{count} outstanding {mean_ms:.3g} ms" for count, _, mean_ms in own.points)
+    for calibration in checked.calibrations:
+        points = ", ".join(f"{count} outstanding {mean_ms:.3g} ms" for count, _, mean_ms in calibration.points)
         wrapped(out, f"device without limits: {points}", style="dim")
     for note in checked.notes:
         wrapped(out, f"note: {note}", style="yellow")
@@ -72,8 +72,12 @@ def check_document(checked: RealCheck) -> dict[str, Any]:
         "by": checked.by,
         "rows": [{**asdict(row), "distance_pct": row.distance_pct} for row in checked.rows],
         "calibrations": [
-            {"latency_ns": own.latency_ns, "points": [list(point) for point in own.points], "spread": own.spread}
-            for own in checked.calibrations
+            {
+                "latency_ns": calibration.latency_ns,
+                "points": [list(point) for point in calibration.points],
+                "spread": calibration.spread,
+            }
+            for calibration in checked.calibrations
         ],
         "runs": list(checked.runs),
         "notes": list(checked.notes),

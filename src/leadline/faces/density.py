@@ -23,14 +23,14 @@ _BAR_WIDTH = 22
 _STYLE = {CountState.HELD: "green", CountState.BROKE: "red", CountState.UNSURE: "yellow", CountState.FAILED: "bold red"}
 
 
-def show_density(out: Console, own: Density) -> None:
+def show_density(out: Console, density: Density) -> None:
     """How many fit, a row per count, the curve, and the evidence where it did not hold."""
-    wrapped(out, own.answer.sentence, style="bold")
-    wrapped(out, f"{own.id}: {own.name} on {own.where}, {own.started}")
-    wrapped(out, ", ".join(own.clauses), "service level of each instance: ")
-    if own.are_limited and own.limits.words():
-        wrapped(out, own.limits.words(), "each instance limited to ")
-    levels = own.by_count
+    wrapped(out, density.answer.sentence, style="bold")
+    wrapped(out, f"{density.id}: {density.name} on {density.where}, {density.started}")
+    wrapped(out, ", ".join(density.clauses), "service level of each instance: ")
+    if density.are_limited and density.limits.words():
+        wrapped(out, density.limits.words(), "each instance limited to ")
+    levels = density.by_count
     if levels:
         out.print()
         out.print(_table(levels))
@@ -38,12 +38,12 @@ def show_density(out: Console, own: Density) -> None:
         text = f"/s: operations per second of all, of the median and of the worst instance. {name} ms: of the pooled"
         wrapped(out, f"{text} requests; worst ms: of the worst instance. Fairness: Jain's index.", style="dim")
         out.print()
-        _curve(out, own, levels)
+        _curve(out, density, levels)
         _evidence(out, levels)
-    for note in own.notes:
+    for note in density.notes:
         wrapped(out, f"note: {note}", style="yellow")
-    if not own.is_done:
-        wrapped(out, f"To go on: leadline bench density --resume {own.id}", style="bold")
+    if not density.is_done:
+        wrapped(out, f"To go on: leadline bench density --resume {density.id}", style="bold")
 
 
 def _table(levels: list[CountLevel]) -> Table:
@@ -61,7 +61,7 @@ def _table(levels: list[CountLevel]) -> Table:
     return table
 
 
-def _curve(out: Console, own: Density, levels: list[CountLevel]) -> None:
+def _curve(out: Console, density: Density, levels: list[CountLevel]) -> None:
     """Throughput of all and latency of the worst instance against the count, the bound marked where it is one."""
     name = levels[0].latency_name
     bound = next((p.bound for level in levels for p in level.clauses if p.unit == "ms"), float("nan"))
@@ -77,8 +77,8 @@ def _curve(out: Console, own: Density, levels: list[CountLevel]) -> None:
         out.print(Text.assemble(line, (f"{waited} {_ms(level.worst_ms)} ms", _STYLE[level.state])))
     if isfinite(bound) and scale > 0.0:
         out.print(Text(f"{'':>9}  {'':<{_BAR_WIDTH + 9}}┊ {bound:.4g} ms is asked", style="dim"))
-    if isfinite(own.offered_per_s):
-        wrapped(out, f"Each instance asks for {own.offered_per_s:.4g}/s.", style="dim")
+    if isfinite(density.offered_per_s):
+        wrapped(out, f"Each instance asks for {density.offered_per_s:.4g}/s.", style="dim")
 
 
 def _bar(value: float, most: float) -> str:
@@ -107,17 +107,17 @@ def _evidence(out: Console, levels: list[CountLevel]) -> None:
             wrapped(out, note, f"{level.count}: ", style="yellow")
 
 
-def show_density_comparison(out: Console, found: DensityComparison) -> None:
-    """How many fit in each, throughput at the last count that held, and equal counts side by side."""
-    wrapped(out, found.sentence, style="bold")
-    for text in found.unlike:
+def show_density_comparison(out: Console, comparison: DensityComparison) -> None:
+    """Print how many instances fit in each run, what differs between the setups, and equal counts side by side."""
+    wrapped(out, comparison.sentence, style="bold")
+    for text in comparison.unlike:
         wrapped(out, f"not alike: {text}", style="yellow")
-    if not found.counts:
+    if not comparison.counts:
         wrapped(out, "No count was measured in both.", style="dim")
         return
     columns = ("instances", "per s before", "after", "change", "worst ms before", "after ")
     table = plain_table(*columns, "", right=columns)
-    for part in found.counts:
+    for part in comparison.counts:
         change = f"{100 * part.per_s.change:+.1f} %" if isfinite(part.per_s.change) else "-"
         states = part.before.value if part.before is part.after else f"{part.before.value}, {part.after.value}"
         rates = (_rate(part.per_s.before), _rate(part.per_s.after), change)

@@ -20,18 +20,18 @@ MIB = 1024**2
 
 
 def show_choices(choices: Sequence[Choice], *, err: bool = False) -> None:
-    """Every choice with its reason."""
+    """Print every choice with its reason."""
     out = console(stderr=True) if err else console()
-    for own in choices:
-        out.print(f"  {own.what}: {own.value}", markup=False, highlight=False, soft_wrap=True)
-        wrapped(out, own.why, "      ")
+    for choice in choices:
+        out.print(f"  {choice.what}: {choice.value}", markup=False, highlight=False, soft_wrap=True)
+        wrapped(out, choice.why, "      ")
 
 
 def easy_document(chosen: Easy) -> dict[str, Any]:
     """Plain data for ``--json``."""
     names = ("workload", "machine_count", "disk_count", "disk_bytes", "set_bytes", "jobs", "oio_max", "folder")
     plain = {name: getattr(chosen, name) for name in names}
-    return {**plain, "choices": [own.to_dict() for own in chosen.choices]}
+    return {**plain, "choices": [choice.to_dict() for choice in chosen.choices]}
 
 
 def command_here(chosen: Easy) -> str:

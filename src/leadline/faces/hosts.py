@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 
 
 def show_hosts(done: HostsResult, most: Theoretical | None = None) -> None:
-    """A row per host, the outliers marked, then all together."""
+    """Print a row per host, mark the outliers, then the numbers of all hosts together."""
     out = console()
     slow = done.outliers()
     share = () if most is None else ("of max",)
     table = plain_table("host", "per s", "MiB/s", "p95 ms", *share, "", right=("per s", "MiB/s", "p95 ms", *share))
-    for own in done.hosts:
-        mark = "failed" if own.error is not None else "far from the others" if own in slow else ""
-        reached = () if most is None else (_pct(most.share(own.per_s, own.bytes_per_s)),)
-        numbers = (f"{own.per_s:,.0f}", f"{own.bytes_per_s / 2**20:,.1f}", f"{own.p95_ms:.3g}")
-        table.add_row(own.host.address, *(text.replace("nan", "-") for text in numbers), *reached, mark)
+    for result in done.hosts:
+        mark = "failed" if result.error is not None else "far from the others" if result in slow else ""
+        reached = () if most is None else (_pct(most.share(result.per_s, result.bytes_per_s)),)
+        numbers = (f"{result.per_s:,.0f}", f"{result.bytes_per_s / 2**20:,.1f}", f"{result.p95_ms:.3g}")
+        table.add_row(result.host.address, *(text.replace("nan", "-") for text in numbers), *reached, mark)
     out.print(table)
-    for own in slow:
-        wrapped(out, f"{own.host.address}: {_why(own, done)}", "slow   ", style="yellow")
-    for own in done.hosts:
-        if own.error is not None:
-            wrapped(out, f"{own.host.address}: {own.error}", "failed ", style="yellow")
+    for result in slow:
+        wrapped(out, f"{result.host.address}: {_why(result, done)}", "slow   ", style="yellow")
+    for result in done.hosts:
+        if result.error is not None:
+            wrapped(out, f"{result.host.address}: {result.error}", "failed ", style="yellow")
     shown = "  ".join(f"{name} {ms:.3g}" for name, (ms, _) in done.percentiles_ms().items())
     wrapped(out, f"{done.per_s:,.0f} operations/s in all; pooled, ms: {shown or 'too few samples'}")
     if most is not None:
-        good = [own for own in done.hosts if own.error is None]
+        good = [result for result in done.hosts if result.error is None]
         left = "" if len(good) == len(done.hosts) else f" (of the {len(good)} that did not fail)"
         whole = _pct(most.share(done.per_s, done.bytes_per_s, len(good))) if good else "-"
         wrapped(out, f"{whole} of the theoretical maximum in all{left}: {most.sentence(len(good) or 1)}")
@@ -52,39 +52,39 @@ def share_of(run: Run, most: Theoretical) -> float:
 
 
 def hosts_document(done: HostsResult, most: Theoretical | None = None) -> dict[str, Any]:
-    """The same as plain data."""
+    """Return the result of many hosts as plain data, for ``--json``."""
     slow = done.outliers()
-    found: dict[str, Any] = {
+    document: dict[str, Any] = {
         "per_s": done.per_s,
         "bytes_per_s": done.bytes_per_s,
         "percentiles_ms": {name: ms for name, (ms, _) in done.percentiles_ms().items()},
         "start_spread_s": done.start_spread_s,
         "hosts": [
             {
-                "host": own.host.address,
-                "per_s": own.per_s,
-                "bytes_per_s": own.bytes_per_s,
-                "p95_ms": own.p95_ms,
-                "outlier": own in slow,
-                "error": own.error,
-                "notes": list(own.notes),
-                **({} if most is None else {"theoretical_share": most.share(own.per_s, own.bytes_per_s)}),
+                "host": result.host.address,
+                "per_s": result.per_s,
+                "bytes_per_s": result.bytes_per_s,
+                "p95_ms": result.p95_ms,
+                "outlier": result in slow,
+                "error": result.error,
+                "notes": list(result.notes),
+                **({} if most is None else {"theoretical_share": most.share(result.per_s, result.bytes_per_s)}),
             }
-            for own in done.hosts
+            for result in done.hosts
         ],
     }
     if most is not None:
-        count = sum(own.error is None for own in done.hosts)
+        count = sum(result.error is None for result in done.hosts)
         share = most.share(done.per_s, done.bytes_per_s, count) if count else float("nan")
-        found["theoretical"] = {"per_host": most.per_host, "unit": most.unit, "host_count": count, "share": share}
-    return found
+        document["theoretical"] = {"per_host": most.per_host, "unit": most.unit, "host_count": count, "share": share}
+    return document
 
 
-def _why(own: HostResult, done: HostsResult) -> str:
-    p95_ms, per_s = done.median_of_others(own)
+def _why(result: HostResult, done: HostsResult) -> str:
+    p95_ms, per_s = done.median_of_others(result)
     return (
-        f"p95 {own.p95_ms:.3g} ms where the others have {p95_ms:.3g}, "
-        f"{own.per_s:,.0f} operations/s where they have {per_s:,.0f} (medians)"
+        f"p95 {result.p95_ms:.3g} ms where the others have {p95_ms:.3g}, "
+        f"{result.per_s:,.0f} operations/s where they have {per_s:,.0f} (medians)"
     )
 
 

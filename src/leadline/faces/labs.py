@@ -54,12 +54,14 @@ def _show_table(outcome: LabOutcome) -> None:
 
 
 def accelerators(outcome: LabOutcome) -> list[str]:
-    """What the guests ran on: one line where all ran on the same."""
+    """Return the accelerators the guests ran on: one line where all used the same, else a line per guest."""
     result = outcome.result
-    names = {own.name for own in result.accelerators.values()} or {result.accelerator.name}
+    names = {accelerator.name for accelerator in result.accelerators.values()} or {result.accelerator.name}
     if len(names) == 1 and result.accelerator.name in names:
         return [f"{result.accelerator.name}: {result.accelerator.reason}"]
-    return [f"{own.name} for {guest}: {own.reason}" for guest, own in result.accelerators.items()]
+    return [
+        f"{accelerator.name} for {guest}: {accelerator.reason}" for guest, accelerator in result.accelerators.items()
+    ]
 
 
 def _cells(row: LabRow) -> list[str]:
@@ -78,16 +80,20 @@ def lab_document(outcome: LabOutcome) -> dict[str, Any]:
     return {
         "name": result.lab.name,
         "accelerator": {"name": result.accelerator.name, "reason": result.accelerator.reason},
-        "accelerators": {guest: own.name for guest, own in result.accelerators.items()},
+        "accelerators": {guest: accelerator.name for guest, accelerator in result.accelerators.items()},
         "boot_s": result.boot_s,
         "rows": [{name: getattr(row, name) for name in row.__dataclass_fields__} for row in outcome.rows],
         "ratios": [
-            {**{name: getattr(own, name) for name in own.__dataclass_fields__}, "word": own.word}
-            for own in outcome.ratios
+            {**{name: getattr(ratio, name) for name in ratio.__dataclass_fields__}, "word": ratio.word}
+            for ratio in outcome.ratios
         ],
-        "changes": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in outcome.changes],
-        "moved": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in outcome.moved],
-        "crowds": [{name: getattr(own, name) for name in own.__dataclass_fields__} for own in crowds(outcome.rows)],
+        "changes": [
+            {name: getattr(change, name) for name in change.__dataclass_fields__} for change in outcome.changes
+        ],
+        "moved": [{name: getattr(move, name) for name in move.__dataclass_fields__} for move in outcome.moved],
+        "crowds": [
+            {name: getattr(crowd, name) for name in crowd.__dataclass_fields__} for crowd in crowds(outcome.rows)
+        ],
         "sentences": outcome.sentences,
         "findings": list(outcome.findings),
         "errors": outcome.errors,

@@ -83,16 +83,16 @@ def with_unit(figure: Figure) -> str:
 
 
 def _show_figures(out: Console, figures: Sequence[Figure]) -> None:
-    """A table; sources are numbered and stand below it, each once."""
+    """Print a table of figures; below it the numbered sources, each once."""
     if not figures:
         return
     out.print()
-    sources = list(dict.fromkeys(own.source for own in figures if own.source))
+    sources = list(dict.fromkeys(figure.source for figure in figures if figure.source))
     table = plain_table("figure", "", "how it comes out")
     table.columns[0].no_wrap = True
-    for own in figures:
-        mark = f" [{sources.index(own.source) + 1}]" if own.source else ""
-        table.add_row(own.name, Text(with_unit(own), style="bold"), Text(f"{own.arithmetic}{mark}".strip()))
+    for figure in figures:
+        mark = f" [{sources.index(figure.source) + 1}]" if figure.source else ""
+        table.add_row(figure.name, Text(with_unit(figure), style="bold"), Text(f"{figure.arithmetic}{mark}".strip()))
     out.print(table)
     for number_of, source in enumerate(sources, 1):
         wrapped(out, source, f"[{number_of}] ", style="dim")

@@ -35,7 +35,7 @@ _RULES = "The rules looked at round 1, the real workload; the pulses of round 2 
 _RULES_ALONE = "The workload was not watched: the rules looked at the pulses, which load the disk on purpose."
 
 
-def write_probe_page(output: Output | Path, done: Probed, made: ProbePlan, imported: Imported | None = None) -> int:
+def write_probe_page(output: Output | Path, done: Probed, plan: ProbePlan, imported: Imported | None = None) -> int:
     """Write the report of a probe, or of recordings that were made before. Returns its size in bytes.
 
     Raises:
@@ -43,26 +43,26 @@ def write_probe_page(output: Output | Path, done: Probed, made: ProbePlan, impor
         ToolError: writing failed; what was there before still is.
         InputError: nothing was recorded.
     """
-    imported = recorded(made.folder) if imported is None else imported
+    imported = recorded(plan.folder) if imported is None else imported
     diagnosis = done.diagnosis or diagnose(imported.capture)
-    return write_measured(output, diagnosis, imported, probe_lead(done, made, imported.capture))
+    return write_measured(output, diagnosis, imported, probe_lead(done, plan, imported.capture))
 
 
-def probe_lead(done: Probed, made: ProbePlan, capture: Capture) -> Lead:
-    """What is said of a probe before the diagnosis of its recordings."""
-    disk = done.observed.disk if done.observed is not None else block_device_of(made.target)
-    own = done.observed
+def probe_lead(done: Probed, plan: ProbePlan, capture: Capture) -> Lead:
+    """Return the part of a probe's page that stands above the diagnosis of its recordings."""
+    disk = done.observed.disk if done.observed is not None else block_device_of(plan.target)
+    observed = done.observed
     if done.verdict is not None:
         headline, answer = _headline(done.verdict), done.verdict.sentence
-    elif own is not None:
-        headline = f"{own.disk}: {own.iops_p95:,.0f} IOPS (p95){_at(own.await_ms)}; nothing was pulsed"
+    elif observed is not None:
+        headline = f"{observed.disk}: {observed.iops_p95:,.0f} IOPS (p95){_at(observed.await_ms)}; nothing was pulsed"
         answer = "Not examined: only pulses tell what the disk could do."
     else:
-        headline, answer = f"No disk was recorded behind {made.target}", "Not examined."
-    sections = [_time_line(done, made, capture, disk)]
+        headline, answer = f"No disk was recorded behind {plan.target}", "Not examined."
+    sections = [_time_line(done, plan, capture, disk)]
     sections += [_pulses(done)] if done.pulses else []
-    facts = [("Target", made.target), ("Disk", disk or "not known")]
-    facts += [("Provisioned limit", show(made.limit, "per_s"))] if made.limit is not None else []
+    facts = [("Target", plan.target), ("Disk", disk or "not known")]
+    facts += [("Provisioned limit", show(plan.limit, "per_s"))] if plan.limit is not None else []
     known = done.pulses and not np.isnan(done.read_pct)
     facts += [("Read share of the pulses", f"{done.read_pct:.0f} %")] if known else []
     return Lead(
@@ -72,7 +72,7 @@ def probe_lead(done: Probed, made: ProbePlan, capture: Capture) -> Lead:
         tuple(facts),
         tuple(sections),
         (*_observed_phase(done, capture), *(Phase(f"pulse, {n}", (w,)) for n, w in _windows(done, capture))),
-        _RULES if own is not None else _RULES_ALONE,
+        _RULES if observed is not None else _RULES_ALONE,
     )
 
 
@@ -119,7 +119,7 @@ def _short(pulse: Pulse) -> str:
     return "as hard as possible" if pulse.offered_per_s is None else f"{pulse.offered_per_s:,.0f} per second"
 
 
-def _time_line(done: Probed, made: ProbePlan, capture: Capture, disk: str | None) -> Section:
+def _time_line(done: Probed, plan: ProbePlan, capture: Capture, disk: str | None) -> Section:
     """Rate and latency of the disk as the kernel counted, and of the pulses as fio did, over both rounds."""
     lines: dict[str, list[tuple[SeriesGroup, str]]] = {"rate": [], "latency": []}
     counted = None if disk is None else disk_line(capture, disk)
@@ -135,16 +135,16 @@ def _time_line(done: Probed, made: ProbePlan, capture: Capture, disk: str | None
         lines["rate"].append((_group("job_iops", entity, times, rate), "pulses, as fio counted"))
         lines["latency"].append((_group("job_latency_ms", entity, times, latency), "pulses, as fio counted"))
     windows = tuple(window for _, window in _windows(done, capture))
-    limits = () if made.limit is None else (Limit(made.limit, f"provisioned limit {show(made.limit, 'per_s')}"),)
+    limits = () if plan.limit is None else (Limit(plan.limit, f"provisioned limit {show(plan.limit, 'per_s')}"),)
     charts = [
         _chart("Operations per second, both rounds", lines["rate"], windows, limits),
         _chart("Latency of a request, both rounds", lines["latency"], windows, ()),
     ]
-    what = "Round 1 is the real workload. " if done.observed is not None else ""
+    introduction = "Round 1 is the real workload. " if done.observed is not None else ""
     return Section(
         "rounds",
         "Both rounds" if done.pulses and done.observed is not None else "What was recorded",
-        f"{what}{'Shaded are the pulses of round 2, with the workload off.' if windows else ''}".strip(),
+        f"{introduction}{'Shaded are the pulses of round 2, with the workload off.' if windows else ''}".strip(),
         charts=tuple(chart for chart in charts if chart is not None),
     )
 
@@ -152,10 +152,10 @@ def _time_line(done: Probed, made: ProbePlan, capture: Capture, disk: str | None
 def _chart(
     heading: str, named: list[tuple[SeriesGroup, str]], windows: tuple[Window, ...], limits: tuple[Limit, ...]
 ) -> Chart | None:
-    held = [(line, name) for line, name in named if np.isfinite(line.values).any()]
-    if not held:
+    measured = [(line, name) for line, name in named if np.isfinite(line.values).any()]
+    if not measured:
         return None
-    lines, names = tuple(line for line, _ in held), tuple(name for _, name in held)
+    lines, names = tuple(line for line, _ in measured), tuple(name for _, name in measured)
     first = lines[0]
     wide = _is_wide(lines, windows)
     heading += ", logarithmic" if wide else ""
@@ -179,18 +179,18 @@ def _group(metric: str, entity: Entity, times_ns: NDArray[np.int64], values: Flo
 
 
 def _windows(done: Probed, capture: Capture) -> list[tuple[str, Window]]:
-    """Every pulse with when it was, in order of time."""
+    """Return every pulse with its time span, in order of time."""
     if done.pulsed_at:
         named = [(_short(pulse), window) for pulse, window in zip(done.pulses, done.pulsed_at, strict=True)]
-        return sorted(named, key=lambda own: own[1].start_ns)
-    found = []
+        return sorted(named, key=lambda entry: entry[1].start_ns)
+    windows = []
     for result in capture.results:
         if result.start_ns is not None and result.duration_s == result.duration_s:
             stem = Path(result.source).stem
             name = "as hard as possible" if stem == "hard" else f"{int(stem.removeprefix('rate-')):,} per second"
             end = result.start_ns + round(result.duration_s * NS_PER_S)
-            found.append((name, Window(result.start_ns, end)))
-    return sorted(found, key=lambda own: own[1].start_ns)
+            windows.append((name, Window(result.start_ns, end)))
+    return sorted(windows, key=lambda entry: entry[1].start_ns)
 
 
 def _observed_phase(done: Probed, capture: Capture) -> list[Phase]:

@@ -73,12 +73,12 @@ def _cost_table(cells: list[Cell]) -> Table:
     table = plain_table("per byte of data", *columns, right=columns)
     most = {cell.scheme: cell for cell in sorted(cells, key=lambda cell: cell.vm_count)}
     for scheme, cell in most.items():
-        found = cell.to_dict()
+        document = cell.to_dict()
         names = ("written_per_byte", "stored_per_byte", "sent_per_byte", "sent_per_byte_encoder_on_first_node")
-        costs = (found["cpu_s_per_gb"]["mean"], found["encode_cpu_s_per_gb"]["mean"])
+        costs = (document["cpu_s_per_gb"]["mean"], document["encode_cpu_s_per_gb"]["mean"])
         table.add_row(
             f"{scheme}, {_machines(cell.vm_count)}",
-            *(_number(found[name], ".3f") for name in names),
+            *(_number(document[name], ".3f") for name in names),
             *(_number(cost, ".3f") for cost in costs),
         )
     return table
@@ -115,8 +115,8 @@ def _show_survival(out: Console, survival: Survival) -> None:
     beyond = survival.beyond
     if beyond is not None:
         lost = beyond.lost_count + beyond.wrong_count
-        said = f"data loss, {lost:,} of {beyond.stripe_count:,} stripes" if lost else "no loss seen"
-        wrapped(out, f"{len(beyond.failed)} failed nodes, one more than it tolerates: {said}", "    ")
+        consequence = f"data loss, {lost:,} of {beyond.stripe_count:,} stripes" if lost else "no loss seen"
+        wrapped(out, f"{len(beyond.failed)} failed nodes, one more than it tolerates: {consequence}", "    ")
     rebuild = survival.rebuild
     if rebuild is not None:
         proof = rebuild.proof

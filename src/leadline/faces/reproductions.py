@@ -31,24 +31,27 @@ STYLES = {
 }
 
 
-def counts(found: Sequence[Reproduction]) -> dict[FigureVerdict, int]:
+def counts(reproductions: Sequence[Reproduction]) -> dict[FigureVerdict, int]:
     """How many figures have each verdict."""
-    return {kind: sum(own.verdict is kind for own in found) for kind in FigureVerdict}
+    return {kind: sum(reproduction.verdict is kind for reproduction in reproductions) for kind in FigureVerdict}
 
 
-def document(found: Sequence[Reproduction]) -> dict[str, Any]:
+def document(reproductions: Sequence[Reproduction]) -> dict[str, Any]:
     """Plain data for ``--json``."""
-    return {"counts": {kind.value: count for kind, count in counts(found).items()}, "figures": [*map(_plain, found)]}
+    return {
+        "counts": {kind.value: count for kind, count in counts(reproductions).items()},
+        "figures": [*map(_plain, reproductions)],
+    }
 
 
-def _plain(own: Reproduction) -> dict[str, Any]:
-    meta = own.meta
+def _plain(reproduction: Reproduction) -> dict[str, Any]:
+    meta = reproduction.meta
     compared = [
         {**asdict(part), "error": part.error, "is_within": part.is_within(meta.tolerance)}
-        for part in own.findings.comparisons
+        for part in reproduction.findings.comparisons
     ]
     return {
-        "id": own.name,
+        "id": reproduction.name,
         "claim": meta.claim,
         "source": meta.source,
         "verified": meta.verified,
@@ -57,51 +60,53 @@ def _plain(own: Reproduction) -> dict[str, Any]:
         "by": list(meta.by),
         "calibrated": meta.calibrated,
         "adjusted": meta.adjusted,
-        "verdict": own.verdict.value,
-        "why": own.findings.why,
+        "verdict": reproduction.verdict.value,
+        "why": reproduction.findings.why,
         "comparisons": compared,
-        "checks": [asdict(check) for check in own.findings.checks],
-        "picture": None if own.findings.picture is None else asdict(own.findings.picture),
-        "simulations": [asdict(run) for run in own.runs],
+        "checks": [asdict(check) for check in reproduction.findings.checks],
+        "picture": None if reproduction.findings.picture is None else asdict(reproduction.findings.picture),
+        "simulations": [asdict(run) for run in reproduction.runs],
     }
 
 
-def show_reproductions(found: Sequence[Reproduction]) -> None:
+def show_reproductions(reproductions: Sequence[Reproduction]) -> None:
     """Figures by verdict, each number beside the published one; of a few figures also claim, source and setup."""
     out = console()
-    is_detailed = len(found) <= DETAILED_MAX
+    is_detailed = len(reproductions) <= DETAILED_MAX
     for kind in FigureVerdict:
-        own = [each for each in found if each.verdict is kind]
-        if not own:
+        same_verdict = [each for each in reproductions if each.verdict is kind]
+        if not same_verdict:
             continue
         if not is_detailed:
-            out.print(Text(f"{kind.value} ({len(own)})", style=STYLES[kind]))
+            out.print(Text(f"{kind.value} ({len(same_verdict)})", style=STYLES[kind]))
             out.print()
-        for each in own:
+        for each in same_verdict:
             _show(out, each, is_detailed=is_detailed)
             out.print()
-    wrapped(out, sentence(found))
+    wrapped(out, sentence(reproductions))
 
 
-def sentence(found: Sequence[Reproduction]) -> str:
-    """How many figures came out how.
+def sentence(reproductions: Sequence[Reproduction]) -> str:
+    """Return how many figures have each verdict, as one sentence.
 
     Calibrated numbers never count: see `leadline.core.contracts.experiment.verdict`.
     """
-    parts = [f"{count} {kind.value}" for kind, count in counts(found).items() if count]
-    return f"{len(found)} published figure{'s' * (len(found) != 1)}: {', '.join(parts)}"
+    parts = [f"{count} {kind.value}" for kind, count in counts(reproductions).items() if count]
+    return f"{len(reproductions)} published figure{'s' * (len(reproductions) != 1)}: {', '.join(parts)}"
 
 
-def _show(out: Console, own: Reproduction, *, is_detailed: bool) -> None:
-    meta, findings = own.meta, own.findings
-    out.print(Text.assemble((own.name, "bold"), "  ", (own.verdict.value, STYLES[own.verdict])))
+def _show(out: Console, reproduction: Reproduction, *, is_detailed: bool) -> None:
+    meta, findings = reproduction.meta, reproduction.findings
+    out.print(
+        Text.assemble((reproduction.name, "bold"), "  ", (reproduction.verdict.value, STYLES[reproduction.verdict]))
+    )
     wrapped(out, f"By {basis(meta)}", "  ")
     if is_detailed:
         wrapped(out, meta.claim, "  ")
         wrapped(out, f"{meta.source} ({VERIFIED[meta.verified]})", "  Source: ", style="bold")
         for heading in ("Setup", "Limits"):
-            if own.sections.get(heading):
-                wrapped(out, " ".join(own.sections[heading].split()), f"  {heading}: ", style="bold")
+            if reproduction.sections.get(heading):
+                wrapped(out, " ".join(reproduction.sections[heading].split()), f"  {heading}: ", style="bold")
     if findings.comparisons:
         table = plain_table("compared", "published", "Leadline", "error", right=("published", "Leadline", "error"))
         for part in findings.comparisons:

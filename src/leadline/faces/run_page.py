@@ -52,18 +52,18 @@ def write_run_page(
 
 
 def run_lead(run: Run, capture: Capture, judgements: Sequence[Judgement] = (), others: Sequence[Run] = ()) -> Lead:
-    """What is said of a run before its diagnosis."""
+    """Return the part of a run's page that stands above the diagnosis."""
     pooled = run.pooled()
     phases = tuple(Phase(part.label.replace("-", " "), (window,)) for part, window in _windows(run))
     sections = [_result(run, pooled), _latency(pooled), _seconds(run, capture)]
     sections += [_repeats([*others, run])] if others else []
-    sections += [_baseline(number, own) for number, own in enumerate(judgements, 1)]
+    sections += [_baseline(number, judgement) for number, judgement in enumerate(judgements, 1)]
     rate = run.per_s()
     headline = f"{run.name} on {run.target}: {show(rate.mean, 'per_s').removesuffix('/s')} operations per second"
     if rate.mean != rate.mean:
         headline = f"{run.name} on {run.target}: nothing was measured"
     answers = [("How sure is that?", _sureness(run))]
-    answers += [(f"Against {own.baseline}", own.comparison.sentence) for own in judgements]
+    answers += [(f"Against {judgement.baseline}", judgement.comparison.sentence) for judgement in judgements]
     facts = [("Tool", f"{run.tool} {run.tool_version or ''}".strip()), ("Run", run.id)]
     facts += [(name, str(run.host[key])) for key, name in _FACTS.items() if key in run.host]
     return Lead("run", headline, tuple(answers), tuple(facts), tuple(sections), phases, _RULES)
@@ -109,22 +109,22 @@ def _result(run: Run, pooled: Sequence[Pooled]) -> Section:
 
 
 def _latency(pooled: Sequence[Pooled]) -> Section:
-    held = [part for part in pooled if part.histogram is not None]
-    columns = ("percentile", *(text for part in held for text in (part.name, "samples above it")))
+    measured = [part for part in pooled if part.histogram is not None]
+    columns = ("percentile", *(text for part in measured for text in (part.name, "samples above it")))
     rows = [
-        (name, *(text for part in held for text in _percentile(part, name)))
+        (name, *(text for part in measured for text in _percentile(part, name)))
         for name in PERCENTILES
-        if any(name in part.percentiles_ms for part in held)
+        if any(name in part.percentiles_ms for part in measured)
     ]
-    rows.append(("requests", *(text for part in held for text in ("", f"{part.count:,.0f}"))))
-    spreads = tuple(Spread(p.name, p.histogram, _marks(p)) for p in held if p.histogram is not None)
+    rows.append(("requests", *(text for part in measured for text in ("", f"{part.count:,.0f}"))))
+    spreads = tuple(Spread(p.name, p.histogram, _marks(p)) for p in measured if p.histogram is not None)
     return Section(
         "latency",
         "Latency",
         f"Percentiles of the pooled requests; one with fewer than {BEHIND_MIN} samples above it is not given.",
-        (Table(columns, tuple(rows)),) if held else (),
+        (Table(columns, tuple(rows)),) if measured else (),
         spreads,
-        notes=() if held else ("The tool gave no histogram of latencies.",),
+        notes=() if measured else ("The tool gave no histogram of latencies.",),
     )
 
 
@@ -181,9 +181,9 @@ def _line(run: Run, metric: str, field: str) -> SeriesGroup | None:
     times: list[int] = []
     values: list[float] = []
     for part, window in _windows(run):
-        own = [window.start_ns + round(tick.elapsed_s * NS_PER_S) for tick in part.ticks]
-        times += [*own, max(window.end_ns, *own) + 1] if own else []
-        values += [*(getattr(tick, field) for tick in part.ticks), float("nan")] if own else []
+        times_ns = [window.start_ns + round(tick.elapsed_s * NS_PER_S) for tick in part.ticks]
+        times += [*times_ns, max(window.end_ns, *times_ns) + 1] if times_ns else []
+        values += [*(getattr(tick, field) for tick in part.ticks), float("nan")] if times_ns else []
     return _series(run, metric, times, values)
 
 
@@ -196,21 +196,21 @@ def _series(run: Run, metric: str, times_ns: list[int], values: list[float]) -> 
 
 
 def _windows(run: Run) -> list[tuple[Round, Window]]:
-    """Every round with when it was, where the tool said so."""
-    found = []
+    """Return every round with its time span; rounds whose tool gave no start time are left out."""
+    timed_rounds = []
     for part in run.rounds:
         starts = [result.start_ns for result in part.results if result.start_ns is not None]
         if starts:
             start = min(starts)
             lengths = [r.duration_s for r in part.results if r.duration_s == r.duration_s]
             lengths += [part.ticks[-1].elapsed_s] if part.ticks else []
-            found.append((part, Window(start, start + round(max(lengths, default=1.0) * NS_PER_S))))
-    return found
+            timed_rounds.append((part, Window(start, start + round(max(lengths, default=1.0) * NS_PER_S))))
+    return timed_rounds
 
 
 def _repeats(runs: Sequence[Run]) -> Section:
     rows = []
-    for run in sorted(runs, key=lambda own: own.id):
+    for run in sorted(runs, key=lambda repeat: repeat.id):
         rate = run.per_s()
         between = "–" if rate.too_few else f"{rate.low:,.0f} to {rate.high:,.0f}"
         rows.append((run.id, _cell(rate.mean, "per_s"), between, f"{rate.cv_pct:.1f} %", run.state))
@@ -224,15 +224,17 @@ def _repeats(runs: Sequence[Run]) -> Section:
 
 
 def _baseline(number: int, judgement: Judgement) -> Section:
-    own = judgement.comparison
-    rows = tuple(_change(part) for part in own.metrics)
+    comparison = judgement.comparison
+    rows = tuple(_change(part) for part in comparison.metrics)
     columns = ("metric", "baseline", "now", "change", "95 % between", "")
     return Section(
         f"baseline-{number}",
         f"Against {judgement.baseline}",
-        f"{own.sentence} {own.basis[0].upper()}{own.basis[1:]}." if own.certain else own.sentence,
+        f"{comparison.sentence} {comparison.basis[0].upper()}{comparison.basis[1:]}."
+        if comparison.certain
+        else comparison.sentence,
         (Table(columns, rows, frozenset({5})),),
-        notes=tuple(f"Not alike: {text}." for text in own.unlike),
+        notes=tuple(f"Not alike: {text}." for text in comparison.unlike),
     )
 
 

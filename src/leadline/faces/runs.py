@@ -35,7 +35,7 @@ def show_run(
     hosts: HostsResult | None = None,
     most: Theoretical | None = None,
 ) -> None:
-    """A run: what came out, how sure it is, what to beware of, and what the machine's counters say of it."""
+    """Print the result of a run, its interval, its notes and the findings from the counters recorded meanwhile."""
     out = console()
     wrapped(out, f"{run.name} on {run.target}, {run.tool} {run.tool_version or ''}, {run.started}", f"{run.id}  ")
     if run.state != "done":
@@ -55,8 +55,8 @@ def show_run(
         show_hosts(hosts, most)
     elif most is not None:
         show_share(run, most)
-    told = () if hosts is None else tuple(f"{own.host.address} failed: {own.error}" for own in hosts.hosts)
-    for note in (note for note in run.notes if note not in told):
+    failures = () if hosts is None else tuple(f"{result.host.address} failed: {result.error}" for result in hosts.hosts)
+    for note in (note for note in run.notes if note not in failures):
         wrapped(out, f"note: {note}", style="yellow")
     shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
     for finding in shown[:FINDINGS_SHOWN]:
@@ -121,31 +121,31 @@ def _share(value: float) -> str:
     return f"{100 * value:+,.0f}" if abs(value) >= 1.0 else f"{100 * value:+.1f}"
 
 
-def show_comparison(found: RunComparison) -> None:
-    """What differs between runs before and after, and how surely."""
+def show_comparison(comparison: RunComparison) -> None:
+    """Print what differs between the runs before and after, with the interval of each change."""
     out = console()
-    for word, runs in (("before", found.before), ("after", found.after)):
+    for word, runs in (("before", comparison.before), ("after", comparison.after)):
         wrapped(out, ", ".join(run.id for run in runs), f"{word:<7}")
-    for text in found.unlike:
+    for text in comparison.unlike:
         wrapped(out, f"not alike: {text}", style="yellow")
     columns = ("before", "after", "change %", "from", "to")
     table = plain_table("", *columns, "", right=columns)
-    for part in found.metrics:
+    for part in comparison.metrics:
         shares = [_share(value) for value in (part.change, part.low, part.high)]
         table.add_row(part.name, _number(part.before), _number(part.after), *shares, part.word)
     out.print(table)
-    if found.certain:
-        spread = next((p.spread_pct for p in found.metrics if p.spread_pct == p.spread_pct), float("nan"))
-        wrapped(out, f"{found.basis} ({_number(spread)} % from run to run)", style="dim")
-    wrapped(out, found.sentence, style="bold")
+    if comparison.certain:
+        spread = next((p.spread_pct for p in comparison.metrics if p.spread_pct == p.spread_pct), float("nan"))
+        wrapped(out, f"{comparison.basis} ({_number(spread)} % from run to run)", style="dim")
+    wrapped(out, comparison.sentence, style="bold")
 
 
 def show_judgements(judgements: Sequence[Judgement]) -> None:
     """Runs beside the baselines they are judged against, a line each."""
     out = console()
-    for own in judgements:
-        wrapped(out, own.sentence, style="bold")
-        if own.comparison.certain:
-            wrapped(out, own.comparison.basis, style="dim")
-        for text in own.comparison.unlike:
+    for judgement in judgements:
+        wrapped(out, judgement.sentence, style="bold")
+        if judgement.comparison.certain:
+            wrapped(out, judgement.comparison.basis, style="dim")
+        for text in judgement.comparison.unlike:
             wrapped(out, f"not alike: {text}", style="yellow")

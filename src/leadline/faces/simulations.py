@@ -25,7 +25,7 @@ UNBOUND = 10_000  # columns of a terminal no table reaches
 PLUS_MINUS = "±: half of the 95 % interval"
 
 
-def document(planned: PlannedSimulation, found: Sequence[Simulated]) -> dict[str, Any]:
+def document(planned: PlannedSimulation, simulations: Sequence[Simulated]) -> dict[str, Any]:
     """Plain data for ``--json``."""
     return {
         "scenario": planned.scenario.name,
@@ -33,50 +33,52 @@ def document(planned: PlannedSimulation, found: Sequence[Simulated]) -> dict[str
         "seed": planned.scenario.seed,
         "variants": [
             {
-                "settings": dict(own.variant.settings),
-                "run": own.run.id,
-                "trace": own.outcome.trace,
-                "event_count": own.outcome.event_count,
-                "notes": list(own.outcome.notes),
-                "measures": [asdict(measure) for measure in own.outcome.measures],
-                "series": [asdict(series) for series in own.outcome.series],
+                "settings": dict(simulation.variant.settings),
+                "run": simulation.run.id,
+                "trace": simulation.outcome.trace,
+                "event_count": simulation.outcome.event_count,
+                "notes": list(simulation.outcome.notes),
+                "measures": [asdict(measure) for measure in simulation.outcome.measures],
+                "series": [asdict(series) for series in simulation.outcome.series],
             }
-            for own in found
+            for simulation in simulations
         ],
     }
 
 
-def show_simulation(planned: PlannedSimulation, found: Sequence[Simulated], *, compared: bool = False) -> None:
-    """Every variant with its numbers; with ``compared`` also what changes against the first."""
+def show_simulation(planned: PlannedSimulation, simulations: Sequence[Simulated], *, compared: bool = False) -> None:
+    """Print every variant with its numbers; with ``compared`` also what changes against the first."""
     out = console()
     scenario = planned.scenario
     wrapped(out, f"{scenario.name}, simulated {scenario.system}, seed {scenario.seed}")
     if scenario.about:
         wrapped(out, scenario.about, style="dim")
-    shown = found[:VARIANTS_SHOWN]
-    if all(len(_main(planned, own.outcome)) == 1 for own in shown) and len(shown) > 1:
-        rows = [(own.variant.label, own, _main(planned, own.outcome)[0]) for own in shown]
+    shown = simulations[:VARIANTS_SHOWN]
+    if all(len(_main(planned, simulation.outcome)) == 1 for simulation in shown) and len(shown) > 1:
+        rows = [(simulation.variant.label, simulation, _main(planned, simulation.outcome)[0]) for simulation in shown]
         _table(out, planned, rows)
     else:
-        for own in shown:
+        for simulation in shown:
             out.print()
-            if own.variant.label:
-                out.print(own.variant.label, style="bold", markup=False)
-            names = _main(planned, own.outcome)
-            _table(out, planned, [(name, own, name) for name in names[:ENTITIES_SHOWN]])
+            if simulation.variant.label:
+                out.print(simulation.variant.label, style="bold", markup=False)
+            names = _main(planned, simulation.outcome)
+            _table(out, planned, [(name, simulation, name) for name in names[:ENTITIES_SHOWN]])
             if len(names) > ENTITIES_SHOWN:
                 wrapped(out, f"and {len(names) - ENTITIES_SHOWN} more, with --json", style="dim")
-    for own in shown:
-        _show_others(out, planned, own)
-    if len(found) > len(shown):
-        wrapped(out, f"{len(found) - len(shown)} more variants, with --json or --html", style="dim")
-    wrapped(out, told(planned), style="dim")
+    for simulation in shown:
+        _show_others(out, planned, simulation)
+    if len(simulations) > len(shown):
+        wrapped(out, f"{len(simulations) - len(shown)} more variants, with --json or --html", style="dim")
+    wrapped(out, column_legend(planned), style="dim")
     if compared:
-        for sentence in changes(planned, found):
+        for sentence in changes(planned, simulations):
             wrapped(out, sentence, "- ")
-    first = found[0].run.id
+    first = simulations[0].run.id
     wrapped(
-        out, f"kept as {first}{f' and {len(found) - 1} more' if len(found) > 1 else ''}: leadline runs", style="dim"
+        out,
+        f"kept as {first}{f' and {len(simulations) - 1} more' if len(simulations) > 1 else ''}: leadline runs",
+        style="dim",
     )
 
 
@@ -106,25 +108,25 @@ def _filled(
     columns = planned.system.META.columns
     heads = [head for _, head in columns]
     table = plain_table(first, heads[0], "±", *heads[1:], right=(heads[0], "±", *heads[1:]))
-    for name, (_, own, entity) in zip(names, rows, strict=True):
-        measures = [own.outcome.measure(entity, column) for column, _ in columns]
+    for name, (_, simulation, entity) in zip(names, rows, strict=True):
+        measures = [simulation.outcome.measure(entity, column) for column, _ in columns]
         cells = [cell(measure) for measure in measures]
         table.add_row(name, cells[0], _half_width(measures[0]), *cells[1:])
     return table
 
 
-def _show_others(out: Console, planned: PlannedSimulation, own: Simulated) -> None:
-    """Entities without a row, and notes."""
-    main = _main(planned, own.outcome)
-    start = f"{own.variant.label}: " if own.variant.label else ""
-    for name in own.outcome.entities():
-        told = [m for m in own.outcome.measures if m.entity == name and isfinite(m.value)]
-        if name not in main and told:
+def _show_others(out: Console, planned: PlannedSimulation, simulation: Simulated) -> None:
+    """Print the measures of entities that have no row in the table, then the notes."""
+    main = _main(planned, simulation.outcome)
+    start = f"{simulation.variant.label}: " if simulation.variant.label else ""
+    for name in simulation.outcome.entities():
+        measures = [m for m in simulation.outcome.measures if m.entity == name and isfinite(m.value)]
+        if name not in main and measures:
             words = ", ".join(
-                f"{m.name.replace('_pct', '').replace('_', ' ')} {cell(m)}{' %' * (m.unit == 'pct')}" for m in told
+                f"{m.name.replace('_pct', '').replace('_', ' ')} {cell(m)}{' %' * (m.unit == 'pct')}" for m in measures
             )
             wrapped(out, f"{start}{name}: {words}", style="dim")
-    for note in own.outcome.notes:
+    for note in simulation.outcome.notes:
         wrapped(out, f"note: {start}{note}", style="yellow")
 
 
@@ -143,26 +145,26 @@ def _half_width(measure: Measure) -> str:
     return f"{share:.2g} %" if share >= 0.005 else "0 %"
 
 
-def told(planned: PlannedSimulation) -> str:
-    """What the columns of the table mean."""
-    own = planned.system.META.told
-    return f"{own}; {PLUS_MINUS}" if own else PLUS_MINUS
+def column_legend(planned: PlannedSimulation) -> str:
+    """Return what the columns of the table mean, as one line below it."""
+    legend = planned.system.META.told
+    return f"{legend}; {PLUS_MINUS}" if legend else PLUS_MINUS
 
 
-def changes(planned: PlannedSimulation, found: Sequence[Simulated]) -> list[str]:
+def changes(planned: PlannedSimulation, simulations: Sequence[Simulated]) -> list[str]:
     """What each variant changes against the first, entity by entity, where intervals do not overlap."""
-    first = found[0].outcome
+    first = simulations[0].outcome
     names = [name for name, _ in planned.system.META.columns[:2]]
     sentences = []
-    for own in found[1:]:
-        for entity in own.outcome.entities():
+    for simulation in simulations[1:]:
+        for entity in simulation.outcome.entities():
             parts = [
                 part
                 for name in names
-                if (part := _change(first.measure(entity, name), own.outcome.measure(entity, name)))
+                if (part := _change(first.measure(entity, name), simulation.outcome.measure(entity, name)))
             ]
             if parts:
-                sentences.append(f"{own.variant.label}, {entity}: {'; '.join(parts)}")
+                sentences.append(f"{simulation.variant.label}, {entity}: {'; '.join(parts)}")
     return sentences
 
 

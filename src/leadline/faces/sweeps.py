@@ -69,18 +69,18 @@ def _show_curve(out: Console, curve: LoadCurve) -> None:
         wrapped(out, sentence, "- ")
 
 
-def _half_width(own: Interval) -> str:
-    share = 50.0 * (own.high - own.low) / own.mean if own.mean > 0 else float("nan")
+def _half_width(interval: Interval) -> str:
+    share = 50.0 * (interval.high - interval.low) / interval.mean if interval.mean > 0 else float("nan")
     return f"{share:.2g} %" if share < 100 else f"{share:,.0f} %"
 
 
 def _places(curve: LoadCurve, point: Point) -> list[str]:
-    found = []
+    landmarks = []
     if point is curve.knee:
-        found.append("knee")
+        landmarks.append("knee")
     if curve.levelled is not None and point is curve.levelled.start and not curve.levelled.falls:
-        found.append("plateau")
-    return found
+        landmarks.append("plateau")
+    return landmarks
 
 
 def plot(points: Sequence[Point], axis: str) -> list[str]:

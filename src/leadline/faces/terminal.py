@@ -101,9 +101,9 @@ def _when(finding: Finding, capture: Capture) -> str:
     more = f" and {len(finding.windows) - 3} more times" if len(finding.windows) > 3 else ""
     span = capture.span_ns()
     whole = (span[1] - span[0]) / 1e9 if span is not None else 0.0
-    held = sum(window.duration_s for window in finding.windows)
-    share = f", {min(held / whole, 1.0):.0%} of the recording" if whole > 0 else ""
-    return f"{'; '.join(windows)}{more} ({duration(held)}{share})"
+    held_s = sum(window.duration_s for window in finding.windows)
+    share = f", {min(held_s / whole, 1.0):.0%} of the recording" if whole > 0 else ""
+    return f"{'; '.join(windows)}{more} ({duration(held_s)}{share})"
 
 
 def _span(window: Window) -> str:

@@ -60,8 +60,8 @@ class Theoretical:
         text = f"{self.device_count} x {each}{divided} = {one} per host"
         if host_count > 1:
             text += f", {whole} in all"
-        told = "not included" if self.cost == 1.0 else f"taken as a division by {self.cost:g}"
-        return f"{text}; what protection costs is {told}"
+        protection_cost = "not included" if self.cost == 1.0 else f"taken as a division by {self.cost:g}"
+        return f"{text}; what protection costs is {protection_cost}"
 
     def _shown(self, value: float) -> str:
         return f"{value / 1e9:,.2f} GB/s" if self.is_throughput else f"{value:,.0f} IOPS"
@@ -71,7 +71,7 @@ def parse_theoretical(text: str) -> Theoretical:
     """``24x550000``, ``24x550kIOPS`` (operations), ``24x6.5GB/s``, ``24x6GiB/s`` (throughput), ``/2`` for protection.
 
     Raises:
-        ValueError: it is no such text, or nothing of it.
+        ValueError: the text has another form, or one of its numbers is zero or larger than any device reaches.
 
     >>> parse_theoretical("24x550000").per_host, parse_theoretical("24x6.5GB/s/2").per_host
     (13200000.0, 78000000000.0)
@@ -82,11 +82,11 @@ def parse_theoretical(text: str) -> Theoretical:
         raise ValueError(message)
     base = 1024.0 if (match["bytes"] or "").startswith("i") else 1000.0
     rated = float(match["rated"]) * base ** _POWERS[match["power"].lower()]
-    found = Theoretical(int(match["count"]), rated, match["bytes"] is not None, float(match["cost"] or 1.0))
-    if not found.rated * found.device_count <= NUMBER_MAX:
+    theoretical = Theoretical(int(match["count"]), rated, match["bytes"] is not None, float(match["cost"] or 1.0))
+    if not theoretical.rated * theoretical.device_count <= NUMBER_MAX:
         message = f"{text[:40]!r} is more than any device does"
         raise ValueError(message)
-    if found.device_count == 0 or found.rated == 0.0 or found.cost == 0.0:
+    if theoretical.device_count == 0 or theoretical.rated == 0.0 or theoretical.cost == 0.0:
         message = f"{text!r} is nothing at all"
         raise ValueError(message)
-    return found
+    return theoretical

@@ -88,9 +88,9 @@ def _percentiles(disk: DiskTrace) -> Any:  # noqa: ANN401 - a rich table
         ("outstanding_count", "outstanding", 1.0),
     ):
         for way in WAYS:
-            found = disk.quantiles(kind, way)
-            if way == "all" or found["p50"] == found["p50"]:
-                cells = ["-" if v != v else f"{v * unit:.3g}" for v in found.values()]  # noqa: PLR0124
+            quantiles = disk.quantiles(kind, way)
+            if way == "all" or quantiles["p50"] == quantiles["p50"]:
+                cells = ["-" if v != v else f"{v * unit:.3g}" for v in quantiles.values()]  # noqa: PLR0124
                 table.add_row(f"{name}, {way}", *cells)
     return table
 
@@ -169,11 +169,11 @@ def show_replay(done: Replayed) -> None:
 
 
 def _two(disk: DiskTrace, kind: str) -> str:
-    found = disk.quantiles(kind)
+    quantiles = disk.quantiles(kind)
     scale, unit = (1 / 1024, " KiB") if "bytes" in kind else (1e-3, " ms") if kind.endswith("_us") else (1.0, "")
-    if found["p50"] != found["p50"]:
+    if quantiles["p50"] != quantiles["p50"]:
         return "not measured"
-    return f"{found['p50'] * scale:.3g} / {found['p99'] * scale:.3g}{unit}"
+    return f"{quantiles['p50'] * scale:.3g} / {quantiles['p99'] * scale:.3g}{unit}"
 
 
 def show_model(model: Model) -> None:

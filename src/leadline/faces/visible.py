@@ -25,8 +25,8 @@ ODD = re.compile(f"[{_HIDDEN}{_SURROGATES}]")
 _ODD_IN_PAGE = re.compile(f"[{_HIDDEN}]")
 
 
-def _mark(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _mark(match: re.Match[str]) -> str:
+    code = ord(match[0])
     return chr(0x2400 + code) if code < 0x20 else "\N{SYMBOL FOR DELETE}" if code == 0x7F else SUBSTITUTE
 
 
@@ -56,4 +56,4 @@ def one_line(text: str) -> str:
 def escaped_json(document: Any, indent: int | None = 2) -> str:  # noqa: ANN401 - plain data
     r"""A JSON document in which such characters stand as ``\uXXXX``: the same data, nothing a terminal obeys."""
     text = json.dumps(document, indent=indent, ensure_ascii=False)
-    return ODD.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return ODD.sub(lambda match: json.dumps(match[0])[1:-1], text)

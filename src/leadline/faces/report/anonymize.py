@@ -101,9 +101,9 @@ class Replacer:
             replaced = _ADDRESSES[stem].sub(partial(self._address, stem), replaced)
         return _TOKEN.sub(self._unknown, replaced)
 
-    def _unknown(self, found: re.Match[str]) -> str:
-        """A word as it is when all of it is vocabulary, else an alias."""
-        token = found[0]
+    def _unknown(self, match: re.Match[str]) -> str:
+        """Return the word itself when all its parts are in the vocabulary, else its alias."""
+        token = match[0]
         if all(len(word) == 1 or word.casefold() in _vocabulary() for word in _WORD.findall(token)):
             return token
         if _is_generic(token) or token.casefold() in self._given:
@@ -112,8 +112,8 @@ class Replacer:
             self._aliases[token.casefold()] = self._next("name")
         return self._aliases[token.casefold()]
 
-    def _address(self, stem: str, found: re.Match[str]) -> str:
-        key = found[0].casefold()
+    def _address(self, stem: str, match: re.Match[str]) -> str:
+        key = match[0].casefold()
         if key not in self._aliases:
             self._aliases[key] = self._next(stem)
         return self._aliases[key]
@@ -174,15 +174,16 @@ def _replacer_of(imported: Imported, comparison: Comparison | None) -> Replacer:
             if entity.kind is kind:
                 _add_entity(replacer, entity)
     _add_measured(replacer, capture)
-    settings = [(name, fact.value) for own in capture.inventory.facts.values() for name, fact in own.items()]
+    settings = [(name, fact.value) for facts in capture.inventory.facts.values() for name, fact in facts.items()]
     for change in () if comparison is None else comparison.settings:
         settings += [(change.setting, change.before), (change.setting, change.after)]
     for name, value in settings:
         if name in _NAMED_FACTS and isinstance(value, str):
             replacer.add(value, name.replace("_", "-"))
     paths = [s.name for s in capture.sources] + imported.unrecognised + [e.where for e in imported.left_out]
-    told = [fact.source for facts in capture.inventory.facts.values() for fact in facts.values()]
-    paths += [source for source in told if "/" in source or "." in source]  # others say how something was guessed
+    fact_sources = [fact.source for facts in capture.inventory.facts.values() for fact in facts.values()]
+    # The others say how a fact was guessed.
+    paths += [source for source in fact_sources if "/" in source or "." in source]
     for path in dict.fromkeys(paths):
         _add_path(replacer, path)
     return replacer
@@ -249,15 +250,15 @@ def _own_words() -> frozenset[str]:
 @cache
 def _vocabulary() -> frozenset[str]:
     """Every word of Leadline's own texts, names of metrics, settings and values, in small letters."""
-    found: set[str] = set()
+    words: set[str] = set()
     folders = [resources.files("leadline").joinpath(name) for name in _VOCABULARY]
     while folders:
         for entry in folders.pop().iterdir():
             if entry.is_dir():
                 folders.append(entry)
             elif entry.name.endswith((".py", ".csv")):
-                found.update(_WORD.findall(entry.read_text(encoding="utf-8").casefold()))
-    return frozenset(found)
+                words.update(_WORD.findall(entry.read_text(encoding="utf-8").casefold()))
+    return frozenset(words)
 
 
 def _is_generic(name: str) -> bool:
@@ -274,36 +275,36 @@ def _inventory(inventory: Inventory, replacer: Replacer, renamed: Callable[[Enti
     facts = {
         renamed(entity): {
             replacer.text(name): Fact(_deep(fact.value, replacer, renamed), replacer.text(fact.source), fact.guessed)
-            for name, fact in own.items()
+            for name, fact in settings.items()
         }
-        for entity, own in inventory.facts.items()
+        for entity, settings in inventory.facts.items()
     }
     return Inventory(facts, {renamed(guest): renamed(vm) for guest, vm in inventory.links.items()})
 
 
 def _deep(
-    thing: Any,  # noqa: ANN401 - whatever findings and sources are made of
+    value: Any,  # noqa: ANN401 - whatever findings and sources are made of
     replacer: Replacer,
     renamed: Callable[[Entity], Entity],
     keep: frozenset[str] = frozenset(),
 ) -> Any:  # noqa: ANN401
     """The same structure with entities renamed and texts replaced; fields in ``keep`` are Leadline's own words."""
-    if isinstance(thing, Entity):
-        return renamed(thing)
-    if type(thing) is str:  # not an enumeration, whose members are strings too
-        return replacer.alias(thing)
-    if is_dataclass(thing) and not isinstance(thing, type):
+    if isinstance(value, Entity):
+        return renamed(value)
+    if type(value) is str:  # not an enumeration, whose members are strings too
+        return replacer.alias(value)
+    if is_dataclass(value) and not isinstance(value, type):
         changed = {
-            f.name: _deep(getattr(thing, f.name), replacer, renamed, keep)
-            for f in fields(thing)
+            f.name: _deep(getattr(value, f.name), replacer, renamed, keep)
+            for f in fields(value)
             if f.init and f.name not in keep
         }
-        return replace(thing, **changed)
-    if isinstance(thing, dict):
-        return {_deep(key, replacer, renamed): _deep(own, replacer, renamed, keep) for key, own in thing.items()}
-    if isinstance(thing, list | tuple):
-        return type(thing)(_deep(item, replacer, renamed, keep) for item in thing)
-    return thing
+        return replace(value, **changed)
+    if isinstance(value, dict):
+        return {_deep(key, replacer, renamed): _deep(child, replacer, renamed, keep) for key, child in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(_deep(item, replacer, renamed, keep) for item in value)
+    return value
 
 
 def _error(error: LeadlineError, replacer: Replacer) -> LeadlineError:

@@ -32,8 +32,8 @@ def density_page(runs: Sequence[Density], comparison: DensityComparison | None =
         "density.html.j2",
         headline=_first(runs[0].answer.sentence) if comparison is None else comparison.sentence,
         unlike=[] if comparison is None else comparison.unlike,
-        charts=[own for own in map(drawn, density_charts(runs)) if own is not None],
-        runs=[_run(own) for own in runs],
+        charts=[chart for chart in map(drawn, density_charts(runs)) if chart is not None],
+        runs=[_run(run) for run in runs],
     )
 
 
@@ -44,7 +44,7 @@ def _first(text: str) -> str:
 
 def density_charts(runs: Sequence[Density]) -> list[XyChart]:
     """What all instances did together, and the latency of the worst of them, against how many there were."""
-    levels = [level for own in runs for level in own.levels]
+    levels = [level for run in runs for level in run.levels]
     if not levels:
         return []
     name = levels[0].latency_name
@@ -65,35 +65,35 @@ def _worst(level: CountLevel) -> tuple[float, float, float]:
 def _chart(runs: Sequence[Density], title: str, unit: str, values: Values) -> XyChart:
     """A line for each run, a mark for each count in the colour of its state."""
     lines = []
-    for index, own in enumerate(runs):
-        marks = tuple(_mark(own, level, *values(level)) for level in own.by_count)
-        lines.append(Line(own.id, tuple((mark.x, mark.y) for mark in marks), marks, index))
-    said = "; ".join(mark.text for line in lines for mark in line.marks if math.isfinite(mark.y))
-    return XyChart(title, "instances", unit, tuple(lines), whole_x=True, summary=said)
+    for index, run in enumerate(runs):
+        marks = tuple(_mark(run, level, *values(level)) for level in run.by_count)
+        lines.append(Line(run.id, tuple((mark.x, mark.y) for mark in marks), marks, index))
+    summary = "; ".join(mark.text for line in lines for mark in line.marks if math.isfinite(mark.y))
+    return XyChart(title, "instances", unit, tuple(lines), whole_x=True, summary=summary)
 
 
-def _mark(own: Density, level: CountLevel, value: float, low: float, high: float) -> Mark:
-    text = f"{own.id}, {level.count} instances: {value:,.4g}, {level.state.value}"
+def _mark(run: Density, level: CountLevel, value: float, low: float, high: float) -> Mark:
+    text = f"{run.id}, {level.count} instances: {value:,.4g}, {level.state.value}"
     return Mark(level.count, value, text, low=low, high=high, state=_CLASS[level.state])
 
 
-def _run(own: Density) -> dict[str, Any]:
+def _run(run: Density) -> dict[str, Any]:
     facts = [
-        ("Workload", own.name),
-        ("On", own.where),
-        ("Service level of each", ", ".join(own.clauses)),
-        ("Each asks for", f"{own.offered_per_s:.4g}/s" if math.isfinite(own.offered_per_s) else "a closed loop"),
-        ("Each limited to", own.limits.words() if own.are_limited and own.limits.words() else "nothing"),
-        ("Begun (UTC)", own.started[:19].replace("T", " ")),
-        *((key.replace("_", " "), text) for key, text in own.host.items()),
+        ("Workload", run.name),
+        ("On", run.where),
+        ("Service level of each", ", ".join(run.clauses)),
+        ("Each asks for", f"{run.offered_per_s:.4g}/s" if math.isfinite(run.offered_per_s) else "a closed loop"),
+        ("Each limited to", run.limits.words() if run.are_limited and run.limits.words() else "nothing"),
+        ("Begun (UTC)", run.started[:19].replace("T", " ")),
+        *((key.replace("_", " "), text) for key, text in run.host.items()),
     ]
     return {
-        "id": own.id,
-        "sentence": own.answer.sentence,
+        "id": run.id,
+        "sentence": run.answer.sentence,
         "facts": facts,
-        "rows": [_row(level) for level in own.by_count],
-        "notes": own.notes,
-        "latency": own.levels[0].latency_name if own.levels else "p95",
+        "rows": [_row(level) for level in run.by_count],
+        "notes": run.notes,
+        "latency": run.levels[0].latency_name if run.levels else "p95",
     }
 
 

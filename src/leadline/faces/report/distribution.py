@@ -24,12 +24,12 @@ def distribution(spread: Spread) -> dict[str, Any]:
 
     A bucket counts where its middle lies; an open one at its lower bound.
     """
-    own = spread.histogram
-    to_ms = factor(own.unit, "ms")
-    middle = np.where(np.isfinite(own.upper), (own.lower + own.upper) / 2.0, own.lower) * to_ms
+    histogram = spread.histogram
+    to_ms = factor(histogram.unit, "ms")
+    middle = np.where(np.isfinite(histogram.upper), (histogram.lower + histogram.upper) / 2.0, histogram.lower) * to_ms
     middle = np.maximum(middle, 1e-6)
     edges = _edges(float(middle.min()), float(middle.max()))
-    counts = np.histogram(middle, edges, weights=own.counts)[0].astype(np.int64)
+    counts = np.histogram(middle, edges, weights=histogram.counts)[0].astype(np.int64)
     top = max(ceil(log10(counts.max() + 1.0)), 1)
     low, span = log(edges[0]), log(edges[-1]) - log(edges[0])
 
@@ -48,14 +48,14 @@ def distribution(spread: Spread) -> dict[str, Any]:
     ]
     return {
         "name": spread.name,
-        "total": f"{own.total:,}",
+        "total": f"{histogram.total:,}",
         "columns": columns,
         "ticks": [(f"{at(ms):.3f}%", show(ms, "ms"), _anchor(at(ms))) for ms in _round_values(edges[0], edges[-1])],
         "levels": [(f"{HEIGHT * (1.0 - log10(10.0**k + 1.0) / top):.1f}", f"{10**k:,}") for k in range(top)],
         "marks": _marks(spread, at),
         "height": HEIGHT,
         "rows": [
-            (f"{show(float(start), 'ms')} to {show(float(end), 'ms')}", f"{count:,}", f"{count / own.total:.3%}")
+            (f"{show(float(start), 'ms')} to {show(float(end), 'ms')}", f"{count:,}", f"{count / histogram.total:.3%}")
             for start, end, count in zip(edges[:-1], edges[1:], counts, strict=True)
             if count
         ],
@@ -73,10 +73,10 @@ def _round_values(low: float, high: float) -> list[float]:
     """1, 2 and 5 times powers of ten, or powers alone where that would be many."""
     decades = range(floor(log10(low)), ceil(log10(high)) + 1)
     for steps in (_ROUND, _ROUND[:1]):
-        found = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
-        if len(found) <= 9:
+        values = [step * 10.0**decade for decade in decades for step in steps if low <= step * 10.0**decade <= high]
+        if len(values) <= 9:
             break
-    return found
+    return values
 
 
 def _anchor(share: float) -> str:

@@ -44,8 +44,8 @@ def m4_indices(values: NDArray[np.floating[Any]], bucket_count: int) -> NDArray[
     last = width - 1 - known[:, :, ::-1].argmax(axis=2)
     kept = np.stack((first, lowest, highest, last), axis=2)
     kept += (np.arange(buckets) * width)[np.newaxis, :, np.newaxis]
-    found: NDArray[np.int64] = np.sort(np.minimum(kept, count - 1).reshape(rows, -1), axis=1)
-    return found
+    indices: NDArray[np.int64] = np.sort(np.minimum(kept, count - 1).reshape(rows, -1), axis=1)
+    return indices
 
 
 def thinned(values: NDArray[np.floating[Any]], bucket_count: int) -> list[NDArray[np.int64]]:

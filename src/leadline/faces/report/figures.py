@@ -93,12 +93,12 @@ def finding_charts(finding: Finding, capture: Capture, limits: dict[str, float] 
         lines = _lines_of(evidence, finding, capture)
         if not lines:
             continue
-        held = charts.get(evidence.metric) or Chart(evidence.metric, lines[0].unit, (), windows=finding.windows)
-        known = {_identity(line) for line in held.lines}
+        chart = charts.get(evidence.metric) or Chart(evidence.metric, lines[0].unit, (), windows=finding.windows)
+        known = {_identity(line) for line in chart.lines}
         fresh = tuple(line for line in lines if _identity(line) not in known)
-        level = _limit_of(evidence, held.unit, limits or {})
-        levels = held.limits if level is None or level in held.limits else (*held.limits, level)
-        charts[evidence.metric] = replace(held, lines=(*held.lines, *fresh)[:LINES_MAX], limits=levels)
+        level = _limit_of(evidence, chart.unit, limits or {})
+        levels = chart.limits if level is None or level in chart.limits else (*chart.limits, level)
+        charts[evidence.metric] = replace(chart, lines=(*chart.lines, *fresh)[:LINES_MAX], limits=levels)
     return list(charts.values())
 
 
@@ -125,18 +125,18 @@ def _lines_of(evidence: Evidence, finding: Finding, capture: Capture) -> list[Se
     entity = evidence.entity or finding.entity
     metric = cast("str", evidence.metric)
     for metrics in ((metric,), _SPLIT.get(metric, (f"{metric}_read", f"{metric}_write"))):
-        own: list[SeriesGroup] = []
+        exact: list[SeriesGroup] = []
         parts: list[SeriesGroup] = []
         for group in (group for name in metrics for group in capture.of(name)):
             if evidence.source is not None and capture.sources[group.source].name != evidence.source:
                 continue
             for row, candidate in enumerate(group.entities):
                 if candidate == entity:
-                    own.append(group.take([row]))
-                elif not own and entity in candidate.lineage():
+                    exact.append(group.take([row]))
+                elif not exact and entity in candidate.lineage():
                     parts.append(group.take([row]))
-        if own or parts:
-            return (own or sorted(parts, key=_highest, reverse=True))[:LINES_MAX]
+        if exact or parts:
+            return (exact or sorted(parts, key=_highest, reverse=True))[:LINES_MAX]
     return []
 
 

@@ -23,7 +23,7 @@ def lab_page(outcome: LabOutcome) -> str:
         "lab.html.j2",
         lab=lab,
         accelerators=accelerators(outcome),
-        charts=[own for own in map(drawn, lab_charts(outcome)) if own is not None],
+        charts=[chart for chart in map(drawn, lab_charts(outcome)) if chart is not None],
         keys=list(lab.cases()[0]),
         heads=["per s", "95 % between", "mean ms", *(f"{name} ms" for name in SHOWN)],
         rows=[_cells(row) for row in outcome.rows],
@@ -46,16 +46,16 @@ def lab_charts(outcome: LabOutcome) -> list[XyChart]:
         rest = ", ".join(f"{k} {v}" for k, v in row.variant.items() if k != key)
         lines.setdefault(f"{row.guest}{f', {rest}' if rest else ''}", []).append(row)
     rates, latencies = [], []
-    for index, (name, own) in enumerate(lines.items()):
-        own.sort(key=lambda row: float(row.variant[key]))
-        text = [f"{name}, {row.label}: {row.per_s:,.0f}/s, mean {row.mean_ms:.3g} ms" for row in own]
-        places = [float(row.variant[key]) for row in own]
+    for index, (name, lab_rows) in enumerate(lines.items()):
+        lab_rows.sort(key=lambda row: float(row.variant[key]))
+        text = [f"{name}, {row.label}: {row.per_s:,.0f}/s, mean {row.mean_ms:.3g} ms" for row in lab_rows]
+        places = [float(row.variant[key]) for row in lab_rows]
         marks = tuple(
             Mark(x, row.per_s, words, low=row.low, high=row.high)
-            for x, row, words in zip(places, own, text, strict=True)
+            for x, row, words in zip(places, lab_rows, text, strict=True)
         )
         rates.append(Line(name, tuple((mark.x, mark.y) for mark in marks), marks, index))
-        times = tuple(Mark(x, row.mean_ms, words) for x, row, words in zip(places, own, text, strict=True))
+        times = tuple(Mark(x, row.mean_ms, words) for x, row, words in zip(places, lab_rows, text, strict=True))
         latencies.append(Line(name, tuple((mark.x, mark.y) for mark in times), times, index))
     return [
         XyChart(f"Operations per second against {key}", key, "operations per second", tuple(rates)),
@@ -77,9 +77,9 @@ def _cells(row: LabRow) -> dict[str, Any]:
 def _hardware(guest: Any) -> dict[str, Any]:  # noqa: ANN401 - a Guest
     disks = []
     for disk in guest.disks:
-        own = disk.model_dump(mode="json", exclude_defaults=True, exclude={"name", "adapter", "size"})
+        settings = disk.model_dump(mode="json", exclude_defaults=True, exclude={"name", "adapter", "size"})
         adapter = next(adapter.type for adapter in guest.adapters if adapter.name == disk.adapter)
-        more = ", ".join(f"{key} {_plain(value)}" for key, value in own.items())
+        more = ", ".join(f"{key} {_plain(value)}" for key, value in settings.items())
         disks.append(f"{disk.name}: {disk.size / 2**20:.0f} MiB on {adapter}{f', {more}' if more else ''}")
     name = guest.name if guest.count == 1 else f"{guest.count} x {guest.name}"
     where = f" on host CPUs {', '.join(map(str, guest.host_cpus))}" if guest.host_cpus else ""

@@ -155,8 +155,8 @@ def statistics(values: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
 
     def at(share: float) -> NDArray[np.float64]:
         position = np.clip(np.ceil(share * known).astype(np.int64) - 1, 0, None)
-        found: NDArray[np.float64] = np.where(known > 0, ordered[row, position], np.nan)
-        return found
+        ranked: NDArray[np.float64] = np.where(known > 0, ordered[row, position], np.nan)
+        return ranked
 
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.where(known > 0, np.nansum(values, axis=1) / known, np.nan)

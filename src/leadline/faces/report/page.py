@@ -269,19 +269,19 @@ def _embedded_page(charts: list[Chart], capture: Capture, measured: int) -> dict
     for number, chart in enumerate(charts):
         # A line that nothing was measured of is not in the pack.
         named = zip(chart.labels(capture), chart.lines, strict=True)
-        held = [label for label, line in named if bool(np.isfinite(line.values).any())]
+        labels = [label for label, line in named if bool(np.isfinite(line.values).any())]
         drawn.append(
             {
                 "title": chart.title,
-                "labels": held,
-                "lines": list(range(at, at + len(held))),
+                "labels": labels,
+                "lines": list(range(at, at + len(labels))),
                 "limits": [[limit.value, limit.label] for limit in chart.limits],
                 "logarithmic": chart.is_logarithmic,
                 "left": MEASURED_LEFT if number < measured else 0,
                 "windows": [[w.start_ns // 1_000_000, w.end_ns // 1_000_000] for w in chart.windows],
             }
         )
-        at += len(held)
+        at += len(labels)
     first = charts[measured] if len(charts) > measured else None
     return {
         "charts": drawn,
@@ -379,14 +379,14 @@ def _method(
     rows = []
     for rule in diagnosis.rules_run:
         for name, threshold in cast("Rule", modules[rule]).META.thresholds.items():
-            own = limits[rule][name]
+            limit = limits[rule][name]
             rows.append(
                 {
                     "rule": rule,
                     "name": name,
-                    "value": show(own, threshold.unit),
+                    "value": show(limit, threshold.unit),
                     "source": threshold.source,
-                    "instead_of": show(threshold.value, threshold.unit) if own != threshold.value else None,
+                    "instead_of": show(threshold.value, threshold.unit) if limit != threshold.value else None,
                 }
             )
     return {

@@ -35,9 +35,10 @@ def plan_page(planned: PlannedAnswer) -> str:
         name=planned.name,
         about=planned.planner.META.about,
         plan=plan,
-        figures=[(own, with_unit(own)) for own in plan.figures],
+        figures=[(figure, with_unit(figure)) for figure in plan.figures],
         sheets=[
-            (own, [[number(cell) for cell in row] for row in own.rows], numeric_columns(own)) for own in plan.sheets
+            (sheet, [[number(cell) for cell in row] for row in sheet.rows], numeric_columns(sheet))
+            for sheet in plan.sheets
         ],
         charts=[chart for chart in (drawn(_chart(picture)) for picture in plan.pictures) if chart is not None],
         inputs=planned.inputs.model_dump(mode="json"),
@@ -46,7 +47,7 @@ def plan_page(planned: PlannedAnswer) -> str:
 
 def _chart(picture: Picture) -> XyChart:
     lines = tuple(
-        Line(own.name, tuple(zip(own.x, own.y, strict=True)), (), colour, own.is_published)
-        for colour, own in enumerate(picture.curves)
+        Line(curve.name, tuple(zip(curve.x, curve.y, strict=True)), (), colour, curve.is_published)
+        for colour, curve in enumerate(picture.curves)
     )
     return XyChart(f"{picture.y_label} by {picture.x_label}", picture.x_label, picture.y_label, lines)

@@ -43,38 +43,38 @@ class Gauge:
     is_beyond: bool
 
 
-def write_reproductions(output: Output | Path, found: Sequence[Reproduction]) -> int:
+def write_reproductions(output: Output | Path, reproductions: Sequence[Reproduction]) -> int:
     """Write the page; returns its size in bytes.
 
     Raises:
         UsageError: the file must not or cannot be written there.
         ToolError: writing failed; what was there before still is.
     """
-    return write_page(output, reproduction_page(found))
+    return write_page(output, reproduction_page(reproductions))
 
 
-def reproduction_page(found: Sequence[Reproduction]) -> str:
+def reproduction_page(reproductions: Sequence[Reproduction]) -> str:
     """The whole page as a string."""
     return standalone(
         "reproduction.html.j2",
-        sentence=sentence(found),
-        bar=bar(found),
-        facts=[(kind.value.capitalize(), str(count)) for kind, count in counts(found).items()]
+        sentence=sentence(reproductions),
+        bar=bar(reproductions),
+        facts=[(kind.value.capitalize(), str(count)) for kind, count in counts(reproductions).items()]
         + [
-            ("Scenarios simulated", f"{sum(len(own.runs) for own in found):,}"),
-            ("Events", f"{sum(run.event_count for own in found for run in own.runs):,}"),
+            ("Scenarios simulated", f"{sum(len(reproduction.runs) for reproduction in reproductions):,}"),
+            ("Events", f"{sum(run.event_count for reproduction in reproductions for run in reproduction.runs):,}"),
         ],
-        figures=[_figure(own) for own in found],
+        figures=[_figure(reproduction) for reproduction in reproductions],
         gauge_width=GAUGE_WIDTH,
         gauge_middle=GAUGE_MIDDLE,
     )
 
 
-def bar(found: Sequence[Reproduction]) -> list[dict[str, Any]]:
+def bar(reproductions: Sequence[Reproduction]) -> list[dict[str, Any]]:
     """The verdicts as parts of one bar: state, start and width [px], words."""
     parts, start = [], 0.0
-    for kind, count in counts(found).items():
-        width = BAR_WIDTH * count / max(len(found), 1)
+    for kind, count in counts(reproductions).items():
+        width = BAR_WIDTH * count / max(len(reproductions), 1)
         if count:
             parts.append({"state": STATES[kind], "start": start, "width": width, "text": f"{count} {kind.value}"})
         start += width
@@ -91,8 +91,8 @@ def gauge(part: Published, tolerance: float) -> Gauge | None:
     return Gauge(GAUGE_MIDDLE - half, 2.0 * half, round(GAUGE_MIDDLE + inside, 1), inside != place)
 
 
-def _figure(own: Reproduction) -> dict[str, Any]:
-    meta, findings = own.meta, own.findings
+def _figure(reproduction: Reproduction) -> dict[str, Any]:
+    meta, findings = reproduction.meta, reproduction.findings
     rows = [
         {
             "name": part.name,
@@ -105,11 +105,11 @@ def _figure(own: Reproduction) -> dict[str, Any]:
         }
         for part in findings.comparisons
     ]
-    chart = None if findings.picture is None else drawn(picture(own.title, findings.picture))
+    chart = None if findings.picture is None else drawn(picture(reproduction.title, findings.picture))
     return {
-        "id": own.name,
-        "state": STATES[own.verdict],
-        "verdict": own.verdict.value,
+        "id": reproduction.name,
+        "state": STATES[reproduction.verdict],
+        "verdict": reproduction.verdict.value,
         "claim": meta.claim,
         "source": f"{meta.source} ({VERIFIED[meta.verified]})",
         "basis": basis(meta),
@@ -117,8 +117,12 @@ def _figure(own: Reproduction) -> dict[str, Any]:
         "checks": findings.checks,
         "chart": chart,
         "why": findings.why,
-        "sections": [(name, paragraphs(own.sections.get(name, ""))) for name in HEADINGS if own.sections.get(name)],
-        "runs": own.runs,
+        "sections": [
+            (name, paragraphs(reproduction.sections.get(name, "")))
+            for name in HEADINGS
+            if reproduction.sections.get(name)
+        ],
+        "runs": reproduction.runs,
     }
 
 
@@ -127,11 +131,11 @@ def picture(title: str, given: Picture) -> XyChart:
     names = [curve.name for curve in given.curves if not curve.is_published]
     lines = []
     for number, curve in enumerate(given.curves):
-        own = curve.name.removesuffix(", published")
-        colour = names.index(own) if own in names else number
+        plain_name = curve.name.removesuffix(", published")
+        colour = names.index(plain_name) if plain_name in names else number
         points = tuple(zip(curve.x, curve.y, strict=True))
         words = "published" if curve.is_published else "Leadline"
         marks = tuple(Mark(x, y, f"{curve.name}, {words}: {y:.4g}", hollow=curve.is_published) for x, y in points)
-        name = f"{own}, published" if curve.is_published else curve.name
+        name = f"{plain_name}, published" if curve.is_published else curve.name
         lines.append(Line(name, points, marks, colour, dashed=curve.is_published))
     return XyChart(title, given.x_label, given.y_label, tuple(lines), hollow="published")

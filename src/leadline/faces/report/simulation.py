@@ -14,7 +14,7 @@ from leadline.faces.report.distribution import distribution
 from leadline.faces.report.lead import Spread
 from leadline.faces.report.page import standalone
 from leadline.faces.report.xy import Line, Mark, XyChart, drawn
-from leadline.faces.simulations import cell, changes, told
+from leadline.faces.simulations import cell, changes, column_legend
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +34,7 @@ _MARKED = ("p50", "p95", "p99", "p99.9")
 def write_simulation(
     output: Output | Path,
     planned: PlannedSimulation,
-    found: Sequence[Simulated],
+    simulations: Sequence[Simulated],
     *,
     compared: bool = False,
     checked: RealCheck | None = None,
@@ -45,58 +45,68 @@ def write_simulation(
         UsageError: the file must not or cannot be written there.
         ToolError: writing failed; what was there before still is.
     """
-    return write_page(output, simulation_page(planned, found, compared=compared, checked=checked))
+    return write_page(output, simulation_page(planned, simulations, compared=compared, checked=checked))
 
 
 def simulation_page(
-    planned: PlannedSimulation, found: Sequence[Simulated], *, compared: bool = False, checked: RealCheck | None = None
+    planned: PlannedSimulation,
+    simulations: Sequence[Simulated],
+    *,
+    compared: bool = False,
+    checked: RealCheck | None = None,
 ) -> str:
     """The whole page as a string."""
     scenario = planned.scenario
-    shown = found[:DRAWN_MAX]
+    shown = simulations[:DRAWN_MAX]
     facts = [
         ("System", scenario.system),
         ("Seed", str(scenario.seed)),
-        ("Variants", f"{len(found):,}"),
-        ("Events", f"{sum(own.outcome.event_count for own in found):,}"),
+        ("Variants", f"{len(simulations):,}"),
+        ("Events", f"{sum(simulation.outcome.event_count for simulation in simulations):,}"),
         ("Virtual time", f"{scenario.timing.warm_up_s:g} s, then {scenario.timing.measure_s:g} s measured"),
     ]
-    charts = [*by_key(planned, found), *(chart for own in shown for chart in over_time(own, planned))]
+    charts = [
+        *by_key(planned, simulations),
+        *(chart for simulation in shown for chart in over_time(simulation, planned)),
+    ]
     columns = planned.system.META.columns
     return standalone(
         "simulation.html.j2",
         scenario=scenario,
         facts=facts,
-        sentences=changes(planned, found) if compared else [],
-        told=told(planned),
+        sentences=changes(planned, simulations) if compared else [],
+        legend=column_legend(planned),
         heads=["", "", *(head for _, head in columns)],
-        rows=[row for own in found[:TABLED_MAX] for row in _rows(own, [name for name, _ in columns])],
-        charts=[own for own in map(drawn, charts) if own is not None],
-        spreads=[distribution(spread) for own in shown for spread in spreads(own)],
-        notes=list(dict.fromkeys(note for own in found for note in own.outcome.notes)),
-        left_out=max(len(found) - DRAWN_MAX, 0),
+        rows=[
+            row for simulation in simulations[:TABLED_MAX] for row in _rows(simulation, [name for name, _ in columns])
+        ],
+        charts=[chart for chart in map(drawn, charts) if chart is not None],
+        spreads=[distribution(spread) for simulation in shown for spread in spreads(simulation)],
+        notes=list(dict.fromkeys(note for simulation in simulations for note in simulation.outcome.notes)),
+        left_out=max(len(simulations) - DRAWN_MAX, 0),
         checked=checked,
         check_rows=[] if checked is None else [check_cells(row) for row in checked.rows],
         keys=[(key, value) for key, value in scenario.parameters().items() if value != "none"],
     )
 
 
-def by_key(planned: PlannedSimulation, found: Sequence[Simulated]) -> list[XyChart]:
+def by_key(planned: PlannedSimulation, simulations: Sequence[Simulated]) -> list[XyChart]:
     """Each quantity against the value of the one key that takes numbers; a line for each entity."""
-    keys = [key for key, _ in found[0].variant.settings]
-    if len(keys) != 1 or len(found) < 2:
+    keys = [key for key, _ in simulations[0].variant.settings]
+    if len(keys) != 1 or len(simulations) < 2:
         return []
-    values = [own.variant.settings[0][1] for own in found]
+    values = [simulation.variant.settings[0][1] for simulation in simulations]
     if not all(isinstance(value, int | float) and not isinstance(value, bool) and value >= 0 for value in values):
         return []
     charts = []
     for name, _ in planned.system.META.columns:
-        shown = [m for own in found for m in own.outcome.measures if m.name == name]
+        shown = [m for simulation in simulations for m in simulation.outcome.measures if m.name == name]
         entities = dict.fromkeys(measure.entity for measure in shown)
         lines = []
         for colour, entity in enumerate(list(entities)[:LINES_MAX]):
             marks = tuple(
-                _mark(float(value), own.outcome, entity, name) for value, own in zip(values, found, strict=True)
+                _mark(float(value), simulation.outcome, entity, name)
+                for value, simulation in zip(values, simulations, strict=True)
             )
             lines.append(Line(entity, tuple((mark.x, mark.y) for mark in marks), marks, colour))
         if shown:
@@ -110,17 +120,17 @@ def _mark(x: float, outcome: Outcome, entity: str, name: str) -> Mark:
     return Mark(x, measure.value, f"{entity}: {cell(measure)}", low=low, high=high)
 
 
-def over_time(own: Simulated, planned: PlannedSimulation) -> list[XyChart]:
+def over_time(simulation: Simulated, planned: PlannedSimulation) -> list[XyChart]:
     """Every quantity that has a series, a line for each entity, window by window."""
     window = planned.scenario.timing.window_s
     charts = []
-    for name in dict.fromkeys(part.name for part in own.outcome.series):
-        series = [part for part in own.outcome.series if part.name == name][:LINES_MAX]
+    for name in dict.fromkeys(part.name for part in simulation.outcome.series):
+        series = [part for part in simulation.outcome.series if part.name == name][:LINES_MAX]
         lines = tuple(
             Line(part.entity, tuple(((n + 1) * window, value) for n, value in enumerate(part.values)), (), colour)
             for colour, part in enumerate(series)
         )
-        variant = f": {own.variant.label}" if own.variant.label else ""
+        variant = f": {simulation.variant.label}" if simulation.variant.label else ""
         title = f"{_title(name)} over time{variant}"
         charts.append(XyChart(title, "seconds measured", symbol(series[0].unit), lines))
     return charts
@@ -134,24 +144,24 @@ def _title(name: str) -> str:
     return " ".join([words[0][0].upper() + words[0][1:], *words[1:]]).replace("Co stop", "Co-stop")
 
 
-def spreads(own: Simulated) -> list[Spread]:
+def spreads(simulation: Simulated) -> list[Spread]:
     """Latencies of each job, reads and writes together."""
-    found = []
-    for result in own.outcome.results[:LINES_MAX]:
-        held = [operation.histogram for operation in result.operations if operation.histogram is not None]
-        if held:
-            merged = Histogram.merged(held)
+    latencies = []
+    for result in simulation.outcome.results[:LINES_MAX]:
+        histograms = [operation.histogram for operation in result.operations if operation.histogram is not None]
+        if histograms:
+            merged = Histogram.merged(histograms)
             known = percentiles(merged)
             marks = tuple((name, known[name][0]) for name in _MARKED if name in known)
-            label = f", {own.variant.label}" if own.variant.label else ""
-            found.append(Spread(f"{result.job}{label}", merged, marks))
-    return found
+            label = f", {simulation.variant.label}" if simulation.variant.label else ""
+            latencies.append(Spread(f"{result.job}{label}", merged, marks))
+    return latencies
 
 
-def _rows(own: Simulated, names: Sequence[str]) -> list[dict[str, Any]]:
+def _rows(simulation: Simulated, names: Sequence[str]) -> list[dict[str, Any]]:
     rows = []
-    for entity in own.outcome.entities():
-        measures = [own.outcome.measure(entity, name) for name in names]
+    for entity in simulation.outcome.entities():
+        measures = [simulation.outcome.measure(entity, name) for name in names]
         if not any(isfinite(measure.value) for measure in measures):
             continue
         cells = [
@@ -160,5 +170,5 @@ def _rows(own: Simulated, names: Sequence[str]) -> list[dict[str, Any]]:
             else cell(m).replace("-", "–")
             for m in measures
         ]
-        rows.append({"label": own.variant.label, "entity": entity, "cells": cells, "run": own.run.id})
+        rows.append({"label": simulation.variant.label, "entity": entity, "cells": cells, "run": simulation.run.id})
     return rows

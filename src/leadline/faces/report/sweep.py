@@ -48,7 +48,7 @@ def sweep_page(outcome: SweepOutcome) -> str:
         outcome=outcome,
         name=sweep.workload["name"],
         facts=facts,
-        charts=[own for own in map(drawn, charts) if own is not None],
+        charts=[chart for chart in map(drawn, charts) if chart is not None],
         curves=[_curve(curve) for curve in outcome.curves],
         axis=_axis(sweep.axis),
     )

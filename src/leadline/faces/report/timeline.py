@@ -76,10 +76,10 @@ def when(finding: Finding, span: tuple[int, int] | None) -> str:
         return "a setting: always"
     shown = "; ".join(_window(window) for window in finding.windows[:3])
     more = f" and {len(finding.windows) - 3} more times" if len(finding.windows) > 3 else ""
-    held = sum(window.duration_s for window in finding.windows)
+    held_s = sum(window.duration_s for window in finding.windows)
     whole = 0.0 if span is None else (span[1] - span[0]) / NS_PER_S
-    share = f", {min(held / whole, 1.0):.0%} of the recording" if whole > 0 else ""
-    return f"{shown}{more} UTC ({duration(held)}{share})"
+    share = f", {min(held_s / whole, 1.0):.0%} of the recording" if whole > 0 else ""
+    return f"{shown}{more} UTC ({duration(held_s)}{share})"
 
 
 def _window(window: Window) -> str:

@@ -119,10 +119,10 @@ class _Scale:
 
     def at(self, value: float) -> float:
         """The place of a value; one beyond the axis is at its end."""
-        low, high, own = self.ticks[0], self.ticks[-1], min(max(value, self.ticks[0]), self.ticks[-1])
+        low, high, clipped = self.ticks[0], self.ticks[-1], min(max(value, self.ticks[0]), self.ticks[-1])
         if self.is_log:
-            low, high, own = log10(low), log10(high), log10(own)
-        return round(self.start + (own - low) / (high - low) * (self.end - self.start), 1)
+            low, high, clipped = log10(low), log10(high), log10(clipped)
+        return round(self.start + (clipped - low) / (high - low) * (self.end - self.start), 1)
 
     def labelled(self) -> list[tuple[float, str]]:
         """The ticks as (place, label)."""
@@ -133,22 +133,24 @@ def drawn(chart: XyChart) -> Drawn | None:
     """The chart's shapes; None when nothing of it was measured. Points that are not measured are left out."""
     shapes = [[(x, y) for x, y in line.points if _shown(chart, x, y)] for line in chart.lines]
     marks = [[mark for mark in line.marks if _shown(chart, mark.x, mark.y)] for line in chart.lines]
-    scales = _scales(chart, [point for shape in shapes for point in shape], [mark for own in marks for mark in own])
+    scales = _scales(
+        chart, [point for shape in shapes for point in shape], [mark for line_marks in marks for mark in line_marks]
+    )
     if scales is None:
         return None
     across, up = scales
-    found = Drawn(chart, across.labelled(), up.labelled())
-    found.levels = [(up.at(level.y), level.label) for level in chart.levels if _on_axis(chart, level.y)]
-    for line, shape, own in zip(chart.lines, shapes, marks, strict=True):
+    drawing = Drawn(chart, across.labelled(), up.labelled())
+    drawing.levels = [(up.at(level.y), level.label) for level in chart.levels if _on_axis(chart, level.y)]
+    for line, shape, line_marks in zip(chart.lines, shapes, marks, strict=True):
         places = [f"{across.at(x):.1f},{up.at(y):.1f}" for x, y in shape]
         if len(places) > 1:
-            found.paths.append((f"M{'L'.join(places)}", line))
-        if places or own:
-            found.lines.append(line)
+            drawing.paths.append((f"M{'L'.join(places)}", line))
+        if places or line_marks:
+            drawing.lines.append(line)
         colour = line.colour % COLOURS
-        found.whiskers += [(_whisker(across.at(mark.x), mark, up), colour) for mark in own if mark.has_whisker]
-        found.marks += [(across.at(mark.x), up.at(mark.y), mark, colour) for mark in own]
-    return found
+        drawing.whiskers += [(_whisker(across.at(mark.x), mark, up), colour) for mark in line_marks if mark.has_whisker]
+        drawing.marks += [(across.at(mark.x), up.at(mark.y), mark, colour) for mark in line_marks]
+    return drawing
 
 
 def _scales(chart: XyChart, points: list[tuple[float, float]], marks: list[Mark]) -> tuple[_Scale, _Scale] | None:

@@ -87,8 +87,8 @@ def _slowest(group: SeriesGroup) -> Iterator[SeriesGroup]:
     rows: dict[Entity, list[int]] = {}
     for row, entity in enumerate(group.entities):
         rows.setdefault(_owner(entity), []).append(row)
-    for owner, own in rows.items():
-        values = group.values[own]
+    for owner, owner_rows in rows.items():
+        values = group.values[owner_rows]
         ranked = -np.sort(-np.where(np.isfinite(values), values, -np.inf), axis=0)[:_SLOWEST_COUNT]
         known = np.isfinite(ranked)
         counts = known.sum(axis=0)

@@ -102,10 +102,10 @@ def _finding(
 
 
 def _ratios(context: RuleContext, group: SeriesGroup) -> NDArray[np.floating[Any]] | None:
-    """Logical reads per physical read [k, n], as told, else from global references; NaN where nothing was read."""
-    told = context.aligned(group, "db_iris_read_ratio")
-    if told is not None:
-        return told
+    """Logical reads per physical read [k, n]: as recorded, else from global references; NaN where nothing was read."""
+    recorded = context.aligned(group, "db_iris_read_ratio")
+    if recorded is not None:
+        return recorded
     references = context.aligned(group, "db_iris_glorefs_per_s")
     if references is None:
         return None

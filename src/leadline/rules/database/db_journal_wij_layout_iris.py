@@ -53,11 +53,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
     def judge(database: Entity, fact: Fact) -> tuple[str, Severity] | None:
         if str(context.inventory.get(database, "engine") or database.name).casefold() != "iris":
             return None
-        mounts = {str(what): str(where).rstrip("/\\") or "/" for what, where in fact.value.items()}
+        mounts = {str(role): str(where).rstrip("/\\") or "/" for role, where in fact.value.items()}
         shared = list(_shared(mounts))
-        parts = [what for what in _APART if what in mounts]
+        parts = [role for role in _APART if role in mounts]
         missing = len(_APART) - len(parts)  # what is not known may well be apart
-        if len({mounts[what] for what in parts}) + missing >= context.limit("warn"):
+        if len({mounts[role] for role in parts}) + missing >= context.limit("warn"):
             shared = [pair for pair in shared if "wij" in pair]
         if not shared:
             return None

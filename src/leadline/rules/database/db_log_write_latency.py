@@ -66,9 +66,9 @@ _FLUSHES = Busy(rates=(("guest_disk_flushes_per_s",),))
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per database, or per log disk where no database of its guest measures its log."""
-    told = context.of("db_log_write_latency_ms")
-    yield from over_groups(context, told, Over("db_log_write_latency_ms", "log write latency", mostly=True))
-    measured = {entity.ancestor(EntityKind.GUEST) for group in told for entity in group.entities}
+    log_latencies = context.of("db_log_write_latency_ms")
+    yield from over_groups(context, log_latencies, Over("db_log_write_latency_ms", "log write latency", mostly=True))
+    measured = {entity.ancestor(EntityKind.GUEST) for group in log_latencies for entity in group.entities}
     keep = _given_log(uses(context), measured)
     awaits = Over("guest_disk_await_ms", "write await of the log's disk", value=_WRITES, keep=keep, mostly=True)
     flushes = Over(

@@ -41,12 +41,12 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per VM and controller, on the database."""
-    told: set[Entity] = set()
+    reported: set[Entity] = set()
     for database in of_engine(context.inventory, "oracle"):
         vm = vm_of(context.inventory, database)
-        if vm is None or vm in told:
+        if vm is None or vm in reported:
             continue
-        told.add(vm)
+        reported.add(vm)
         for adapter, disks in disks_by_adapter(context.inventory, vm).items():
             roles = {disk: context.role(disk) for disk in disks}
             data = [disk for disk, role in roles.items() if role is not None and role[0] is Role.DATA]
@@ -57,9 +57,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _finding(
-    context: RuleContext, database: Entity, adapter: Entity, found: tuple[list[Entity], list[Entity], list[Entity]]
+    context: RuleContext,
+    database: Entity,
+    adapter: Entity,
+    disks_by_use: tuple[list[Entity], list[Entity], list[Entity]],
 ) -> Finding:
-    data, redo, guesses = found
+    data, redo, guesses = disks_by_use
     evidence = [
         Evidence(f"on {adapter.label()}: {disk.name} ({word})", entity=disk)
         for disks, word in ((data, "data"), (redo, "redo"))

@@ -52,11 +52,11 @@ META = RuleMeta(
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding per server: what was counted leads, the setting is added to it."""
+    """One finding per server: checkpoints that were counted come first, the setting is added as evidence."""
     squeezed = {finding.entity: finding for finding in _squeezed(context)}
     for finding in _requested(context):
-        own = squeezed.pop(finding.entity, None)
-        yield finding if own is None else replace(finding, evidence=(*finding.evidence, *own.evidence))
+        squeeze = squeezed.pop(finding.entity, None)
+        yield finding if squeeze is None else replace(finding, evidence=(*finding.evidence, *squeeze.evidence))
     yield from squeezed.values()
 
 

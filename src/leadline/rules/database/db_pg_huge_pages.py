@@ -94,8 +94,8 @@ def _missing(inventory: Inventory, database: Entity, asked: str | float, size: f
 
 def _page_bytes(inventory: Inventory, database: Entity) -> float:
     guest = database.ancestor(EntityKind.GUEST)
-    told = None if guest is None else inventory.get(guest, "huge_page_size_kib")
-    return 1024.0 * (float(told) if told else _PAGE_KIB)
+    size_kib = None if guest is None else inventory.get(guest, "huge_page_size_kib")
+    return 1024.0 * (float(size_kib) if size_kib else _PAGE_KIB)
 
 
 def _reserved(inventory: Inventory, database: Entity) -> float | None:

@@ -49,21 +49,21 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per database that names its devices, then per VM whose disks have roles."""
-    told: set[Entity] = set()
+    reported: set[Entity] = set()
     stores = Datastores(context.inventory)
     for database in context.inventory.of_kind(EntityKind.DATABASE):
-        found = _of_database(context, database, stores)
-        if found is not None:
+        finding = _of_database(context, database, stores)
+        if finding is not None:
             guest = database.ancestor(EntityKind.GUEST)
             vm = None if guest is None else context.inventory.vm_of(guest)
-            told |= {entity for entity in (guest, vm) if entity is not None}
-            yield found
+            reported |= {entity for entity in (guest, vm) if entity is not None}
+            yield finding
     for owner, disks in _disks_by_owner(uses(context)).items():
         vm = context.inventory.vm_of(owner) if owner.kind is EntityKind.GUEST else None
-        found = None if owner in told or vm in told else _of_disks(context, owner, disks, stores)
-        if found is not None:
-            told |= {entity for entity in (owner, vm) if entity is not None}
-            yield found
+        finding = None if owner in reported or vm in reported else _of_disks(context, owner, disks, stores)
+        if finding is not None:
+            reported |= {entity for entity in (owner, vm) if entity is not None}
+            yield finding
 
 
 def _of_database(context: RuleContext, database: Entity, stores: Datastores) -> Finding | None:

@@ -46,11 +46,11 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per database."""
     for database in context.inventory.of_kind(EntityKind.DATABASE):
-        told = context.inventory.fact(database, "log_backup_enabled")
-        if told is None:
+        log_backup = context.inventory.fact(database, "log_backup_enabled")
+        if log_backup is None:
             yield from _by_parameters(context, database)
-        elif not told.value:
-            evidence = Evidence(f"no log backup runs for {database.label()}", entity=database, source=told.source)
+        elif not log_backup.value:
+            evidence = Evidence(f"no log backup runs for {database.label()}", entity=database, source=log_backup.source)
             yield context.finding(database, f"Only images of {database.label()} are backed up", [evidence])
 
 

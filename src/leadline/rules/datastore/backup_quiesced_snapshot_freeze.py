@@ -73,7 +73,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _under_load(context: RuleContext, vm: Entity, taken: list[int]) -> dict[int, Evidence]:
     """The snapshots taken under load, by their time, with the numbers."""
-    found: dict[int, Evidence] = {}
+    evidence_by_time: dict[int, Evidence] = {}
     for group in _rates(context, vm):
         measured = group.values[0][np.isfinite(group.values[0])]
         peak = float(np.quantile(measured, _PEAK)) if measured.size else float("nan")
@@ -82,24 +82,24 @@ def _under_load(context: RuleContext, vm: Entity, taken: list[int]) -> dict[int,
         limit = max(peak * context.limit("share"), context.limit("load_min"))
         for time, rate in zip(taken, before.tolist(), strict=True):
             if rate > limit:
-                said = f"{rate:,.0f} I/O operations per second before the snapshot; the peak is {peak:,.0f}"
-                found.setdefault(time, Evidence(said, "disk_iops", vm, "mean", rate, limit, "per_s"))
-    return found
+                statement = f"{rate:,.0f} I/O operations per second before the snapshot; the peak is {peak:,.0f}"
+                evidence_by_time.setdefault(time, Evidence(statement, "disk_iops", vm, "mean", rate, limit, "per_s"))
+    return evidence_by_time
 
 
 def _rates(context: RuleContext, vm: Entity) -> list[SeriesGroup]:
     """Operations per second of the VM's disks together: of its virtual disks, else of its guest's block devices."""
     for disk, machine in ((EntityKind.VIRTUAL_DISK, EntityKind.VM), (EntityKind.BLOCK_DEVICE, EntityKind.GUEST)):
-        found: list[SeriesGroup] = []
+        rates: list[SeriesGroup] = []
         for metric in ("disk_iops", "disk_writes_per_s"):
-            for group in [] if found else context.of(metric, disk):
+            for group in [] if rates else context.of(metric, disk):
                 rate = io_rate(context, group)
                 rows = [i for i, e in enumerate(group.entities) if _belongs(context, e, vm) and is_whole(context, e)]
                 if rate is not None and rows:
                     part = replace(group, values=rate).take(rows)
-                    found.append(whole_of_parts(part, machine, np.nansum))
-        if found:
-            return found
+                    rates.append(whole_of_parts(part, machine, np.nansum))
+        if rates:
+            return rates
     return []
 
 
@@ -110,5 +110,5 @@ def _belongs(context: RuleContext, disk: Entity, vm: Entity) -> bool:
 
 def _runs_windows(context: RuleContext, vm: Entity) -> bool:
     guests = [guest for guest in context.inventory.of_kind(EntityKind.GUEST) if context.inventory.vm_of(guest) == vm]
-    told = "windows" in str(context.inventory.get(vm, "guest_os") or "").casefold()
-    return told or any(is_windows(context.inventory, guest) for guest in guests)
+    named_windows = "windows" in str(context.inventory.get(vm, "guest_os") or "").casefold()
+    return named_windows or any(is_windows(context.inventory, guest) for guest in guests)

@@ -63,11 +63,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _mounts(context: RuleContext) -> dict[str, set[str]]:
     """Names of hosts by the name of the datastore they mount."""
-    found: dict[str, set[str]] = {}
+    hosts_by_datastore: dict[str, set[str]] = {}
     for datastore in context.inventory.of_kind(EntityKind.DATASTORE):
-        hosts = found.setdefault(datastore.name, set())
+        hosts = hosts_by_datastore.setdefault(datastore.name, set())
         hosts.update(str(name) for name in context.inventory.get(datastore, "hosts") or ())
-        own = datastore.ancestor(EntityKind.HOST)
-        if own is not None:
-            hosts.add(own.name)
-    return found
+        host = datastore.ancestor(EntityKind.HOST)
+        if host is not None:
+            hosts.add(host.name)
+    return hosts_by_datastore

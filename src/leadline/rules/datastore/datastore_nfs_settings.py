@@ -68,11 +68,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
         fact = inventory.fact(host, "advanced_options")
         if fact is None or host.name not in mounting:
             continue
-        own = {str(name).casefold(): value for name, value in fact.value.items()}
+        options = {str(name).casefold(): value for name, value in fact.value.items()}
         evidence = [
             item
             for option, limits in _OPTIONS.items()
-            if (item := _differing(context, host, option, own.get(option.casefold()), limits)) is not None
+            if (item := _differing(context, host, option, options.get(option.casefold()), limits)) is not None
         ]
         if evidence:
             named = ", ".join(item.statement.split(" is ")[0] for item in evidence)
@@ -101,10 +101,10 @@ def _differing(
 
 
 def _hosts_with_nfs(context: RuleContext) -> set[str]:
-    found: set[str] = set()
+    names: set[str] = set()
     for datastore in context.inventory.of_kind(EntityKind.DATASTORE):
         if str(context.inventory.get(datastore, "type")).casefold().startswith("nfs"):
-            found.update(str(name) for name in context.inventory.get(datastore, "hosts") or ())
-            own = datastore.ancestor(EntityKind.HOST)
-            found |= set() if own is None else {own.name}
-    return found
+            names.update(str(name) for name in context.inventory.get(datastore, "hosts") or ())
+            host = datastore.ancestor(EntityKind.HOST)
+            names |= set() if host is None else {host.name}
+    return names

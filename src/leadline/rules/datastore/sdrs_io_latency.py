@@ -57,13 +57,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
         late = limit_ms is not None and limit_ms > context.limit("warn")
         if not disks or not (moves or late):
             continue
-        said = ["moves disks of databases by itself"] if moves else []
+        phrases = ["moves disks of databases by itself"] if moves else []
         if limit_ms is not None and late:
-            said.append(f"waits for {show(float(limit_ms), 'ms')} (limit {show(context.limit('warn'), 'ms')})")
+            phrases.append(f"waits for {show(float(limit_ms), 'ms')} (limit {show(context.limit('warn'), 'ms')})")
         settings = ("sdrs_io_balance", "sdrs_automation", "sdrs_latency_threshold_ms")
         yield context.finding(
             datastore,
-            f"Storage DRS of {datastore.label()} {' and '.join(said)}",
+            f"Storage DRS of {datastore.label()} {' and '.join(phrases)}",
             [*setting_evidence(context, datastore, *settings), Evidence(f"{disks[0].label()} lies on it")],
             guessed=roles_guessed(inventory, disks),
         )

@@ -50,7 +50,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         extents = context.inventory.get(datastore, "extent_count")
         if kind is None and (extents is None or extents <= context.limit("warn")):
             return None
-        what = kind or f"VMFS of {extents} extents"
-        return f"Storage I/O Control is on for {datastore.label()}, a {what} datastore", META.severity
+        description = kind or f"VMFS of {extents} extents"
+        return f"Storage I/O Control is on for {datastore.label()}, a {description} datastore", META.severity
 
     yield from by_setting(context, EntityKind.DATASTORE, "sioc_enabled", judge)

@@ -94,7 +94,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     read, write = "vsan_client_latency_us_read", "vsan_client_latency_us_write"
     reads, writes = "read latency of vSAN", "write latency of vSAN"
     rotating = Over(read, reads, load=load, keep=hybrid, warn="warn_hybrid", crit="crit_hybrid")
-    found = over_any(
+    findings = over_any(
         context,
         (
             Over(read, reads, load=load, keep=quick),
@@ -104,7 +104,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             replace(rotating, metric=write, noun=writes),
         ),
     )
-    for finding in found:
+    for finding in findings:
         yield replace(finding, evidence=(*finding.evidence, *_below(context, finding)))
 
 

@@ -64,8 +64,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device, or per disk group where that is what was recorded."""
 
     def flash(_: RuleContext, entity: Entity) -> bool:
-        own = context.inventory.get(entity, "medium") or capacity_medium(context.inventory, entity)
-        return str(own).casefold() == "flash"
+        medium = context.inventory.get(entity, "medium") or capacity_medium(context.inventory, entity)
+        return str(medium).casefold() == "flash"
 
     def not_flash(_: RuleContext, entity: Entity) -> bool:
         return not flash(context, entity)

@@ -47,12 +47,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
             continue
         depth = inventory.get(adapter, "queue_depth_count")
         evidence: list[Evidence] = []
-        said = []
+        phrases = []
         if certified is False:
             evidence += setting_evidence(context, adapter, "vsan_certified")
-            said.append("is not certified for vSAN")
+            phrases.append("is not certified for vSAN")
         if depth is not None and depth < context.limit("warn"):
             evidence += setting_evidence(context, adapter, "queue_depth_count")
-            said.append(f"takes {depth} commands at once (limit {context.limit('warn'):.0f})")
+            phrases.append(f"takes {depth} commands at once (limit {context.limit('warn'):.0f})")
         if evidence:
-            yield context.finding(adapter, f"Controller {adapter.label()} {' and '.join(said)}", evidence)
+            yield context.finding(adapter, f"Controller {adapter.label()} {' and '.join(phrases)}", evidence)

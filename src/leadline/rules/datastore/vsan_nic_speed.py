@@ -59,11 +59,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
         uplinks = _uplinks(context, host)
         if not uplinks:
             continue
-        found = [*_too_slow(context, host, uplinks), *_too_few(context, host, uplinks), *_shared(context, uplinks)]
-        if found:
-            severity = max(complaint[0] for complaint in found)
-            summary = f"vSAN network of {host.label()}: {', '.join(complaint[1] for complaint in found)}"
-            yield context.finding(host, summary, [complaint[2] for complaint in found], severity=severity)
+        complaints = [*_too_slow(context, host, uplinks), *_too_few(context, host, uplinks), *_shared(context, uplinks)]
+        if complaints:
+            severity = max(complaint[0] for complaint in complaints)
+            summary = f"vSAN network of {host.label()}: {', '.join(complaint[1] for complaint in complaints)}"
+            yield context.finding(host, summary, [complaint[2] for complaint in complaints], severity=severity)
 
 
 def _uplinks(context: RuleContext, host: Entity) -> list[Entity]:
@@ -118,10 +118,14 @@ def _shared(context: RuleContext, uplinks: list[Entity]) -> Iterator[Complaint]:
         uses = names & {str(name) for name in inventory.get(switch, "uplinks") or ()}
         if switch.ancestor(EntityKind.HOST) not in (None, host) or inventory.get(switch, "io_control") is not False:
             continue
-        own = rivals or sorted(_RIVALS & traffic(inventory, switch))
-        if uses and own:
-            statement = f"{switch.label()} carries vSAN and {', '.join(own)} with network I/O control off"
-            yield context.meta.severity.lowered(), f"shared with {', '.join(own)}", Evidence(statement, entity=switch)
+        other_traffic = rivals or sorted(_RIVALS & traffic(inventory, switch))
+        if uses and other_traffic:
+            statement = f"{switch.label()} carries vSAN and {', '.join(other_traffic)} with network I/O control off"
+            yield (
+                context.meta.severity.lowered(),
+                f"shared with {', '.join(other_traffic)}",
+                Evidence(statement, entity=switch),
+            )
 
 
 def _speed(pair: tuple[float, Entity]) -> float:

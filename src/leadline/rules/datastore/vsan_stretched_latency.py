@@ -70,14 +70,14 @@ Complaint = tuple[Severity, str, float, float, str]
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per cluster with all that is wrong; the worst gives the severity."""
     for cluster in context.inventory.of_kind(EntityKind.CLUSTER):
-        found = [*_round_trips(context, cluster), *_bandwidths(context, cluster)]
-        if not found:
+        complaints = [*_round_trips(context, cluster), *_bandwidths(context, cluster)]
+        if not complaints:
             continue
         evidence = [
-            Evidence(said, entity=cluster, value=value, threshold=limit, unit=unit)
-            for _, said, value, limit, unit in found
+            Evidence(statement, entity=cluster, value=value, threshold=limit, unit=unit)
+            for _, statement, value, limit, unit in complaints
         ]
-        worst = max(found, key=_severity)
+        worst = max(complaints, key=_severity)
         yield context.finding(cluster, f"{cluster.label()}: {worst[1]}", evidence, severity=worst[0])
 
 
@@ -86,13 +86,13 @@ def _round_trips(context: RuleContext, cluster: Entity) -> Iterator[Complaint]:
     sites = inventory.get(cluster, "site_round_trip_ms")
     warn, crit = context.limit("warn"), context.limit("crit")
     if sites is not None and sites > warn:
-        said = f"round trip between sites {sites:g} ms (limit {warn:g} ms)"
-        yield severity if sites > crit else severity.lowered(), said, float(sites), warn, "ms"
+        statement = f"round trip between sites {sites:g} ms (limit {warn:g} ms)"
+        yield severity if sites > crit else severity.lowered(), statement, float(sites), warn, "ms"
     witness = inventory.get(cluster, "witness_round_trip_ms")
     limit = context.limit(_witness_limit(context, cluster))
     if witness is not None and witness > limit:
-        said = f"round trip to the witness {witness:g} ms (limit {limit:g} ms)"
-        yield severity.lowered(), said, float(witness), limit, "ms"
+        statement = f"round trip to the witness {witness:g} ms (limit {limit:g} ms)"
+        yield severity.lowered(), statement, float(witness), limit, "ms"
 
 
 def _witness_limit(context: RuleContext, cluster: Entity) -> str:
@@ -113,10 +113,10 @@ def _bandwidths(context: RuleContext, cluster: Entity) -> Iterator[Complaint]:
         least = context.limit("witness_bandwidth_min") * components / _PER_COMPONENTS
         needs["witness_bandwidth_mbit_per_s"] = ("site and witness", least)
     for setting, (ends, least) in needs.items():
-        own = inventory.get(cluster, setting)
-        if own is not None and own < least:
-            said = f"bandwidth between {ends} {own:g} Mbit/s, {least:.0f} are needed"
-            yield mild, said, float(own), least, "mbit_per_s"
+        bandwidth = inventory.get(cluster, setting)
+        if bandwidth is not None and bandwidth < least:
+            statement = f"bandwidth between {ends} {bandwidth:g} Mbit/s, {least:.0f} are needed"
+            yield mild, statement, float(bandwidth), least, "mbit_per_s"
 
 
 def _severity(complaint: Complaint) -> Severity:

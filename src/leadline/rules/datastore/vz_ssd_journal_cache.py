@@ -52,12 +52,12 @@ Complaint = tuple[Severity, Evidence]
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per node with all that is wrong; the worst gives the severity."""
     for host in context.inventory.of_kind(EntityKind.HOST):
-        found = list(_complaints(context, host))
-        if found:
-            severity = max(complaint[0] for complaint in found)
-            said = "; ".join(complaint[1].statement for complaint in found)
-            summary = f"Journals of {host.label()}: {said}"
-            yield context.finding(host, summary, [complaint[1] for complaint in found], severity=severity)
+        complaints = list(_complaints(context, host))
+        if complaints:
+            severity = max(complaint[0] for complaint in complaints)
+            statements = "; ".join(complaint[1].statement for complaint in complaints)
+            summary = f"Journals of {host.label()}: {statements}"
+            yield context.finding(host, summary, [complaint[1] for complaint in complaints], severity=severity)
 
 
 def _complaints(context: RuleContext, host: Entity) -> Iterator[Complaint]:
@@ -70,17 +70,17 @@ def _complaints(context: RuleContext, host: Entity) -> Iterator[Complaint]:
         return
     most = context.limit("hdd_per_ssd_max")
     if disks / ssds > most:
-        said = f"{disks / ssds:.3g} disks per SSD (at most {most:g})"
-        yield severity, Evidence(said, entity=host, value=disks / ssds, threshold=most, unit="ratio")
+        statement = f"{disks / ssds:.3g} disks per SSD (at most {most:g})"
+        yield severity, Evidence(statement, entity=host, value=disks / ssds, threshold=most, unit="ratio")
     speed, least = inventory.get(host, "vstorage_ssd_mb_per_s"), context.limit("hdd_min")
     per_disk = None if speed is None else float(speed) * _BYTES_PER_MB * ssds / disks
     if per_disk is not None and per_disk < least:
-        said = f"{per_disk / _BYTES_PER_MB:.3g} MB/s of SSD per disk (at least {least / _BYTES_PER_MB:g})"
-        yield severity, Evidence(said, entity=host, value=per_disk, threshold=least, unit="bytes_per_s")
+        statement = f"{per_disk / _BYTES_PER_MB:.3g} MB/s of SSD per disk (at least {least / _BYTES_PER_MB:g})"
+        yield severity, Evidence(statement, entity=host, value=per_disk, threshold=least, unit="bytes_per_s")
     dwpd = inventory.get(host, "vstorage_ssd_dwpd")
     if dwpd is not None and dwpd < context.limit("dwpd_good"):
         worse = dwpd < context.limit("dwpd_min")
         limit = context.limit("dwpd_min" if worse else "dwpd_good")
-        said = f"SSDs endure {dwpd:g} drive writes per day (at least {limit:g})"
+        statement = f"SSDs endure {dwpd:g} drive writes per day (at least {limit:g})"
         mild = severity if worse else severity.lowered()
-        yield mild, Evidence(said, entity=host, value=float(dwpd), threshold=limit, unit="count")
+        yield mild, Evidence(statement, entity=host, value=float(dwpd), threshold=limit, unit="count")

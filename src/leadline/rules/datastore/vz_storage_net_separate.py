@@ -46,7 +46,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per node."""
     for host in context.inventory.of_kind(EntityKind.HOST):
         cards = context.inventory.children(host, EntityKind.NIC) if _serves(context, host) else []
-        evidence = [said for nic in cards for said in _complaints(context, nic, cards)]
+        evidence = [complaint for nic in cards for complaint in _complaints(context, nic, cards)]
         if evidence:
             yield context.finding(host, f"Storage network of {host.label()}: {evidence[0].statement}", evidence)
 
@@ -63,16 +63,16 @@ def _complaints(context: RuleContext, nic: Entity, cards: list[Entity]) -> Itera
         return
     if "vm" in traffic(inventory, nic):
         yield Evidence(f"{nic.name} carries storage and VMs", entity=nic)
-    own = _subnets(context, nic)
+    subnets = _subnets(context, nic)
     for other in cards:
-        shared = own & _subnets(context, other) if other != nic and "vm" in traffic(inventory, other) else set()
+        shared = subnets & _subnets(context, other) if other != nic and "vm" in traffic(inventory, other) else set()
         if shared:
             yield Evidence(f"{nic.name} and {other.name}, which carries VMs, share {', '.join(sorted(shared))}")
     speed = inventory.get(nic, "speed_mbit_per_s")
     limit = context.limit("warn")
     if speed is not None and is_up(inventory, nic) and speed < limit:
-        said = f"{nic.name} runs at {show(float(speed), 'mbit_per_s')} (limit {show(limit, 'mbit_per_s')})"
-        yield Evidence(said, entity=nic, value=float(speed), threshold=limit, unit="mbit_per_s")
+        statement = f"{nic.name} runs at {show(float(speed), 'mbit_per_s')} (limit {show(limit, 'mbit_per_s')})"
+        yield Evidence(statement, entity=nic, value=float(speed), threshold=limit, unit="mbit_per_s")
 
 
 def _subnets(context: RuleContext, nic: Entity) -> set[str]:

@@ -50,10 +50,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
         faults = [] if role is None or role[0] not in DATABASE_ROLES else list(_faults(context, disk))
         if not faults or role is None:
             continue
-        evidence = [Evidence(f"{disk.label()}: {said}", entity=disk, source=source) for said, source, _ in faults]
+        evidence = [
+            Evidence(f"{disk.label()}: {statement}", entity=disk, source=source) for statement, source, _ in faults
+        ]
         yield context.finding(
             disk,
-            f"{disk.label()} ({role[0].value}) " + ", ".join(said for said, _, _ in faults),
+            f"{disk.label()} ({role[0].value}) " + ", ".join(statement for statement, _, _ in faults),
             evidence,
             severity=max(severity for _, _, severity in faults),
             guessed=[f"role of {disk.label()}"] if role[1] else [],

@@ -62,7 +62,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if idle is None or idle <= context.limit("idle"):
             yield finding
             continue
-        told = Evidence(
+        idle_evidence = Evidence(
             f"but the CPUs were idle {show(idle, 'pct')} of that time with no I/O outstanding",
             metric="guest_cpu_idle_pct",
             entity=finding.entity,
@@ -71,4 +71,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
             threshold=context.limit("idle"),
             unit="pct",
         )
-        yield replace(finding, severity=min(finding.severity, Severity.LOW), evidence=(*finding.evidence, told))
+        yield replace(
+            finding, severity=min(finding.severity, Severity.LOW), evidence=(*finding.evidence, idle_evidence)
+        )

@@ -47,13 +47,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per guest whose engine is known."""
 
     def judge(guest: Entity, value: float) -> tuple[str, Severity] | None:
-        said = f"vm.overcommit_memory is {value:g} in {guest.label()}"
+        statement = f"vm.overcommit_memory is {value:g} in {guest.label()}"
         if runs(context.inventory, guest, "iris") and value != _ESTIMATE:
-            return f"{said}; IRIS needs 0", META.severity
+            return f"{statement}; IRIS needs 0", META.severity
         if runs(context.inventory, guest, "postgresql") and value == _ALWAYS:
-            return f"{said}: a shortage kills a PostgreSQL process", META.severity
+            return f"{statement}: a shortage kills a PostgreSQL process", META.severity
         if runs(context.inventory, guest, "postgresql") and value == _ESTIMATE:
-            return f"{said}; 2 spares PostgreSQL the out-of-memory killer", Severity.INFO
+            return f"{statement}; 2 spares PostgreSQL the out-of-memory killer", Severity.INFO
         return None
 
     yield from entry_findings(context, (EntityKind.GUEST, "sysctl"), "vm.overcommit_memory", judge)

@@ -68,5 +68,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _workloads(context: RuleContext, disk: Entity) -> set[str]:
     guest = disk.ancestor(EntityKind.GUEST)
-    told = [] if guest is None else databases(context.inventory, guest)
-    return {str(name) for name in (context.inventory.get(one, "workload") for one in told) if name is not None}
+    guest_databases = [] if guest is None else databases(context.inventory, guest)
+    return {
+        str(name) for name in (context.inventory.get(one, "workload") for one in guest_databases) if name is not None
+    }

@@ -51,7 +51,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for guest in context.inventory.of_kind(EntityKind.GUEST):
         faults = list(_faults(context, guest))
         if faults:
-            evidence = [Evidence(said, entity=guest, source=source) for said, source, _ in faults]
+            evidence = [Evidence(statement, entity=guest, source=source) for statement, source, _ in faults]
             worst = max(faults, key=lambda fault: fault[2])
             yield context.finding(guest, worst[0], evidence, severity=worst[2])
 
@@ -67,8 +67,8 @@ def _faults(context: RuleContext, guest: Entity) -> Iterator[tuple[str, str, Sev
         yield f"The clock of {guest.label()} is not synchronised", synchronised.source, META.severity
     if offset is not None and abs(float(offset.value)) > context.limit("warn"):
         severity = META.severity if abs(float(offset.value)) > context.limit("crit") else META.severity.lowered()
-        said = f"The clock of {guest.label()} is {show(abs(float(offset.value)), 's')} off"
-        yield said, offset.source, severity
+        statement = f"The clock of {guest.label()} is {show(abs(float(offset.value)), 's')} off"
+        yield statement, offset.source, severity
     if vm is not None and inventory.get(vm, "tools_sync_time") is True and services is not None and services.value:
         names = ", ".join(map(str, services.value))
         yield f"{names} and VMware Tools both set the clock of {guest.label()}", services.source, META.severity

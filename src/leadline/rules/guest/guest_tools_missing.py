@@ -51,17 +51,17 @@ _VERSIONS = {
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per machine: the version is judged first, then whether they run, then what the guest says."""
-    told: set[Entity] = set()
+    reported: set[Entity] = set()
     for finding in (*_versions(context), *_stopped(context), *_from_inside(context)):
-        if finding.entity not in told:
-            told.add(finding.entity)
+        if finding.entity not in reported:
+            reported.add(finding.entity)
             yield finding
 
 
 def _versions(context: RuleContext) -> Iterator[Finding]:
     def judge(vm: Entity, fact: Fact) -> tuple[str, Severity] | None:
-        found = _VERSIONS.get(str(fact.value).casefold())
-        return None if found is None or _off(context, vm) else (f"{vm.label()} {found[0]}", found[1])
+        verdict = _VERSIONS.get(str(fact.value).casefold())
+        return None if verdict is None or _off(context, vm) else (f"{vm.label()} {verdict[0]}", verdict[1])
 
     yield from by_setting(context, EntityKind.VM, "tools_version_status", judge)
 

@@ -133,7 +133,7 @@ def _finding(
 ) -> Finding:
     limit, days = reach
     when = "is reached now" if days == 0.0 else f"will be reached in {days:.0f} days"
-    said = (
+    statement = (
         f"{noun} of {entity.label()}: {show(trend.last, 'pct')} on the trend, "
         f"rising {show(trend.per_day * 30.0, 'pct')} in 30 days"
     )
@@ -143,7 +143,13 @@ def _finding(
         f"{show(limit, 'pct')} of {noun} of {entity.label()} {when}",
         [
             Evidence(
-                said, entity=entity, statistic="trend", value=trend.last, threshold=limit, unit="pct", source=source
+                statement,
+                entity=entity,
+                statistic="trend",
+                value=trend.last,
+                threshold=limit,
+                unit="pct",
+                source=source,
             )
         ],
         severity=META.severity if critical else META.severity.lowered(),

@@ -59,9 +59,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if released is None or age_s <= context.limit("warn"):
             continue
         months = age_s / _S_PER_DAY / _DAYS_PER_MONTH
-        said = f"the BIOS of {host.label()} is of {released.isoformat()}, {months:.0f} months old"
+        summary = f"the BIOS of {host.label()} is of {released.isoformat()}, {months:.0f} months old"
         severity = META.severity if age_s > context.limit("crit") else META.severity.lowered()
-        yield of_facts(context, host, said, [(host, "bios_date"), (host, "bios_version")], severity=severity)
+        yield of_facts(context, host, summary, [(host, "bios_date"), (host, "bios_version")], severity=severity)
 
 
 def _released(context: RuleContext, host: Entity) -> date | None:

@@ -51,6 +51,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
             for colour in _BAD
             for name in bad[colour]
         ]
-        said = f"{host.label()} has {', '.join(bad[worst])} {worst}"
+        summary = f"{host.label()} has {', '.join(bad[worst])} {worst}"
         severity = META.severity if worst == "red" else META.severity.lowered()
-        yield context.finding(host, said, evidence, severity=severity)
+        yield context.finding(host, summary, evidence, severity=severity)

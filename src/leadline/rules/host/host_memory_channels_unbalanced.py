@@ -50,7 +50,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         sizes = [number_of(size) for size in fact.value.values()]
         if not sizes or any(isnan(size) for size in sizes) or min(sizes) == max(sizes):
             return None
-        said = f"memory channels of {host.label()} hold {show(min(sizes), 'mib')} to {show(max(sizes), 'mib')}"
-        return said, META.severity
+        summary = f"memory channels of {host.label()} hold {show(min(sizes), 'mib')} to {show(max(sizes), 'mib')}"
+        return summary, META.severity
 
     yield from by_setting(context, EntityKind.HOST, "channel_memory_mib", judge)

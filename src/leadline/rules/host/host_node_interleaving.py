@@ -46,5 +46,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if sockets is None or context.inventory.get(host, "numa_node_count") != 1:
             continue
         if sockets > context.limit("sockets"):
-            said = f"{host.label()} shows one NUMA node for {sockets} processors"
-            yield of_facts(context, host, said, [(host, "numa_node_count"), (host, "socket_count")])
+            summary = f"{host.label()} shows one NUMA node for {sockets} processors"
+            yield of_facts(context, host, summary, [(host, "numa_node_count"), (host, "socket_count")])

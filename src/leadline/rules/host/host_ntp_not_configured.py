@@ -42,9 +42,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for host in context.inventory.of_kind(EntityKind.HOST):
         servers = context.inventory.get(host, "ntp_servers")
         if servers is not None and not any(str(server).strip() for server in servers):
-            said = f"{host.label()} has no time server"
+            summary = f"{host.label()} has no time server"
         elif context.inventory.get(host, "ntp_running") is False:
-            said = f"the time service of {host.label()} does not run"
+            summary = f"the time service of {host.label()} does not run"
         else:
             continue
-        yield of_facts(context, host, said, [(host, "ntp_servers"), (host, "ntp_running")])
+        yield of_facts(context, host, summary, [(host, "ntp_servers"), (host, "ntp_running")])

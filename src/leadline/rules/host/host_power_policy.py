@@ -67,17 +67,17 @@ def check(context: RuleContext) -> Iterator[Finding]:
     spec = Over(
         "host_cpu_aperf_pct", "effective clock", (EntityKind.PCPU,), below=True, value=_busy, roll_up=EntityKind.HOST
     )
-    found = {finding.entity: [finding] for finding in over_threshold(context, spec)}
+    findings_by_host = {finding.entity: [finding] for finding in over_threshold(context, spec)}
     databases = likely_database_vms(context.inventory)
     for host in context.inventory.of_kind(EntityKind.HOST):
-        said = _fault(context, host)
-        if said is not None:
+        fault = _fault(context, host)
+        if fault is not None:
             vms = context.inventory.children(host, EntityKind.VM)
             matters = not vms or any(vm in databases for vm in vms)
             facts = [(host, "power_policy"), (host, "bios_power_profile")]
-            set_so = of_facts(context, host, said, facts, severity=META.severity if matters else Severity.LOW)
-            found.setdefault(host, []).append(set_so)
-    for findings in found.values():
+            set_so = of_facts(context, host, fault, facts, severity=META.severity if matters else Severity.LOW)
+            findings_by_host.setdefault(host, []).append(set_so)
+    for findings in findings_by_host.values():
         yield joined(findings, context.limit("duration"))
 
 

@@ -51,5 +51,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if scratch in _WEARS_OUT:
             yield of_facts(context, host, f"{host.label()} writes its scratch data to {scratch.upper()}", facts)
         elif boot in _WEARS_OUT:
-            said = f"{host.label()} boots from {boot.upper()}"
-            yield of_facts(context, host, said, facts, severity=Severity.LOW)
+            summary = f"{host.label()} boots from {boot.upper()}"
+            yield of_facts(context, host, summary, facts, severity=Severity.LOW)

@@ -46,17 +46,17 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for cluster, hosts in hosts_by_cluster(context.inventory).items():
         kinds = {build for host in hosts if (build := _build(context, host)) is not None}
         if len(kinds) < 2:
-            releases = {told for host in hosts if (told := release(context.inventory.get(host, "version")))}
-            shortest = min((len(told) for told in releases), default=0)
-            kinds = {".".join(str(part) for part in told[:shortest]) for told in releases}
+            releases = {version for host in hosts if (version := release(context.inventory.get(host, "version")))}
+            shortest = min((len(version) for version in releases), default=0)
+            kinds = {".".join(str(part) for part in version[:shortest]) for version in releases}
         if len(kinds) > 1:
-            said = f"hosts of {cluster.label()} run {len(kinds)} builds: {', '.join(sorted(kinds))}"
+            summary = f"hosts of {cluster.label()} run {len(kinds)} builds: {', '.join(sorted(kinds))}"
             facts = [(host, setting) for host in hosts for setting in ("version", "build")]
-            yield of_facts(context, cluster, said, facts)
+            yield of_facts(context, cluster, summary, facts)
 
 
 def _build(context: RuleContext, host: Entity) -> str | None:
     """Build number of a host, on its own or in the version it prints; None when not known."""
-    own = context.inventory.get(host, "build")
-    found = _BUILD.search(str(context.inventory.get(host, "version")))
-    return str(own) if own is not None else found[1] if found else None
+    build = context.inventory.get(host, "build")
+    match = _BUILD.search(str(context.inventory.get(host, "version")))
+    return str(build) if build is not None else match[1] if match else None

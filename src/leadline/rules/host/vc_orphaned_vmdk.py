@@ -47,5 +47,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
         evidence = [Evidence(name, entity=datastore, source=fact.source) for name in files[:EVIDENCE_COUNT_MAX]]
         if len(files) > EVIDENCE_COUNT_MAX:
             evidence.append(Evidence(f"and {len(files) - EVIDENCE_COUNT_MAX} more like these"))
-        what = f"{len(files)} disk files of no VM lie" if len(files) > 1 else "A disk file of no VM lies"
-        yield context.finding(datastore, f"{what} on {datastore.label()}", evidence)
+        subject = f"{len(files)} disk files of no VM lie" if len(files) > 1 else "A disk file of no VM lies"
+        yield context.finding(datastore, f"{subject} on {datastore.label()}", evidence)

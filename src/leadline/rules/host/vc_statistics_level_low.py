@@ -58,10 +58,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _numbers(levels: dict[str, object]) -> dict[float, float]:
     """Interval in seconds to level; entries that are no numbers are left out."""
-    found = {}
+    level_by_interval = {}
     for interval, level in levels.items():
         try:
-            found[float(interval)] = float(str(level))
+            level_by_interval[float(interval)] = float(str(level))
         except ValueError:
             continue
-    return found
+    return level_by_interval

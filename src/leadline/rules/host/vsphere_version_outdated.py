@@ -49,11 +49,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
     def judge(host: Entity, fact: Fact) -> tuple[str, Severity] | None:
         text = str(fact.value).strip()
-        found = release(text)
+        version = release(text)
         named = "esx" in text.casefold()
-        if not named and (_PLAIN.fullmatch(text) is None or found[:2] not in _RELEASES):
+        if not named and (_PLAIN.fullmatch(text) is None or version[:2] not in _RELEASES):
             return None  # another hypervisor, or a kernel
-        if not found or found[0] >= context.limit("oldest"):
+        if not version or version[0] >= context.limit("oldest"):
             return None
         return f"{host.label()} runs {text if named else f'ESXi {text}'}, out of support", META.severity
 

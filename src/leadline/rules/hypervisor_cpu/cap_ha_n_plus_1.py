@@ -64,7 +64,7 @@ _Series = dict[Entity, tuple[SeriesGroup, float]]  # per host: its use in units 
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """Findings per cluster; CPU and memory are told in one."""
+    """Findings per cluster; CPU and memory are one finding."""
     inventory = context.inventory
     sources: dict[str, Callable[[RuleContext], _Series]] = {"CPU": _cpu, "memory": _memory}
     series = {noun: of(context) for noun, of in sources.items()}
@@ -72,16 +72,18 @@ def check(context: RuleContext) -> Iterator[Finding]:
         count = inventory.get(cluster, "host_count")
         if len(hosts) < _HOST_COUNT_MIN or (count is not None and count > len(hosts)):
             continue
-        found = [finding for noun, own in series.items() for finding in _judge(context, cluster, hosts, (noun, own))]
-        if found:
-            yield joined(found, context.limit("duration"))
+        findings = [
+            finding for noun, by_host in series.items() for finding in _judge(context, cluster, hosts, (noun, by_host))
+        ]
+        if findings:
+            yield joined(findings, context.limit("duration"))
 
 
 def _cpu(context: RuleContext) -> _Series:
     """CPU use in core MHz, or in cores where no frequency is known at all."""
     inventory = context.inventory
     clocked = all(inventory.get(host, "cpu_mhz") for host in inventory.of_kind(EntityKind.HOST))
-    found: _Series = {}
+    by_host: _Series = {}
     for metric in ("host_cpu_core_util_pct", "host_cpu_util_pct"):
         for group in host_groups(context, metric):
             for row, host in enumerate(group.entities):
@@ -89,13 +91,13 @@ def _cpu(context: RuleContext) -> _Series:
                 if cores:
                     capacity = float(cores) * (float(inventory.get(host, "cpu_mhz")) if clocked else 1.0)
                     part = group.take([row])
-                    found[host] = (replace(part, values=part.values / 100.0 * capacity), capacity)
-    return found
+                    by_host[host] = (replace(part, values=part.values / 100.0 * capacity), capacity)
+    return by_host
 
 
 def _memory(context: RuleContext) -> _Series:
     """Memory in use in MiB: what is installed less what is free."""
-    found: _Series = {}
+    by_host: _Series = {}
     for group in context.of("host_memory_free_mib", EntityKind.HOST):
         installed = context.aligned(group, "host_memory_machine_mib")
         for row, host in enumerate(group.entities):
@@ -103,12 +105,14 @@ def _memory(context: RuleContext) -> _Series:
             capacity = known or context.inventory.get(host, "memory_mib")
             if capacity:
                 part = group.take([row])
-                found[host] = (replace(part, values=float(capacity) - part.values), float(capacity))
-    return found
+                by_host[host] = (replace(part, values=float(capacity) - part.values), float(capacity))
+    return by_host
 
 
-def _judge(context: RuleContext, cluster: Entity, hosts: list[Entity], what: tuple[str, _Series]) -> Iterator[Finding]:
-    noun, series = what
+def _judge(
+    context: RuleContext, cluster: Entity, hosts: list[Entity], resource: tuple[str, _Series]
+) -> Iterator[Finding]:
+    noun, series = resource
     if not all(host in series for host in hosts):
         return
     sums, lengths_s = _sum([series[host][0] for host in hosts])

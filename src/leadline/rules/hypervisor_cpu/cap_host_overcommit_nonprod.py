@@ -62,15 +62,17 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield _finding(context, host, f"{vcpus} vCPUs of {len(vms)} running VMs", vcpus / cores)
 
 
-def _finding(context: RuleContext, host: Entity, what: str, ratio: float) -> Finding:
+def _finding(context: RuleContext, host: Entity, demand: str, ratio: float) -> Finding:
     severity = META.severity if ratio > context.limit("crit") else META.severity.lowered()
     waited = waited_pct(context, host)
     if waited <= context.limit("ready"):
         severity = Severity.INFO
     warn = context.limit("warn")
-    summary = f"{what} share the cores of {host.label()}: {show(ratio, 'ratio')} per core (limit {show(warn, 'ratio')})"
+    summary = (
+        f"{demand} share the cores of {host.label()}: {show(ratio, 'ratio')} per core (limit {show(warn, 'ratio')})"
+    )
     finding = of_facts(context, host, summary, [(host, "core_count")], severity=severity)
-    evidence = [*finding.evidence, Evidence(what, entity=host, value=ratio, threshold=warn, unit="ratio")]
+    evidence = [*finding.evidence, Evidence(demand, entity=host, value=ratio, threshold=warn, unit="ratio")]
     if not isnan(waited):
         evidence.append(
             Evidence(

@@ -68,13 +68,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
     first, unknown = production_databases(inventory)
     for host, vms in running_vms(inventory).items():
         cores = inventory.get(host, "core_count")
-        own = [vm for vm in vms if vm in first or vm in unknown]
-        if not cores or not own:
+        databases = [vm for vm in vms if vm in first or vm in unknown]
+        if not cores or not databases:
             continue
         usable = cores * (1.0 - context.limit("hci") / 100.0) if _on_vsan(context, host) else float(cores)
-        ratio = vcpu_sum(inventory, own) / usable
+        ratio = vcpu_sum(inventory, databases) / usable
         if ratio > context.limit("warn"):
-            yield _finding(context, host, own, ratio, [vm for vm in own if vm in unknown])
+            yield _finding(context, host, databases, ratio, [vm for vm in databases if vm in unknown])
 
 
 def _finding(context: RuleContext, host: Entity, vms: list[Entity], ratio: float, assumed: list[Entity]) -> Finding:

@@ -70,8 +70,10 @@ def _work(context: RuleContext, vm: Entity, finding: Finding) -> Iterator[Eviden
         rates: list[float] = []
         for metric in metrics:
             groups = context.of(metric, kind)
-            own = [g.take(rows) for g in groups if (rows := [i for i, e in enumerate(g.entities) if e.parent == vm])]
-            rates.extend(means_over(own, finding.windows).values())
+            vm_groups = [
+                g.take(rows) for g in groups if (rows := [i for i, e in enumerate(g.entities) if e.parent == vm])
+            ]
+            rates.extend(means_over(vm_groups, finding.windows).values())
         if rates:
             yield Evidence(
                 f"meanwhile {show(sum(rates), 'per_s')} {noun} of {vm.label()}",

@@ -53,17 +53,17 @@ _VM_COUNT_MIN = 2  # one VM has nobody to be kept apart from
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """Findings per host; a rule that keeps databases together is told with the host they are on."""
+    """Findings per host; a rule that keeps databases together is part of the finding of their host."""
     inventory = context.inventory
     first, unknown = production_databases(inventory)
     for host, vms in running_vms(inventory).items():
         cluster, cores = cluster_of(inventory, host), inventory.get(host, "core_count")
         rules = None if cluster is None else inventory.get(cluster, "drs_rules")
-        own = [vm for vm in vms if vm in first or vm in unknown]
+        databases = [vm for vm in vms if vm in first or vm in unknown]
         if cluster is None or rules is None or not cores or inventory.get(cluster, "drs_enabled") is False:
             continue
         apart, together = (_pairs(context, cluster, kind) for kind in ("separate", "together"))
-        joined = _largest(context, own, apart)
+        joined = _largest(context, databases, apart)
         ratio = vcpu_sum(inventory, joined) / cores
         if ratio <= context.limit("warn"):
             continue

@@ -93,11 +93,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for sign in _signs(context):
         for row, owner in enumerate(sign.group.entities):
             signs.setdefault(owner, []).append(replace(sign, group=sign.group.take([row])))
-    found: dict[Entity, list[_Match]] = {}
+    matches_by_vm: dict[Entity, list[_Match]] = {}
     for vm, view in _views(context):
-        own = [sign for owner in vm.lineage() for sign in signs.get(owner, [])]
-        found.setdefault(vm, []).extend(match for sign in own for match in _matches(context, vm, view, sign))
-    for vm, matches in found.items():
+        vm_signs = [sign for owner in vm.lineage() for sign in signs.get(owner, [])]
+        matches_by_vm.setdefault(vm, []).extend(
+            match for sign in vm_signs for match in _matches(context, vm, view, sign)
+        )
+    for vm, matches in matches_by_vm.items():
         if matches:
             yield _finding(context, vm, matches)
 
@@ -136,7 +138,7 @@ def _matches(context: RuleContext, vm: Entity, view: SeriesGroup, sign: _Sign) -
     met &= np.nan_to_num(contention, nan=0.0) > context.limit(sign.limit)
     windows = replace(grid, metric=sign.group.metric, entities=[vm], values=contention)
     for episode in find_episodes(windows, met, contention, context.limit("duration")):
-        yield _Match(episode, sign, view, float(np.median(guest[0][episode.held])))
+        yield _Match(episode, sign, view, float(np.median(guest[0][episode.met])))
 
 
 def _between(values: NDArray[np.floating[Any]], low: float, high: float) -> NDArray[np.bool_]:

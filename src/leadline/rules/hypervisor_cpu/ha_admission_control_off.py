@@ -48,6 +48,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         off = [name for name in _FLAGS if inventory.get(cluster, name) is False]
         off = ["ha_enabled"] if "ha_enabled" in off else off
         if off:
-            what = " and ".join(_FLAGS[name] for name in off)
-            summary = f"{what[0].upper()}{what[1:]} {'are' if len(off) > 1 else 'is'} off in cluster {cluster.label()}"
+            features = " and ".join(_FLAGS[name] for name in off)
+            verb = "are" if len(off) > 1 else "is"
+            summary = f"{features[0].upper()}{features[1:]} {verb} off in cluster {cluster.label()}"
             yield of_facts(context, cluster, summary, [(cluster, name) for name in off])

@@ -102,8 +102,8 @@ def _of_vm(context: RuleContext, cluster: Entity, vm: Entity, others: list[_Room
         else f"{vm.label()} ({size}) cannot be restarted on any other host of {cluster.label()}"
     )
     fact = inventory.settings(vm)["vcpu_count"]
-    own = f"{vm.label()}: {size}, {memory_text(reserved)} reserved"
-    evidence = [Evidence(own, entity=vm, source=fact.source)]
+    statement = f"{vm.label()}: {size}, {memory_text(reserved)} reserved"
+    evidence = [Evidence(statement, entity=vm, source=fact.source)]
     evidence += [
         Evidence(
             f"{room.name}: {room.cores} cores, {room.threads} threads, {memory_text(room.unreserved_mib)} not "

@@ -77,9 +77,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for group in groups:
         for episode in _episodes(context, group):
             episodes.setdefault(episode.entity, []).append(episode)
-    for host, own in episodes.items():
-        worst = max(own, key=lambda episode: episode.median)
-        of_worst = [episode for episode in own if episode.group.metric == worst.group.metric]
+    for host, host_episodes in episodes.items():
+        worst = max(host_episodes, key=lambda episode: episode.median)
+        of_worst = [episode for episode in host_episodes if episode.group.metric == worst.group.metric]
         nouns = {_UTILISATION[0]: "core utilisation", _UTILISATION[1]: "CPU utilisation", _USED: "CPU use"}
         spec = Over(metric=worst.group.metric, noun=nouns[worst.group.metric])
         yield finding_of_episodes(context, host, of_worst, spec)

@@ -102,13 +102,13 @@ def _offers_second(version: str) -> bool | None:
 
 def _busy_pct(context: RuleContext, host: Entity) -> float:
     """95th percentile of the host's utilisation in percent; NaN when it was not recorded."""
-    found = float("nan")
+    busy_pct = float("nan")
     for metric in ("host_cpu_core_util_pct", "host_cpu_util_pct"):
         for group in host_groups(context, metric):
             row = group.row(host)
             if row is not None and np.isfinite(row).any():
-                found = float(np.fmax(found, np.nanquantile(row, _QUANTILE)))
-    return found
+                busy_pct = float(np.fmax(busy_pct, np.nanquantile(row, _QUANTILE)))
+    return busy_pct
 
 
 def _utilisation(context: RuleContext, host: Entity, busy: float) -> Evidence:

@@ -42,13 +42,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM."""
     inventory = context.inventory
     for vm in inventory.of_kind(EntityKind.VM):
-        own = inventory.get(vm, "evc_mode")
+        evc_mode = inventory.get(vm, "evc_mode")
         above = _above(context, vm)
-        if own is None or above is None or not runs(inventory, vm):
+        if evc_mode is None or above is None or not runs(inventory, vm):
             continue
         offered = inventory.get(above, "evc_mode")
-        if _key(own) != _key(offered):
-            summary = f"{vm.label()} runs with EVC mode {own}, {above.label()} offers {offered}"
+        if _key(evc_mode) != _key(offered):
+            summary = f"{vm.label()} runs with EVC mode {evc_mode}, {above.label()} offers {offered}"
             yield of_facts(context, vm, summary, [(vm, "evc_mode"), (above, "evc_mode")])
 
 

@@ -59,19 +59,19 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM; a VM recorded several times is judged by the recording with the highest demand."""
     highest: dict[Entity, Demand] = {}
-    for own in demands(context.capture):
-        vcpus = context.inventory.get(own.vm, "vcpu_count")
-        if vcpus is None or vcpus <= context.limit("vcpus") or own.length_s < context.limit("duration"):
+    for demand in demands(context.capture):
+        vcpus = context.inventory.get(demand.vm, "vcpu_count")
+        if vcpus is None or vcpus <= context.limit("vcpus") or demand.length_s < context.limit("duration"):
             continue
-        if own.vm not in highest or own.peak_pct > highest[own.vm].peak_pct:
-            highest[own.vm] = own
-    for own in highest.values():
-        if own.peak_pct < context.limit("warn"):
-            yield _finding(context, own)
+        if demand.vm not in highest or demand.peak_pct > highest[demand.vm].peak_pct:
+            highest[demand.vm] = demand
+    for demand in highest.values():
+        if demand.peak_pct < context.limit("warn"):
+            yield _finding(context, demand)
 
 
-def _finding(context: RuleContext, own: Demand) -> Finding:
-    vm, peak, length_s, group, entity = own.vm, own.peak_pct, own.length_s, own.group, own.seen
+def _finding(context: RuleContext, demand: Demand) -> Finding:
+    vm, peak, length_s, group, entity = demand.vm, demand.peak_pct, demand.length_s, demand.group, demand.seen
     vcpus = context.inventory.get(vm, "vcpu_count")
     enough = vcpus_for(peak * vcpus / 100.0, context.limit("target"))
     warn = context.limit("warn")

@@ -57,11 +57,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM whose databases' caches are all known."""
     inventory = context.inventory
     caches: dict[Entity, list[tuple[Entity, float]]] = {}
-    own = set(of_engine(inventory, *_OWN_CACHE))
+    caching = set(of_engine(inventory, *_OWN_CACHE))
     for database in inventory.of_kind(EntityKind.DATABASE):
         vm = vm_of(inventory, database)
         if vm is not None:
-            cache_mib = _cache_mib(context, database) if database in own else float("nan")
+            cache_mib = _cache_mib(context, database) if database in caching else float("nan")
             caches.setdefault(vm, []).append((database, cache_mib))
     for vm, parts in caches.items():
         memory = inventory.fact(vm, "memory_mib")
@@ -85,16 +85,16 @@ def check(context: RuleContext) -> Iterator[Finding]:
                 source=memory.source,
             )
         )
-        said = (
+        summary = (
             f"{vm.label()} has {show(float(memory.value), 'mib')}, its database needs about {show(needed_mib, 'mib')}"
         )
-        yield context.finding(vm, said, evidence)
+        yield context.finding(vm, summary, evidence)
 
 
 def _cache_mib(context: RuleContext, database: Entity) -> float:
     """What an engine is configured to cache, MiB; NaN when not known or without a limit."""
-    told = shared_memory_mib(context.inventory, database)
-    if not isnan(told):
-        return told
+    shared_mib = shared_memory_mib(context.inventory, database)
+    if not isnan(shared_mib):
+        return shared_mib
     size = number_of(parameter(context.inventory, database, "max server memory (MB)"))
     return float("nan") if size >= _UNLIMITED_MIB else size

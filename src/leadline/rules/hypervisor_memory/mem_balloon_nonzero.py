@@ -56,9 +56,9 @@ _OF_HOST = Over("host_memory_balloon_mib", "balloon of all VMs", kinds=(EntityKi
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM, with its memory limit if one is known; per host where no VM of it is found."""
-    told = set()
+    reported_hosts = set()
     for finding in over_threshold(context, _OF_VM):
-        told.add(finding.entity.ancestor(EntityKind.HOST))
+        reported_hosts.add(finding.entity.ancestor(EntityKind.HOST))
         limit = context.inventory.fact(finding.entity, "memory_limit_mib")
         if limit is None or limit.value < 0:  # -1 is the API's "no limit"
             yield finding
@@ -71,4 +71,4 @@ def check(context: RuleContext) -> Iterator[Finding]:
             source=limit.source,
         )
         yield replace(finding, evidence=(*finding.evidence, note))
-    yield from (finding for finding in over_threshold(context, _OF_HOST) if finding.entity not in told)
+    yield from (finding for finding in over_threshold(context, _OF_HOST) if finding.entity not in reported_hosts)

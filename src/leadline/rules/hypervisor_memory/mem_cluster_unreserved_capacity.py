@@ -60,12 +60,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _used(context: RuleContext) -> Iterator[SeriesGroup]:
     """Memory in use of hosts, per cent [k, n]: as reported, else from free and installed memory."""
-    told: set[Entity] = set()
+    reported: set[Entity] = set()
     for group in context.of("host_memory_used_pct", EntityKind.HOST):
-        told.update(group.entities)
+        reported.update(group.entities)
         yield group
     for group in context.of("host_memory_free_mib", EntityKind.HOST):
-        rows = [row for row, host in enumerate(group.entities) if host not in told]
+        rows = [row for row, host in enumerate(group.entities) if host not in reported]
         if not rows:
             continue
         free = group.take(rows)

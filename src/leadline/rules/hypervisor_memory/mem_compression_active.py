@@ -59,7 +59,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM: rates first; the cache's size only where there are none."""
     moving = list(over_any(context, _RATES))
     yield from moving
-    told = {finding.entity for finding in moving}
+    reported = {finding.entity for finding in moving}
     for finding in over_threshold(context, _CACHE):
-        if finding.entity not in told:
+        if finding.entity not in reported:
             yield replace(finding, severity=Severity.LOW)

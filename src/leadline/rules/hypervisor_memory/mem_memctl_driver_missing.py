@@ -57,19 +57,19 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM."""
-    found: dict[Entity, list[Episode]] = {}
+    episodes_by_vm: dict[Entity, list[Episode]] = {}
     for group in context.of("memory_balloon_driver_flag", EntityKind.VM):
         missing = group.values == 0.0  # NaN is not 0
         rows = [int(row) for row in np.flatnonzero(missing.any(axis=1))]
         if rows:
             part = group.take(rows)
             for episode in find_episodes(part, missing[rows], part.values, context.limit("duration")):
-                found.setdefault(episode.entity, []).append(episode)
-    short = _hosts_short_of_memory(context) if found else {}
-    for vm, episodes in found.items():
+                episodes_by_vm.setdefault(episode.entity, []).append(episode)
+    short = _hosts_short_of_memory(context) if episodes_by_vm else {}
+    for vm, episodes in episodes_by_vm.items():
         why = short.get(vm.ancestor(EntityKind.HOST))
         held_s = sum(episode.held_s for episode in episodes)
-        own = Evidence(
+        driver_off = Evidence(
             f"balloon driver of {vm.label()} not running for {held_s:.0f} s",
             metric="memory_balloon_driver_flag",
             entity=vm,
@@ -81,7 +81,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield context.finding(
             vm,
             f"{vm.label()} runs without the balloon driver" + ("" if why is None else " on a host short of memory"),
-            [own] if why is None else [own, why],
+            [driver_off] if why is None else [driver_off, why],
             severity=Severity.LOW if why is None else META.severity,
             windows=joined_windows([e.window for e in episodes], context.limit("duration")),
         )

@@ -73,5 +73,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM; per host where none of its VMs is found to swap."""
     of_vms = list(over_any(context, _OF_VM))
     yield from of_vms
-    told = {finding.entity.ancestor(EntityKind.HOST) for finding in of_vms}
-    yield from (finding for finding in over_any(context, _OF_HOST) if finding.entity not in told)
+    reported_hosts = {finding.entity.ancestor(EntityKind.HOST) for finding in of_vms}
+    yield from (finding for finding in over_any(context, _OF_HOST) if finding.entity not in reported_hosts)

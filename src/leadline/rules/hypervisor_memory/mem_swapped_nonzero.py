@@ -52,5 +52,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM; per host where no VM of it is found."""
     of_vms = list(over_threshold(context, _OF_VM))
     yield from of_vms
-    told = {finding.entity.ancestor(EntityKind.HOST) for finding in of_vms}
-    yield from (finding for finding in over_threshold(context, _OF_HOST) if finding.entity not in told)
+    reported_hosts = {finding.entity.ancestor(EntityKind.HOST) for finding in of_vms}
+    yield from (finding for finding in over_threshold(context, _OF_HOST) if finding.entity not in reported_hosts)

@@ -59,12 +59,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
     def judge(vm: Entity, fact: Fact) -> tuple[str, Severity] | None:
         if fact.value < 0 or not runs(context.inventory, vm):
             return None
-        said = f"{vm.label()} has a memory limit of {show(fact.value, 'mib')}"
+        statement = f"{vm.label()} has a memory limit of {show(fact.value, 'mib')}"
         memory_mib = context.inventory.get(vm, "memory_mib")
         if memory_mib is None:
-            return said, Severity.MEDIUM
+            return statement, Severity.MEDIUM
         if memory_mib - fact.value > context.limit("missing"):
-            return f"{said} and {show(memory_mib, 'mib')} configured", META.severity
-        return f"{said}, not below its {show(memory_mib, 'mib')}", Severity.LOW
+            return f"{statement} and {show(memory_mib, 'mib')} configured", META.severity
+        return f"{statement}, not below its {show(memory_mib, 'mib')}", Severity.LOW
 
     yield from by_setting(context, EntityKind.VM, "memory_limit_mib", judge)

@@ -35,7 +35,7 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_vms import guess_told, likely_database_vms
+from leadline.estate.database_vms import database_guess, likely_database_vms
 from leadline.estate.placement import runs
 from leadline.estate.templates import by_setting
 
@@ -62,9 +62,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
             return None
         if memory_mib - fact.value <= context.limit("missing"):
             return None
-        said = f"{vm.label()} runs a database with {show(fact.value, 'mib')} of {show(memory_mib, 'mib')} reserved"
-        return said, META.severity.lowered() if known[vm].guessed else META.severity
+        summary = f"{vm.label()} runs a database with {show(fact.value, 'mib')} of {show(memory_mib, 'mib')} reserved"
+        return summary, META.severity.lowered() if known[vm].guessed else META.severity
 
     for finding in by_setting(context, EntityKind.VM, "memory_reservation_mib", judge):
         vm = finding.entity
-        yield replace(finding, guessed=(*finding.guessed, *guess_told(vm, known[vm])))
+        yield replace(finding, guessed=(*finding.guessed, *database_guess(vm, known[vm])))

@@ -55,13 +55,13 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per port of a VM."""
-    found: dict[Entity, list[tuple[Episode, SeriesGroup, float]]] = {}
+    episodes_by_port: dict[Entity, list[tuple[Episode, SeriesGroup, float]]] = {}
     drops = list(_dropping(context))
     ready = _ready(context) if drops else {}
     for group, index, vm in drops:
         for of_vm in ready.get(vm, []):
-            found.setdefault(group.entities[index], []).extend(_both(context, group.take([index]), of_vm))
-    for port, episodes in found.items():
+            episodes_by_port.setdefault(group.entities[index], []).extend(_both(context, group.take([index]), of_vm))
+    for port, episodes in episodes_by_port.items():
         if episodes:
             yield _finding(context, port, episodes)
 
@@ -99,11 +99,11 @@ def _both(context: RuleContext, drops: SeriesGroup, ready: SeriesGroup) -> Itera
     met &= np.nan_to_num(waited, nan=0.0) > context.limit("ready")
     windows = replace(grid, metric=drops.metric, entities=drops.entities, values=dropped, source=drops.source)
     for episode in find_episodes(windows, met, dropped, context.limit("duration")):
-        yield episode, ready, float(np.median(waited[0][episode.held]))
+        yield episode, ready, float(np.median(waited[0][episode.met]))
 
 
-def _finding(context: RuleContext, port: Entity, found: list[tuple[Episode, SeriesGroup, float]]) -> Finding:
-    episode, ready, waited = max(found, key=lambda item: item[2])
+def _finding(context: RuleContext, port: Entity, episodes: list[tuple[Episode, SeriesGroup, float]]) -> Finding:
+    episode, ready, waited = max(episodes, key=lambda item: item[2])
     vm = ready.entities[0]
     numbers = (
         (episode.group, port, "drops", episode.median, "drops"),
@@ -126,5 +126,5 @@ def _finding(context: RuleContext, port: Entity, found: list[tuple[Episode, Seri
         port,
         f"{port.label()} drops packets while vCPUs of {vm.label()} are ready for {show(waited, 'pct')}: CPU first",
         evidence,
-        windows=joined_windows([e.window for e, _, _ in found], context.limit("duration")),
+        windows=joined_windows([e.window for e, _, _ in episodes], context.limit("duration")),
     )

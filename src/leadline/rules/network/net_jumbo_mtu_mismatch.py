@@ -58,19 +58,19 @@ def check(context: RuleContext) -> Iterator[Finding]:
             peers[key] = max(peers.get(key, 0), inventory.get(nic, "mtu_bytes"))
     for nic, path in paths.items():
         mtu = inventory.get(nic, "mtu_bytes")
-        own = Evidence(f"packets of {nic.label()} may have {mtu} bytes", entity=nic, value=float(mtu), unit="bytes")
-        evidence = [own, *_told(path)]
+        sent = Evidence(f"packets of {nic.label()} may have {mtu} bytes", entity=nic, value=float(mtu), unit="bytes")
+        evidence = [sent, *_path_evidence(path)]
         tight = min(path, key=lambda part: part[1], default=None)
         if tight is not None and tight[1] < mtu:
-            said = f"packets of {mtu} bytes from {nic.label()} do not fit through {tight[0]} ({tight[1]})"
-            yield context.finding(nic, said, evidence)
+            summary = f"packets of {mtu} bytes from {nic.label()} do not fit through {tight[0]} ({tight[1]})"
+            yield context.finding(nic, summary, evidence)
         elif mtu < peers[_peers(context, nic)]:
             largest = peers[_peers(context, nic)]
-            said = f"{nic.label()} sends packets of {mtu} bytes, its peers of {largest}"
-            yield context.finding(nic, said, evidence, severity=Severity.MEDIUM)
+            summary = f"{nic.label()} sends packets of {mtu} bytes, its peers of {largest}"
+            yield context.finding(nic, summary, evidence, severity=Severity.MEDIUM)
         elif tight is not None and tight[1] > mtu and traffic(inventory, nic) & _HEAVY:
-            said = f"{nic.label()} sends packets of {mtu} bytes on a path for {tight[1]}"
-            yield context.finding(nic, said, evidence, severity=Severity.LOW)
+            summary = f"{nic.label()} sends packets of {mtu} bytes on a path for {tight[1]}"
+            yield context.finding(nic, summary, evidence, severity=Severity.LOW)
 
 
 def _peers(context: RuleContext, nic: Entity) -> tuple[str, str]:
@@ -98,7 +98,7 @@ def _add(path: _Path, mtu: int | None, name: str, entity: Entity) -> None:
         path.append((name, mtu, entity))
 
 
-def _told(path: _Path) -> list[Evidence]:
+def _path_evidence(path: _Path) -> list[Evidence]:
     return [
         Evidence(f"{name} passes {mtu} bytes", entity=entity, value=float(mtu), unit="bytes")
         for name, mtu, entity in path

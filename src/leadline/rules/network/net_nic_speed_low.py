@@ -68,17 +68,17 @@ def check(context: RuleContext) -> Iterator[Finding]:
         slow = [(speed, nic) for speed, nic in cards if speed < context.limit("warn")]
         fastest = max(speed for speed, _ in cards)
         if len(slow) == len(cards):
-            said = f"the fastest network card of {host.label()} has {show(fastest, 'mbit_per_s')}"
-            yield context.finding(host, said, [_told(context, *card) for card in slow])
+            summary = f"the fastest network card of {host.label()} has {show(fastest, 'mbit_per_s')}"
+            yield context.finding(host, summary, [_speed_evidence(context, *card) for card in slow])
             continue
         for speed, nic in slow:
             heavy = sorted(traffic(inventory, nic) & _HEAVY)
             if heavy:
-                said = f"{nic.label()} carries {', '.join(heavy)} at {show(speed, 'mbit_per_s')}"
-                yield context.finding(nic, said, [_told(context, speed, nic)])
+                summary = f"{nic.label()} carries {', '.join(heavy)} at {show(speed, 'mbit_per_s')}"
+                yield context.finding(nic, summary, [_speed_evidence(context, speed, nic)])
 
 
-def _told(context: RuleContext, speed: float, nic: Entity) -> Evidence:
+def _speed_evidence(context: RuleContext, speed: float, nic: Entity) -> Evidence:
     fact = context.inventory.fact(nic, "speed_mbit_per_s")
     moves = int(speed // context.limit("vmotion"))
     vmotion = f", enough for {moves} concurrent vMotions" if "vmotion" in traffic(context.inventory, nic) else ""

@@ -79,27 +79,27 @@ def _odd(context: RuleContext, members: SeriesGroup, name: str) -> Iterator[Find
     """Findings of the members of one group that differ from its median."""
     median, distance = _distances(context, members)
     met = np.nan_to_num(distance, nan=0.0) > context.limit("warn")
-    found: dict[Entity, list[Episode]] = {}
+    episodes_by_vm: dict[Entity, list[Episode]] = {}
     for episode in find_episodes(members, met, distance, context.limit("duration")):
-        found.setdefault(episode.entity, []).append(episode)
-    for vm, episodes in found.items():
+        episodes_by_vm.setdefault(episode.entity, []).append(episode)
+    for vm, episodes in episodes_by_vm.items():
         worst = max(episodes, key=lambda episode: episode.median)
-        own = float(np.median(members.values[worst.row][worst.held]))
-        usual = float(np.median(median[worst.held]))
+        vm_rate = float(np.median(members.values[worst.row][worst.met]))
+        usual = float(np.median(median[worst.met]))
         evidence = Evidence(
-            f"traffic of {vm.label()}: median {show(own, 'mbit_per_s')} where the group {name} has "
+            f"traffic of {vm.label()}: median {show(vm_rate, 'mbit_per_s')} where the group {name} has "
             f"{show(usual, 'mbit_per_s')}, {worst.median:.1f} robust standard deviations away, {worst.held_s:.0f} s",
             metric=members.metric,
             entity=vm,
             statistic="median",
-            value=own,
+            value=vm_rate,
             threshold=usual,
             unit="mbit_per_s",
             source=context.source_name(members),
         )
         yield context.finding(
             vm,
-            f"{vm.label()} moves {show(own, 'mbit_per_s')}, its peers {show(usual, 'mbit_per_s')}",
+            f"{vm.label()} moves {show(vm_rate, 'mbit_per_s')}, its peers {show(usual, 'mbit_per_s')}",
             [evidence],
             severity=META.severity if worst.median > context.limit("crit") else META.severity.lowered(),
             windows=joined_windows([e.window for e in episodes], context.limit("duration")),

@@ -58,12 +58,12 @@ _METRICS = {
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per card."""
-    found: dict[Entity, list[Finding]] = {}
+    findings_by_card: dict[Entity, list[Finding]] = {}
     for metric, noun in _METRICS.items():
         groups = [_per_second(group) for group in context.of(metric, EntityKind.NIC)]
         for finding in over_groups(context, groups, Over(metric, noun, keep=_physical)):
-            found.setdefault(finding.entity, []).append(finding)
-    for findings in found.values():
+            findings_by_card.setdefault(finding.entity, []).append(finding)
+    for findings in findings_by_card.values():
         yield joined(findings, context.limit("duration"))
 
 

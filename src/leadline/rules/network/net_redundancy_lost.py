@@ -68,7 +68,7 @@ def _ways_to_storage(context: RuleContext) -> dict[Entity, set[str]]:
         if traffic(context.inventory, group) == {"storage"}:
             groups.setdefault(group.ancestor(EntityKind.HOST), []).append(group)
     ways = {
-        host: {name for group in own for name in (uplink_names(context.inventory, group) or ([], []))[0]}
-        for host, own in groups.items()
+        host: {name for group in siblings for name in (uplink_names(context.inventory, group) or ([], []))[0]}
+        for host, siblings in groups.items()
     }
-    return {group: ways[host] for host, own in groups.items() for group in own}
+    return {group: ways[host] for host, siblings in groups.items() for group in siblings}

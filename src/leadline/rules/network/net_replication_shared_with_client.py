@@ -53,7 +53,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         cards = [n for n in inventory.children(vm, EntityKind.NIC) if inventory.get(n, "connected") is not False]
         if not cards or len(cards) > context.limit("cards"):
             return None
-        said = f"{database.label()} replicates through {cards[0].label()}, the card of its clients"
-        return said, META.severity
+        summary = f"{database.label()} replicates through {cards[0].label()}, the card of its clients"
+        return summary, META.severity
 
     yield from by_setting(context, EntityKind.DATABASE, "replica_count", judge)

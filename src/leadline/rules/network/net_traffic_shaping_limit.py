@@ -29,7 +29,7 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.database_vms import guess_told, likely_database_vms
+from leadline.estate.database_vms import database_guess, likely_database_vms
 from leadline.estate.networks import port_group_of, port_groups
 
 META = RuleMeta(
@@ -57,9 +57,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
             unit="mbit_per_s",
             source=limit.source,
         )
-        said = f"{nic.label()} is limited to {show(limit.value, 'mbit_per_s')}"
+        summary = f"{nic.label()} is limited to {show(limit.value, 'mbit_per_s')}"
         severity = META.severity if vm in known else Severity.LOW
-        yield context.finding(nic, said, [evidence], severity=severity, guessed=_guesses([vm], known))
+        yield context.finding(nic, summary, [evidence], severity=severity, guessed=_guesses([vm], known))
 
 
 def _shaped(context: RuleContext, known: Mapping[Entity, Fact]) -> Iterator[Finding]:
@@ -94,4 +94,4 @@ def _shaped(context: RuleContext, known: Mapping[Entity, Fact]) -> Iterator[Find
 
 
 def _guesses(vms: list[Entity], known: Mapping[Entity, Fact]) -> tuple[str, ...]:
-    return tuple(told for vm in vms if vm in known for told in guess_told(vm, known[vm]))
+    return tuple(guess for vm in vms if vm in known for guess in database_guess(vm, known[vm]))

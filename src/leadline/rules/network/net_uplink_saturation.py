@@ -53,12 +53,12 @@ _DIRECTIONS = (("rx", "received"), ("tx", "sent"))
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per physical card of a host; the fuller direction leads."""
-    found: dict[object, list[Finding]] = {}
+    findings_by_card: dict[object, list[Finding]] = {}
     for direction, noun in _DIRECTIONS:
         spec = Over("net_util_pct", f"share of the link's speed {noun}")
         for finding in over_groups(context, _shares(context, direction), spec):
-            found.setdefault(finding.entity, []).append(finding)
-    for findings in found.values():
+            findings_by_card.setdefault(finding.entity, []).append(finding)
+    for findings in findings_by_card.values():
         yield joined(findings, context.limit("duration"))
 
 

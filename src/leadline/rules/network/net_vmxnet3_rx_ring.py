@@ -57,11 +57,13 @@ _SETTINGS = (("rx_ring_count", "ring", "receive ring"), ("rx_small_buffers_count
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per network card."""
-    small = {nic: told for nic in context.inventory.of_kind(EntityKind.NIC) if (told := _small(context, nic))}
+    small = {
+        nic: small_rings for nic in context.inventory.of_kind(EntityKind.NIC) if (small_rings := _small(context, nic))
+    }
     if not small:
         return
     drops = _drops(context)
-    for nic, told in small.items():
+    for nic, small_rings in small.items():
         episodes = drops.get(nic) or _of_machine(context, nic, drops)
         if not episodes:
             continue
@@ -79,8 +81,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
         )
         yield context.finding(
             nic,
-            f"{nic.label()} drops received packets and has only {told[0].statement.partition(' of ')[0]}",
-            [*told, seen],
+            f"{nic.label()} drops received packets and has only {small_rings[0].statement.partition(' of ')[0]}",
+            [*small_rings, seen],
             windows=joined_windows([e.window for e in episodes], context.limit("duration")),
         )
 
@@ -90,11 +92,11 @@ def _small(context: RuleContext, nic: Entity) -> list[Evidence]:
     driver = str(context.inventory.get(nic, "type") or "vmxnet3").casefold()
     if "vmxnet3" not in driver:
         return []
-    told = []
+    evidence = []
     for setting, limit, noun in _SETTINGS:
         fact = context.inventory.fact(nic, setting)
         if fact is not None and fact.value < context.limit(limit):
-            told.append(
+            evidence.append(
                 Evidence(
                     f"{fact.value} entries in the {noun} of {nic.label()}, {context.limit(limit):.0f} are possible",
                     entity=nic,
@@ -104,12 +106,12 @@ def _small(context: RuleContext, nic: Entity) -> list[Evidence]:
                     source=fact.source,
                 )
             )
-    return told
+    return evidence
 
 
 def _drops(context: RuleContext) -> dict[Entity, list[Episode]]:
     """Episodes of dropped packets, by the guest's own card, and by VM for its ports."""
-    found: dict[Entity, list[Episode]] = {}
+    episodes_by_owner: dict[Entity, list[Episode]] = {}
     limit, duration_s = context.limit("drops"), context.limit("duration")
     groups = [*context.of("net_rx_dropped_per_s", EntityKind.NIC), *context.of("net_rx_dropped_pct", EntityKind.PORT)]
     for group in groups:
@@ -121,8 +123,8 @@ def _drops(context: RuleContext) -> dict[Entity, list[Episode]]:
             of_card = episode.entity.kind is EntityKind.NIC
             owner = episode.entity if of_card else episode.entity.ancestor(EntityKind.VM)
             if owner is not None:
-                found.setdefault(owner, []).append(episode)
-    return found
+                episodes_by_owner.setdefault(owner, []).append(episode)
+    return episodes_by_owner
 
 
 def _of_machine(context: RuleContext, nic: Entity, drops: dict[Entity, list[Episode]]) -> list[Episode]:

@@ -63,7 +63,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if queued is None:
             yield finding
             continue
-        told = Evidence(
+        queue_evidence = Evidence(
             f"of it {show(queued, 'ms')} waiting in the device's queue",
             metric="disk_queue_latency_ms",
             entity=finding.entity,
@@ -71,4 +71,4 @@ def check(context: RuleContext) -> Iterator[Finding]:
             value=queued,
             unit="ms",
         )
-        yield replace(finding, evidence=(*finding.evidence, told))
+        yield replace(finding, evidence=(*finding.evidence, queue_evidence))

@@ -133,12 +133,12 @@ def _device_of(context: RuleContext, slow: Finding) -> tuple[Entity | None, bool
         rate = io_rate(context, group)
         if rate is not None:
             rates.append(replace(group, values=rate))
-    own = means_over(rates, slow.windows, slow.entity).get(slow.entity)
-    if host is None or own is None:
+    disk_rate = means_over(rates, slow.windows, slow.entity).get(slow.entity)
+    if host is None or disk_rate is None:
         return None, True
     tolerance = context.limit("same_rate") / 100.0
     others = means_over(context.of("disk_iops", EntityKind.DEVICE), slow.windows)
-    same = [e for e, rate in others.items() if e.parent == host and abs(rate - own) <= tolerance * own]
+    same = [e for e, rate in others.items() if e.parent == host and abs(rate - disk_rate) <= tolerance * disk_rate]
     return (same[0] if len(same) == 1 else None), True
 
 

@@ -91,7 +91,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             yield finding
             continue
         harmless = wait <= context.limit("harmless_wait")
-        told = Evidence(
+        wait_evidence = Evidence(
             f"commands waited {show(wait, 'ms')} on average meanwhile",
             metric="disk_queue_latency_ms",
             entity=finding.entity,
@@ -101,4 +101,4 @@ def check(context: RuleContext) -> Iterator[Finding]:
             unit="ms",
         )
         severity = min(finding.severity, Severity.LOW) if harmless else finding.severity
-        yield replace(finding, severity=severity, evidence=(*finding.evidence, told))
+        yield replace(finding, severity=severity, evidence=(*finding.evidence, wait_evidence))

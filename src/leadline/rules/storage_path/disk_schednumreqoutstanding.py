@@ -67,9 +67,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _vms_on(context: RuleContext) -> dict[Entity, set[str]]:
     """Which VMs have disks on each device, where the inventory says what lies where."""
-    found: dict[Entity, set[str]] = {}
+    vms_by_device: dict[Entity, set[str]] = {}
     for disk in context.inventory.of_kind(EntityKind.VIRTUAL_DISK):
         vm = disk.ancestor(EntityKind.VM)
         for below in behind(context.inventory, disk):
-            found.setdefault(below, set()).add("" if vm is None else str(vm))
-    return found
+            vms_by_device.setdefault(below, set()).add("" if vm is None else str(vm))
+    return vms_by_device

@@ -82,7 +82,7 @@ def _judged(context: RuleContext, finding: Finding, depth: float, guest_depth: f
     device = finding.entity
     severity = META.severity if depth < context.limit("depth_crit") else META.severity.lowered()
     deeper = guest_depth is not None and guest_depth > depth
-    told = [
+    evidence = [
         Evidence(
             f"the queue of {device.label()} takes {depth:g} commands",
             metric="disk_queue_depth_count",
@@ -93,45 +93,45 @@ def _judged(context: RuleContext, finding: Finding, depth: float, guest_depth: f
         )
     ]
     if deeper:
-        told.append(Evidence(f"a guest on it sends up to {guest_depth:g} at once", value=guest_depth, unit="count"))
+        evidence.append(Evidence(f"a guest on it sends up to {guest_depth:g} at once", value=guest_depth, unit="count"))
     rate, latency = _mean(context, "disk_iops", finding), _mean(context, "disk_guest_latency_ms", finding)
     if rate is not None and latency is not None:
         needed = rate * latency / MS_PER_S
         statement = f"{show(rate, 'per_s')} at {show(latency, 'ms')} need {needed:.0f} slots"
-        told.append(Evidence(statement, statistic="mean", value=needed, threshold=depth, unit="count"))
+        evidence.append(Evidence(statement, statistic="mean", value=needed, threshold=depth, unit="count"))
     for adapter in [] if device.parent is None else context.inventory.children(device.parent, EntityKind.ADAPTER):
-        told.extend(setting_evidence(context, adapter, "lun_queue_depth_count"))
+        evidence.extend(setting_evidence(context, adapter, "lun_queue_depth_count"))
     return replace(
         finding,
         summary=f"The queue of {device.label()} takes only {depth:g} commands and is full",
         severity=severity if deeper else severity.lowered(),
-        evidence=(*told, *finding.evidence),
+        evidence=(*evidence, *finding.evidence),
     )
 
 
 def _depths(context: RuleContext) -> dict[Entity, float]:
     """Queue depth of every device: as set, else the median of what was recorded."""
-    found: dict[Entity, float] = {}
+    depths: dict[Entity, float] = {}
     for group in context.of("disk_queue_depth_count", EntityKind.DEVICE):
         for entity, values in zip(group.entities, group.values, strict=True):
             known = values[np.isfinite(values)]
             if len(known):
-                found[entity] = float(np.median(known))
+                depths[entity] = float(np.median(known))
     for device in context.inventory.of_kind(EntityKind.DEVICE):
         depth = context.inventory.get(device, "queue_depth_count")
         if depth is not None:
-            found[device] = float(depth)
-    return found
+            depths[device] = float(depth)
+    return depths
 
 
 def _guest_depths(context: RuleContext) -> dict[Entity, float]:
     """The deepest queue of guests' disks on each device, where the inventory says what lies where."""
-    found: dict[Entity, float] = {}
+    depths: dict[Entity, float] = {}
     for disk in context.inventory.of_kind(EntityKind.BLOCK_DEVICE):
         depth = context.inventory.get(disk, "queue_depth_count")
         for below in [] if depth is None else behind(context.inventory, disk):
-            found[below] = max(float(depth), found.get(below, 0.0))
-    return found
+            depths[below] = max(float(depth), depths.get(below, 0.0))
+    return depths
 
 
 def _mean(context: RuleContext, metric: str, finding: Finding) -> float | None:

@@ -52,10 +52,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _finding(context: RuleContext, adapter: Entity, *, delayed: bool, digest: bool) -> Finding:
-    what = [*(["delays acknowledgements"] if delayed else []), *(["checks digests"] if digest else [])]
+    faults = [*(["delays acknowledgements"] if delayed else []), *(["checks digests"] if digest else [])]
     return context.finding(
         adapter,
-        f"iSCSI adapter {adapter.label()} {' and '.join(what)}",
+        f"iSCSI adapter {adapter.label()} {' and '.join(faults)}",
         setting_evidence(context, adapter, "delayed_ack", "iscsi_digest"),
         severity=META.severity if delayed else Severity.INFO,
     )

@@ -58,13 +58,17 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _wrong(context: RuleContext, count: int | None, uplinks: dict[str, str | float]) -> list[str]:
-    found = []
+    faults = []
     if count is not None and count < context.limit("warn"):
-        found.append(f"{count} bound VMkernel interface{'' if count == 1 else 's'}")
-    movable = [vmk for vmk, own in uplinks.items() if isinstance(own, int | float) and own > context.limit("uplinks")]
+        faults.append(f"{count} bound VMkernel interface{'' if count == 1 else 's'}")
+    movable = [
+        vmk
+        for vmk, uplink_count in uplinks.items()
+        if isinstance(uplink_count, int | float) and uplink_count > context.limit("uplinks")
+    ]
     if movable:
-        found.append(f"more than one uplink for {', '.join(movable)}")
-    return found
+        faults.append(f"more than one uplink for {', '.join(movable)}")
+    return faults
 
 
 def _finding(context: RuleContext, adapter: Entity, wrong: list[str]) -> Finding:

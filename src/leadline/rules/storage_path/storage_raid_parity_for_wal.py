@@ -107,10 +107,10 @@ def _finding(context: RuleContext, device: Entity, use: Use, reads: float, write
 
 def _means(context: RuleContext, metric: str) -> dict[Entity, float]:
     """Mean rate of each device over the whole recording; those never measured are left out."""
-    found = {}
+    means = {}
     for group in context.of(metric, EntityKind.DEVICE):
         for entity, values in zip(group.entities, group.values, strict=True):
             known = values[np.isfinite(values)]
             if len(known):
-                found[entity] = float(np.mean(known))
-    return found
+                means[entity] = float(np.mean(known))
+    return means

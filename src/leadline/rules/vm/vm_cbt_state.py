@@ -51,6 +51,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _has_image_backup(context: RuleContext, vm: Entity) -> bool:
-    """As the inventory says; a known transport means that there is one."""
-    said = context.inventory.get(vm, "image_backup")
-    return bool(said) if said is not None else context.inventory.get(vm, "backup_transport") is not None
+    """Whether image backups of the VM are taken: as the inventory says, else whether a backup transport is known."""
+    recorded = context.inventory.get(vm, "image_backup")
+    return bool(recorded) if recorded is not None else context.inventory.get(vm, "backup_transport") is not None

@@ -74,7 +74,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if disk not in peaks:
             yield finding
             continue
-        told = Evidence(
+        peak_evidence = Evidence(
             f"the most it did in the recording is {show(peaks[disk], 'per_s')} (larger I/O in units of 32 KiB)",
             metric="disk_iops",
             entity=disk,
@@ -83,12 +83,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
             threshold=near * context.inventory.get(disk, "iops_limit"),
             unit="per_s",
         )
-        yield replace(finding, evidence=(*finding.evidence, told))
+        yield replace(finding, evidence=(*finding.evidence, peak_evidence))
 
 
 def _peaks(context: RuleContext) -> dict[Entity, float]:
     """The highest rate of each recorded virtual disk as a limiter may count it: the larger of commands and 32 KiB."""
-    found: dict[Entity, float] = {}
+    peaks: dict[Entity, float] = {}
     groups = context.of("disk_iops", EntityKind.VIRTUAL_DISK) or context.of("disk_reads_per_s", EntityKind.VIRTUAL_DISK)
     for group in groups:
         rate = io_rate(context, group)
@@ -99,5 +99,5 @@ def _peaks(context: RuleContext) -> dict[Entity, float]:
         units = np.maximum(units, sum(np.nan_to_num(size) for size in sizes if size is not None) / LIMIT_UNIT_MIB)
         for entity, known, row in zip(group.entities, np.isfinite(rate).any(axis=1), units, strict=True):
             if known:
-                found[entity] = max(float(row.max()), found.get(entity, 0.0))
-    return found
+                peaks[entity] = max(float(row.max()), peaks.get(entity, 0.0))
+    return peaks

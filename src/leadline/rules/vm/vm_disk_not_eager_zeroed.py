@@ -82,5 +82,5 @@ def _is_boot_disk(context: RuleContext, disk: Entity) -> bool:
 def _medium(context: RuleContext, disk: Entity, stores: Datastores) -> object:
     """Medium below a disk: of its device, else of its datastore."""
     device, host = context.inventory.get(disk, "device"), disk.ancestor(EntityKind.HOST)
-    own = None if device is None else context.inventory.get(Entity(EntityKind.DEVICE, str(device), host), "medium")
-    return own if own is not None else stores.get(disk, "medium")
+    medium = None if device is None else context.inventory.get(Entity(EntityKind.DEVICE, str(device), host), "medium")
+    return medium if medium is not None else stores.get(disk, "medium")

@@ -74,5 +74,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _highest(context: RuleContext, host: Entity) -> int | None:
-    own = context.inventory.get(host, "hardware_version_max")
-    return int(own) if own is not None else _HIGHEST.get(release(context.inventory.get(host, "version"))[:2])
+    highest = context.inventory.get(host, "hardware_version_max")
+    return int(highest) if highest is not None else _HIGHEST.get(release(context.inventory.get(host, "version"))[:2])

@@ -102,9 +102,9 @@ class _Disk:
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per virtual disk, and per block device of guests whose virtual disks do not show it.
 
-    A disk that several tools recorded is told of once, as the recording shows it that speaks most clearly.
+    A disk that several tools recorded is reported once, from the recording that shows the limit most clearly.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     groups = (
         replace(part, values=read_write_mean(context, part, "virtual_disk_latency_ms_write"))
         for group in context.of("virtual_disk_latency_ms_read", EntityKind.VIRTUAL_DISK)
@@ -113,9 +113,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for group in chain(groups, block_awaits(context)):
         for disk in _slow_disks(context, group):
             finding = _judged(context, disk)
-            if finding is not None and not _told(context, finding, found):
-                found.append(finding)
-    clearest = {finding.entity: finding for finding in sorted(found, key=lambda f: (f.severity, f.score))}
+            if finding is not None and not _is_reported(context, finding, findings):
+                findings.append(finding)
+    clearest = {finding.entity: finding for finding in sorted(findings, key=lambda f: (f.severity, f.score))}
     yield from clearest.values()
 
 
@@ -166,8 +166,8 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
 
 def _first_plateau(context: RuleContext, disk: _Disk, limit: float | None) -> Plateau | None:
     loads = (disk.load, disk.normalised) if disk.normalised is not None else (disk.load,)
-    found = (find_plateau(load, _shape(context), limit) for load in loads)
-    return next((plateau for plateau in found if plateau is not None), None)
+    plateaus = (find_plateau(load, _shape(context), limit) for load in loads)
+    return next((plateau for plateau in plateaus if plateau is not None), None)
 
 
 def _finding(
@@ -181,7 +181,9 @@ def _finding(
     if bare is not None:
         rate = f"{rate} ({show(bare, 'per_s')} without flushes)"
         further = [*further, Evidence("Linux counts empty flushes as writes: the limit may lie below the rate")]
-    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(np.mean(disk.load.rate[plateau.held])):
+    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(
+        np.mean(disk.load.rate[plateau.at_ceiling])
+    ):
         rate = f"{rate} in units of 32 KiB"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
     source = context.source_name(disk.group)
@@ -218,8 +220,8 @@ def _finding(
     )
 
 
-def _told(context: RuleContext, finding: Finding, found: list[Finding]) -> bool:
-    """Whether a disk of the same machine was already found at that time: the virtual disk, or the disk below LVM."""
+def _is_reported(context: RuleContext, finding: Finding, reported: list[Finding]) -> bool:
+    """Whether a finding of that time names a disk of the same machine: the virtual disk, or the disk below LVM."""
     guest = finding.entity.ancestor(EntityKind.GUEST)
     if guest is None:
         return False
@@ -229,7 +231,7 @@ def _told(context: RuleContext, finding: Finding, found: list[Finding]) -> bool:
         other.entity.parent in owners
         and (other.entity.kind is EntityKind.VIRTUAL_DISK or _stacked(finding.entity))
         and any(a.overlaps(b) for a in finding.windows for b in other.windows)
-        for other in found
+        for other in reported
     )
 
 

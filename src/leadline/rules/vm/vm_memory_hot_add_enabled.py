@@ -57,9 +57,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _nodes(context: RuleContext, vm: Entity) -> float | None:
     """How many nodes the VM has, or how many of its host's its vCPUs fill; None when not known."""
-    own = context.inventory.get(vm, "vnuma_node_count")
-    if own is not None:
-        return float(own)
+    node_count = context.inventory.get(vm, "vnuma_node_count")
+    if node_count is not None:
+        return float(node_count)
     host, vcpus = vm.ancestor(EntityKind.HOST), context.inventory.get(vm, "vcpu_count")
     cores = None if host is None else context.inventory.get(host, "core_count")
     nodes = None if host is None else context.inventory.get(host, "numa_node_count")

@@ -56,9 +56,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
         how = context.inventory.get(disk, "provisioning")
         if how not in (None, "thick-eager") and stores.get(disk, "type") != "vsan":
             return f"{disk.label()} is multi-writer and {how}", META.severity
-        own = engines.get(disk.parent) if disk.parent is not None else None
-        if own and "oracle" not in own:
-            return f"{disk.label()} is multi-writer; the VM runs {', '.join(sorted(own))}", Severity.LOW
+        vm_engines = engines.get(disk.parent) if disk.parent is not None else None
+        if vm_engines and "oracle" not in vm_engines:
+            return f"{disk.label()} is multi-writer; the VM runs {', '.join(sorted(vm_engines))}", Severity.LOW
         return None
 
     def judge_adapter(adapter: Entity, fact: Fact) -> tuple[str, Severity] | None:
@@ -77,10 +77,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _engines(context: RuleContext) -> dict[Entity, set[str]]:
     """Database engines of each VM, as far as its guest's databases are known."""
-    found: dict[Entity, set[str]] = {}
+    engines: dict[Entity, set[str]] = {}
     for database in context.inventory.of_kind(EntityKind.DATABASE):
         guest, engine = database.ancestor(EntityKind.GUEST), context.inventory.get(database, "engine")
         vm = None if guest is None else context.inventory.vm_of(guest)
         if vm is not None and engine is not None:
-            found.setdefault(vm, set()).add(str(engine).casefold())
-    return found
+            engines.setdefault(vm, set()).add(str(engine).casefold())
+    return engines

@@ -49,10 +49,10 @@ def command(
     from leadline.faces.cli.output import print_json, share_progress
 
     file = output_file(ctx, "output", output, force=force, reads=paths)
-    with share_progress("simulating", quiet=quiet, parts="disks") as told:
-        found = calibrate(paths, entity, output.stem, replay=replay, told=told)
-    file.write((mark("leadline calibrate") + found.text).encode())
+    with share_progress("simulating", quiet=quiet, parts="disks") as progress:
+        calibrated = calibrate(paths, entity, output.stem, replay=replay, told=progress)
+    file.write((mark("leadline calibrate") + calibrated.text).encode())
     if json:
-        print_json("leadline.calibration/1", **calibration_document(found, output))
+        print_json("leadline.calibration/1", **calibration_document(calibrated, output))
     else:
-        show_calibration(found, output, quiet=quiet)
+        show_calibration(calibrated, output, quiet=quiet)

@@ -52,7 +52,8 @@ def command(
     from leadline.generators.esxtop import shape_for_width
     from leadline.generators.host_model import CaptureShape
 
-    file = output_file(ctx, "output", output, force=force, beside=[own.path for own in outputs_of(output)[1:]])
+    truth = [file.path for file in outputs_of(output)[1:]]
+    file = output_file(ctx, "output", output, force=force, beside=truth)
     count = samples if samples is not None else max(round(minutes * 60 / interval), 1)
     if columns is None:
         shape = CaptureShape(vms, vcpus, disks, luns, count, interval, seed)

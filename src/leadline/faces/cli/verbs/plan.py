@@ -26,7 +26,9 @@ Examples:
 
 def command(
     ctx: typer.Context,
-    what: Annotated[str | None, typer.Argument(help="The planner; without one, all are listed.")] = None,
+    planner_name: Annotated[
+        str | None, typer.Argument(metavar="WHAT", help="The planner; without one, all are listed.")
+    ] = None,
     paths: Annotated[
         list[Path] | None,
         typer.Argument(metavar="[PATHS]", help="Inventories and captures to take numbers from.", show_default=False),
@@ -55,24 +57,24 @@ def command(
     from leadline.faces.cli.output import print_json
     from leadline.faces.plans import document, list_planners, show_plan
 
-    if what is None:
+    if planner_name is None:
         if json:
-            known = [{"name": name, "about": own.META.about} for name, own in planners().items()]
+            known = [{"name": name, "about": planner.META.about} for name, planner in planners().items()]
             print_json("leadline.planners/1", planners=known)
         else:
             list_planners(planners())
         return
     if example and json:
-        own = planner_of(what)
-        inputs_of = own.MODEL.model_validate(own.META.example).model_dump(mode="json")
-        print_json("leadline.plan-inputs/1", planner=what, inputs=inputs_of)
+        planner = planner_of(planner_name)
+        inputs_of = planner.MODEL.model_validate(planner.META.example).model_dump(mode="json")
+        print_json("leadline.plan-inputs/1", planner=planner_name, inputs=inputs_of)
         return
     if example:
-        sys.stdout.write(example_text(what, planner_of(what)))
+        sys.stdout.write(example_text(planner_name, planner_of(planner_name)))
         return
     page = output_file(ctx, "html", html, force=force, reads=paths or [])
     capture = read_paths(paths, quiet=quiet).capture if paths else None
-    planned = make_plan(what, inputs, dict(parse_setting(text) for text in settings or []), capture)
+    planned = make_plan(planner_name, inputs, dict(parse_setting(text) for text in settings or []), capture)
     if page is not None:
         from leadline.faces.report.plan import write_plan
 

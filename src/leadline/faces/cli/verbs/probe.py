@@ -73,7 +73,7 @@ def command(
         if page is not None:
             said_report(page.path, write_probe_page(page, recorded, known, imported), quiet=quiet)
         return
-    made = plan(
+    probe_plan = plan(
         Target(on, destroy),
         output,
         seconds=(seconds, 0.0 if observe_only else pulse),
@@ -81,12 +81,12 @@ def command(
         size=size,
         outstanding=outstanding,
     )
-    agree("probe", _plan_lines(made), yes=yes or made.load is None, quiet=quiet)
+    agree("probe", _plan_lines(probe_plan), yes=yes or probe_plan.load is None, quiet=quiet)
     with talking(quiet=quiet) as talk:
-        done = probe(made, talk, lambda: ask("Round 1 is over. Is the workload off?", yes=yes))
+        done = probe(probe_plan, talk, lambda: ask("Round 1 is over. Is the workload off?", yes=yes))
     if page is not None:
-        said_report(page.path, write_probe_page(page, done, made), quiet=quiet)
-    _show(done, made, json=json)
+        said_report(page.path, write_probe_page(page, done, probe_plan), quiet=quiet)
+    _show(done, probe_plan, json=json)
 
 
 def _ms(value: float) -> str:
@@ -97,15 +97,15 @@ def _at(latency_ms: float) -> str:
     return f" at {latency_ms:.3g} ms" if latency_ms == latency_ms else ""  # noqa: PLR0124 - NaN is not measured
 
 
-def _plan_lines(made: ProbePlan) -> Iterator[str]:
-    yield f"Plan: watch for {made.observe_s:.0f} s, recordings to {made.folder}"
-    if made.load is not None:
-        place = made.load.places["probe"]
-        what = "make, fill and remove" if place.made else "OVERWRITE"
-        yield f"  then {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB), pulses of {made.pulse_s:.0f} s"
+def _plan_lines(plan: ProbePlan) -> Iterator[str]:
+    yield f"Plan: watch for {plan.observe_s:.0f} s, recordings to {plan.folder}"
+    if plan.load is not None:
+        place = plan.load.places["probe"]
+        action = "make, fill and remove" if place.made else "OVERWRITE"
+        yield f"  then {action} {place.path} ({place.size_bytes / 2**30:.2f} GiB), pulses of {plan.pulse_s:.0f} s"
 
 
-def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
+def _show(done: Probed, plan: ProbePlan, *, json: bool) -> None:
     from dataclasses import asdict
 
     from leadline.core.model.vocabulary import Severity
@@ -127,8 +127,10 @@ def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
     if done.verdict is not None:
         wrapped(out, done.verdict.sentence, "Is it the disk? ", style="bold")
     elif done.observed is not None:
-        own = done.observed
-        wrapped(out, f"{own.disk}: {own.iops_p95:,.0f} IOPS (p95){_at(own.await_ms)}; nothing was pulsed.")
+        observed = done.observed
+        wrapped(
+            out, f"{observed.disk}: {observed.iops_p95:,.0f} IOPS (p95){_at(observed.await_ms)}; nothing was pulsed."
+        )
     if done.pulses:
         table = plain_table("pulse", "IOPS", "mean ms", "p99 ms", right=("IOPS", "mean ms", "p99 ms"))
         for pulse in done.pulses:
@@ -141,7 +143,7 @@ def _show(done: Probed, made: ProbePlan, *, json: bool) -> None:
         out.print(table)
     for reason in done.verdict.reasons if done.verdict is not None else ():
         wrapped(out, reason, "  ")
-    found = [] if done.diagnosis is None else [f for f in done.diagnosis.findings if f.severity >= Severity.MEDIUM]
-    for finding in found[:5]:
+    findings = [] if done.diagnosis is None else [f for f in done.diagnosis.findings if f.severity >= Severity.MEDIUM]
+    for finding in findings[:5]:
         wrapped(out, f"{finding.summary} [{finding.rule}]", "found  ")
-    wrapped(out, f"The recordings of both rounds: {made.folder}", style="dim")
+    wrapped(out, f"The recordings of both rounds: {plan.folder}", style="dim")

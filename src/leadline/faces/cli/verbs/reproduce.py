@@ -44,11 +44,11 @@ def command(
     from leadline.faces.reproductions import document, show_reproductions
 
     page = output_file(ctx, "html", html, force=force)
-    with share_progress("reproducing", quiet=quiet, parts="figures") as told:
-        found = reproduce(ids or [], told)
+    with share_progress("reproducing", quiet=quiet, parts="figures") as progress:
+        reproductions = reproduce(ids or [], progress)
     if page is not None:
-        said_report(page.path, write_reproductions(page, found), quiet=quiet or json)
+        said_report(page.path, write_reproductions(page, reproductions), quiet=quiet or json)
     if json:
-        print_json("leadline.reproduction/1", **document(found))
+        print_json("leadline.reproduction/1", **document(reproductions))
     else:
-        show_reproductions(found)
+        show_reproductions(reproductions)

@@ -86,31 +86,31 @@ def command(
     page = output_file(ctx, "html", html, force=force)
     policies = [] if compare is None else [name.strip() for name in compare.split(",")]
     planned = plan_simulation(scenario, [parse_axis(text) for text in vary or []], policies, seed)
-    made = None
+    check_plan = None
     if check_real:
         from leadline.app.simulate.checking_real import plan_check
 
-        made = plan_check(planned, check_seconds)
+        check_plan = plan_check(planned, check_seconds)
         if not quiet:
-            show_check_plan(made)
-    with share_progress("simulating", quiet=quiet) as told:
-        found = simulate(planned, RunStore(), told, resume=resume, cluster=dask)
+            show_check_plan(check_plan)
+    with share_progress("simulating", quiet=quiet) as progress:
+        simulations = simulate(planned, RunStore(), progress, resume=resume, cluster=dask)
     checked = None
-    if made is not None:
-        checked = _check_real(made, found, quiet=quiet)
+    if check_plan is not None:
+        checked = _check_real(check_plan, simulations, quiet=quiet)
     if page is not None:
-        size = write_simulation(page, planned, found, compared=bool(policies), checked=checked)
+        size = write_simulation(page, planned, simulations, compared=bool(policies), checked=checked)
         said_report(page.path, size, quiet=quiet or json)
     if json:
         more = {} if checked is None else {"check": check_document(checked)}
-        print_json("leadline.simulation/1", **document(planned, found), **more)
+        print_json("leadline.simulation/1", **document(planned, simulations), **more)
     else:
-        show_simulation(planned, found, compared=bool(policies))
+        show_simulation(planned, simulations, compared=bool(policies))
         if checked is not None:
             show_check(checked)
 
 
-def _check_real(made: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool) -> RealCheck:
+def _check_real(plan: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool) -> RealCheck:
     """Do a scenario for real: on the block layer, or in guests where it names adapters."""
     from leadline.app.lab.lab import run_lab
     from leadline.app.simulate.checking_lab import check_guests
@@ -120,9 +120,9 @@ def _check_real(made: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool)
 
     say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
     with share_progress("measuring", quiet=quiet) as progress:
-        if made.guests is None:
-            return check_block_layer(made, simulated, RunStore(), say=say, told=progress)
+        if plan.guests is None:
+            return check_block_layer(plan, simulated, RunStore(), say=say, told=progress)
         result = run_lab(
-            made.guests, RunStore(), say=say, done=lambda number, count: progress(number / count, number, count)
+            plan.guests, RunStore(), say=say, done=lambda number, count: progress(number / count, number, count)
         )
-        return check_guests(made, simulated, result)
+        return check_guests(plan, simulated, result)

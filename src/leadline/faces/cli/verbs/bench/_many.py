@@ -65,20 +65,20 @@ def load_many(workload: Workload, asked: Asked) -> None:
     options = HostsOptions(password=password, destroy=asked.destroy)
     store = RunStore()
     with talking(quiet=asked.quiet) as talk:
-        own, done = run_hosts(
+        run, done = run_hosts(
             workload, hosts, store, say=lambda text: talk.phase(text, 0.0), seed=asked.seed, options=options
         )
     if asked.json:
         from leadline.faces.cli.output import print_json
         from leadline.faces.hosts import hosts_document
 
-        files = str(store.files_of(own.id))
-        print_json("leadline.bench-hosts/1", run=own.id, files=files, **hosts_document(done, asked.most))
+        files = str(store.files_of(run.id))
+        print_json("leadline.bench-hosts/1", run=run.id, files=files, **hosts_document(done, asked.most))
     else:
         from leadline.app.measure.benching import diagnosis_of
         from leadline.faces.runs import show_run
 
-        show_run(own, diagnosis_of(own.id, store), hosts=done, most=asked.most)
+        show_run(run, diagnosis_of(run.id, store), hosts=done, most=asked.most)
     if any(host.error is not None for host in done.hosts):
         raise typer.Exit(FAILED)
 
@@ -90,11 +90,11 @@ def _plan_lines(workload: Workload, hosts: list[Host]) -> Iterator[str]:
     total = sum(workload.working_set_bytes(stream) for stream in workload.io) / 2**30
     yield f"Plan: {workload.name} on {len(hosts)} hosts, at once, {total:.2f} GiB on each"
     for host in hosts:
-        what = "make, fill and remove files in"
+        action = "make, fill and remove files in"
         if "://" in host.path or host.path.startswith("/dev/"):
             reads = all(stream.read_pct == 100.0 for stream in workload.io) and not host.is_ssh
-            what = "read" if reads else "OVERWRITE"
-        yield f"  {host.address}: {what} {host.path}"
+            action = "read" if reads else "OVERWRITE"
+        yield f"  {host.address}: {action} {host.path}"
     if any(host.is_ssh for host in hosts):
         yield "  ssh://: a fio server behind the connection, counters copied; both end with it"
     for note in notes_in_short(workload):

@@ -117,7 +117,7 @@ def command(
         _compare(store, compare, page, json=json)
         return
     if resume is not None:
-        made, before = resume_plan(store, resume, destroy)
+        plan, before = resume_plan(store, resume, destroy)
     else:
         wanted = changed(
             workload_of(workload or ""),
@@ -135,9 +135,9 @@ def command(
             InstanceLimits(cpus, bytes_of(memory, "--memory"), iops),
             () if hosts is None else tuple(read_hosts(hosts, folder)),
         )
-        made, before = make_plan(request), None
-    agree(_NAME, _plan_lines(made, before), yes=yes, quiet=quiet)
-    _run(made, before, store, page, (seed, require), json=json, quiet=quiet)
+        plan, before = make_plan(request), None
+    agree(_NAME, _plan_lines(plan, before), yes=yes, quiet=quiet)
+    _run(plan, before, store, page, (seed, require), json=json, quiet=quiet)
 
 
 def _require_one(workload: str | None, level: str | None, resume: str | None, compare: tuple[str, str] | None) -> None:
@@ -160,27 +160,27 @@ def _require_one(workload: str | None, level: str | None, resume: str | None, co
         )
 
 
-def _plan_lines(made: DensityPlan, before: Density | None) -> Iterator[str]:
+def _plan_lines(plan: DensityPlan, before: Density | None) -> Iterator[str]:
     from leadline.app.density.steps import count_most
     from leadline.core.model.units import duration
 
-    request, site = made.request, made.site
-    yield from _wrapped(f"{request.workload.name}, {', '.join(map(str, made.clauses))} for every instance", "Plan: ")
-    for line in _places(made):
+    request, site = plan.request, plan.site
+    yield from _wrapped(f"{request.workload.name}, {', '.join(map(str, plan.clauses))} for every instance", "Plan: ")
+    for line in _places(plan):
         yield from _wrapped(line)
-    if site is not None and made.groups is not None and request.limits.controllers:
-        yield from _wrapped(f"each limited to {request.limits.words()} (control groups v{made.groups.version})")
-    timing, rule = request.workload.timing, made.rule
-    at_each, counts = timing.rounds * made.round_s, count_most(rule)
+    if site is not None and plan.groups is not None and request.limits.controllers:
+        yield from _wrapped(f"each limited to {request.limits.words()} (control groups v{plan.groups.version})")
+    timing, rule = request.workload.timing, plan.rule
+    at_each, counts = timing.rounds * plan.round_s, count_most(rule)
     yield from _wrapped(
         f"up to {rule.most} instances in about {counts} counts of {duration(at_each)} ({timing.rounds} x "
         f"{timing.measure_s:.0f} s, each after {timing.warm_up_s:.0f} s): {duration(at_each * counts)}, and the time "
         f"of {'booting' if site is not None and site.kind == 'guests' else 'filling'}"
     )
     if before is not None:
-        kept = ", ".join(str(own.count) for own in before.by_count) or "none"
+        kept = ", ".join(str(level.count) for level in before.by_count) or "none"
         yield from _wrapped(f"goes on with {before.id}; counts kept: {kept}")
-    for note in made.notes:
+    for note in plan.notes:
         yield from _wrapped(f"note: {note}")
 
 
@@ -193,25 +193,25 @@ def _wrapped(text: str, lead: str = "  ") -> Iterator[str]:
     yield from wrap(text, WIDTH_MAX, initial_indent=lead, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _places(made: DensityPlan) -> list[str]:
-    request, site = made.request, made.site
+def _places(plan: DensityPlan) -> list[str]:
+    request, site = plan.request, plan.site
     if site is None:
         size = sum(request.workload.working_set_bytes(stream) for stream in request.workload.io) / 2**30
         hosts = [f"{host.address}  {host.path}" for host in request.hosts]
         return [f"make, fill and remove {size:.2f} GiB on each machine:", *hosts]
-    each, most = site.each_bytes / 2**20, site.each_bytes * made.rule.most / 2**30
+    each, most = site.each_bytes / 2**20, site.each_bytes * plan.rule.most / 2**30
     if site.kind == "folder":
         return [f"makes a folder of its own in {request.target.name}: {each:,.0f} MiB each, at most {most:.2f} GiB"]
     if site.kind == "guests":
         return [*site.plan.notes[:1], f"boots such guests as they are needed, {each:,.0f} MiB of disks each"]
-    what = "reads" if site.plan.read_only else "OVERWRITES"
+    action = "reads" if site.plan.read_only else "OVERWRITES"
     if site.kind == "each":
-        return [f"{what} {request.target.name}, {each:,.0f} MiB of each"]
-    return [f"{what} stretches of {request.target.name}, {each:,.0f} MiB each, at most {most:.2f} GiB"]
+        return [f"{action} {request.target.name}, {each:,.0f} MiB of each"]
+    return [f"{action} stretches of {request.target.name}, {each:,.0f} MiB each, at most {most:.2f} GiB"]
 
 
 def _run(
-    made: DensityPlan,
+    plan: DensityPlan,
     before: Density | None,
     store: RunStore,
     page: Output | None,
@@ -231,7 +231,7 @@ def _run(
 
     seed, require = wanted
     with talking(quiet=quiet) as talk:
-        done = run_density(made, store, seed=seed, talk=talk, before=before)
+        done = run_density(plan, store, seed=seed, talk=talk, before=before)
     if page is not None:
         write_page(page, density_page([done]))
     if json:
@@ -240,7 +240,7 @@ def _run(
         show_density(console(), done)
     if not done.is_done:
         raise Interrupted(f"what was measured is kept; go on with: leadline bench density --resume {done.id}")
-    if all(own.state is CountState.FAILED for own in done.levels):
+    if all(level.state is CountState.FAILED for level in done.levels):
         raise typer.Exit(FAILED)
     if require is not None and done.answer.held < require:
         raise typer.Exit(1)
@@ -255,12 +255,12 @@ def _compare(store: RunStore, names: tuple[str, str], page: Output | None, *, js
     from leadline.faces.report.density import density_page
 
     runs = [stored(store, name) for name in names]
-    found = compare_density(*runs)
+    comparison = compare_density(*runs)
     if page is not None:
-        write_page(page, density_page(runs, found))
+        write_page(page, density_page(runs, comparison))
     if json:
-        print_json("leadline.density-comparison/1", **found.to_dict())
+        print_json("leadline.density-comparison/1", **comparison.to_dict())
     else:
-        show_density_comparison(console(), found)
-    if found.worse:
+        show_density_comparison(console(), comparison)
+    if comparison.worse:
         raise typer.Exit(1)

@@ -68,14 +68,14 @@ def command(
     file = read_fleet(Path(spec))
     secret = password_file or file.vcenter.password_file
     account = f"{file.vcenter.user} at {file.vcenter.host}"
-    found = prepare(file, Path(spec).parent, lambda: password_of(account, secret))
-    if found.problems or found.load is None or found.access is None:
-        _show_problems(found.plan, json=json)
-        raise typer.Exit(found.exit_status)
+    prepared = prepare(file, Path(spec).parent, lambda: password_of(account, secret))
+    if prepared.problems or prepared.load is None or prepared.access is None:
+        _show_problems(prepared.plan, json=json)
+        raise typer.Exit(prepared.exit_status)
     if dry_run:
-        _show_dry_run(found.plan, found.load, json=json)
+        _show_dry_run(prepared.plan, prepared.load, json=json)
         return
-    _run(found.plan, found.access, found.load, yes=yes, json=json, quiet=quiet)
+    _run(prepared.plan, prepared.access, prepared.load, yes=yes, json=json, quiet=quiet)
 
 
 def _run(plan: FleetPlan, access: Access, load: WorkerLoad, *, yes: bool, json: bool, quiet: bool) -> None:
@@ -103,12 +103,12 @@ def _show_problems(plan: FleetPlan, *, json: bool) -> None:
     from leadline.faces.tables import plain_table
 
     if json:
-        rows = [{"where": own.where, "found": own.found, "advice": own.advice} for own in plan.problems]
+        rows = [{"where": problem.where, "found": problem.found, "advice": problem.advice} for problem in plan.problems]
         print_json(SCHEMA, problems=rows)
     out = console(stderr=True)
     table = plain_table("on", "found", "do")
-    for own in plan.problems:
-        table.add_row(own.where, own.found, own.advice)
+    for problem in plan.problems:
+        table.add_row(problem.where, problem.found, problem.advice)
     out.print(table, markup=False)
     typer.echo(f"error: bench fleet: {len(plan.problems)} problems; expected none. Nothing was made.", err=True)
 
@@ -129,7 +129,8 @@ def _show_dry_run(plan: FleetPlan, load: WorkerLoad, *, json: bool) -> None:
             "disk_bytes": plan.spec.disk_bytes,
             "disks_by_controller": plan.controllers,
             "workers": [
-                {"worker": own.name, "host": own.host.name, "datastore": own.datastore.name} for own in plan.placements
+                {"worker": placement.name, "host": placement.host.name, "datastore": placement.datastore.name}
+                for placement in plan.placements
             ],
             "workload": load.workload.name,
             "paths": list(load.paths),
@@ -144,8 +145,8 @@ def _plan_lines(plan: FleetPlan, load: WorkerLoad) -> Iterator[str]:
     if plan.controllers:
         spread = ", ".join(map(str, plan.controllers))
         yield f"  disks: {spec.disk_count} x {spec.disk_bytes / gib:.2f} GiB on pvscsi controllers: {spread}"
-    for own in plan.placements[:MANY]:
-        yield f"  make {own.name} on {own.host.name}, {own.datastore.name}"
+    for placement in plan.placements[:MANY]:
+        yield f"  make {placement.name} on {placement.host.name}, {placement.datastore.name}"
     if len(plan.placements) > MANY:
         yield f"  ... and {len(plan.placements) - MANY} more, in turn"
     timing = load.workload.timing
@@ -163,27 +164,27 @@ def _show(done: FleetDone, *, json: bool) -> None:
     from leadline.faces.tables import plain_table
     from leadline.faces.terminal import wrapped
 
-    found = done.hosts or HostsResult(())
-    far = {id(own) for own in found.outliers()}
-    rows = list(zip(done.names, found.hosts, strict=True))
+    pooled = done.hosts or HostsResult(())
+    far = {id(result) for result in pooled.outliers()}
+    rows = list(zip(done.names, pooled.hosts, strict=True))
     if json:
         print_json(
             SCHEMA,
             fleet=done.id,
             run=done.run_id,
-            per_s=found.per_s,
-            percentiles_ms={name: ms for name, (ms, _) in found.percentiles_ms().items()},
+            per_s=pooled.per_s,
+            percentiles_ms={name: ms for name, (ms, _) in pooled.percentiles_ms().items()},
             workers=[
                 {
                     "worker": name,
-                    "address": own.host.address,
-                    "path": own.host.path,
-                    "per_s": own.per_s,
-                    "p95_ms": own.p95_ms,
-                    "outlier": id(own) in far,
-                    "error": own.error,
+                    "address": result.host.address,
+                    "path": result.host.path,
+                    "per_s": result.per_s,
+                    "p95_ms": result.p95_ms,
+                    "outlier": id(result) in far,
+                    "error": result.error,
                 }
-                for name, own in rows
+                for name, result in rows
             ],
             failed=done.failed,
             left=done.left,
@@ -191,18 +192,18 @@ def _show(done: FleetDone, *, json: bool) -> None:
         return
     out = console()
     table = plain_table("worker", "per s", "p95 ms", "", right=("per s", "p95 ms"))
-    for name, own in rows:
-        if own.error is not None:
-            table.add_row(name, "-", "-", own.error)
+    for name, result in rows:
+        if result.error is not None:
+            table.add_row(name, "-", "-", result.error)
         else:
             table.add_row(
-                name, f"{own.per_s:,.0f}", f"{own.p95_ms:.3g}", "far from the others" if id(own) in far else ""
+                name, f"{result.per_s:,.0f}", f"{result.p95_ms:.3g}", "far from the others" if id(result) in far else ""
             )
     for name, why in done.failed.items():
         table.add_row(name, "-", "-", why)
     out.print(table, markup=False)
-    shown = "  ".join(f"{name} {ms:.3g}" for name, (ms, _) in found.percentiles_ms().items())
-    wrapped(out, f"{found.per_s:,.0f} operations/s in all; pooled, ms: {shown}")
+    shown = "  ".join(f"{name} {ms:.3g}" for name, (ms, _) in pooled.percentiles_ms().items())
+    wrapped(out, f"{pooled.per_s:,.0f} operations/s in all; pooled, ms: {shown}")
     wrapped(out, f"kept as run {done.run_id}")
     for name, why in done.left.items():
         wrapped(out, f"NOT REMOVED: {name} ({why}); leadline bench fleet --clean {done.id}", style="bold")
@@ -216,14 +217,18 @@ def _clean(fleet: str | None, password_file: Path | None, *, json: bool, quiet: 
     from leadline.stores.fleets import FleetStore
 
     store = FleetStore()
-    journals = [store.get(fleet)] if fleet is not None else [own for own in store.list() if not own.is_in_use]
+    journals = (
+        [store.get(fleet)] if fleet is not None else [journal for journal in store.list() if not journal.is_in_use]
+    )
     left: dict[str, dict[str, str]] = {}
-    for own in journals:
-        account = f"{own.user} at {own.vcenter}"
-        access = Access(own.vcenter, own.user, password_of(account, password_file), own.port, own.verify)
-        left[own.id] = clean(own, access, _talk(quiet=quiet), store).left
+    for journal in journals:
+        account = f"{journal.user} at {journal.vcenter}"
+        access = Access(
+            journal.vcenter, journal.user, password_of(account, password_file), journal.port, journal.verify
+        )
+        left[journal.id] = clean(journal, access, _talk(quiet=quiet), store).left
     if json:
-        print_json(SCHEMA, cleaned=[key for key, own in left.items() if not own], left=left)
+        print_json(SCHEMA, cleaned=[key for key, names in left.items() if not names], left=left)
     for key, names in left.items() if not json else ():
         typer.echo(f"fleet {key}: {'nothing left' if not names else f'could not remove {names}'}")
     if not journals and not json:

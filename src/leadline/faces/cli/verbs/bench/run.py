@@ -117,18 +117,18 @@ def command(
     if keep_as is not None:
         check_name(keep_as)
     page = output_file(ctx, "html", html, force=force)
-    made = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
-    agree("bench run", _plan_lines(made, repeat), yes=yes, quiet=quiet)
+    load_plan = plan(wanted, Target(on, destroy, {"wal": wal} if wal else {}))
+    agree("bench run", _plan_lines(load_plan, repeat), yes=yes, quiet=quiet)
     store = RunStore()
     with talking(quiet=quiet) as talk:
-        done = run_repeated(made, store, repeat, seed=seed, talk=talk)
+        done = run_repeated(load_plan, store, repeat, seed=seed, talk=talk)
     judgements = judge(store, done)
     if keep_as is not None:
         keep(store, keep_as, done)
     if page is not None:
         said_report(page.path, write_run_page(page, done[-1], store, judgements, done[:-1]), quiet=quiet)
     _show(done, judgements, store, most, json=json)
-    if fail_on_worse and any(own.comparison.worse for own in judgements):
+    if fail_on_worse and any(judgement.comparison.worse for judgement in judgements):
         raise typer.Exit(WORSE)
 
 
@@ -167,7 +167,7 @@ def _show(
             run=document(last),
             files=str(store.files_of(last.id)),
             runs=[run.id for run in done],
-            judgements=[own.to_dict() for own in judgements],
+            judgements=[judgement.to_dict() for judgement in judgements],
             **({} if most is None else {"theoretical_share": share_of(last, most)}),
         )
         return
@@ -176,24 +176,24 @@ def _show(
     show_judgements(judgements)
 
 
-def _plan_lines(made: LoadPlan, repeat: int) -> Iterator[str]:
+def _plan_lines(plan: LoadPlan, repeat: int) -> Iterator[str]:
     from leadline.app.measure.benching import expected_s
     from leadline.app.measure.workloads import notes_in_short
 
-    yield f"Plan: {made.workload.name} on {made.target.name}"
-    for name, place in made.places.items():
-        if made.workload.kind == "network":
+    yield f"Plan: {plan.workload.name} on {plan.target.name}"
+    for name, place in plan.places.items():
+        if plan.workload.kind == "network":
             server = "start and end a server" if place.made else "the server"
             yield f"  {name}: {server} at {place.path}"
             continue
-        what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
-        yield f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)"
-    for note in (*made.notes, *notes_in_short(made.workload)):
+        action = "make, fill and remove" if place.made else "read" if plan.read_only else "OVERWRITE"
+        yield f"  {name}: {action} {place.path} ({place.size_bytes / 2**30:.2f} GiB)"
+    for note in (*plan.notes, *notes_in_short(plan.workload)):
         yield f"  note: {note}"
-    timing = made.workload.timing
-    filling = f"filling {made.written_bytes / 2**30:.2f} GiB, then " if made.workload.kind != "network" else ""
+    timing = plan.workload.timing
+    filling = f"filling {plan.written_bytes / 2**30:.2f} GiB, then " if plan.workload.kind != "network" else ""
     yield (
-        f"  time: {filling}at most {expected_s(made.workload):.0f} s "
+        f"  time: {filling}at most {expected_s(plan.workload):.0f} s "
         f"(warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s)"
         f"{f', and all but the filling {repeat} times' if repeat > 1 else ''}"
     )

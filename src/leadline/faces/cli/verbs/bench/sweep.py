@@ -127,10 +127,10 @@ def command(
     if resume is not None:
         planned = plan_rest(store, resume, on, destroy)
     else:
-        own = point_timing(_sized(str(workload), size), seconds, rounds, warm_up)
+        point_workload = point_timing(_sized(str(workload), size), seconds, rounds, warm_up)
         lists = (_sizes(block), _numbers(read_pct, "--read-pct", 100.0), _counts(jobs))
-        wish = SweepWish(_loads(own, oio, clients), *lists, target_ms, percentile, seed)
-        planned = plan_sweep(own, Target(str(on), destroy, {"wal": wal} if wal else {}), wish)
+        wish = SweepWish(_loads(point_workload, oio, clients), *lists, target_ms, percentile, seed)
+        planned = plan_sweep(point_workload, Target(str(on), destroy, {"wal": wal} if wal else {}), wish)
     if dry_run:
         _show_dry(planned, chosen, json=json)
         return
@@ -143,15 +143,15 @@ def _require_easy(
 ) -> None:
     from leadline.core.model.errors import UsageError
 
-    found = expected = ""
+    conflict = expected = ""
     if not easy and inventory is not None:
-        found, expected = "no --easy", "--easy beside --inventory"
+        conflict, expected = "no --easy", "--easy beside --inventory"
     elif inventory is None and (storage is not None or hosts is not None):
-        found, expected = "no --inventory", "the inventory that says what lies below"
+        conflict, expected = "no --inventory", "the inventory that says what lies below"
     elif easy and resume is not None:
-        found, expected = "--easy and --resume", "one of them: a sweep that goes on has its plan"
-    if found:
-        raise UsageError("bench sweep", found=found, expected=expected, advice="See docs/guides/sweep.md.")
+        conflict, expected = "--easy and --resume", "one of them: a sweep that goes on has its plan"
+    if conflict:
+        raise UsageError("bench sweep", found=conflict, expected=expected, advice="See docs/guides/sweep.md.")
 
 
 def _choose(on: str | None, workload: str | None, *, quiet: bool, is_plan: bool, json: bool) -> Easy:
@@ -200,39 +200,39 @@ def _show_dry(planned: PlannedSweep, chosen: Easy | None, *, json: bool) -> None
     if not json:
         show_plan(plan_lines(planned), err=False)
         return
-    own = None if chosen is None else easy_document(chosen)
+    choices = None if chosen is None else easy_document(chosen)
     plain = {**asdict(planned.sweep), "points_max": planned.point_count_max, "seconds_max": planned.seconds_max}
-    print_json("leadline.sweep-plan/1", easy=own, sweep=plain, written_bytes=planned.made.written_bytes)
+    print_json("leadline.sweep-plan/1", easy=choices, sweep=plain, written_bytes=planned.made.written_bytes)
 
 
 def plan_lines(planned: PlannedSweep) -> list[str]:
     """What a sweep will do, for people."""
     from leadline.core.model.units import duration
 
-    sweep, made = planned.sweep, planned.made
+    sweep, plan = planned.sweep, planned.made
     loads = f"{sweep.loads[0]} to {sweep.loads[-1]}, until operations stop growing"
     if not sweep.grows:
         loads = ", ".join(map(str, sweep.loads))
-    found = [f"Plan: {sweep.workload['name']} on {made.target.name}", f"  sweep {sweep.id}", f"  {sweep.axis}: {loads}"]
+    lines = [f"Plan: {sweep.workload['name']} on {plan.target.name}", f"  sweep {sweep.id}", f"  {sweep.axis}: {loads}"]
     labels = [variant.label() for variant in sweep.variants]
     if any(labels):
-        found.append(f"  {len(labels)} variant{'s' if len(labels) > 1 else ''}: {'; '.join(labels)}")
+        lines.append(f"  {len(labels)} variant{'s' if len(labels) > 1 else ''}: {'; '.join(labels)}")
     if planned.done_count:
-        found.append(f"  {planned.done_count} points are measured already")
+        lines.append(f"  {planned.done_count} points are measured already")
     if planned.point_count_max <= 0:
-        return found
-    for name, place in made.places.items():
-        what = "make, fill and remove" if place.made else "read" if made.read_only else "OVERWRITE"
-        found.append(f"  {name}: {what} {place.path} ({place.size_bytes / 2**30:.2f} GiB)")
-    found += [f"  note: {note}" for note in made.notes]
+        return lines
+    for name, place in plan.places.items():
+        action = "make, fill and remove" if place.made else "read" if plan.read_only else "OVERWRITE"
+        lines.append(f"  {name}: {action} {place.path} ({place.size_bytes / 2**30:.2f} GiB)")
+    lines += [f"  note: {note}" for note in plan.notes]
     timing = planned.workload.timing
-    found += [
-        f"  time: filling {made.written_bytes / 2**30:.2f} GiB once, then at most {planned.point_count_max} points in "
+    lines += [
+        f"  time: filling {plan.written_bytes / 2**30:.2f} GiB once, then at most {planned.point_count_max} points in "
         f"{duration(planned.seconds_max)}",
         f"    (warm-up up to {timing.warm_up_s:.0f} s, {timing.rounds} x {timing.measure_s:.0f} s each)",
     ]
     order = "rising load by load; the lowest once more at the end" if sweep.grows else "drawn by the seed"
-    return [*found, f"  order: {order}"]
+    return [*lines, f"  order: {order}"]
 
 
 def _require(workload: str | None, on: str | None, resume: str | None) -> None:
@@ -345,8 +345,8 @@ def _numbers(text: str | None, option: str, most: float) -> tuple[float, ...]:
 def _target_ms(text: str | None) -> float | None:
     from leadline.core.model.workload import seconds_of
 
-    found = _list(text, "--latency-target", seconds_of, "a time such as 5ms or 800us")
-    return found[0] * 1000.0 if found else None
+    targets_s = _list(text, "--latency-target", seconds_of, "a time such as 5ms or 800us")
+    return targets_s[0] * 1000.0 if targets_s else None
 
 
 def _list(text: str | None, option: str, of: Callable[[str], Number], expected: str) -> tuple[Number, ...]:
@@ -354,9 +354,9 @@ def _list(text: str | None, option: str, of: Callable[[str], Number], expected: 
     from leadline.core.model.errors import UsageError
 
     try:
-        found = tuple(dict.fromkeys(of(part) for part in text.split(","))) if text is not None else ()
+        values = tuple(dict.fromkeys(of(part) for part in text.split(","))) if text is not None else ()
     except ValueError as error:
         raise UsageError(option, found=str(text), expected=expected, advice="See --help for examples.") from error
-    if option == "--block" and any(size < 512 or size % 512 for size in found):
+    if option == "--block" and any(size < 512 or size % 512 for size in values):
         raise UsageError(option, found=str(text), expected="multiples of 512 bytes", advice="For example 4k,64k.")
-    return found
+    return values

@@ -48,16 +48,16 @@ def command(
             expected="both or none",
             advice="A workload has no target.",
         )
-    made = translation_of(workload)
-    text = fio_job_text(made.workload, on) if to == "fio" else translation_text(made)
+    translation = translation_of(workload)
+    text = fio_job_text(translation.workload, on) if to == "fio" else translation_text(translation)
     if not json:
         typer.echo(text, nl=not text.endswith("\n"))
         return
     print_json(
         "leadline.translation/1",
-        source=made.source,
-        choices=list(made.choices),
-        workload=made.workload.plain(),
+        source=translation.source,
+        choices=list(translation.choices),
+        workload=translation.workload.plain(),
         text=text,
         notes=[
             {
@@ -67,6 +67,6 @@ def command(
                 "fate": note.fate.name.lower(),
                 "text": note.text,
             }
-            for note in made.notes
+            for note in translation.notes
         ],
     )

@@ -17,10 +17,10 @@ def command(*, json: Json = False) -> None:
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.terminal import wrapped
 
-    found = [find_workload(name) for name in profiles()]
+    workloads = [find_workload(name) for name in profiles()]
     if json:
-        print_json("leadline.workloads/1", workloads=[workload.model_dump(mode="json") for workload in found])
+        print_json("leadline.workloads/1", workloads=[workload.model_dump(mode="json") for workload in workloads])
         return
     out = console()
-    for workload in found:
+    for workload in workloads:
         wrapped(out, f"{workload.about} Source: {workload.source}.", f"{workload.name:<20}")

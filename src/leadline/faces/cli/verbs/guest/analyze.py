@@ -29,12 +29,14 @@ def command(
     from leadline.app.optimising import analyze
     from leadline.faces.cli.output import console, print_json
 
-    found = analyze(template, root, values_of(values))
+    statuses = analyze(template, root, values_of(values))
     if json:
-        print_json("leadline.guest/1", template=template, root=str(root), items=[status.to_dict() for status in found])
+        print_json(
+            "leadline.guest/1", template=template, root=str(root), items=[status.to_dict() for status in statuses]
+        )
         return
     out = console()
-    for status in found:
+    for status in statuses:
         _show(out, status)
 
 

@@ -46,12 +46,12 @@ def command(
     from leadline.app.optimising import export
 
     file = output_file(ctx, "output", output, force=force)
-    made = export(template, origin, take or [], leave or [], every=every)
+    script = export(template, origin, take or [], leave or [], every=every)
     if file is None:
-        typer.echo(made.text, nl=False)
+        typer.echo(script.text, nl=False)
     else:
-        file.write(made.encoded)
+        file.write(script.encoded)
     if not quiet:
-        typer.echo(f"{len(made.items)} item(s) written; not tested on Windows: read it first", err=True)
-        for untaken in made.left:
+        typer.echo(f"{len(script.items)} item(s) written; not tested on Windows: read it first", err=True)
+        for untaken in script.left:
             typer.echo(f"left out: {untaken.step.name[:60]}: {untaken.why}", err=True)

@@ -42,9 +42,9 @@ def command(
 
 
 def _pass_on(stream: str, data: bytes) -> None:
-    own = sys.stdout.buffer if stream == "out" else sys.stderr.buffer
-    own.write(data)
-    own.flush()
+    destination = sys.stdout.buffer if stream == "out" else sys.stderr.buffer
+    destination.write(data)
+    destination.flush()
 
 
 def _interactive(channel: Channel) -> int:

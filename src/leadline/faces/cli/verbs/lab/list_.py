@@ -18,16 +18,16 @@ def command(*, json: Json = False) -> None:
     from leadline.faces.cli.output import print_json
     from leadline.lab.folders import labs
 
-    found = labs()
+    known_labs = labs()
     if json:
         plain = [
             {"lab": lab.path.name, "running": lab.is_running, "guests": [guest.name for guest in lab.guests]}
-            for lab in found
+            for lab in known_labs
         ]
         print_json("leadline.labs/1", labs=plain)
         return
-    if not found:
+    if not known_labs:
         typer.echo("No lab runs. Start one: leadline lab run FILE")
-    for lab in found:
+    for lab in known_labs:
         state = "runs" if lab.is_running else "was killed; `leadline lab clean` removes it"
         typer.echo(f"{lab.path.name}  {state}: {', '.join(guest.name for guest in lab.guests)}")

@@ -59,18 +59,18 @@ def command(
     lab = read_lab(file)
     if repeats is not None:
         lab = lab.model_copy(update={"repeats": repeats})
-    made = plan_lab(lab)
+    plan = plan_lab(lab)
     if plan_only or not quiet:
-        show_plan(_plan_lines(made), err=not plan_only)
+        show_plan(_plan_lines(plan), err=not plan_only)
     if plan_only:
         return
     from leadline.app.lab.results import outcome
 
     store = RunStore()
     with _progress(quiet=quiet) as (say, done):
-        then = {"wait": lambda: _until_ctrl_c(made)} if wait or not made.loaded else {}
-        found = run_lab(made, store, say=say, done=done, **then)
-    result = outcome(found, store)
+        then = {"wait": lambda: _until_ctrl_c(plan)} if wait or not plan.loaded else {}
+        lab_result = run_lab(plan, store, say=say, done=done, **then)
+    result = outcome(lab_result, store)
     if page is not None:
         from leadline.faces.report import write_page
         from leadline.faces.report.lab import lab_page
@@ -80,30 +80,30 @@ def command(
         print_json("leadline.lab/1", **lab_document(result))
     else:
         show_lab(result)
-    if any(load.error for load in found.loads):
+    if any(load.error for load in lab_result.loads):
         raise typer.Exit(4)
 
 
-def _plan_lines(made: LabPlan) -> Iterator[str]:
-    yield f"Plan: {made.lab.name}: {made.lab.question}" if made.lab.question else f"Plan: {made.lab.name}"
-    for guest in made.machines:
+def _plan_lines(plan: LabPlan) -> Iterator[str]:
+    yield f"Plan: {plan.lab.name}: {plan.lab.question}" if plan.lab.question else f"Plan: {plan.lab.name}"
+    for guest in plan.machines:
         disks = ", ".join(f"{disk.name} on {_adapter(guest, disk.adapter)}" for disk in guest.disks)
         yield f"  {guest.name}: {guest.vcpus} vCPUs, {guest.memory / 2**20:.0f} MiB; {disks or 'no disks'}"
-    for left_out in made.left_out:
+    for left_out in plan.left_out:
         yield f"  {left_out}"
-    yield f"  by {made.accelerator.name}: {made.accelerator.reason}"
-    yield f"  {made.disk_bytes / 2**30:.2f} GiB of disks, removed at the end; at most {made.expected_s / 60.0:.1f} min"
+    yield f"  by {plan.accelerator.name}: {plan.accelerator.reason}"
+    yield f"  {plan.disk_bytes / 2**30:.2f} GiB of disks, removed at the end; at most {plan.expected_s / 60.0:.1f} min"
 
 
 def _adapter(guest: Guest, name: str) -> str:
     return next(adapter.type for adapter in guest.adapters if adapter.name == name)
 
 
-def _until_ctrl_c(made: LabPlan) -> None:
+def _until_ctrl_c(plan: LabPlan) -> None:
     """Keep the guests until Ctrl-C, which then is no failure."""
     import time
 
-    typer.echo(f"Guests run until Ctrl-C: {', '.join(guest.name for guest in made.machines)}", err=True)
+    typer.echo(f"Guests run until Ctrl-C: {', '.join(guest.name for guest in plan.machines)}", err=True)
     typer.echo("A shell in one: leadline lab console GUEST", err=True)
     try:
         while True:

@@ -42,10 +42,10 @@ def command(
 
     store = RunStore()
     sides = side(store, before), side(store, after)
-    found = compare_runs(*sides, history_of(store, *sides) if history else ())
+    comparison = compare_runs(*sides, history_of(store, *sides) if history else ())
     if json:
-        print_json("leadline.run-comparison/2", **found.to_dict())
+        print_json("leadline.run-comparison/2", **comparison.to_dict())
     else:
-        show_comparison(found)
-    if found.worse:
+        show_comparison(comparison)
+    if comparison.worse:
         raise typer.Exit(1)

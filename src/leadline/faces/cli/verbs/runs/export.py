@@ -28,6 +28,6 @@ def command(
     from leadline.stores.runs import RunStore, document
 
     file = output_file(ctx, "output", output, force=force)
-    found = RunStore().get(run)
-    write_json(file, {"schema": "leadline.run/1", "run": document(found)})
-    typer.echo(f"{output}: {found.id}")
+    stored_run = RunStore().get(run)
+    write_json(file, {"schema": "leadline.run/1", "run": document(stored_run)})
+    typer.echo(f"{output}: {stored_run.id}")

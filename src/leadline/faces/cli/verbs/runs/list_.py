@@ -18,15 +18,15 @@ def command(*, json: Json = False) -> None:
     from leadline.stores.runs import RunStore
 
     store = RunStore()
-    found, marks = store.list(), store.marks()
+    runs, marks = store.list(), store.marks()
     if json:
         fields = ("id", "name", "state", "tool", "target", "started")
         print_json(
-            "leadline.runs/2", runs=[{name: getattr(run, name) for name in fields} for run in found], baselines=marks
+            "leadline.runs/2", runs=[{name: getattr(run, name) for name in fields} for run in runs], baselines=marks
         )
         return
     out = console()
-    if not found:
+    if not runs:
         out.print("No run was kept yet.")
         return
     kept: dict[str, list[str]] = {}
@@ -34,7 +34,7 @@ def command(*, json: Json = False) -> None:
         for run_id in ids:
             kept.setdefault(run_id, []).append(name)
     table = plain_table("run", "state", "tool", "target", "")
-    for run in found:
+    for run in runs:
         table.add_row(
             run.id, run.state, run.tool, run.target, f"baseline {', '.join(kept[run.id])}" if run.id in kept else ""
         )

@@ -45,15 +45,15 @@ def command(
     most = most_of(theoretical)
     page = output_file(ctx, "html", html, force=force)
     store = RunStore()
-    found = store.get(run)
-    hosts = hosts_of(found)
+    stored_run = store.get(run)
+    hosts = hosts_of(stored_run)
     if page is not None:
-        judgements = judge(store, [found]) if found.rounds else ()
-        said_report(page.path, write_run_page(page, found, store, judgements), quiet=json)
+        judgements = judge(store, [stored_run]) if stored_run.rounds else ()
+        said_report(page.path, write_run_page(page, stored_run, store, judgements), quiet=json)
     if json:
-        more: dict[str, object] = {} if most is None else {"theoretical_share": share_of(found, most)}
+        more: dict[str, object] = {} if most is None else {"theoretical_share": share_of(stored_run, most)}
         if hosts is not None:
             more = {"together": hosts_document(hosts, most)}
-        print_json("leadline.run/1", run=document(found), files=str(store.files_of(found.id)), **more)
+        print_json("leadline.run/1", run=document(stored_run), files=str(store.files_of(stored_run.id)), **more)
     else:
-        show_run(found, diagnosis_of(found.id, store), hosts=hosts, most=most)
+        show_run(stored_run, diagnosis_of(stored_run.id, store), hosts=hosts, most=most)

@@ -58,20 +58,20 @@ def command(
         raise UsageError("--set-size", found=str(size), expected="a size as 4g", advice="k is 1024.") from error
     ask = ReplayAsk(on, destroy, disk, speed, flat_out, seconds, size_bytes, lanes)
     with reading_progress(quiet=quiet) as step:
-        made = plan_replay(paths, ask, step)
-    agree("trace replay", _plan_lines(made), yes=yes, quiet=quiet)
+        plan = plan_replay(paths, ask, step)
+    agree("trace replay", _plan_lines(plan), yes=yes, quiet=quiet)
     say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
     with reading_progress(quiet=quiet) as step:
-        done = replay(made, say, step)
+        done = replay(plan, say, step)
     if json:
         print_json("leadline.replay/2", **done.to_dict())
     else:
         show_replay(done)
 
 
-def _plan_lines(made: ReplayPlan) -> Iterator[str]:
-    what = "make, fill and remove" if made.made else "read" if made.read_only else "OVERWRITE"
-    yield f"Plan: {made.disk.request_count:,} requests of {made.disk.name}"
-    yield f"  {what} {made.path} ({made.size_bytes / 2**20:,.0f} MiB)"
-    if made.expected_s == made.expected_s:
-        yield f"  time: about {made.expected_s:,.0f} s, {made.ask.lanes} lanes"
+def _plan_lines(plan: ReplayPlan) -> Iterator[str]:
+    action = "make, fill and remove" if plan.made else "read" if plan.read_only else "OVERWRITE"
+    yield f"Plan: {plan.disk.request_count:,} requests of {plan.disk.name}"
+    yield f"  {action} {plan.path} ({plan.size_bytes / 2**20:,.0f} MiB)"
+    if plan.expected_s == plan.expected_s:
+        yield f"  time: about {plan.expected_s:,.0f} s, {plan.ask.lanes} lanes"

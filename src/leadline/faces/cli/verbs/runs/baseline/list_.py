@@ -18,21 +18,21 @@ def command(*, json: Json = False) -> None:
     from leadline.faces.tables import plain_table
     from leadline.stores.runs import RunStore
 
-    held = baselines(RunStore())
+    runs_by_baseline = baselines(RunStore())
     if json:
         fields = ("id", "name", "tool", "target", "started")
         plain = {
             name: [{**{field: getattr(run, field) for field in fields}, "per_s": run.per_s().mean} for run in runs]
-            for name, runs in held.items()
+            for name, runs in runs_by_baseline.items()
         }
         print_json("leadline.baselines/1", baselines=plain)
         return
     out = console()
-    if not held:
+    if not runs_by_baseline:
         out.print("No baseline was kept yet.")
         return
     table = plain_table("baseline", "runs", "load", "target", "per s", "last", right=("runs", "per s"))
-    for name, runs in held.items():
+    for name, runs in runs_by_baseline.items():
         rates = [run.per_s().mean for run in runs]
         latest = max(run.started for run in runs)[:16].replace("T", " ")
         table.add_row(name, str(len(runs)), runs[0].name, runs[0].target, f"{sum(rates) / len(rates):,.0f}", latest)
