@@ -23,7 +23,7 @@ READ_AHEAD_PAGES = 8
 def slowdown(
     simulated: Simulated, program: dict[str, Any], local_pct: float, backing: str = "rdma", reclaim_s: float = 0.0
 ) -> float:
-    """Run time with so much of a program's memory local, by run time with all of it."""
+    """Run time with a share of a program's memory local, divided by the run time with all of it local."""
     outcome = simulated(
         {
             "name": "far-memory",

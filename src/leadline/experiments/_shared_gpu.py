@@ -24,7 +24,7 @@ def parts(gpu_share: float = GPU_SHARE) -> dict[str, Any]:
 
 
 def trained(simulated: Simulated, policy: str, measure_s: float, vms: Sequence[Mapping[str, Any]]) -> Outcome:
-    """Trainings on one P40 with a policy, all else NVIDIA's defaults."""
+    """Simulate trainings on one P40 with a policy; everything else is NVIDIA's default."""
     return simulated(
         {
             "name": "trainings",
@@ -37,5 +37,5 @@ def trained(simulated: Simulated, policy: str, measure_s: float, vms: Sequence[M
 
 
 def values(outcome: Outcome, name: str) -> list[float]:
-    """That measure of every VM."""
+    """The values of a measure, one for each VM."""
     return [measure.value for measure in outcome.measures if measure.name == name]

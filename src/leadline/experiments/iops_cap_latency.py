@@ -80,5 +80,5 @@ def reproduce(simulated: Simulated) -> Findings:
 
 
 def _waiting(outcome: Outcome, stage: str) -> float:
-    """Requests there on average."""
+    """Mean number of requests that wait at a stage."""
     return outcome.measure("db01", f"{stage}_count_mean").value

@@ -38,7 +38,7 @@ THEORY_GB_PER_S, FOUND_GB_PER_S, PUBLISHED_SHARE = 112.5, 108.38, 0.963  # publi
 
 
 def share(measured: float, devices: int, device_iops: float = DEVICE_IOPS) -> float:
-    """Measured operations per second by those of all devices."""
+    """Measured operations per second divided by those of all devices."""
     return measured / (NODES * devices * device_iops)
 
 

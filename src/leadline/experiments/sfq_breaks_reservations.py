@@ -42,7 +42,7 @@ CAPACITY = SFQ_PUBLISHED * sum(WEIGHTS) / WEIGHTS[0]
 
 
 def machines() -> list[dict[str, Any]]:
-    """All five."""
+    """All five VMs, with their weights and reservations."""
     policies = zip(WEIGHTS, RESERVATIONS, strict=True)
     return [vm(f"vm{n}", weight, reservation_iops=reservation) for n, (weight, reservation) in enumerate(policies, 1)]
 

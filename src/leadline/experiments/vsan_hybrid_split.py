@@ -68,7 +68,7 @@ def reproduce(simulated: Simulated) -> Findings:
 
 
 def _write_share(simulated: Simulated, policy: str) -> float:
-    """What came into the buffer until it slowed writes, by the size of the cache device."""
+    """Data written until the buffer slows writes, as a share of the cache device's size."""
     disk_group = group(CACHE_GB, DISKS, device=DISK_DEVICE)
     outcome = simulated(tiers(disk_group, measure_s=300, window_s=1, policy=policy, destage_from_pct=100))
     seconds = outcome.measure(FRONT_END, "slowed_after_s").value

@@ -82,6 +82,6 @@ def _value(outcome: Outcome, name: str) -> float:
 
 
 def _is_steady(outcome: Outcome) -> bool:
-    """Whether what was offered was done in every window."""
+    """Whether every window has the same rate of operations."""
     rates = [tick.per_s for tick in outcome.ticks]
     return max(rates) - min(rates) < 1e-6 * max(rates)

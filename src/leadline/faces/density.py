@@ -24,7 +24,7 @@ _STYLE = {CountState.HELD: "green", CountState.BROKE: "red", CountState.UNSURE: 
 
 
 def show_density(out: Console, density: Density) -> None:
-    """How many fit, a row per count, the curve, and the evidence where it did not hold."""
+    """Print how many instances fit, a row per count, the curve, and why the other counts did not surely hold."""
     wrapped(out, density.answer.sentence, style="bold")
     wrapped(out, f"{density.id}: {density.name} on {density.where}, {density.started}")
     wrapped(out, ", ".join(density.clauses), "service level of each instance: ")
@@ -62,7 +62,7 @@ def _table(levels: list[CountLevel]) -> Table:
 
 
 def _curve(out: Console, density: Density, levels: list[CountLevel]) -> None:
-    """Throughput of all and latency of the worst instance against the count, the bound marked where it is one."""
+    """Print bars of the throughput of all and of the worst instance's latency for each count, a bound in ms marked."""
     name = levels[0].latency_name
     bound = next((p.bound for level in levels for p in level.clauses if p.unit == "ms"), float("nan"))
     most = max((level.per_s.mean for level in levels if isfinite(level.per_s.mean)), default=0.0)

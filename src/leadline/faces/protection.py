@@ -68,7 +68,7 @@ def _show_ratios(out: Console, outcome: ProtectionOutcome, cells: list[Cell]) ->
 
 
 def _cost_table(cells: list[Cell]) -> Table:
-    """The costs at the most VMs of each scheme."""
+    """The costs of each scheme, measured at its largest number of VMs."""
     columns = ("written", "stored", "sent", "sent (*)", "CPU s/GB", "encoding")
     table = plain_table("per byte of data", *columns, right=columns)
     most = {cell.scheme: cell for cell in sorted(cells, key=lambda cell: cell.vm_count)}

@@ -70,7 +70,7 @@ def _plain(reproduction: Reproduction) -> dict[str, Any]:
 
 
 def show_reproductions(reproductions: Sequence[Reproduction]) -> None:
-    """Figures by verdict, each number beside the published one; of a few figures also claim, source and setup."""
+    """Print figures by verdict, each number beside the published one; of a few figures also claim, source, setup."""
     out = console()
     is_detailed = len(reproductions) <= DETAILED_MAX
     for kind in FigureVerdict:

@@ -141,7 +141,7 @@ def show_comparison(comparison: RunComparison) -> None:
 
 
 def show_judgements(judgements: Sequence[Judgement]) -> None:
-    """Runs beside the baselines they are judged against, a line each."""
+    """Print how the runs compare with each baseline, on what that rests, and what was not alike."""
     out = console()
     for judgement in judgements:
         wrapped(out, judgement.sentence, style="bold")

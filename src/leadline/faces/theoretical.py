@@ -50,7 +50,7 @@ class Theoretical:
         return reached / (self.per_host * host_count)
 
     def sentence(self, host_count: int = 1) -> str:
-        """For people.
+        """Return the maximum and how it is computed, as one sentence for people.
 
         >>> parse_theoretical("24x550000").sentence(2)
         '24 x 550,000 IOPS = 13,200,000 IOPS per host, 26,400,000 IOPS in all; what protection costs is not included'

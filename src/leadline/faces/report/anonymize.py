@@ -161,7 +161,7 @@ def anonymized(
 
 
 def _replacer_of(imported: Imported, comparison: Comparison | None) -> Replacer:
-    """Everything that has a name: machines first, so that what is named like a machine gets the machine's alias."""
+    """Return aliases for every name in a recording. Machines come first: disks named after one get its alias."""
     replacer = Replacer()
     capture = imported.capture
     seen = dict.fromkeys(e for group in capture.groups for e in group.entities)

@@ -43,7 +43,7 @@ def _first(text: str) -> str:
 
 
 def density_charts(runs: Sequence[Density]) -> list[XyChart]:
-    """What all instances did together, and the latency of the worst of them, against how many there were."""
+    """Throughput of all instances and latency of the worst one, each against the number of instances."""
     levels = [level for run in runs for level in run.levels]
     if not levels:
         return []

@@ -264,7 +264,7 @@ def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart
 
 
 def _embedded_page(charts: list[Chart], capture: Capture, measured: int) -> dict[str, Any]:
-    """What to draw where; times are milliseconds since 1970, UTC. The first ``measured`` charts are no finding's."""
+    """The charts for the page's script; times in ms since 1970, UTC. The first ``measured`` ones show no finding."""
     drawn, at = [], 0
     for number, chart in enumerate(charts):
         # A line that nothing was measured of is not in the pack.

@@ -91,7 +91,7 @@ def simulation_page(
 
 
 def by_key(planned: PlannedSimulation, simulations: Sequence[Simulated]) -> list[XyChart]:
-    """Each quantity against the value of the one key that takes numbers; a line for each entity."""
+    """A chart of each quantity against the key that varies, when it is one key of numbers; a line for each entity."""
     keys = [key for key, _ in simulations[0].variant.settings]
     if len(keys) != 1 or len(simulations) < 2:
         return []
@@ -121,7 +121,7 @@ def _mark(x: float, outcome: Outcome, entity: str, name: str) -> Mark:
 
 
 def over_time(simulation: Simulated, planned: PlannedSimulation) -> list[XyChart]:
-    """Every quantity that has a series, a line for each entity, window by window."""
+    """A chart of each quantity that has a series over time; a line for each entity, a point for each window."""
     window = planned.scenario.timing.window_s
     charts = []
     for name in dict.fromkeys(part.name for part in simulation.outcome.series):
@@ -145,7 +145,7 @@ def _title(name: str) -> str:
 
 
 def spreads(simulation: Simulated) -> list[Spread]:
-    """Latencies of each job, reads and writes together."""
+    """Latency histogram of each job, reads and writes together, with percentiles as marks."""
     latencies = []
     for result in simulation.outcome.results[:LINES_MAX]:
         histograms = [operation.histogram for operation in result.operations if operation.histogram is not None]

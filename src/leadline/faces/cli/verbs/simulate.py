@@ -111,7 +111,7 @@ def command(
 
 
 def _check_real(plan: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool) -> RealCheck:
-    """Do a scenario for real: on the block layer, or in guests where it names adapters."""
+    """Measure a scenario on this machine: on the block layer, or in guests when the scenario names adapters."""
     from leadline.app.lab.lab import run_lab
     from leadline.app.simulate.checking_lab import check_guests
     from leadline.app.simulate.checking_real import check_block_layer

@@ -206,7 +206,7 @@ def _show_dry(planned: PlannedSweep, chosen: Easy | None, *, json: bool) -> None
 
 
 def plan_lines(planned: PlannedSweep) -> list[str]:
-    """What a sweep will do, for people."""
+    """Return the plan of a sweep as lines for people."""
     from leadline.core.model.units import duration
 
     sweep, plan = planned.sweep, planned.made
@@ -350,7 +350,7 @@ def _target_ms(text: str | None) -> float | None:
 
 
 def _list(text: str | None, option: str, of: Callable[[str], Number], expected: str) -> tuple[Number, ...]:
-    """A list by commas, each once, in the order given."""
+    """Parse values separated by commas; each is kept once, in the order given."""
     from leadline.core.model.errors import UsageError
 
     try:

@@ -100,7 +100,7 @@ def _adapter(guest: Guest, name: str) -> str:
 
 
 def _until_ctrl_c(plan: LabPlan) -> None:
-    """Keep the guests until Ctrl-C, which then is no failure."""
+    """Keep the guests until Ctrl-C, which then does not count as an interruption."""
     import time
 
     typer.echo(f"Guests run until Ctrl-C: {', '.join(guest.name for guest in plan.machines)}", err=True)
