@@ -45,7 +45,6 @@ import numpy as np
 from pydantic import BaseModel, Field, model_validator
 
 from leadline import __version__, _core
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored
 from leadline.core.contracts.scenario import (
     STRICT,
@@ -61,8 +60,8 @@ from leadline.core.contracts.scenario import (
 )
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Percent, Seconds, Stream
-from leadline.scenarios import _simulator
-from leadline.scenarios._simulator import Column, Figures, Number, run_system
+from leadline.scenarios._cache_tiers import figures as measured
+from leadline.scenarios._simulator import run_system
 
 META = ScenarioMeta(
     policy_key="policy",
@@ -84,7 +83,7 @@ BUFFER_MAX_GB = 600.0
 GROUPS_MAX, DEVICES_MAX = 5, 7
 DELAY_S = {"absent": 3600.0, "degraded": 0.0}  # Source: KB 2075456; a device known to be lost is rebuilt at once
 FRONT_END = "front-end"
-MIB, GIB, MB, GB = 2.0**20, 2.0**30, 1e6, 1e9
+MB, GB = 1e6, 1e9
 MS_PER_S = 1e3
 STEPS_PER_WINDOW_MIN = 10
 FILL_PER_STEP_MAX = 0.002  # Judgement: a buffer takes at least 500 steps to fill
@@ -244,57 +243,20 @@ class CacheTiers(Scenario):
 MODEL = CacheTiers
 
 
-class GroupFigures(Figures):
-    """A group by window, shares and bytes per second; ``slowed``: when its buffer first slowed writes, s."""
-
-    fill: Column
-    inflow: Column
-    destage: Column
-    congestion: Column
-    read_busy: Column
-    slowed: Number
-
-
-class LoadFigures(Figures):
-    """A load by window: requests and bytes per second, and requests inside."""
-
-    reads: Column
-    writes: Column
-    bytes: Column
-    inside: Column
-
-
-class Rebuild(Figures):
-    """Bytes to write again, and when, s."""
-
-    failed: float
-    lost: float
-    began: Number
-    ended: Number
-
-
-class TierFigures(_simulator.Outcome):
-    """What the simulator measured."""
-
-    groups: tuple[GroupFigures, ...]
-    loads: tuple[LoadFigures, ...]
-    rebuilds: tuple[Rebuild, ...]
-
-
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
     """One run."""
     scenario = cast("CacheTiers", scenario)  # read with MODEL
     timing = scenario.timing
     warm, count = timing.warm_up_count, timing.window_count
     scheme = _core.protection_scheme(*scenario.protection.units())
-    figures = run_system("cache-tiers", _document(scenario, warm + count), TierFigures, progress)
+    figures = run_system("cache-tiers", _document(scenario, warm + count), measured.TierFigures, progress)
     front = _front(figures, warm)
     groups = list(zip(scenario.group_names(), scenario.each_group(), figures.groups, strict=True))
     slowed = [group.slowed for group in figures.groups if not isnan(group.slowed)]
     return Outcome(
         results=tuple(_results(scenario, figures.loads, warm)),
-        warm_up=_ticks(figures.loads, slice(0, warm), timing.window_s),
-        ticks=_ticks(figures.loads, slice(warm, None), timing.window_s),
+        warm_up=measured.ticks_of(figures.loads, slice(0, warm), timing.window_s),
+        ticks=measured.ticks_of(figures.loads, slice(warm, None), timing.window_s),
         measures=(
             *_front_measures(front, slowed),
             *(measure for group in groups for measure in _group_measures(scenario, warm, *group)),
@@ -302,12 +264,12 @@ def simulate(scenario: Scenario, progress: Progress) -> Outcome:
             *(
                 measure
                 for number, rebuild in enumerate(figures.rebuilds, 1)
-                for measure in _rebuild_measures(f"rebuild-{number}", rebuild)
+                for measure in measured.rebuild_measures(f"rebuild-{number}", rebuild)
             ),
         ),
         series=(
             *(Series(FRONT_END, name, unit, tuple(values.tolist())) for name, unit, values in front),
-            *(series for name, _, group in groups for series in _group_series(name, group, warm)),
+            *(series for name, _, group in groups for series in measured.group_series(name, group, warm)),
         ),
         trace=figures.trace,
         event_count=figures.event_count,
@@ -370,7 +332,7 @@ def _loads(stream: Stream) -> list[dict[str, Any]]:
     return [{**common, "rate": rate, "read_share": share} for share, rate in rates if rate > 0]
 
 
-def _front(figures: TierFigures, warm: int) -> _Front:
+def _front(figures: measured.TierFigures, warm: int) -> _Front:
     """The series of all groups together."""
     loads, groups = figures.loads, figures.groups
     reads, writes, sizes, inside = (
@@ -390,10 +352,10 @@ def _front(figures: TierFigures, warm: int) -> _Front:
     destaged = np.sum([group.destage for group in groups], axis=0)[warm:]
     return [
         ("iops", "per_s", rates),
-        ("mib_per_s", "mib_per_s", sizes / MIB),
+        ("mib_per_s", "mib_per_s", sizes / measured.MIB),
         ("latency_ms", "ms", latency),
         ("fill_pct", "pct", 100.0 * fill),
-        ("destage_mib_per_s", "mib_per_s", destaged / MIB),
+        ("destage_mib_per_s", "mib_per_s", destaged / measured.MIB),
         ("congestion_pct", "pct", 100.0 * congestion),
         ("outstanding_count", "count", inside),
     ]
@@ -408,31 +370,20 @@ def _front_measures(front: _Front, slowed: list[float]) -> Iterator[Measure]:
 
 
 def _group_measures(
-    scenario: CacheTiers, warm: int, name: str, group: Group, figures: GroupFigures
+    scenario: CacheTiers, warm: int, name: str, group: Group, figures: measured.GroupFigures
 ) -> Iterator[Measure]:
-    yield Measure(name, "buffer_gib", scenario.buffer_bytes(group) / GIB, "gib")
-    yield Measure(name, "read_cache_gib", group.cache.gb * (1.0 - WRITE_SHARES[scenario.policy]) * GB / GIB, "gib")
+    yield Measure(name, "buffer_gib", scenario.buffer_bytes(group) / measured.GIB, "gib")
+    yield Measure(
+        name, "read_cache_gib", group.cache.gb * (1.0 - WRITE_SHARES[scenario.policy]) * GB / measured.GIB, "gib"
+    )
     shares = {"fill": figures.fill, "congestion": figures.congestion, "read_busy": figures.read_busy}
     for key, values in shares.items():
         yield Measure(name, f"{key}_pct", 100.0 * float(np.mean(values[warm:])), "pct")
-    yield Measure(name, "destage_mib_per_s", float(np.mean(figures.destage[warm:])) / MIB, "mib_per_s")
+    yield Measure(name, "destage_mib_per_s", float(np.mean(figures.destage[warm:])) / measured.MIB, "mib_per_s")
     yield Measure(name, "slowed_after_s", figures.slowed, "s")
 
 
-def _group_series(name: str, figures: GroupFigures, warm: int) -> Iterator[Series]:
-    for key, values in (("fill", figures.fill), ("congestion", figures.congestion)):
-        yield Series(name, f"{key}_pct", "pct", tuple((100.0 * values[warm:]).tolist()))
-    for key, values in (("inflow", figures.inflow), ("destage", figures.destage)):
-        yield Series(name, f"{key}_mib_per_s", "mib_per_s", tuple((values[warm:] / MIB).tolist()))
-
-
-def _rebuild_measures(name: str, rebuild: Rebuild) -> Iterator[Measure]:
-    yield Measure(name, "lost_gib", rebuild.lost / GIB, "gib")
-    yield Measure(name, "waited_s", rebuild.began - rebuild.failed, "s")
-    yield Measure(name, "rebuild_s", rebuild.ended - rebuild.began, "s")
-
-
-def _results(scenario: CacheTiers, figures: Sequence[LoadFigures], warm: int) -> Iterator[Result]:
+def _results(scenario: CacheTiers, figures: Sequence[measured.LoadFigures], warm: int) -> Iterator[Result]:
     """One result for each stream, as load tools give them; a fluid has no histogram."""
     loads, seconds = iter(figures), scenario.timing.measure_s
     for stream in scenario.workload.io:
@@ -446,9 +397,3 @@ def _results(scenario: CacheTiers, figures: Sequence[LoadFigures], warm: int) ->
                     size = rate * stream.mean_block_bytes
                     operations.append(Operation(way, rate, size, rate * seconds, {"mean": mean_ms}))
         yield Result("simulation", stream.name, tuple(operations), seconds, tool_version=__version__)
-
-
-def _ticks(loads: Sequence[LoadFigures], part: slice, window_s: float) -> tuple[Tick, ...]:
-    rates = np.sum([load.reads + load.writes for load in loads], axis=0)[part]
-    sizes = np.sum([load.bytes for load in loads], axis=0)[part]
-    return tuple(Tick((n + 1) * window_s, float(rates[n]), float(sizes[n])) for n in range(len(rates)))

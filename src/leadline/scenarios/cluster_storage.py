@@ -66,7 +66,7 @@ from leadline.core.contracts.scenario import (
     whole_windows,
 )
 from leadline.core.model.workload import Seconds, Size
-from leadline.scenarios import _simulator
+from leadline.scenarios._cluster_storage.figures import ClusterFigures
 from leadline.scenarios._draws import NS_PER_S, DrawOf, ns_of
 from leadline.scenarios._io import (
     MS_PER_NS,
@@ -78,7 +78,7 @@ from leadline.scenarios._io import (
     ticks_of,
     times_of,
 )
-from leadline.scenarios._simulator import Column, Figures, IoFigures, Number, run_system, timed
+from leadline.scenarios._simulator import IoFigures, run_system, timed
 
 META = ScenarioMeta(
     policy_key="cluster.protection",
@@ -235,43 +235,6 @@ def _disk_names(scenario: ClusterStorage) -> list[str]:
     """Disks are numbered on their node: node-1/3."""
     nodes = [(name, kind.disks) for kind in scenario.nodes for name in kind.names()]
     return [f"{name}/{number}" for name, count in nodes for number in range(1, count + 1)]
-
-
-class Traffic(Figures):
-    """Work of all disks and of the network: of guests, and of resynchronisation."""
-
-    reads: tuple[int, int]
-    writes: tuple[int, int]
-    read_bytes: tuple[int, int]
-    written_bytes: tuple[int, int]
-    sent_bytes: tuple[int, int]
-
-
-class Healing(Figures):
-    """The way back to full protection: when, ns, and how much."""
-
-    failed: Number
-    began: Number
-    ended: Number
-    fragment_count: int
-    bytes: int
-    stalled_count: int
-
-
-class ClusterFigures(_simulator.Outcome):
-    """What the simulator measured; of groups the last is all together, ``latency_p95`` is of each VM, ns."""
-
-    raw_by_data: float
-    groups: tuple[IoFigures, ...]
-    latency_p95: tuple[Number, ...]
-    disk_use: Column
-    wire_use: Column
-    resynced: Column
-    traffic: Traffic
-    healing: Healing
-    chunk_count: int
-    unreadable_count: int
-    parked_count: int
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:

@@ -57,9 +57,9 @@ from leadline.core.contracts.scenario import (
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
-from leadline.scenarios import _simulator
 from leadline.scenarios._draws import Draw, DrawOf, ns_of
-from leadline.scenarios._simulator import Column, Figures, Interval, Little, Number, Spread, pooled, run_system, timed
+from leadline.scenarios._hypervisor_cpu.figures import HostFigures, Level, VmFigures
+from leadline.scenarios._simulator import Column, Interval, Little, pooled, run_system, timed
 
 META = ScenarioMeta(
     policy_key="host.scheduler",
@@ -194,47 +194,6 @@ class HypervisorCpu(Scenario):
 
 
 MODEL = HypervisorCpu
-
-
-class Level(Figures):
-    """How many on average, at most, and by window."""
-
-    mean: Number
-    max: int
-    series: Column
-
-
-class States(Figures):
-    """vCPUs of a VM in each state."""
-
-    run: Level
-    ready: Level
-    co_stop: Level
-    wait: Level
-
-
-class VmFigures(Spread):
-    """Transactions of a VM, ns, and where its vCPUs were; ``spent`` [vCPU, state] in ns: run, ready, co-stop, wait."""
-
-    states: States
-    run_queue: Level
-    migration_count: int
-    little: Little | None
-    rate_interval: Interval | None
-    latency_interval: Interval | None
-    steady_after: int | None
-    counts: Column
-    latency_ms: Column
-    spent: Column
-    warm_up_counts: Column
-
-
-class HostFigures(_simulator.Outcome):
-    """What the simulator measured; levels of cores and threads are those in use."""
-
-    vms: tuple[VmFigures, ...]
-    cores: Level
-    threads: Level
 
 
 def simulate(scenario: Scenario, progress: Progress) -> Outcome:
