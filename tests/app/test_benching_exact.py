@@ -10,9 +10,9 @@ import pytest
 from leadline.app.measure.benching import plan, run, run_repeated
 from leadline.app.measure.rounds import SILENT, Talk
 from leadline.app.sweep.sweeping import SweepWish, outcome, plan_rest, plan_sweep, run_sweep
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError
+from leadline.core.model.result import Tick
 from leadline.core.model.workload import Workload
 from leadline.stores.runs import RunStore
 from tests.mock_driver import Disk, failed

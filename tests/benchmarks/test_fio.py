@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Step, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, LeadlineError, ToolError, UsageError
+from leadline.core.model.result import Tick
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.formats.json_documents import json_documents
 

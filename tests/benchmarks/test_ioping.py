@@ -12,9 +12,10 @@ from leadline.app.measure.benching import driver_of, plan, run
 from leadline.app.measure.rounds import Talk
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import ioping
-from leadline.core.contracts.benchmark import Step, Tick
+from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.result import Tick
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore

@@ -27,9 +27,10 @@ from leadline.app.measure.rounds import Talk
 from leadline.benchmarks import network
 from leadline.benchmarks._network.path import SMALL_BYTES, NetworkPath, Probe, largest
 from leadline.benchmarks._network.servers import Peer, peer_named, remote_script, server_words
-from leadline.core.contracts.benchmark import Step, Tick
+from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.result import Tick
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore

@@ -14,9 +14,10 @@ from leadline.app.measure.rounds import Talk
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import pgbench
 from leadline.benchmarks._database.load import LOG_PLACE, PLACE, ask, reached
-from leadline.core.contracts.benchmark import LoadPlan, Step, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
+from leadline.core.model.result import Tick
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system import dsn

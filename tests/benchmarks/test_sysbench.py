@@ -12,9 +12,10 @@ from leadline.app.measure.benching import driver_of, plan, run
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import sysbench
 from leadline.benchmarks._database.load import PLACE, ask, reached
-from leadline.core.contracts.benchmark import LoadPlan, Step, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
+from leadline.core.model.result import Tick
 from leadline.core.model.workload import Workload, parse_workload
 from leadline.core.system import dsn
 from leadline.core.system.tools import find_program

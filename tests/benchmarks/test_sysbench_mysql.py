@@ -15,9 +15,10 @@ from leadline.app.read.importing import import_paths
 from leadline.benchmarks import sysbench
 from leadline.benchmarks._database import throwaway_mysql
 from leadline.benchmarks._database.load import ask, reached
-from leadline.core.contracts.benchmark import LoadPlan, Tick
+from leadline.core.contracts.benchmark import LoadPlan
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
+from leadline.core.model.result import Tick
 from leadline.core.model.workload import Workload, find_workload, parse_workload
 from leadline.core.system import dsn
 from leadline.core.system.secret import Secret

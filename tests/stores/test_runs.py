@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.histogram import Histogram
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.run import Round, Run, pool
 from leadline.core.statistics.steady import SteadyState
 from leadline.stores.runs import RunStore, document

@@ -48,10 +48,11 @@ from leadline.benchmarks._fio.places import (
     require_roles_apart,
     where,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.histogram import Histogram
+from leadline.core.model.result import Tick, Watch
 from leadline.core.model.workload import Stream, Workload
 from leadline.core.system.following import ToolCommand, started
 from leadline.core.system.opened import is_uri, printable, require_free

@@ -30,9 +30,10 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.result import Tick, Watch
 from leadline.core.model.units import factor
 from leadline.core.model.workload import Latency, Workload
 from leadline.core.system.following import ToolCommand, follow, started

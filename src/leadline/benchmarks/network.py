@@ -48,9 +48,10 @@ from leadline.benchmarks._network.servers import (
     server_words,
     serving,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.result import Tick, Watch
 from leadline.core.model.workload import Network, Workload
 from leadline.core.system.processes import POLL_S, running
 from leadline.core.system.tools import TOOLS, examine, find_program, require_program

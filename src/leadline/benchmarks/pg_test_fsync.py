@@ -27,9 +27,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.result import Tick, Watch
 from leadline.core.model.workload import Workload
 from leadline.core.system.following import ToolCommand, follow
 from leadline.core.system.opened import Identity, printable, require_free

@@ -40,10 +40,11 @@ from leadline.benchmarks._database.load import (
     start,
     stop,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Said, Step, Tick, Watch
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Said, Step
 from leadline.core.contracts.honoured import DatabaseLoad
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
+from leadline.core.model.result import Tick, Watch
 from leadline.core.model.units import factor
 from leadline.core.model.workload import Workload
 from leadline.core.system import dsn

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from math import isnan
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.model.histogram import Histogram
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.run import Round
 from leadline.core.system.qmp import WAYS
 from leadline.lab.machine import Machine

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from leadline import __version__
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.scenario import Measure, Series, VirtualTiming, whole_windows
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Stream
 from leadline.scenarios._draws import Draw, ns_of

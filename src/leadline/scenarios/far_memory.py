@@ -37,7 +37,6 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, Field, model_validator
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored, unhonoured
 from leadline.core.contracts.scenario import (
     STRICT,
@@ -50,6 +49,7 @@ from leadline.core.contracts.scenario import (
     Series,
     whole_windows,
 )
+from leadline.core.model.result import Tick
 from leadline.core.model.workload import Seconds
 from leadline.scenarios import _simulator
 from leadline.scenarios._draws import NS_PER_S, ns_of

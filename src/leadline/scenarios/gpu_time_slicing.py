@@ -38,7 +38,6 @@ import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__, _core
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored, unhonoured
 from leadline.core.contracts.scenario import (
     STRICT,
@@ -52,7 +51,7 @@ from leadline.core.contracts.scenario import (
     listed,
     whole_windows,
 )
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
 from leadline.scenarios import _simulator

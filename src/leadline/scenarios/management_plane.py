@@ -39,7 +39,6 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from leadline import __version__
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored
 from leadline.core.contracts.scenario import (
     STRICT,
@@ -54,7 +53,7 @@ from leadline.core.contracts.scenario import (
     whole_windows,
 )
 from leadline.core.model.result import Operation as Counted
-from leadline.core.model.result import Result
+from leadline.core.model.result import Result, Tick
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds
 from leadline.scenarios import _simulator

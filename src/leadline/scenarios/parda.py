@@ -34,7 +34,6 @@ import numpy as np
 from pydantic import BaseModel, Field, field_validator, model_validator
 
 from leadline import __version__
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored, unhonoured
 from leadline.core.contracts.scenario import (
     STRICT,
@@ -49,7 +48,7 @@ from leadline.core.contracts.scenario import (
     named_streams,
     whole_windows,
 )
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.run import percentiles
 from leadline.core.model.workload import Seconds, Stream
 from leadline.scenarios import _simulator

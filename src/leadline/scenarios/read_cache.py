@@ -34,7 +34,6 @@ import numpy as np
 from pydantic import BaseModel, BeforeValidator, Field, field_validator, model_validator
 
 from leadline import __version__, _core
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored
 from leadline.core.contracts.scenario import (
     STRICT,
@@ -47,7 +46,7 @@ from leadline.core.contracts.scenario import (
     ScenarioMeta,
     Series,
 )
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.workload import Seconds, Size
 from leadline.scenarios import _simulator
 from leadline.scenarios._simulator import Column, run_system

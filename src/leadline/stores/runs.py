@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.io.private import private_file, private_folder, tighten_below
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.histogram import Histogram
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.run import Round, Run
 from leadline.core.statistics.steady import SteadyState
 from leadline.core.system.leftovers import user_folder

@@ -14,10 +14,9 @@ from typer.testing import CliRunner
 
 from leadline.app.measure.baselines import judge, keep, side
 from leadline.app.measure.comparing_runs import RunComparison, compare_runs, history_of
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.model.errors import UsageError
 from leadline.core.model.histogram import Histogram
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.run import Round, Run
 from leadline.core.statistics.steady import SteadyState
 from leadline.core.system.tools import find_program

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 import pytest
 
 from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, measure_rounds
-from leadline.core.contracts.benchmark import Step, Tick, Watch
+from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.honoured import LoadCheck, LoadState
 from leadline.core.model.errors import ToolError
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick, Watch
 from leadline.core.model.workload import Workload
 
 RESULT = Result("fio", "io", (Operation("read", 100.0),))

@@ -42,10 +42,10 @@ from leadline.app.measure.hosts import Host
 from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.rounds import SILENT, Carried, Carrier, Course, Progress, Talk, measure_rounds
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import Step, Tick, Watch
+from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
-from leadline.core.model.result import Result
+from leadline.core.model.result import Result, Tick, Watch
 from leadline.core.model.run import BEHIND_MIN, PERCENTILES, Round
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.resampling import SAMPLE_COUNT_MIN

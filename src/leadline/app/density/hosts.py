@@ -12,8 +12,8 @@ from pathlib import Path
 from leadline.app.density.model import Instance, Second
 from leadline.app.measure.hosts import Host, HostResult, load_hosts
 from leadline.app.measure.rounds import Carried, Talk
-from leadline.core.contracts.benchmark import Step, Tick, Watch
-from leadline.core.model.result import Operation, Result
+from leadline.core.contracts.benchmark import Step
+from leadline.core.model.result import Operation, Result, Tick, Watch
 from leadline.core.model.workload import Workload
 
 

@@ -14,13 +14,14 @@ from leadline.app.measure.kept_runs import Kept, begun_run, host_facts, keeping
 from leadline.app.measure.recording import recording
 from leadline.app.measure.rounds import SILENT, WARM_UP, Carried, Course, Progress, Talk, measure_rounds
 from leadline.app.read.importing import import_paths
-from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Measured, Step, Watch
+from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Measured, Step
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.importer import Request
 from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.finding import Diagnosis
+from leadline.core.model.result import Watch
 from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
 from leadline.core.system import dsn

@@ -23,12 +23,12 @@ from leadline.app.measure.rounds import WARM_UP, Carried, Course, Progress, meas
 from leadline.app.read.importing import import_paths
 from leadline.benchmarks import fio
 from leadline.core.contracts import benchmark
-from leadline.core.contracts.benchmark import LoadPlan, Place, Tick
+from leadline.core.contracts.benchmark import LoadPlan, Place
 from leadline.core.contracts.importer import Request
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, LeadlineError, UsageError
 from leadline.core.model.histogram import Histogram
-from leadline.core.model.result import Result
+from leadline.core.model.result import Result, Tick, Watch
 from leadline.core.model.run import Round, percentiles
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.steady import SteadyState
@@ -347,7 +347,7 @@ class _Work:
         if self._options.keep is not None:
             self._options.keep(self.result())
 
-    def carry(self, step: benchmark.Step, watch: benchmark.Watch) -> Carried | None:
+    def carry(self, step: benchmark.Step, watch: Watch) -> Carried | None:
         """Load every machine that has not failed; None when all have."""
         del watch  # what a second gave is known when the step is over
         live = self._live()

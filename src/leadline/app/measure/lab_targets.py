@@ -17,9 +17,10 @@ from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_lab
 from leadline.app.measure.recording import recording
 from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Said, Step, Watch
+from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Said, Step
 from leadline.core.contracts.load_target import LAB, Target
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.result import Watch
 from leadline.core.model.workload import Workload
 from leadline.lab.channel import Channel
 from leadline.lab.image import WORK_FOLDER

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from leadline.core.contracts.benchmark import Step, Tick, Watch
+from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.honoured import LoadCheck, notes_of, require_honoured
-from leadline.core.model.result import Result
+from leadline.core.model.result import Result, Tick, Watch
 from leadline.core.model.run import Round, Run
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.steady import SteadyState, steady_state

@@ -19,7 +19,7 @@ from leadline.app.measure.recording import recording
 from leadline.app.measure.rounds import Talk
 from leadline.app.probe.model import TRUE_LOAD_SHARE, Observed, ProbeVerdict, Pulse, judge
 from leadline.app.read.importing import Imported, import_paths
-from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Step, Tick
+from leadline.core.contracts.benchmark import Benchmark, LoadPlan, Step
 from leadline.core.contracts.honoured import require_honoured
 from leadline.core.contracts.importer import Request
 from leadline.core.contracts.load_target import Target
@@ -27,6 +27,7 @@ from leadline.core.io.outputs import check_folder
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup
 from leadline.core.model.errors import LeadlineError, ToolError, UsageError
 from leadline.core.model.finding import Diagnosis, Window
+from leadline.core.model.result import Tick
 from leadline.core.model.run import pool
 from leadline.core.model.units import factor
 from leadline.core.model.vocabulary import EntityKind

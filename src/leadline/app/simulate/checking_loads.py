@@ -14,10 +14,10 @@ from leadline.app.measure.benching import DriverCarrier, driver_of, new_run
 from leadline.app.measure.kept_runs import begun_run, host_facts, keeping
 from leadline.app.measure.rounds import SILENT, WARM_UP, Carried, Course, Progress, measure_rounds
 from leadline.app.simulate.checking_block_layer import SIZE_BYTES, Copier, RealDisk, served
-from leadline.core.contracts.benchmark import Step, Tick, Watch
+from leadline.core.contracts.benchmark import Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.histogram import Histogram
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick, Watch
 from leadline.core.model.run import Round, Run, pool
 from leadline.core.model.workload import Stream, Workload, adjusted
 from leadline.scenarios.storage_path import Copy, StoragePath

@@ -14,10 +14,9 @@ from leadline.app.simulate.checking_lab import plan_guests
 from leadline.app.simulate.checking_loads import CALIBRATION_COUNTS, Calibration, Ground, calibrated, loaded
 from leadline.app.simulate.checking_results import NAN, CheckPlan, CheckRow, RealCheck, scenario_of
 from leadline.app.simulate.simulating import PlannedSimulation, Simulated, simulate
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.scenario import Variant
 from leadline.core.model.errors import UsageError
-from leadline.core.model.result import Operation
+from leadline.core.model.result import Operation, Tick
 from leadline.core.model.run import percentiles, pool
 from leadline.core.system.leftovers import scratch_folder, scratch_name, temporary_folder
 from leadline.core.system.tools import require_program

@@ -10,9 +10,10 @@ from typing import Any
 
 from leadline.benchmarks._database import mysql_client, throwaway_mysql, throwaway_postgresql
 from leadline.benchmarks._database.throwaway import ServerModule
-from leadline.core.contracts.benchmark import LoadPlan, Place, Step, Tick, Watch
+from leadline.core.contracts.benchmark import LoadPlan, Place, Step
 from leadline.core.contracts.load_target import Target, TargetKind
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.model.result import Tick, Watch
 from leadline.core.model.workload import Database, Workload
 from leadline.core.system import dsn, following
 from leadline.core.system.addresses import Address

@@ -29,6 +29,7 @@ from typing import Protocol
 
 from leadline.core.contracts.honoured import Load
 from leadline.core.contracts.load_target import Target
+from leadline.core.model.result import Tick, Watch
 from leadline.core.model.workload import Workload
 from leadline.core.system.opened import Identity, Targets
 from leadline.core.system.secret import Secret
@@ -98,16 +99,6 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
-    """What came out of about one second: operations and bytes per second, p99 latency in ms (NaN: not known)."""
-
-    elapsed_s: float
-    per_s: float
-    bytes_per_s: float = float("nan")
-    p99_ms: float = float("nan")
-
-
-@dataclass(frozen=True, slots=True)
 class Measured:
     """What one step measured: files an importer reads, seconds, commands, whether it was ended before its time.
 
@@ -122,7 +113,6 @@ class Measured:
     loads: tuple[Load, ...] = ()
 
 
-Watch = Callable[[Tick], bool]
 Said = Callable[[str], None]
 
 

@@ -32,12 +32,11 @@ from pydantic import (
     model_validator,
 )
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.ignored_keys import Ignored
 from leadline.core.io.yaml_files import parse_model, read_text
 from leadline.core.io.yaml_text import YamlFault, load_yaml
 from leadline.core.model.errors import InputError, LeadlineError, UsageError
-from leadline.core.model.result import Result
+from leadline.core.model.result import Result, Tick
 from leadline.core.model.workload import Seconds, Stream, Workload, find_workload, profiles
 
 if TYPE_CHECKING:

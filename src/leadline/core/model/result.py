@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,3 +44,16 @@ class Result:
     def operation(self, name: str) -> Operation | None:
         """The operation of that name, or None."""
         return next((operation for operation in self.operations if operation.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """What came out of about one second: operations and bytes per second, p99 latency in ms (NaN: not known)."""
+
+    elapsed_s: float
+    per_s: float
+    bytes_per_s: float = float("nan")
+    p99_ms: float = float("nan")
+
+
+Watch = Callable[[Tick], bool]

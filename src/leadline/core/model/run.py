@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.model.histogram import Histogram
-from leadline.core.model.result import Operation, Result
+from leadline.core.model.result import Operation, Result, Tick
 from leadline.core.model.units import factor
 from leadline.core.statistics.resampling import Interval, mean_interval
 from leadline.core.statistics.steady import SteadyState

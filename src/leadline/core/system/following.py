@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.core.contracts.benchmark import Tick, Watch
 from leadline.core.model.errors import LeadlineError
+from leadline.core.model.result import Tick, Watch
 from leadline.core.system.opened import Targets
 from leadline.core.system.processes import POLL_S, running
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leadline.app.measure.rounds import Talk
-    from leadline.core.contracts.benchmark import Tick
+    from leadline.core.model.result import Tick
 
 
 @contextmanager

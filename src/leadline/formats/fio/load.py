@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.honoured import StreamLoad
 from leadline.core.contracts.honoured_bursts import OverTime
+from leadline.core.model.result import Tick
 from leadline.core.model.units import factor
 from leadline.formats.json_documents import number_in, object_in
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from leadline.core.contracts.benchmark import Tick
 from leadline.core.contracts.scenario import Measure, Series
+from leadline.core.model.result import Tick
 from leadline.scenarios._simulator import Column, Figures, Number, Outcome
 
 MIB, GIB = 2.0**20, 2.0**30
