@@ -16,7 +16,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.recorded_loads import (
     OPERATIONS,
-    Found,
+    RecordedInput,
     by_default,
     by_owner,
     filled,
@@ -332,8 +332,13 @@ def test_an_idle_recording_and_an_unlimited_disk_break_nothing(tmp_path: Path) -
 
 
 def test_only_what_is_known_and_not_given_is_filled() -> None:
-    found = [Found("iops", 10.0, "a"), Found("iops", 20.0, "b"), Found("vms", None, "c"), Found("latency_ms", 1.0, "d")]
-    own, told = filled(Queues(latency_ms=9.0), [Found("iops", float("nan"), "e"), *found])
+    found = [
+        RecordedInput("iops", 10.0, "a"),
+        RecordedInput("iops", 20.0, "b"),
+        RecordedInput("vms", None, "c"),
+        RecordedInput("latency_ms", 1.0, "d"),
+    ]
+    own, told = filled(Queues(latency_ms=9.0), [RecordedInput("iops", float("nan"), "e"), *found])
     assert (own.iops, own.latency_ms, own.vms) == (10.0, 9.0, 1)
     assert told == ("iops 10: a",)
     assert by_default(own, ("iops", "latency_ms", "vms")) == (

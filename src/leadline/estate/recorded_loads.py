@@ -43,23 +43,23 @@ Inputs = TypeVar("Inputs", bound=PlanInput)
 
 @dataclass(frozen=True, slots=True)
 class RecordedLoad:
-    """95th percentile and mean in the metric's unit; ``told`` is of what, when, and in which recordings."""
+    """95th percentile and mean in the metric's unit; ``origin`` says of what, when, and in which recordings."""
 
     peak: float
     mean: float
-    told: str
+    origin: str
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class RecordedInput:
     """A value for an input that was not given, and the words that say where it is from."""
 
     key: str
     value: Any
-    told: str
+    origin: str
 
 
-def filled(inputs: Inputs, values: Iterable[Found]) -> tuple[Inputs, tuple[str, ...]]:
+def filled(inputs: Inputs, values: Iterable[RecordedInput]) -> tuple[Inputs, tuple[str, ...]]:
     """Return the inputs, those not given filled with recorded values, and a sentence for each value taken.
 
     The first value of a key counts; None and NaN are not known.
@@ -71,7 +71,7 @@ def filled(inputs: Inputs, values: Iterable[Found]) -> tuple[Inputs, tuple[str, 
         if known and one.key not in taken and one.key not in inputs.model_fields_set:
             taken[one.key] = one.value
             shown = number(one.value) if isinstance(one.value, float) else one.value
-            sentences.append(f"{one.key} {shown}: {one.told}")
+            sentences.append(f"{one.key} {shown}: {one.origin}")
     return inputs.model_copy(update=taken), tuple(sentences)
 
 

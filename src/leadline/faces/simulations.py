@@ -147,7 +147,7 @@ def _half_width(measure: Measure) -> str:
 
 def column_legend(planned: PlannedSimulation) -> str:
     """Return what the columns of the table mean, as one line below it."""
-    legend = planned.system.META.told
+    legend = planned.system.META.legend
     return f"{legend}; {PLUS_MINUS}" if legend else PLUS_MINUS
 
 

@@ -41,7 +41,7 @@ from typing import cast
 
 from leadline.core.contracts.planner import Bend, Figure, Infeasible, Plan, PlanContext, PlanInput, PlannerMeta, Snippet
 from leadline.planners._memory import far, overcommit
-from leadline.planners._memory.facts import Held, filled
+from leadline.planners._memory.facts import MemoryUsage, filled
 from leadline.planners._memory.inputs import Memory
 
 VSPHERE = "Architecting SQL Server on vSphere"
@@ -118,7 +118,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     )
 
 
-def estate_of(inputs: Memory, usage: Held | None, total: int) -> overcommit.MemoryEstate:
+def estate_of(inputs: Memory, usage: MemoryUsage | None, total: int) -> overcommit.MemoryEstate:
     """Return the memory of hosts and of all VMs: those of the inputs, and those of the inventory."""
     sizes = (usage.hosts if usage is not None else ()) or (inputs.host_gib,) * inputs.hosts
     hosts = tuple(max(0.0, size - inputs.host_own_gib) for size in sizes)
@@ -246,7 +246,7 @@ def _bends(inputs: Memory, total: int) -> list[Bend]:
     return bends
 
 
-def _unreserved(usage: Held | None) -> list[Bend]:
+def _unreserved(usage: MemoryUsage | None) -> list[Bend]:
     """Return a bend that names the databases of the inventory without a full memory reservation."""
     names = [] if usage is None else [name for name, size, reserved in usage.databases if reserved < size]
     if not names:

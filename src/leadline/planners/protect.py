@@ -52,7 +52,7 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
-from leadline.estate.recorded_loads import Found, filled
+from leadline.estate.recorded_loads import RecordedInput, filled
 from leadline.estate.stored import stored_gib
 
 HOURS_PER_YEAR = 8766.0
@@ -194,7 +194,7 @@ def _known(inputs: Protect, capture: Capture | None) -> tuple[Protect, tuple[str
     stored = None if capture is None else stored_gib(capture.inventory)
     if stored is None or stored[0] <= 0:
         return inputs, ()
-    return filled(inputs, [Found("data_tib", stored[0] / 1024.0, stored[1])])
+    return filled(inputs, [RecordedInput("data_tib", stored[0] / 1024.0, stored[1])])
 
 
 def node_bytes(inputs: Protect, scheme: ChunkScheme) -> float:

@@ -49,7 +49,7 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.capture import Capture
 from leadline.core.model.units import several
-from leadline.estate.recorded_loads import Found, by_default, device_latency, filled
+from leadline.estate.recorded_loads import RecordedInput, by_default, device_latency, filled
 from leadline.planners._qos import settings
 from leadline.planners._qos.inputs import UNIT_KIB, Qos, QosDisk
 from leadline.planners._qos.recorded import disks
@@ -128,7 +128,9 @@ def _known(inputs: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], 
     if capture is None:
         return inputs, (), ()
     below = device_latency(capture)
-    known_latency = [Found("latency_ms", below.mean, f"average of {below.told}")] if below and below.mean > 0 else []
+    known_latency = (
+        [RecordedInput("latency_ms", below.mean, f"average of {below.origin}")] if below and below.mean > 0 else []
+    )
     inputs, evidence = filled(inputs, known_latency)
     if "disks" not in inputs.model_fields_set:
         seen, disk_notes = disks(capture, inputs.most_disks)

@@ -198,7 +198,7 @@ class CacheTiers(Scenario):
     @model_validator(mode="after")
     def _fits(self) -> CacheTiers:
         names, count = self.group_names(), sum(group.count for group in self.groups)
-        unknown = [own.group for own in self.failures if own.group not in names]
+        unknown = [failure.group for failure in self.failures if failure.group not in names]
         steps = self.window_steps() * (self.timing.warm_up_s + self.timing.measure_s) / self.timing.window_s
         for is_wrong, message in (
             (self.workload.kind != "io", f"a workload of kind {self.workload.kind}; cache tiers take streams of io"),
@@ -219,8 +219,8 @@ class CacheTiers(Scenario):
 
     def group_names(self) -> list[str]:
         """Every group of every host."""
-        own = [name for group in self.groups for name in group.names()]
-        return [f"h{host}-{name}" for host in range(1, self.hosts + 1) for name in own]
+        names = [name for group in self.groups for name in group.names()]
+        return [f"h{host}-{name}" for host in range(1, self.hosts + 1) for name in names]
 
     def each_group(self) -> list[Group]:
         """What each of `group_names` is."""

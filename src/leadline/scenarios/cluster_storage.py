@@ -214,8 +214,8 @@ class ClusterStorage(Scenario):
     def _fits(self) -> ClusterStorage:
         nodes = [name for node in self.nodes for name in node.names()]
         vms = [WHOLE, *(name for vm in self.vms for name in vm.names())]
-        for kind, held in (("VMs", vms), ("nodes", nodes), ("disks", [disk.name for disk in self.disks])):
-            if len(set(held)) != len(held):
+        for kind, names in (("VMs", vms), ("nodes", nodes), ("disks", [disk.name for disk in self.disks])):
+            if len(set(names)) != len(names):
                 message = f"two {kind} have the same name, or one is called {WHOLE}"
                 raise ValueError(message)
         wanted = [("disk", node.disk, [disk.name for disk in self.disks]) for node in self.nodes]

@@ -142,18 +142,18 @@ class ManagementPlane(Scenario):
 
     def ignored(self) -> Iterator[Ignored]:
         """The count of an operation that does not read many VMs."""
-        for own in self.operations:
-            if own.name not in PER_VM:
-                because = f"operation {own.name} ignores it"
-                yield Ignored(f"operations.{own.name}.count", because, f"one of {', '.join(PER_VM)}")
+        for operation in self.operations:
+            if operation.name not in PER_VM:
+                because = f"operation {operation.name} ignores it"
+                yield Ignored(f"operations.{operation.name}.count", because, f"one of {', '.join(PER_VM)}")
 
     @model_validator(mode="after")
     def _fits(self) -> ManagementPlane:
-        names = [own.name for own in self.operations]
+        names = [operation.name for operation in self.operations]
         if len(set(names)) != len(names):
             message = "two operations have the same name"
             raise ValueError(message)
-        takes_time = self.link.round_trip > 0 or any(own.work > 0 for own in self.operations)
+        takes_time = self.link.round_trip > 0 or any(operation.work > 0 for operation in self.operations)
         if not takes_time:
             message = "a link without a round trip, and operations without work, never end in virtual time"
             raise ValueError(message)

@@ -72,7 +72,7 @@ META = ScenarioMeta(
         ("host_count_mean", "host"),
         ("device_count_mean", "device"),
     ),
-    told="queue columns: requests there on average",
+    legend="queue columns: requests there on average",
 )
 MODEL = StoragePath
 __all__ = ["META", "MODEL", "Copy", "Device", "StoragePath", "Vm", "index_of", "simulate"]

@@ -263,12 +263,12 @@ def _series(scenario: WriteCache, figures: WriteFigures, count: int) -> dict[str
     """Name to unit and values [count]."""
     window, block = scenario.timing.window_s, scenario.block_bytes
     lost = np.array([look.lost_blocks for look in figures.looks], dtype=np.float64)
-    held = np.array([look.held_blocks for look in figures.looks], dtype=np.float64)
+    in_use = np.array([look.held_blocks for look in figures.looks], dtype=np.float64)
     return {
         "iops": ("per_s", whole_windows(figures.counts, count, 0.0) / window),
         "latency_ms": ("ms", whole_windows(figures.latency_ms, count, _NAN)),
         "disk_mib_per_s": ("mib_per_s", whole_windows(figures.written, count, 0.0) * block / window / MIB),
-        "fill_pct": ("pct", whole_windows(100.0 * held / scenario.cache_blocks, count, _NAN)),
+        "fill_pct": ("pct", whole_windows(100.0 * in_use / scenario.cache_blocks, count, _NAN)),
         "lost_mib": ("mib", whole_windows(lost * block / MIB, count, _NAN)),
     }
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leadline.app.simulate.simulating import plan_simulation, simulate
-from leadline.core.system.interrupts import NOTHING, Interrupted, kept, told
+from leadline.core.system.interrupts import NOTHING, Interrupted, raised_interrupts, kept
 from leadline.faces.cli import main
 from leadline.faces.cli.endings import INTERRUPTED
 from leadline.stores.runs import RunStore
@@ -15,12 +15,17 @@ from tests.conftest import ROOT
 
 
 def test_the_outermost_says_what_is_kept() -> None:
-    with pytest.raises(Interrupted, match=r"^the sweep$"), told(), kept(lambda: "the sweep"), kept(lambda: "a run"):
+    with (
+        pytest.raises(Interrupted, match=r"^the sweep$"),
+        raised_interrupts(),
+        kept(lambda: "the sweep"),
+        kept(lambda: "a run"),
+    ):
         raise KeyboardInterrupt
 
 
 def test_where_nothing_is_kept_that_is_said() -> None:
-    with pytest.raises(Interrupted, match=f"^{NOTHING}$"), told(), kept(str):
+    with pytest.raises(Interrupted, match=f"^{NOTHING}$"), raised_interrupts(), kept(str):
         raise KeyboardInterrupt
 
 
@@ -52,6 +57,7 @@ def test_variants_that_were_done_are_counted(tmp_path: Path) -> None:
         if done:
             raise KeyboardInterrupt
 
-    with pytest.raises(Interrupted, match=r"^[12] of 2 variants are kept; go on with .* --resume$"), told():
+    what_is_kept = r"^[12] of 2 variants are kept; go on with .* --resume$"
+    with pytest.raises(Interrupted, match=what_is_kept), raised_interrupts():
         simulate(planned, store, heard)
     assert store.list()

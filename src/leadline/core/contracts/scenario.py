@@ -109,8 +109,8 @@ class Scenario(BaseModel):
 
     def parameters(self) -> dict[str, str]:
         """What may differ between runs, by dotted key; not what names it, nor its workloads."""
-        told = {"leadline_scenario", "name", "about", "source", "seed", "vary"}
-        return dict(_flat({key: value for key, value in self.plain().items() if key not in told}))
+        naming = {"leadline_scenario", "name", "about", "source", "seed", "vary"}
+        return dict(_flat({key: value for key, value in self.plain().items() if key not in naming}))
 
 
 def _workload(given: object, info: ValidationInfo) -> object:
@@ -156,13 +156,13 @@ class ScenarioMeta:
         policies: the policies there are.
         columns: measures shown in tables, with their headings; an entity without the first has a line of its own. The
             first two are what a variant is said to change.
-        told: a line below the table that explains it.
+        legend: a line below the table that explains it.
     """
 
     policy_key: str
     policies: tuple[str, ...]
     columns: tuple[tuple[str, str], ...]
-    told: str = ""
+    legend: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,22 +212,22 @@ class Outcome:
 
     def measure(self, entity: str, name: str) -> Measure:
         """That measure; NaN where there is none."""
-        found = (own for own in self.measures if (own.entity, own.name) == (entity, name))
-        return next(found, Measure(entity, name, float("nan"), ""))
+        matching = (measure for measure in self.measures if (measure.entity, measure.name) == (entity, name))
+        return next(matching, Measure(entity, name, float("nan"), ""))
 
 
 def whole_windows(values: ArrayLike, count: int, fill: float) -> NDArray[np.float64]:
     """The first ``count`` windows [count]; those after the last with a value are ``fill``."""
-    own = np.asarray(values, dtype=np.float64)[:count]
-    return np.concatenate([own, np.full(count - len(own), fill)])
+    known = np.asarray(values, dtype=np.float64)[:count]
+    return np.concatenate([known, np.full(count - len(known), fill)])
 
 
 def named_streams(owned: Sequence[tuple[str, Stream]]) -> list[dict[str, Any]]:
     """Streams with the VM each belongs to as plain data; of several VMs with the VM before their names."""
     plain = [(name, stream.model_dump(mode="json", exclude_defaults=True)) for name, stream in owned]
     if len({name for name, _ in owned}) == 1:
-        return [own for _, own in plain]
-    return [{**own, "name": f"{name}/{own.get('name', 'io')}"} for name, own in plain]
+        return [stream_data for _, stream_data in plain]
+    return [{**stream_data, "name": f"{name}/{stream_data.get('name', 'io')}"} for name, stream_data in plain]
 
 
 def listed(names: Sequence[str]) -> str:
@@ -329,14 +329,14 @@ def variants(scenario: Scenario, axes: Sequence[Axis]) -> list[Variant]:
             "--vary", found=f"{count:,} variants", expected=f"at most {VARIANTS_MAX:,}", advice="Vary fewer values."
         )
     plain = scenario.plain()
-    found = []
+    result = []
     for values in itertools.product(*(axis.values for axis in axes)):
         settings = tuple(zip((axis.key for axis in axes), values, strict=True))
         changed = deepcopy(plain) if settings else plain
         for key, value in settings:
             set_key(changed, key, value)
-        found.append(Variant(settings, _validated(scenario, changed, settings) if settings else scenario))
-    return found
+        result.append(Variant(settings, _validated(scenario, changed, settings) if settings else scenario))
+    return result
 
 
 def _validated(scenario: Scenario, plain: dict[str, Any], settings: Sequence[tuple[str, Any]]) -> Scenario:
@@ -360,7 +360,7 @@ def places(plain: Any, key: str) -> list[tuple[Any, str | int]]:  # noqa: ANN401
     """
     nodes: list[tuple[Any, str | int]] = [({"": plain}, "")]
     for step in key.split("."):
-        nodes = [(held[at], own) for held, at in nodes for own in _steps(held[at], step)]
+        nodes = [(container[at], inner) for container, at in nodes for inner in _steps(container[at], step)]
         if not nodes:
             raise UsageError(
                 f"key {key}",
@@ -387,8 +387,8 @@ def set_key(plain: dict[str, Any], key: str, value: Any) -> None:  # noqa: ANN40
     Raises:
         UsageError: it lies nowhere.
     """
-    for held, at in places(plain, key):
-        held[at] = value
+    for container, at in places(plain, key):
+        container[at] = value
 
 
 def _flat(node: Any, path: str = "") -> list[tuple[str, str]]:  # noqa: ANN401 - plain data

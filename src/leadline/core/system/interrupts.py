@@ -31,7 +31,7 @@ def kept(text: Callable[[], str]) -> Iterator[None]:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def raised_interrupts() -> Iterator[None]:
     """Turn Ctrl-C into `Interrupted` with what was kept.
 
     Raises:

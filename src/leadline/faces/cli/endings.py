@@ -12,7 +12,7 @@ from types import FrameType
 from typing import Any, NoReturn
 
 from leadline import __version__
-from leadline.core.system.interrupts import told
+from leadline.core.system.interrupts import raised_interrupts
 
 INTERRUPTED = 130  # as shells report a program ended by Ctrl-C
 UNFORESEEN = 70  # Source: sysexits.h, EX_SOFTWARE
@@ -66,7 +66,7 @@ def interruptible(command: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(command)
     def ended_with_words(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - whatever a command takes and gives
-        with told():
+        with raised_interrupts():
             return command(*args, **named)
 
     return ended_with_words

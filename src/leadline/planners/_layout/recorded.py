@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from leadline.core.model.vocabulary import EntityKind, Role
 from leadline.estate.disks import virtual_disk_of
-from leadline.estate.recorded_loads import DISK_KINDS, READS, WRITES, Found, of_sum, only, series_of
+from leadline.estate.recorded_loads import DISK_KINDS, READS, WRITES, RecordedInput, of_sum, only, series_of
 from leadline.estate.stored import size_gib
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ ROLES = {"data_gib": Role.DATA, "log_gib": Role.WAL, "temp_gib": Role.TEMP, "bac
 RATES: tuple[tuple[str, Ways], ...] = (("reads_per_s", READS), ("writes_per_s", WRITES))
 
 
-def recorded_inputs(capture: Capture) -> Iterator[Found]:
+def recorded_inputs(capture: Capture) -> Iterator[RecordedInput]:
     """Inputs of the planner that recordings or inventories know."""
     inventory = capture.inventory
     yield from _engine(inventory)
@@ -31,7 +31,7 @@ def recorded_inputs(capture: Capture) -> Iterator[Found]:
         load = of_sum(capture, data or groups)
         if load is not None:
             which = "disks of data" if data else "all disks, as none is known to hold data"
-            yield Found(key, load.peak, f"{which}, 95th percentile of {load.told}")
+            yield RecordedInput(key, load.peak, f"{which}, 95th percentile of {load.origin}")
     yield from _sizes(inventory)
 
 
@@ -42,7 +42,7 @@ def role_of(inventory: Inventory, disk: Entity) -> Role | None:
     return None if role is None else Role(role)
 
 
-def _engine(inventory: Inventory) -> Iterator[Found]:
+def _engine(inventory: Inventory) -> Iterator[RecordedInput]:
     engines = {
         (ENGINES[name], database.label())
         for database in inventory.of_kind(EntityKind.DATABASE)
@@ -50,10 +50,10 @@ def _engine(inventory: Inventory) -> Iterator[Found]:
     }
     if len({engine for engine, _ in engines}) == 1:
         engine, label = min(engines)
-        yield Found("engine", engine, f"database {label}")
+        yield RecordedInput("engine", engine, f"database {label}")
 
 
-def _sizes(inventory: Inventory) -> Iterator[Found]:
+def _sizes(inventory: Inventory) -> Iterator[RecordedInput]:
     """Sizes of disks by role, of the first kind that names the role's disks with their sizes."""
     for key, role in ROLES.items():
         for kind in (EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE):
@@ -62,5 +62,5 @@ def _sizes(inventory: Inventory) -> Iterator[Found]:
             if disks and not any(isnan(size) for size in sizes) and sum(sizes) > 0:
                 names = ", ".join(disk.label() for disk in disks)
                 guess = any((fact := inventory.fact(disk, "role")) is not None and fact.guessed for disk in disks)
-                yield Found(key, sum(sizes), f"{names}{', whose role is guessed' if guess else ''}")
+                yield RecordedInput(key, sum(sizes), f"{names}{', whose role is guessed' if guess else ''}")
                 break

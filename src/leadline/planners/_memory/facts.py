@@ -19,7 +19,7 @@ SETTINGS = {"cores": "core_count", "numa_nodes": "numa_node_count"}
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class MemoryUsage:
     """Memory of the hosts and VMs of an inventory, GiB.
 
     Attributes:
@@ -42,7 +42,7 @@ class Held:
         return bool(self.databases) or self.reserved + self.others > 0
 
 
-def filled(inputs: Memory, capture: Capture | None) -> tuple[Memory, Held | None]:
+def filled(inputs: Memory, capture: Capture | None) -> tuple[Memory, MemoryUsage | None]:
     """Return the inputs, those not given from the inventory, and the memory of its hosts and VMs; None without hosts.
 
     Raises:
@@ -64,7 +64,11 @@ def filled(inputs: Memory, capture: Capture | None) -> tuple[Memory, Held | None
     source = "" if fact is None else f"; {fact.source}"
     taken = ", ".join(f"{key} {value:,}" for key, value in known.items())
     fact_note = (f"{taken}: {smallest.name}, the smallest of {len(hosts)} hosts{source}",) if taken else ()
-    usage = Held(tuple(sizes.values())) if given & {"others_gib", "overcommit"} else _memory_of(inputs, capture, sizes)
+    usage = (
+        MemoryUsage(tuple(sizes.values()))
+        if given & {"others_gib", "overcommit"}
+        else _memory_of(inputs, capture, sizes)
+    )
     if usage.has_vms and "machines" not in given:
         known["machines"] = 0
     kept = () if given & {"host_gib", "hosts"} else usage.hosts
@@ -98,7 +102,7 @@ def _hosts(inputs: Memory, inventory: Inventory) -> list[Entity]:
     return [host for hosts in by_cluster.values() for host in hosts]
 
 
-def _memory_of(inputs: Memory, capture: Capture, sizes: dict[Entity, float]) -> Held:
+def _memory_of(inputs: Memory, capture: Capture, sizes: dict[Entity, float]) -> MemoryUsage:
     inventory = capture.inventory
     engines = database_vms(inventory)
     touched, recorded = _touched(capture)
@@ -123,7 +127,7 @@ def _memory_of(inputs: Memory, capture: Capture, sizes: dict[Entity, float]) -> 
     names = ", ".join(sorted({source.name for source in capture.sources})) or "inventory"
     count_note = f"{len(databases)} VMs with databases and {counts['others']} others that run; {names}"
     evidence = (count_note, *_evidence(inputs, counts, recorded))
-    return Held(tuple(sizes.values()), tuple(databases), reserved, others, active, evidence)
+    return MemoryUsage(tuple(sizes.values()), tuple(databases), reserved, others, active, evidence)
 
 
 def _reserved(inventory: Inventory, vm: Entity, memory: float) -> float:

@@ -16,7 +16,7 @@ from leadline.estate.placement import database_vms, runs
 from leadline.estate.recorded_loads import (
     OPERATIONS,
     PERCENTILE,
-    Found,
+    RecordedInput,
     RecordedLoad,
     by_owner,
     device_latency,
@@ -55,7 +55,7 @@ class Busiest:
     disks: list[SeriesGroup]
 
 
-def recorded_inputs(capture: Capture, *, has_rate: bool) -> Iterator[Found]:
+def recorded_inputs(capture: Capture, *, has_rate: bool) -> Iterator[RecordedInput]:
     """Inputs of the planner that recordings or inventories know; the first of a key counts.
 
     VMs that were not recorded are counted only when a rate is given that each of them may have.
@@ -97,47 +97,49 @@ def _machine(capture: Capture, busiest: Busiest | None) -> Entity | None:
     return max(vms, key=lambda vm: (vm in first, disks[vm], str(vm)), default=None)
 
 
-def _of_inventory(inventory: Inventory, machine: Entity) -> Iterator[Found]:
+def _of_inventory(inventory: Inventory, machine: Entity) -> Iterator[RecordedInput]:
     """Counts of an inventory alone; the boot disk, where it is known, carries none of the load."""
     disks = set(inventory.children(machine, EntityKind.VIRTUAL_DISK)) - {boot_disk(inventory, machine)}
     origin = f"of {machine.name}, in the inventory"
     if disks:
-        yield Found("disks", len(disks), origin)
+        yield RecordedInput("disks", len(disks), origin)
     adapters = [name for name, attached in disks_by_adapter(inventory, machine).items() if disks & set(attached)]
     if adapters:
-        yield Found("adapters", len(adapters), origin)
+        yield RecordedInput("adapters", len(adapters), origin)
 
 
-def _machines(inventory: Inventory) -> Iterator[Found]:
+def _machines(inventory: Inventory) -> Iterator[RecordedInput]:
     vms = [vm for vm in inventory.of_kind(EntityKind.VM) if runs(inventory, vm)]
     hosts = {host for vm in vms if (host := vm.ancestor(EntityKind.HOST)) is not None}
-    yield Found("vms", len(vms), "VMs of the inventory that run, each with the rate given")
+    yield RecordedInput("vms", len(vms), "VMs of the inventory that run, each with the rate given")
     if hosts:
-        yield Found("hosts", len(hosts), "hosts they run on")
+        yield RecordedInput("hosts", len(hosts), "hosts they run on")
 
 
-def _of_load(capture: Capture, busiest: Busiest) -> Iterator[Found]:
+def _of_load(capture: Capture, busiest: Busiest) -> Iterator[RecordedInput]:
     name, load = busiest.machine.name, busiest.load
-    yield Found("iops", load.peak, f"95th percentile of {name}, the busiest, {load.told}")
+    yield RecordedInput("iops", load.peak, f"95th percentile of {name}, the busiest, {load.origin}")
     origin = f"{number(busiest.whole.peak)}/s of all / {number(load.peak)}/s of {name}"
-    yield Found("vms", ceil(round(busiest.whole.peak / load.peak, 6)), origin)
+    yield RecordedInput("vms", ceil(round(busiest.whole.peak / load.peak, 6)), origin)
     hosts = {host for machine in busiest.machines if (host := machine.ancestor(EntityKind.HOST)) is not None}
     if hosts:
-        yield Found("hosts", len(hosts), f"they run on {', '.join(sorted(host.name for host in hosts))}")
+        yield RecordedInput("hosts", len(hosts), f"they run on {', '.join(sorted(host.name for host in hosts))}")
     yield from _alike(capture, "disks", name, load, busiest.disks)
     inventory = capture.inventory
     adapters = by_owner(busiest.disks, lambda disk: _adapter(inventory.get(disk, "adapter"), disk))
     yield from _alike(capture, "adapters", name, load, adapters)
 
 
-def _alike(capture: Capture, key: str, name: str, load: RecordedLoad, parts: list[SeriesGroup]) -> Iterator[Found]:
+def _alike(
+    capture: Capture, key: str, name: str, load: RecordedLoad, parts: list[SeriesGroup]
+) -> Iterator[RecordedInput]:
     """Yield how many parts carry the load if each has as much as the busiest one."""
     loads = of_each(capture, parts)
     if loads:
         first = max(loads, key=lambda part: (loads[part].peak, str(part)))
         if loads[first].peak > 0:
             origin = f"{number(load.peak)}/s of {name} / {number(loads[first].peak)}/s of {first.name}, its busiest"
-            yield Found(key, max(1, int(load.peak / loads[first].peak + 1e-6)), origin)
+            yield RecordedInput(key, max(1, int(load.peak / loads[first].peak + 1e-6)), origin)
 
 
 def _adapter(named: object, disk: Entity) -> Entity | None:
@@ -149,10 +151,10 @@ def _adapter(named: object, disk: Entity) -> Entity | None:
     return None if name is None else type(disk)(EntityKind.ADAPTER, str(name), disk.parent)
 
 
-def _latency(capture: Capture) -> Iterator[Found]:
+def _latency(capture: Capture) -> Iterator[RecordedInput]:
     below = device_latency(capture)
     if below is not None and below.peak > 0:
-        yield Found("latency_ms", below.peak, f"95th percentile of {below.told}")
+        yield RecordedInput("latency_ms", below.peak, f"95th percentile of {below.origin}")
         return
     for group in series_of(capture, OPERATIONS, EntityKind.VIRTUAL_DISK, EntityKind.BLOCK_DEVICE):
         waits = latencies(capture, group)
@@ -164,16 +166,16 @@ def _latency(capture: Capture) -> Iterator[Found]:
         kind = group.entities[0].kind.value
         origin = f"95th percentile of kind {kind} by their rates, waiting above included, {window(capture, [group])}"
         peak = float(np.percentile(means, PERCENTILE))
-        yield Found("latency_ms", peak if peak > 0 else None, origin)
+        yield RecordedInput("latency_ms", peak if peak > 0 else None, origin)
         return
 
 
-def _of_guest(capture: Capture, machine: Entity) -> Iterator[Found]:
+def _of_guest(capture: Capture, machine: Entity) -> Iterator[RecordedInput]:
     """Depths of the machine's disks and adapters."""
     inventory = capture.inventory
     if _emulated(capture, machine):
         for key, depth in zip(("disk_depth", "adapter_depth"), EMULATED_DEPTHS, strict=True):
-            yield Found(key, depth, f"adapters of {machine.name} are emulated, and this is all they have")
+            yield RecordedInput(key, depth, f"adapters of {machine.name} are emulated, and this is all they have")
     guests = [
         guest
         for guest in inventory.of_kind(EntityKind.GUEST)
@@ -186,10 +188,10 @@ def _of_guest(capture: Capture, machine: Entity) -> Iterator[Found]:
             for name in names:
                 value = number_entry(inventory, guest, "module_parameters", name)
                 if not isnan(value) and value > 0:
-                    yield Found(key, int(value) * factor, f"{name} {value:g} of {guest.name}")
+                    yield RecordedInput(key, int(value) * factor, f"{name} {value:g} of {guest.name}")
 
 
-def _of_host(capture: Capture, host: Entity | None) -> Iterator[Found]:
+def _of_host(capture: Capture, host: Entity | None) -> Iterator[RecordedInput]:
     """LUNs, host adapters and their depths, of the busiest VM's host where it is known."""
 
     def is_there(entity: Entity) -> bool:
@@ -218,20 +220,22 @@ def _of_host(capture: Capture, host: Entity | None) -> Iterator[Found]:
     yield from _least(capture, "competing_depth", devices, "competing_worlds_count")
 
 
-def _depth_recorded(key: str, depths: dict[Entity, RecordedLoad], rates: dict[Entity, RecordedLoad]) -> Iterator[Found]:
+def _depth_recorded(
+    key: str, depths: dict[Entity, RecordedLoad], rates: dict[Entity, RecordedLoad]
+) -> Iterator[RecordedInput]:
     """Yield the queue depth of the busiest device; idle ones, such as a CD drive, have other depths."""
     known = [entity for entity in depths if depths[entity].mean >= 1 and entity in rates]
     if known:
         first = max(known, key=lambda entity: (rates[entity].peak, str(entity)))
-        yield Found(key, int(depths[first].mean), f"of {first.name}, the busiest, {depths[first].told}")
+        yield RecordedInput(key, int(depths[first].mean), f"of {first.name}, the busiest, {depths[first].origin}")
 
 
-def _least(capture: Capture, key: str, entities: list[Entity], setting: str) -> Iterator[Found]:
+def _least(capture: Capture, key: str, entities: list[Entity], setting: str) -> Iterator[RecordedInput]:
     known = [(entity, fact) for entity in entities if (fact := capture.inventory.fact(entity, setting)) is not None]
     usable = [(int(fact.value), entity, fact.source) for entity, fact in known if fact.value and fact.value >= 1]
     if usable:
         depth, entity, source = min(usable, key=lambda one: (one[0], str(one[1])))
-        yield Found(key, depth, f"the least there is, of {entity.name}, {source}")
+        yield RecordedInput(key, depth, f"the least there is, of {entity.name}, {source}")
 
 
 def _emulated(capture: Capture, machine: Entity) -> list[Entity]:

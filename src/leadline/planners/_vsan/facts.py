@@ -8,7 +8,7 @@ from typing import Any
 from leadline.core.model.capture import Capture
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.recorded_loads import Found, filled
+from leadline.estate.recorded_loads import RecordedInput, filled
 from leadline.planners._vsan.inputs import Vsan
 
 GIB_GB = 2**30 / 1e9
@@ -25,7 +25,7 @@ def completed(inputs: Vsan, capture: Capture | None) -> tuple[Vsan, tuple[str, .
     return filled(inputs, _known(capture))
 
 
-def _known(capture: Capture | None) -> list[Found]:
+def _known(capture: Capture | None) -> list[RecordedInput]:
     """Return the settings of the inventory's vSAN cluster as inputs; none where there are several clusters or none."""
     clusters = [] if capture is None else capture.inventory.of_kind(EntityKind.CLUSTER)
     clusters_with_vsan = [
@@ -37,5 +37,7 @@ def _known(capture: Capture | None) -> list[Found]:
     for setting, key, read in FACTS:
         fact = capture.inventory.fact(clusters_with_vsan[0], setting)
         if fact is not None:
-            known_values.append(Found(key, read(fact.value), f"cluster {clusters_with_vsan[0].name}, {fact.source}"))
+            known_values.append(
+                RecordedInput(key, read(fact.value), f"cluster {clusters_with_vsan[0].name}, {fact.source}")
+            )
     return known_values

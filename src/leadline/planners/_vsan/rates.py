@@ -58,7 +58,7 @@ def rates_of(inputs: Vsan, capture: Capture | None, evidence: tuple[str, ...] = 
         if seen is None:
             continue
         rates[key] = seen.peak * factor
-        sentences.append(f"{rates[key]:,.4g} {noun}: 95th percentile of {seen.told}")
+        sentences.append(f"{rates[key]:,.4g} {noun}: 95th percentile of {seen.origin}")
         if key == "write_mb_per_s" and inputs.write_mean_mb_per_s is None:
             rates["write_mean_mb_per_s"] = seen.mean * factor
             sentences.append(f"{seen.mean * factor:,.4g} {noun} on average, same window")

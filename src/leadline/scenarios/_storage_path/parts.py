@@ -92,9 +92,12 @@ class Vm(Disk):
         """Its workload with the rates of its open streams times ``load_factor``."""
         if self.workload is None or self.load_factor == 1.0:
             return self.workload
-        rates = [None if own.rate_iops is None else own.rate_iops.times(self.load_factor) for own in self.workload.io]
+        rates = [
+            None if stream.rate_iops is None else stream.rate_iops.times(self.load_factor)
+            for stream in self.workload.io
+        ]
         pairs = zip(self.workload.io, rates, strict=True)
-        streams = tuple(own.model_copy(update={"rate_iops": rate}) for own, rate in pairs)
+        streams = tuple(stream.model_copy(update={"rate_iops": rate}) for stream, rate in pairs)
         return self.workload.model_copy(update={"io": streams})
 
     @property
@@ -247,7 +250,7 @@ class StoragePath(Scenario):
 
     def _idle_disks(self, vm: Vm) -> Iterator[Ignored]:
         """Disks of a VM that no stream, trace or copy uses."""
-        copied = {end for own in self.copies for end in own.ends}
+        copied = {end for copy in self.copies for end in copy.ends}
         roles = [stream.role if stream.role in vm.disks else None for stream in vm.streams]
         for role in vm.disks:
             if role not in roles and not any(f"{name}/{role}" in copied for name in vm.names()):
@@ -261,24 +264,24 @@ class StoragePath(Scenario):
     def copied(self) -> list[tuple[str, Stream]]:
         """Both steps of every copy: the disk, and what is done to it."""
         return [
-            (disk, Stream(name=own.name, block={own.block: 100.0}, read_pct=pct, random_pct=0.0, oio=own.oio))
-            for own in self.copies
-            for disk, pct in ((own.read, 100.0), (own.write, 0.0))
+            (disk, Stream(name=copy.name, block={copy.block: 100.0}, read_pct=pct, random_pct=0.0, oio=copy.oio))
+            for copy in self.copies
+            for disk, pct in ((copy.read, 100.0), (copy.write, 0.0))
         ]
 
     def disk_names(self) -> list[str]:
         """Every disk, as ``VM`` or ``VM/role``, in the order the simulator counts them."""
-        found = []
+        disks = []
         for vm in self.vms:
             for name in vm.names():
-                found += [name, *(f"{name}/{role}" for role in vm.disks)]
-        return found
+                disks += [name, *(f"{name}/{role}" for role in vm.disks)]
+        return disks
 
     @model_validator(mode="after")
     def _fits(self) -> StoragePath:
         names = [name for vm in self.vms for name in vm.names()]
-        for kind, held in (("VMs", names), ("hosts", names_of(self.hosts)), ("devices", names_of(self.devices))):
-            if len(set(held)) != len(held):
+        for kind, kind_names in (("VMs", names), ("hosts", names_of(self.hosts)), ("devices", names_of(self.devices))):
+            if len(set(kind_names)) != len(kind_names):
                 message = f"two {kind} have the same name"
                 raise ValueError(message)
         for vm in self.vms:
@@ -293,13 +296,13 @@ class StoragePath(Scenario):
 
     def _check_copies(self) -> None:
         disks = self.disk_names()
-        for own in self.copies:
-            for name in own.ends:
+        for copy in self.copies:
+            for name in copy.ends:
                 if name not in disks:
-                    message = f"copy {own.name}: no disk {name}; there are {', '.join(disks)}"
+                    message = f"copy {copy.name}: no disk {name}; there are {', '.join(disks)}"
                     raise ValueError(message)
-        ends = [(end, own.name) for own in self.copies for end in {name.partition("/")[0] for name in own.ends}]
-        streams = [(name, own.name) for vm in self.vms for name in vm.names() for own in vm.streams] + ends
+        ends = [(end, copy.name) for copy in self.copies for end in {name.partition("/")[0] for name in copy.ends}]
+        streams = [(name, stream.name) for vm in self.vms for name in vm.names() for stream in vm.streams] + ends
         streams += [(name, TRACE) for vm in self.vms if vm.trace is not None for name in vm.names()]
         if len(set(streams)) != len(streams):
             message = "two copies, or a copy, a trace and a stream, of a VM have the same name"

@@ -99,15 +99,15 @@ def _disk(scenario: StoragePath, name: str, disk: Disk) -> dict[str, Any]:
 
 
 def _requests(trace: Trace) -> TraceRequests:
-    found, _ = find_traces([Path(path) for path in trace.files])
-    if len(found) > 1:
+    traces, _ = find_traces([Path(path) for path in trace.files])
+    if len(traces) > 1:
         raise InputError(
             f"trace: {', '.join(trace.files)}",
-            found=f"{len(found)} traces",
+            found=f"{len(traces)} traces",
             expected="the files of one",
             advice="Give each VM a separate trace.",
         )
-    return read_requests(found[0], trace.disk)
+    return read_requests(traces[0], trace.disk)
 
 
 def _device(device: Device) -> dict[str, Any]:
