@@ -180,7 +180,7 @@ class FleetPlan:
 
 
 def plan_fleet(spec: FleetSpec, offer: Offer) -> FleetPlan:
-    """Where each worker goes, and everything that speaks against, at once."""
+    """Choose host and datastore of each worker, and list every problem of the fleet."""
     plan = FleetPlan(spec)
     plan.problems += _of_spec(spec, offer)
     plan.template = _template(spec, offer, plan.problems)

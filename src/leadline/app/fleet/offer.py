@@ -76,14 +76,14 @@ def site_of(access: Access) -> Iterator[VcenterSite]:
 
 
 def error_line(error: Any) -> str:  # noqa: ANN401
-    """What vCenter says went wrong, in a line."""
+    """Return an error of vCenter in a line: its type and its message."""
     text = of(error, "localizedMessage") or of(error, "msg") or of(error, "reason") or ""
     name = kind(of(error, "fault") or error) or type(error).__name__
     return f"{name}: {' '.join(str(text).split())[:120]}" if text else name
 
 
 def offer_of(site: VcenterSite, spec: FleetSpec) -> Offer:
-    """What there is; half a dozen questions, whatever their number."""
+    """Return templates, hosts, datastores, networks, pools and folders of a vCenter, in half a dozen queries."""
     from pyVmomi import vim  # noqa: PLC0415
 
     computes = {id_of(ref): (ref, properties) for ref, properties in site.all(vim.ComputeResource, _COMPUTE)}

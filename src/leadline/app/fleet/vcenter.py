@@ -154,7 +154,7 @@ class Pace:
 
 
 def drive(site: VcenterSite, work: dict[str, Callable[[], Steps]], pace: Pace) -> dict[str, str]:
-    """Let steps run; why those failed that did, by name.
+    """Run the steps of each worker; return the reason of each failure by name.
 
     When they are stopped nothing new begins, and the tasks that run are cancelled and waited for.
     """

@@ -42,7 +42,7 @@ def free_share_pct(point: str) -> float | None:
 
 
 def mounts(tree: Tree) -> list[Mount]:
-    """Filesystems on block devices, each once: where its own root is mounted.
+    """Return the filesystems on block devices, each once, with the mount point of its root.
 
     Source: proc(5), /proc/pid/mountinfo.
     """

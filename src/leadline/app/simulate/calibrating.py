@@ -211,7 +211,7 @@ def _seen(capture: Capture, entity: Entity, group: SeriesGroup, names: tuple[str
 
 
 def _latency(values: Any, reads: Array, writes: Array) -> Array | None:  # noqa: ANN401 - a function
-    """Of reads and writes together, ms; None when nothing says it."""
+    """Return the mean latency of reads and writes together, ms [n]; None when no latency was recorded."""
     for names in _LATENCIES:
         of_reads, of_writes = map(values, names)
         if np.isfinite(of_reads).any() or np.isfinite(of_writes).any():
@@ -335,7 +335,7 @@ def _recorded(seen: Seen, loads: Loads, results: Sequence[Result]) -> RecordedLa
 
 
 def _level_of(seen: Seen, loads: Loads, result: Result) -> int | None:
-    """The level most of whose windows a result spans; None where it does not say when it was."""
+    """Return the index of the load level that a result belongs to; None where its time is unknown or spans several."""
     if len(loads.levels) == 1:
         return 0
     if result.start_ns is None or not result.duration_s > 0:

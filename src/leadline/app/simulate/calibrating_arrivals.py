@@ -65,7 +65,7 @@ class Arrivals:
         return np.asarray(np.floor(at_s / period) * self.on_s + np.minimum(at_s % period, self.on_s))
 
     def describe(self, windows: Sequence[BurstWindow]) -> str:
-        """For people: the source, and how well it fits."""
+        """Describe in a sentence how requests arrive, with the index of dispersion in each window."""
         if not windows:
             return "too few requests to say how they come: replayed as recorded"
         words = {

@@ -86,7 +86,7 @@ def _loaded(scenario: StoragePath, level: LoadLevel) -> StoragePath:
 
 
 def _rate_of(scenario: StoragePath) -> float:
-    """What the streams of a scenario of one disk ask for per second; of a loop what a short run does."""
+    """Return the operations per second of a scenario of one disk; those of a closed loop come from a short run."""
     (vm,) = scenario.vms
     rates = []
     for stream in vm.streams:
@@ -133,7 +133,7 @@ def _as_written(disk: Fitted) -> bool:
 
 
 def _rows(disk: Fitted, level: LoadLevel | None, run: Outcome) -> Iterator[Compared]:
-    """What was recorded and simulated at a load; None is that of the file."""
+    """Compare rate, latency and 95th percentile, recorded and simulated, at a load; None is the load of the file."""
     levels = disk.loads.levels if level is None else (level,)
     seen, load = disk.seen, AS_WRITTEN if level is None else level.words
     if level is not None and disk.loads.is_closed and level is disk.loads.written:

@@ -112,7 +112,7 @@ class Fitted:
 
     @property
     def sentence(self) -> str:
-        """What is said of its latency."""
+        """Describe the fitted latency and its error in a sentence."""
         if self.line is None:
             return "latency not measured"
         most = most_of(self.device)

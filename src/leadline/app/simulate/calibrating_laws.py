@@ -74,7 +74,7 @@ class LinearLaw(Law):
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """Describe the law of latency in words."""
         if self.against == "nothing":
             return f"{self._number('alone_ms', self.at(self.ends[1]))} at the one load that was seen"
         alone = f"{self._number('alone_ms', self.at(1.0))} alone"
@@ -94,7 +94,7 @@ class Points(Law):
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """Describe the law of latency in words."""
         points_text = ", ".join(f"{ms:.3g} ms with {n:.3g}" for n, ms in self.points)
         return f"{points_text} outstanding, straight lines between them"
 
@@ -117,7 +117,7 @@ class Queue(Law):
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """Describe the law of latency in words."""
         servers = f"{self.server_count} servers" if self.server_count > 1 else "one server"
         service = self._number("service_ms", self.service_ms)
         return f"{service} at {servers}, one request after the other, variation {self.service_cv:.2f}"

@@ -138,7 +138,7 @@ def _traced(files: TraceFiles, disk: str) -> Traced | None:
 
 
 def _by_window(entity: Entity, times: Array, sizes: Array, is_write: Flags, latency: Array) -> Seen:
-    """As a capture would have it: by second, or by a twentieth of a short trace."""
+    """Return rates and latencies of the requests by second, or by a twentieth of a short trace."""
     width = _width(float(times[-1]))
     index = (times / width).astype(np.int64)
     count = int(index[-1]) + 1

@@ -166,7 +166,7 @@ class Copier:
             )
 
     def results(self, ends: tuple[str, str], name: str, seconds: float) -> list[tuple[str, Result]]:
-        """What was measured at each end: the disk, and a result with its reads or writes."""
+        """Return both ends of the copy: the disk, and a result with its reads or writes."""
         results = []
         for disk, way, samples in zip(ends, ("read", "write"), self._samples, strict=True):
             taken = np.array([taken for _, taken in samples], dtype=np.float64) * 1e9

@@ -93,7 +93,7 @@ def _device_count(variant: Variant) -> int:
 
 
 def _latency_ns(scenario: StoragePath, index: int) -> int | None:
-    """The time of a device that takes as long for every request, whatever else it does; None for others."""
+    """Return the time of every request on a device that is always as fast, ns; None for other devices."""
     device = scenario.devices[index].model_dump(mode="json")
     service = device.pop("service")
     plain = {key: value for key, value in device.items() if key not in _NOT_TIMES and value}
@@ -108,7 +108,7 @@ def _latency_ns(scenario: StoragePath, index: int) -> int | None:
 
 
 def _notes(planned: PlannedSimulation) -> list[str]:
-    """What the block layer does otherwise than the scenario says."""
+    """Return a sentence for each difference between the scenario and the block layer that runs it."""
     scenarios = [scenario_of(variant) for variant in planned.variants]
     notes = []
     if any(host.scheduler != "fifo" for scenario in scenarios for host in scenario.hosts):

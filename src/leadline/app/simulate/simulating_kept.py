@@ -50,7 +50,7 @@ def _document(run: Run, store: RunStore) -> dict[str, Any] | None:
 
 
 def _outcome(run: Run, document: Mapping[str, Any]) -> Outcome:
-    """What was simulated; the windows of the warm-up are not kept."""
+    """Return the outcome of a simulation that is in the store; windows of the warm-up are not stored."""
     first_round = run.rounds[0]
     return Outcome(
         results=first_round.results,

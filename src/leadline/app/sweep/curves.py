@@ -150,7 +150,7 @@ class LoadCurve:
         return little_load(self.levelled.rate.mean, times[0]) if self.levelled is not None and times else _NAN
 
     def sentences(self) -> list[str]:
-        """What the curve says, for people."""
+        """Describe growth, knee, scalability law, best point and drift in sentences."""
         sentences = [_growth_sentence(self), *_knee_sentences(self), *_usl_sentences(self)]
         if self.target_ms is not None:
             sentences.append(_best_sentence(self, self.target_ms))
@@ -249,7 +249,7 @@ def load_words(curve: LoadCurve, load: float) -> str:
 
 
 def between(interval: Interval) -> str:
-    """An interval in words; that there is none, when there were too few samples."""
+    """Return the bounds of an interval in words, or that there were too few samples for one."""
     return "too few samples for an interval" if interval.too_few else f"{interval.low:,.0f} to {interval.high:,.0f}"
 
 

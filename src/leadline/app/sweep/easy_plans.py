@@ -112,7 +112,7 @@ def _folders(devices: Sequence[dict[str, Any]]) -> list[Folder]:
 
 
 def _folder(path: str, devices: Sequence[dict[str, Any]]) -> Folder:
-    """What is known of a folder's file system and of the disk below it.
+    """Return size, free space and queue depth of the file system and the disk below a folder.
 
     Raises:
         UsageError: it is no folder.

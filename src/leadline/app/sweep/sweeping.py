@@ -279,7 +279,7 @@ def _next(sweep: Sweep, points: Sequence[Point]) -> Key | None:
 
 
 def outcome(sweep: Sweep, store: RunStore) -> SweepOutcome:
-    """What was measured of a sweep until now."""
+    """Return the curves, and the runs, of the points of a sweep that have been measured so far."""
     measured = _measured(sweep, store)
     curves = []
     for index in range(len(sweep.variants)):

@@ -174,7 +174,7 @@ class _Maker:
     about: str
 
     def shapes(self) -> list[tuple[str, list[Stream]]]:
-        """Every candidate: what its streams are, and they."""
+        """Return every way to divide the requests into streams: its description and its streams."""
         reads, writes = [c for c in _CLASSES if c.endswith("read")], [c for c in _CLASSES if c.endswith("write")]
         randoms, runs = list(_CLASSES[:2]), list(_CLASSES[2:])
         wanted = {
@@ -310,7 +310,7 @@ def _distances(workload: Workload, disk_trace: DiskTrace, seed: int) -> dict[str
 
 
 def synthetic(workload: Workload, disk_trace: DiskTrace, seed: int) -> TraceProfile:
-    """What a workload's requests are like, as many and as long as the trace's; latencies are drawn from it."""
+    """Return the profile of as many requests of a workload as a trace has; latencies are drawn from the trace."""
     streams = []
     for stream in workload.io:
         rates = stream.rate_iops

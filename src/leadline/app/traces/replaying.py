@@ -300,7 +300,7 @@ def _write(plan: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[Trac
 
 
 def job_file(plan: ReplayPlan, lanes: list[Path]) -> str:
-    """What fio is told: a job per lane."""
+    """Return the text of fio's job file, which has a job for each lane."""
     common = {
         "ioengine": "psync",
         "direct": int(plan.direct),
