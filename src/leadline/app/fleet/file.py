@@ -145,10 +145,10 @@ def read_fleet(path: Path) -> FleetFile:
     Raises:
         InputError: not readable, or no fleet file; with line and column.
     """
-    found = read_model(path, FleetFile, WHAT, GUIDE)
-    secret = found.vcenter.password_file
+    fleet = read_model(path, FleetFile, WHAT, GUIDE)
+    secret = fleet.vcenter.password_file
     if secret is None:
-        return found
-    return found.model_copy(
-        update={"vcenter": found.vcenter.model_copy(update={"password_file": path.parent / secret.expanduser()})}
+        return fleet
+    return fleet.model_copy(
+        update={"vcenter": fleet.vcenter.model_copy(update={"password_file": path.parent / secret.expanduser()})}
     )

@@ -75,7 +75,9 @@ class FleetDone:
     @property
     def is_whole(self) -> bool:
         """Whether every worker was made, loaded and removed."""
-        return not self.failed and not self.left and not any(own.error for own in (self.hosts or HostsResult(())).hosts)
+        return (
+            not self.failed and not self.left and not any(host.error for host in (self.hosts or HostsResult(())).hosts)
+        )
 
 
 def run_fleet(
@@ -93,8 +95,8 @@ def run_fleet(
     fleets.save(journal)
     try:
         talk.say(f"fleet {journal.id}: making {len(plan.placements)} workers, {load.parallel} at a time")
-        found = uninterrupted(lambda stop: _make(_Job(plan, access, load, talk, fleets, journal.id), done, stop))
-        _load(plan, load, found, done, talk, runs)
+        addresses = uninterrupted(lambda stop: _make(_Job(plan, access, load, talk, fleets, journal.id), done, stop))
+        _load(plan, load, addresses, done, talk, runs)
     except BaseException:
         remove(fleets.get(journal.id), access, talk, fleets, done)
         _require_removed(done)
@@ -138,43 +140,43 @@ def _make(job: _Job, done: FleetDone, stop: Event) -> dict[str, str]:
     """
     keep = job.load.keep_going
     with site_of(job.access) as site:
-        work = {own.name: _worker_steps(site, job, index) for index, own in enumerate(job.plan.placements)}
+        work = {placement.name: _worker_steps(site, job, index) for index, placement in enumerate(job.plan.placements)}
         failed = vcenter.drive(site, work, vcenter.Pace(job.load.parallel, keep, stop))
         done.failed.update({name: f"not made: {why}" for name, why in failed.items()})
         _require(job, done, stop, work)
         journal = job.fleets.get(job.fleet_id)
-        made = [worker for worker in journal.workers if worker.name not in failed]
-        machines = {worker.name: vcenter.find(site, journal, worker) for worker in made}
+        created = [worker for worker in journal.workers if worker.name not in failed]
+        machines = {worker.name: vcenter.find(site, journal, worker) for worker in created}
         machines = {name: machine for name, machine in machines.items() if machine is not None}
         wait_s, port = job.load.address_wait_s, job.load.port
         job.talk.say(f"waiting for addresses, and fio at port {port}")
-        told = vcenter.addresses(site, machines, vcenter.Patience(wait_s, port, stop), job.talk.worker)
-    found = {name: own.address for name, own in told.items() if own.answers}
+        answers = vcenter.addresses(site, machines, vcenter.Patience(wait_s, port, stop), job.talk.worker)
+    addresses = {name: answer.address for name, answer in answers.items() if answer.answers}
     for name in work:
-        if name not in found and name not in done.failed:
-            done.failed[name] = _why_unreachable(told.get(name), job.load)
+        if name not in addresses and name not in done.failed:
+            done.failed[name] = _why_unreachable(answers.get(name), job.load)
             job.talk.worker(name, done.failed[name])
-    _apart(found, done)
+    _apart(addresses, done)
     _require(job, done, stop, work)
-    return found
+    return addresses
 
 
-def _why_unreachable(told: vcenter.Told | None, load: WorkerLoad) -> str:
-    if told is None:
+def _why_unreachable(answer: vcenter.Told | None, load: WorkerLoad) -> str:
+    if answer is None:
         return f"no address within {load.address_wait_s:.0f} s"
-    return f"nothing answers at {told.address} port {load.port}, where fio --server should"
+    return f"nothing answers at {answer.address} port {load.port}, where fio --server should"
 
 
-def _apart(found: dict[str, str], done: FleetDone) -> None:
+def _apart(addresses: dict[str, str], done: FleetDone) -> None:
     """Workers of one address are not told apart: those after the first count as failed.
 
     A template with a fixed address makes them, and the load of all would go to one.
     """
     first: dict[str, str] = {}
-    for name, address in sorted(found.items()):
+    for name, address in sorted(addresses.items()):
         if first.setdefault(address, name) != name:
             done.failed[name] = f"it has the address of {first[address]}, {address}"
-            del found[name]
+            del addresses[name]
 
 
 def _worker_steps(site: VcenterSite, job: _Job, index: int) -> Callable[[], vcenter.Steps]:
@@ -208,23 +210,27 @@ def _require(job: _Job, done: FleetDone, stop: Event, every: Iterable[str]) -> N
 
 
 def _load(
-    plan: FleetPlan, load: WorkerLoad, found: dict[str, str], done: FleetDone, talk: FleetTalk, store: RunStore
+    plan: FleetPlan, load: WorkerLoad, addresses: dict[str, str], done: FleetDone, talk: FleetTalk, store: RunStore
 ) -> None:
     hosts, names = [], []
-    for name in sorted(found):
+    for name in sorted(addresses):
         for path in load.paths:
-            hosts.append(Host(client_address(found[name], load.port), path, is_blank=path.startswith("/dev/")))
+            hosts.append(Host(client_address(addresses[name], load.port), path, is_blank=path.startswith("/dev/")))
             names.append(f"{name} {path}" if len(load.paths) > 1 else name)
-    target = f"{len(found)} clones of {plan.spec.template}"
+    target = f"{len(addresses)} clones of {plan.spec.template}"
     with keeping(_run(load, target), store) as kept, scratch_folder("fleet") as folder:
         done.run_id = kept.run.id
-        for name in sorted(found):
+        for name in sorted(addresses):
             talk.worker(name, "loading")
         done.names, done.hosts = names, load_hosts(load.workload, hosts, folder, seed=load.seed, say=talk.say)
-        results = tuple(_result(name, own) for name, own in zip(names, done.hosts.hosts, strict=True))
-        notes = [f"{own.name} on {own.host.name}, {own.datastore.name}" for own in plan.placements if own.name in found]
+        results = tuple(_result(name, host) for name, host in zip(names, done.hosts.hosts, strict=True))
+        notes = [
+            f"{placement.name} on {placement.host.name}, {placement.datastore.name}"
+            for placement in plan.placements
+            if placement.name in addresses
+        ]
         notes += [f"{name}: {why}" for name, why in done.failed.items()]
-        notes += [f"{name}: {own.error}" for name, own in zip(names, done.hosts.hosts, strict=True) if own.error]
+        notes += [f"{name}: {host.error}" for name, host in zip(names, done.hosts.hosts, strict=True) if host.error]
         kept.run = replace(kept.run, rounds=(Round("all-rounds", results, ()),), notes=tuple(notes))
         kept.state = "done"
 
@@ -244,16 +250,16 @@ def client_address(address: str, port: int) -> str:
     return f"{'ip6:' if ':' in address else ''}{address},{port}"
 
 
-def _result(name: str, own: HostResult) -> Result:
+def _result(name: str, host_result: HostResult) -> Result:
     """A worker's requests of all rounds and streams as one operation."""
-    held = own.histogram
-    if held is None:
+    histogram = host_result.histogram
+    if histogram is None:
         return Result(tool="fio", job=name, operations=(), error_count=1)
     return Result(
         tool="fio",
         job=name,
-        operations=(Operation("io", own.per_s, count=float(held.total), histogram=held),),
-        error_count=int(own.error is not None),
+        operations=(Operation("io", host_result.per_s, count=float(histogram.total), histogram=histogram),),
+        error_count=int(host_result.error is not None),
     )
 
 
@@ -267,16 +273,16 @@ def remove(journal: Journal, access: Access, talk: FleetTalk, fleets: FleetStore
         return
     talk.say(f"removing {len(journal.workers)} workers")
 
-    done.left = {own.name: "not tried" for own in journal.workers}
+    done.left = {worker.name: "not tried" for worker in journal.workers}
 
     def work(_: Event) -> None:
         try:
             with _reached(access) as site:
                 vcenter.settle(site, journal)
-                steps = {own.name: _removal(site, journal, own, talk) for own in journal.workers}
+                steps = {worker.name: _removal(site, journal, worker, talk) for worker in journal.workers}
                 done.left = vcenter.drive(site, steps, vcenter.Pace(REMOVALS, keep_going=True, stop=Event()))
         except LeadlineError as error:
-            done.left = {own.name: error.found for own in journal.workers}
+            done.left = {worker.name: error.found for worker in journal.workers}
         if not done.left:
             fleets.remove(journal)
 

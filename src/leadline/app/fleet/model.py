@@ -168,34 +168,34 @@ class FleetPlan:
 
     def entities(self) -> dict[str, set[str]]:
         """Ids by the key of `PRIVILEGES` they need."""
-        found = {
-            "pool": {own.pool for own in self.placements},
-            "datastore": {own.datastore.id for own in self.placements},
+        ids_by_key = {
+            "pool": {placement.pool for placement in self.placements},
+            "datastore": {placement.datastore.id for placement in self.placements},
             "folder": {self.folder} if self.folder else set(),
             "network": {self.network.id} if self.network else set(),
         }
         if self.template is not None:
-            found["template" if self.template.is_template else "vm"] = {self.template.id}
-        return {key: ids for key, ids in found.items() if ids}
+            ids_by_key["template" if self.template.is_template else "vm"] = {self.template.id}
+        return {key: ids for key, ids in ids_by_key.items() if ids}
 
 
 def plan_fleet(spec: FleetSpec, offer: Offer) -> FleetPlan:
-    """Where each worker goes, and everything that speaks against, at once."""
-    made = FleetPlan(spec)
-    made.problems += _of_spec(spec, offer)
-    made.template = _template(spec, offer, made.problems)
-    hosts = _hosts(spec, offer, made.problems)
-    stores = _datastores(spec, offer, hosts, made.problems)
-    pool = _pool(spec, offer, hosts, made.problems)
-    made.folder = _folder(spec, offer, made.problems)
-    made.network = _network(spec, offer, made.template, hosts, made.problems)
-    made.placements = _placements(spec, hosts, stores, pool, made.problems)
-    if made.template is not None:
-        made.controllers = _controllers(spec, made.template, made.problems)
-        own = made.template
-        made.worker_bytes = own.provisioned_bytes + own.memory_bytes + spec.disk_count * spec.disk_bytes
-        made.problems += _space(made)
-    return made
+    """Choose host and datastore of each worker, and list every problem of the fleet."""
+    plan = FleetPlan(spec)
+    plan.problems += _of_spec(spec, offer)
+    plan.template = _template(spec, offer, plan.problems)
+    hosts = _hosts(spec, offer, plan.problems)
+    stores = _datastores(spec, offer, hosts, plan.problems)
+    pool = _pool(spec, offer, hosts, plan.problems)
+    plan.folder = _folder(spec, offer, plan.problems)
+    plan.network = _network(spec, offer, plan.template, hosts, plan.problems)
+    plan.placements = _placements(spec, hosts, stores, pool, plan.problems)
+    if plan.template is not None:
+        plan.controllers = _controllers(spec, plan.template, plan.problems)
+        template = plan.template
+        plan.worker_bytes = template.provisioned_bytes + template.memory_bytes + spec.disk_count * spec.disk_bytes
+        plan.problems += _space(plan)
+    return plan
 
 
 def spread(disk_count: int, controller_count: int) -> list[int]:
@@ -224,70 +224,70 @@ def _of_spec(spec: FleetSpec, offer: Offer) -> Iterator[Problem]:
 def _template(spec: FleetSpec, offer: Offer, problems: list[Problem]) -> TemplateFacts | None:
     where = f"template {spec.template}"
     if len(offer.templates) != 1:
-        found = "not there" if not offer.templates else f"{len(offer.templates)} of that name"
-        problems.append(Problem(where, found, "Its name, or its path as DC/vm/folder/name."))
+        problem = "not there" if not offer.templates else f"{len(offer.templates)} of that name"
+        problems.append(Problem(where, problem, "Its name, or its path as DC/vm/folder/name."))
         return None
-    own = offer.templates[0]
-    if not own.is_off:
+    template = offer.templates[0]
+    if not template.is_off:
         problems.append(Problem(where, "it is powered on", "Power it off, or make it a template."))
-    if not own.has_tools:
+    if not template.has_tools:
         advice = "Install open-vm-tools in it and start it once: the address of a worker is told by them."
         problems.append(Problem(where, "no VMware Tools", advice))
-    if own.nic_count == 0:
+    if template.nic_count == 0:
         problems.append(Problem(where, "no network adapter", "Add one: fio is reached over it."))
-    return own
+    return template
 
 
 def _hosts(spec: FleetSpec, offer: Offer, problems: list[Problem]) -> list[HostFacts]:
-    inside = [own for own in offer.hosts if spec.cluster in (None, own.cluster)]
+    inside = [host for host in offer.hosts if spec.cluster in (None, host.cluster)]
     if spec.cluster is not None and not inside:
         problems.append(Problem(f"cluster {spec.cluster}", "not there, or without hosts", "Name another."))
     if not spec.hosts:
-        usable = [own for own in inside if not own.unusable]
+        usable = [host for host in inside if not host.unusable]
         if inside and not usable:
             problems.append(Problem("hosts", "none that can run VMs", "Name others under place.hosts."))
         return usable
-    by_name = {own.name: own for own in inside}
-    found = []
+    by_name = {host.name: host for host in inside}
+    chosen = []
     for name in spec.hosts:
-        own = by_name.get(name)
-        if own is None:
+        host = by_name.get(name)
+        if host is None:
             place = "there" if spec.cluster is None else f"in {spec.cluster}"
             problems.append(Problem(f"host {name}", f"not {place}", "Its name as vCenter shows it."))
-        elif own.unusable:
-            problems.append(Problem(f"host {name}", own.unusable, "Name another."))
+        elif host.unusable:
+            problems.append(Problem(f"host {name}", host.unusable, "Name another."))
         else:
-            found.append(own)
-    return found
+            chosen.append(host)
+    return chosen
 
 
 def _datastores(spec: FleetSpec, offer: Offer, hosts: list[HostFacts], problems: list[Problem]) -> list[DatastoreFacts]:
-    ids = {own.id for own in hosts}
-    found = []
+    ids = {host.id for host in hosts}
+    stores = []
     for name in spec.datastores:
-        same = [own for own in offer.datastores if own.name == name]
+        same = [store for store in offer.datastores if store.name == name]
         where = f"datastore {name}"
         if not same:
             problems.append(Problem(where, "not there", "Its name as vCenter shows it."))
         elif same[0].unusable:
             problems.append(Problem(where, same[0].unusable, "Name another."))
-        elif hosts and not any(own.hosts & ids for own in same):
+        elif hosts and not any(store.hosts & ids for store in same):
             problems.append(Problem(where, "no host of the fleet can write to it", "Name hosts that have mounted it."))
         else:
-            found += [own for own in same if own.hosts & ids]
-    return found
+            stores += [store for store in same if store.hosts & ids]
+    return stores
 
 
 def _pool(spec: FleetSpec, offer: Offer, hosts: list[HostFacts], problems: list[Problem]) -> PoolFacts | None:
     if spec.pool is None:
         return None
-    same = [own for own in offer.pools if own.name == spec.pool and any(host.id in own.hosts for host in hosts)]
+    same = [pool for pool in offer.pools if pool.name == spec.pool and any(host.id in pool.hosts for host in hosts)]
     where = f"resource pool {spec.pool}"
     if not same or len(same) > 1:
-        found = "not there for these hosts" if not same else f"{len(same)} of that name"
-        problems.append(Problem(where, found, "Name cluster or hosts with it."))
+        problem = "not there for these hosts" if not same else f"{len(same)} of that name"
+        problems.append(Problem(where, problem, "Name cluster or hosts with it."))
         return None
-    outside = [own.name for own in hosts if own.id not in same[0].hosts]
+    outside = [host.name for host in hosts if host.id not in same[0].hosts]
     if outside:
         problems.append(Problem(where, f"hosts outside it: {', '.join(outside)}", "Name only hosts of its cluster."))
     return same[0]
@@ -297,9 +297,9 @@ def _folder(spec: FleetSpec, offer: Offer, problems: list[Problem]) -> str | Non
     if len(offer.folders) == 1:
         return offer.folders[0]
     where = "folder" if spec.folder is None else f"folder {spec.folder}"
-    found = "not there" if not offer.folders else f"{len(offer.folders)} of that name"
+    problem = "not there" if not offer.folders else f"{len(offer.folders)} of that name"
     if offer.templates or spec.folder is not None:  # without a template its folder is not known either
-        problems.append(Problem(where, found, "Its name, or its path as DC/vm/folder."))
+        problems.append(Problem(where, problem, "Its name, or its path as DC/vm/folder."))
     return None
 
 
@@ -310,24 +310,24 @@ def _network(
     hosts: list[HostFacts],
     problems: list[Problem],
 ) -> NetworkFacts | None:
-    names = {own.id: own.name for own in offer.networks}
+    names = {offered.id: offered.name for offered in offer.networks}
     chosen, wanted = None, template.networks if template is not None else frozenset[str]()
     if spec.network is not None:
-        same = [own for own in offer.networks if own.name == spec.network]
+        same = [offered for offered in offer.networks if offered.name == spec.network]
         if len(same) != 1:
-            found = "not there" if not same else f"{len(same)} of that name"
-            problems.append(Problem(f"network {spec.network}", found, "Its name as vCenter shows it."))
+            problem = "not there" if not same else f"{len(same)} of that name"
+            problems.append(Problem(f"network {spec.network}", problem, "Its name as vCenter shows it."))
             return None
         chosen = same[0]
         if chosen.kind == "OpaqueNetwork":
             problems.append(Problem(f"network {chosen.name}", "an NSX opaque network", "Set it in the template."))
         wanted = frozenset({chosen.id})
     for network in sorted(wanted):
-        without = [own.name for own in hosts if network not in own.networks]
+        without = [host.name for host in hosts if network not in host.networks]
         if without:
-            found = f"not on {', '.join(without[:3])}"
+            problem = f"not on {', '.join(without[:3])}"
             problems.append(
-                Problem(f"network {names.get(network, network)}", found, "Name other hosts or another network.")
+                Problem(f"network {names.get(network, network)}", problem, "Name other hosts or another network.")
             )
     return chosen
 
@@ -344,24 +344,24 @@ def _placements(
     placed, lonely = [], set()
     for index, name in enumerate(spec.names() if hosts and stores else ()):
         host = hosts[index % len(hosts)]
-        near = [own for own in stores if host.id in own.hosts]
+        near = [datastore for datastore in stores if host.id in datastore.hosts]
         if not near:
             lonely.add(host.name)
             continue
-        store = min(near, key=lambda own: used[own.id])
+        store = min(near, key=lambda datastore: used[datastore.id])
         used[store.id] += 1
         placed.append(Placement(name, host, store, host.pool if pool is None else pool.id))
     for host_name in sorted(lonely):
-        found = "it can write to none of the datastores"
-        problems.append(Problem(f"host {host_name}", found, "Name hosts that have mounted them."))
+        problem = "it can write to none of the datastores"
+        problems.append(Problem(f"host {host_name}", problem, "Name hosts that have mounted them."))
     return placed
 
 
 def _controllers(spec: FleetSpec, template: TemplateFacts, problems: list[Problem]) -> list[int]:
     free = CONTROLLERS_MAX - len(template.buses)
     if spec.controller_count is not None and not 1 <= spec.controller_count <= free:
-        found = f"{spec.controller_count}, the template leaves room for {free}"
-        problems.append(Problem("disks.controllers", found, "A VM has at most four SCSI controllers."))
+        problem = f"{spec.controller_count}, the template leaves room for {free}"
+        problems.append(Problem("disks.controllers", problem, "A VM has at most four SCSI controllers."))
         return []
     counts = spread(spec.disk_count, spec.controller_count or free)
     if spec.disk_count and (not counts or max(counts) > DISKS_MAX):
@@ -372,17 +372,17 @@ def _controllers(spec: FleetSpec, template: TemplateFacts, problems: list[Proble
     return counts
 
 
-def _space(made: FleetPlan) -> Iterator[Problem]:
-    counts = Counter(own.datastore.id for own in made.placements)
-    stores = {own.datastore.id: own.datastore for own in made.placements}
+def _space(plan: FleetPlan) -> Iterator[Problem]:
+    counts = Counter(placement.datastore.id for placement in plan.placements)
+    stores = {placement.datastore.id: placement.datastore for placement in plan.placements}
     for key, count in sorted(counts.items()):
-        own = stores[key]
-        usable = own.free_bytes - (1.0 - FULL_SHARE) * own.capacity_bytes
-        needed = count * made.worker_bytes
+        store = stores[key]
+        usable = store.free_bytes - (1.0 - FULL_SHARE) * store.capacity_bytes
+        needed = count * plan.worker_bytes
         if needed > usable:
-            found = f"{max(usable, 0.0) / 2**30:.1f} GiB may be used, {needed / 2**30:.1f} GiB are needed"
+            problem = f"{max(usable, 0.0) / 2**30:.1f} GiB may be used, {needed / 2**30:.1f} GiB are needed"
             advice = "Fewer or smaller disks, fewer workers or more datastores; a fifth stays free."
-            yield Problem(f"datastore {own.name}", found, advice)
+            yield Problem(f"datastore {store.name}", problem, advice)
 
 
 def of_privileges(refused: Iterable[tuple[str, str]]) -> list[Problem]:
@@ -391,6 +391,8 @@ def of_privileges(refused: Iterable[tuple[str, str]]) -> list[Problem]:
     for privilege, name in refused:
         missing.setdefault(name, set()).add(privilege)
     return [
-        Problem(f"privileges on {name}", f"missing {', '.join(sorted(own))}", "Give them to a role of the account.")
-        for name, own in sorted(missing.items())
+        Problem(
+            f"privileges on {name}", f"missing {', '.join(sorted(privileges))}", "Give them to a role of the account."
+        )
+        for name, privileges in sorted(missing.items())
     ]

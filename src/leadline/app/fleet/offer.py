@@ -66,7 +66,7 @@ def site_of(access: Access) -> Iterator[VcenterSite]:
     except (vmodl.MethodFault, OSError, HTTPException) as error:
         raise ToolError(
             access.host,
-            found=f"it refused or broke off ({said(error)})",
+            found=f"it refused or broke off ({error_line(error)})",
             expected="an answer",
             advice="Look at the events of vCenter and at the rights of the account.",
         ) from error
@@ -75,32 +75,36 @@ def site_of(access: Access) -> Iterator[VcenterSite]:
             disconnect(session)
 
 
-def said(error: Any) -> str:  # noqa: ANN401
-    """What vCenter says went wrong, in a line."""
+def error_line(error: Any) -> str:  # noqa: ANN401
+    """Return an error of vCenter in a line: its type and its message."""
     text = of(error, "localizedMessage") or of(error, "msg") or of(error, "reason") or ""
     name = kind(of(error, "fault") or error) or type(error).__name__
     return f"{name}: {' '.join(str(text).split())[:120]}" if text else name
 
 
 def offer_of(site: VcenterSite, spec: FleetSpec) -> Offer:
-    """What there is; half a dozen questions, whatever their number."""
+    """Return templates, hosts, datastores, networks, pools and folders of a vCenter, in half a dozen queries."""
     from pyVmomi import vim  # noqa: PLC0415
 
-    computes = {id_of(ref): (ref, own) for ref, own in site.all(vim.ComputeResource, _COMPUTE)}
-    named = [ref for ref, own in site.all(vim.VirtualMachine, ["name"]) if own.get("name") == spec.template]
-    names = frozenset(own["name"] for _, own in site.all(vim.VirtualMachine, ["name"]) if "name" in own)
+    computes = {id_of(ref): (ref, properties) for ref, properties in site.all(vim.ComputeResource, _COMPUTE)}
+    named = [
+        ref for ref, properties in site.all(vim.VirtualMachine, ["name"]) if properties.get("name") == spec.template
+    ]
+    names = frozenset(
+        properties["name"] for _, properties in site.all(vim.VirtualMachine, ["name"]) if "name" in properties
+    )
     if "/" in spec.template:
-        found = site.content.searchIndex.FindByInventoryPath(spec.template)
-        named = [found] if isinstance(found, vim.VirtualMachine) else []
+        machine = site.content.searchIndex.FindByInventoryPath(spec.template)
+        named = [machine] if isinstance(machine, vim.VirtualMachine) else []
     templates = list(site.all(vim.VirtualMachine, _TEMPLATE, named)) if named else []
     return Offer(
         can_clone=site.content.about.apiType == "VirtualCenter",
-        templates=tuple(_template(ref, own) for ref, own in templates),
-        hosts=tuple(_host(ref, own, computes) for ref, own in site.all(vim.HostSystem, _HOST)),
-        datastores=tuple(_datastore(ref, own) for ref, own in site.all(vim.Datastore, _DATASTORE)),
+        templates=tuple(_template(ref, properties) for ref, properties in templates),
+        hosts=tuple(_host(ref, properties, computes) for ref, properties in site.all(vim.HostSystem, _HOST)),
+        datastores=tuple(_datastore(ref, properties) for ref, properties in site.all(vim.Datastore, _DATASTORE)),
         networks=tuple(
-            fleet.NetworkFacts(id_of(ref), str(own.get("name")), kind(ref))
-            for ref, own in site.all(vim.Network, ["name"])
+            fleet.NetworkFacts(id_of(ref), str(properties.get("name")), kind(ref))
+            for ref, properties in site.all(vim.Network, ["name"])
         ),
         pools=_pools(site, computes),
         folders=_folders(site, spec, templates),
@@ -108,61 +112,61 @@ def offer_of(site: VcenterSite, spec: FleetSpec) -> Offer:
     )
 
 
-def _template(ref: Any, own: dict[str, Any]) -> fleet.TemplateFacts:  # noqa: ANN401
+def _template(ref: Any, properties: dict[str, Any]) -> fleet.TemplateFacts:  # noqa: ANN401
     from pyVmomi import vim  # noqa: PLC0415
 
-    devices = own.get("config.hardware.device") or ()
-    held = own.get("summary.storage")
+    devices = properties.get("config.hardware.device") or ()
+    storage = properties.get("summary.storage")
     disks = sum(int(d.capacityInKB) * 1024 for d in devices if isinstance(d, vim.vm.device.VirtualDisk))
-    stored = 0 if held is None else held.committed + held.uncommitted
+    stored = 0 if storage is None else storage.committed + storage.uncommitted
     return fleet.TemplateFacts(
         id=id_of(ref),
-        name=str(own.get("name")),
-        is_template=bool(own.get("config.template")),
-        is_off=own.get("runtime.powerState") == "poweredOff",
-        has_tools=own.get("guest.toolsVersionStatus2") not in (None, "guestToolsNotInstalled"),
+        name=str(properties.get("name")),
+        is_template=bool(properties.get("config.template")),
+        is_off=properties.get("runtime.powerState") == "poweredOff",
+        has_tools=properties.get("guest.toolsVersionStatus2") not in (None, "guestToolsNotInstalled"),
         provisioned_bytes=max(disks, int(stored)),
-        memory_bytes=int(own.get("config.hardware.memoryMB") or 0) * 2**20,
+        memory_bytes=int(properties.get("config.hardware.memoryMB") or 0) * 2**20,
         nic_count=sum(isinstance(device, vim.vm.device.VirtualEthernetCard) for device in devices),
-        networks=frozenset(id_of(network) for network in own.get("network") or ()),
+        networks=frozenset(id_of(network) for network in properties.get("network") or ()),
         buses=frozenset(d.busNumber for d in devices if isinstance(d, vim.vm.device.VirtualSCSIController)),
     )
 
 
-def _host(ref: Any, own: dict[str, Any], computes: dict[str, Any]) -> fleet.HostFacts:  # noqa: ANN401
+def _host(ref: Any, properties: dict[str, Any], computes: dict[str, Any]) -> fleet.HostFacts:  # noqa: ANN401
     unusable = ""
-    if own.get("runtime.connectionState") != "connected":
-        unusable = f"not connected ({own.get('runtime.connectionState') or 'not known'})"
-    elif own.get("runtime.inMaintenanceMode"):
+    if properties.get("runtime.connectionState") != "connected":
+        unusable = f"not connected ({properties.get('runtime.connectionState') or 'not known'})"
+    elif properties.get("runtime.inMaintenanceMode"):
         unusable = "in maintenance mode"
-    elif own.get("runtime.powerState") not in ("poweredOn", None):
-        unusable = f"not powered on ({own['runtime.powerState']})"
-    parent = own.get("parent")
+    elif properties.get("runtime.powerState") not in ("poweredOn", None):
+        unusable = f"not powered on ({properties['runtime.powerState']})"
+    parent = properties.get("parent")
     compute = computes.get(id_of(parent), (None, {}))[1] if parent is not None else {}
     pool = compute.get("resourcePool")
     return fleet.HostFacts(
         id=id_of(ref),
-        name=str(own.get("name")),
+        name=str(properties.get("name")),
         cluster=str(compute.get("name", "")),
         unusable=unusable or ("" if pool is not None else "its resource pool may not be seen"),
-        networks=frozenset(id_of(network) for network in own.get("network") or ()),
+        networks=frozenset(id_of(network) for network in properties.get("network") or ()),
         pool="" if pool is None else id_of(pool),
     )
 
 
-def _datastore(ref: Any, own: dict[str, Any]) -> fleet.DatastoreFacts:  # noqa: ANN401
-    unusable = "" if own.get("summary.accessible") else "not accessible"
-    if own.get("summary.maintenanceMode") not in ("normal", None):
-        unusable = f"in maintenance ({own['summary.maintenanceMode']})"
+def _datastore(ref: Any, properties: dict[str, Any]) -> fleet.DatastoreFacts:  # noqa: ANN401
+    unusable = "" if properties.get("summary.accessible") else "not accessible"
+    if properties.get("summary.maintenanceMode") not in ("normal", None):
+        unusable = f"in maintenance ({properties['summary.maintenanceMode']})"
     return fleet.DatastoreFacts(
         id=id_of(ref),
-        name=str(own.get("name")),
+        name=str(properties.get("name")),
         unusable=unusable,
-        capacity_bytes=int(own.get("summary.capacity") or 0),
-        free_bytes=int(own.get("summary.freeSpace") or 0),
+        capacity_bytes=int(properties.get("summary.capacity") or 0),
+        free_bytes=int(properties.get("summary.freeSpace") or 0),
         hosts=frozenset(
             id_of(mount.key)
-            for mount in own.get("host") or ()
+            for mount in properties.get("host") or ()
             if of(mount, "mountInfo.accessible") is not False and of(mount, "mountInfo.accessMode") != "readOnly"
         ),
     )
@@ -171,11 +175,14 @@ def _datastore(ref: Any, own: dict[str, Any]) -> fleet.DatastoreFacts:  # noqa: 
 def _pools(site: VcenterSite, computes: dict[str, Any]) -> tuple[fleet.PoolFacts, ...]:
     from pyVmomi import vim  # noqa: PLC0415
 
-    hosts = {key: frozenset(id_of(host) for host in own.get("host") or ()) for key, (_, own) in computes.items()}
+    hosts = {
+        key: frozenset(id_of(host) for host in properties.get("host") or ())
+        for key, (_, properties) in computes.items()
+    }
     return tuple(
-        fleet.PoolFacts(id_of(ref), str(own.get("name")), hosts.get(id_of(own["owner"]), frozenset()))
-        for ref, own in site.all(vim.ResourcePool, ["name", "owner"])
-        if "owner" in own
+        fleet.PoolFacts(id_of(ref), str(properties.get("name")), hosts.get(id_of(properties["owner"]), frozenset()))
+        for ref, properties in site.all(vim.ResourcePool, ["name", "owner"])
+        if "owner" in properties
     )
 
 
@@ -184,15 +191,21 @@ def _folders(site: VcenterSite, spec: FleetSpec, templates: list[Any]) -> tuple[
     from pyVmomi import vim  # noqa: PLC0415
 
     if spec.folder is None:
-        return tuple({id_of(own["parent"]) for _, own in templates if isinstance(own.get("parent"), vim.Folder)})
+        return tuple(
+            {
+                id_of(properties["parent"])
+                for _, properties in templates
+                if isinstance(properties.get("parent"), vim.Folder)
+            }
+        )
     if "/" in spec.folder:
-        found = site.content.searchIndex.FindByInventoryPath(spec.folder)
-        return (id_of(found),) if isinstance(found, vim.Folder) else ()
+        folder = site.content.searchIndex.FindByInventoryPath(spec.folder)
+        return (id_of(folder),) if isinstance(folder, vim.Folder) else ()
     every = site.all(vim.Folder, ["name", "childType"])
     return tuple(
         id_of(ref)
-        for ref, own in every
-        if own.get("name") == spec.folder and "VirtualMachine" in (own.get("childType") or ())
+        for ref, properties in every
+        if properties.get("name") == spec.folder and "VirtualMachine" in (properties.get("childType") or ())
     )
 
 
@@ -211,9 +224,9 @@ def refused_privileges(site: VcenterSite, plan: FleetPlan) -> list[tuple[str, st
     manager, session = site.content.authorizationManager, site.content.sessionManager.currentSession
     refused = []
     for key, ids in plan.entities().items():
-        entities = [site.at(types[key], own) for own in sorted(ids)]
+        entities = [site.at(types[key], entity_id) for entity_id in sorted(ids)]
         answer = manager.HasPrivilegeOnEntities(entities, session.key, list(fleet.PRIVILEGES[key]))
-        for own in answer:
-            missing = [one.privId for one in own.privAvailability if not one.isGranted]
-            refused += [(privilege, f"{key} {own.entity.name}") for privilege in missing]
+        for entity_privileges in answer:
+            missing = [one.privId for one in entity_privileges.privAvailability if not one.isGranted]
+            refused += [(privilege, f"{key} {entity_privileges.entity.name}") for privilege in missing]
     return refused

@@ -43,9 +43,9 @@ def prepare(file: FleetFile, folder: Path, password: Callable[[], Secret]) -> Pr
     """
     load, wrong = _load(file, folder)
     access, plan = None, FleetPlan(file.spec())
-    own = file.vcenter
+    connection = file.vcenter
     try:
-        access = Access(own.host, own.user, password(), own.port, own.verify)
+        access = Access(connection.host, connection.user, password(), connection.port, connection.verify)
         with site_of(access) as site:
             plan = plan_fleet(plan.spec, offer_of(site, plan.spec))
             plan.problems += of_privileges(refused_privileges(site, plan))
@@ -70,22 +70,22 @@ def _load(file: FleetFile, folder: Path) -> tuple[WorkerLoad | None, list[Leadli
         workload = workload_of(name if name in profiles() else str(folder / name))
     except LeadlineError as error:
         return None, [*wrong, error]
-    own = file.load
-    made = WorkerLoad(
-        timed(workload, own),
-        own.paths,
-        own.fio_port,
-        own.seed,
+    load = file.load
+    worker_load = WorkerLoad(
+        timed(workload, load),
+        load.paths,
+        load.fio_port,
+        load.seed,
         file.address_wait_s,
         file.clones_at_a_time,
         file.keep_going,
     )
-    return made, wrong
+    return worker_load, wrong
 
 
-def timed(workload: Workload, own: FleetLoad) -> Workload:
+def timed(workload: Workload, load: FleetLoad) -> Workload:
     """A workload with the working set and the times of a fleet file."""
-    return adjusted(workload, own.working_set, own.measure_s, own.rounds, own.warm_up_s)
+    return adjusted(workload, load.working_set, load.measure_s, load.rounds, load.warm_up_s)
 
 
 def _of_load(file: FleetFile, load: WorkerLoad | None) -> Iterator[Problem]:
@@ -106,5 +106,5 @@ def _of_load(file: FleetFile, load: WorkerLoad | None) -> Iterator[Problem]:
         yield Problem(f"workload {load.workload.name}", f"kind {load.workload.kind}", "One of I/O: fio does no other.")
     largest = max((load.workload.working_set_bytes(stream) for stream in load.workload.io), default=0)
     if devices and largest > disks.size:
-        found = f"{largest / 2**30:.1f} GiB on disks of {disks.size / 2**30:.1f} GiB"
-        yield Problem("load.working_set", found, "A smaller one, or larger disks.")
+        problem = f"{largest / 2**30:.1f} GiB on disks of {disks.size / 2**30:.1f} GiB"
+        yield Problem("load.working_set", problem, "A smaller one, or larger disks.")

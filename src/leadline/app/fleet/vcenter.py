@@ -19,7 +19,7 @@ from threading import Event
 from typing import Any
 
 from leadline.app.fleet.model import MARK, FleetPlan, Placement
-from leadline.app.fleet.offer import VcenterSite, said
+from leadline.app.fleet.offer import VcenterSite, error_line
 from leadline.estate.vcenter_session import id_of
 from leadline.stores.fleets import Journal, Worker
 
@@ -130,7 +130,9 @@ def _network(site: VcenterSite, order: Order, machine: Any) -> list[Any]:  # noq
     device, chosen = vim.vm.device, order.plan.network
     if chosen is None:
         return []
-    card = next(own for own in machine.config.hardware.device if isinstance(own, device.VirtualEthernetCard))
+    card = next(
+        adapter for adapter in machine.config.hardware.device if isinstance(adapter, device.VirtualEthernetCard)
+    )
     if chosen.kind == "DistributedVirtualPortgroup":
         group = site.at(vim.dvs.DistributedVirtualPortgroup, chosen.id)
         port = vim.dvs.PortConnection(portgroupKey=group.key, switchUuid=group.config.distributedVirtualSwitch.uuid)
@@ -152,25 +154,25 @@ class Pace:
 
 
 def drive(site: VcenterSite, work: dict[str, Callable[[], Steps]], pace: Pace) -> dict[str, str]:
-    """Let steps run; why those failed that did, by name.
+    """Run the steps of each worker; return the reason of each failure by name.
 
     When they are stopped nothing new begins, and the tasks that run are cancelled and waited for.
     """
-    own, waiting, cancelled = _Driven(pace), list(work), False
-    while own.live or (waiting and not own.is_over):
-        while waiting and len(own.live) < pace.limit and not own.is_over:
+    driven, waiting, cancelled = _Driven(pace), list(work), False
+    while driven.live or (waiting and not driven.is_over):
+        while waiting and len(driven.live) < pace.limit and not driven.is_over:
             name = waiting.pop(0)
             steps = work[name]()
-            own.step(name, steps, lambda steps=steps: next(steps))  # type: ignore[misc]
-        if own.is_over and not cancelled:
+            driven.step(name, steps, lambda steps=steps: next(steps))  # type: ignore[misc]
+        if driven.is_over and not cancelled:
             cancelled = True
-            for _, task in own.live.values():
+            for _, task in driven.live.values():
                 cancel(task)
-        if own.live:
+        if driven.live:
             time.sleep(POLL_S)
-        for name, ended in _states(site, {name: task for name, (_, task) in own.live.items()}).items():
-            own.go_on(name, *ended)
-    return own.failed
+        for name, ended in _states(site, {name: task for name, (_, task) in driven.live.items()}).items():
+            driven.go_on(name, *ended)
+    return driven.failed
 
 
 class _Driven:
@@ -194,7 +196,7 @@ class _Driven:
         except StopIteration:
             pass
         except (TaskError, vmodl.MethodFault, OSError) as error:
-            self.failed[name] = str(error) if isinstance(error, TaskError) else said(error)
+            self.failed[name] = str(error) if isinstance(error, TaskError) else error_line(error)
 
     def go_on(self, name: str, state: str, error: Any, result: Any) -> None:  # noqa: ANN401
         steps = self.live[name][0]
@@ -206,7 +208,7 @@ class _Driven:
         elif state == "success":
             self.step(name, steps, lambda: steps.send(result))
         else:
-            self.step(name, steps, lambda: steps.throw(TaskError(said(error))))
+            self.step(name, steps, lambda: steps.throw(TaskError(error_line(error))))
 
 
 def cancel(task: Any) -> None:  # noqa: ANN401
@@ -223,11 +225,12 @@ def _states(site: VcenterSite, tasks: dict[str, Any]) -> dict[str, tuple[str, An
 
     if not tasks:
         return {}
-    found = {id_of(ref): own for ref, own in site.all(vim.Task, _TASK, list(tasks.values()))}
+    tasks_by_id = {id_of(ref): properties for ref, properties in site.all(vim.Task, _TASK, list(tasks.values()))}
     lost = {"info.state": "error"}
-    every = {name: found.get(id_of(task), lost) for name, task in tasks.items()}
+    every = {name: tasks_by_id.get(id_of(task), lost) for name, task in tasks.items()}
     return {
-        name: (str(own.get("info.state")), own.get("info.error"), own.get("info.result")) for name, own in every.items()
+        name: (str(properties.get("info.state")), properties.get("info.error"), properties.get("info.result"))
+        for name, properties in every.items()
     }
 
 
@@ -252,33 +255,33 @@ def addresses(
     site: VcenterSite, machines: dict[str, Any], patience: Patience, tell: Callable[[str, str], None]
 ) -> dict[str, Told]:
     """Address of each VM by name, as soon as VMware Tools tell it; those without are left out."""
-    found: dict[str, Told] = {}
+    replies: dict[str, Told] = {}
     left = set(machines)
     deadline = time.monotonic() + patience.wait_s
     while left and time.monotonic() < deadline and not patience.stop.is_set():
-        told = _told_addresses(site, {name: machines[name] for name in left})
+        reported = _reported_addresses(site, {name: machines[name] for name in left})
         with ThreadPoolExecutor(KNOCKERS) as pool:
-            answers = list(pool.map(lambda address: answers_at(address, patience.port), told.values()))
-        for (name, address), is_there in zip(told.items(), answers, strict=True):
-            found[name] = Told(address, is_there)
+            answers = list(pool.map(lambda address: answers_at(address, patience.port), reported.values()))
+        for (name, address), is_there in zip(reported.items(), answers, strict=True):
+            replies[name] = Told(address, is_there)
             if is_there:
                 left.discard(name)
                 tell(name, f"address {address}")
         if left:
             patience.stop.wait(POLL_S)
-    return found
+    return replies
 
 
-def _told_addresses(site: VcenterSite, machines: dict[str, Any]) -> dict[str, str]:
+def _reported_addresses(site: VcenterSite, machines: dict[str, Any]) -> dict[str, str]:
     from pyVmomi import vim  # noqa: PLC0415
 
     names = {id_of(machine): name for name, machine in machines.items()}
-    told = {}
-    for ref, own in site.all(vim.VirtualMachine, ["guest.ipAddress"], list(machines.values())):
-        address = own.get("guest.ipAddress")
+    addresses = {}
+    for ref, properties in site.all(vim.VirtualMachine, ["guest.ipAddress"], list(machines.values())):
+        address = properties.get("guest.ipAddress")
         if address and not ipaddress.ip_address(address).is_link_local:
-            told[names[id_of(ref)]] = str(address)
-    return told
+            addresses[names[id_of(ref)]] = str(address)
+    return addresses
 
 
 def answers_at(address: str, port: int) -> bool:
@@ -298,11 +301,11 @@ def settle(site: VcenterSite, journal: Journal) -> None:
     """
     from pyVmomi import vim  # noqa: PLC0415
 
-    own = {worker.name: site.at(vim.Task, worker.task) for worker in journal.workers if worker.task}
-    own = {name: own[name] for name, (state, _, _) in _states(site, own).items() if state in RUNNING}
-    for task in own.values():
+    tasks = {worker.name: site.at(vim.Task, worker.task) for worker in journal.workers if worker.task}
+    tasks = {name: tasks[name] for name, (state, _, _) in _states(site, tasks).items() if state in RUNNING}
+    for task in tasks.values():
         cancel(task)
-    while any(state in RUNNING for state, _, _ in _states(site, own).values()):
+    while any(state in RUNNING for state, _, _ in _states(site, tasks).values()):
         time.sleep(POLL_S)
     quiet_since = time.monotonic()
     unknown = [worker for worker in journal.workers if not worker.task]
@@ -319,10 +322,10 @@ def _clones_run(site: VcenterSite, template: str) -> bool:
 
     recent = list(site.content.taskManager.recentTask or ())
     asked = ("info.state", "info.entity", "info.descriptionId")
-    for _, own in site.all(vim.Task, asked, recent) if recent else ():
-        entity = own.get("info.entity")
-        is_clone = str(own.get("info.descriptionId")).startswith("VirtualMachine.clone")
-        if is_clone and entity is not None and id_of(entity) == template and own.get("info.state") in RUNNING:
+    for _, properties in site.all(vim.Task, asked, recent) if recent else ():
+        entity = properties.get("info.entity")
+        is_clone = str(properties.get("info.descriptionId")).startswith("VirtualMachine.clone")
+        if is_clone and entity is not None and id_of(entity) == template and properties.get("info.state") in RUNNING:
             return True
     return False
 
@@ -332,10 +335,10 @@ def find(site: VcenterSite, journal: Journal, worker: Worker) -> Any:  # noqa: A
     from pyVmomi import vim, vmodl  # noqa: PLC0415
 
     index = site.content.searchIndex
-    found = [index.FindByUuid(None, worker.uuid, True, True)]
+    candidates = [index.FindByUuid(None, worker.uuid, True, True)]
     with contextlib.suppress(vmodl.fault.ManagedObjectNotFound):
-        found.append(index.FindChild(site.at(vim.Folder, journal.folder), worker.name))
-    for machine in found:
+        candidates.append(index.FindChild(site.at(vim.Folder, journal.folder), worker.name))
+    for machine in candidates:
         if isinstance(machine, vim.VirtualMachine) and is_ours(site, machine, journal.id):
             return machine
     return None
@@ -345,9 +348,9 @@ def is_ours(site: VcenterSite, machine: Any, fleet_id: str) -> bool:  # noqa: AN
     """Whether a VM carries the mark of a fleet."""
     from pyVmomi import vim  # noqa: PLC0415
 
-    for _, own in site.all(vim.VirtualMachine, ["config.extraConfig", "config.template"], [machine]):
-        marks = {option.key: option.value for option in own.get("config.extraConfig") or ()}
-        return marks.get(MARK) == fleet_id and not own.get("config.template")
+    for _, properties in site.all(vim.VirtualMachine, ["config.extraConfig", "config.template"], [machine]):
+        marks = {option.key: option.value for option in properties.get("config.extraConfig") or ()}
+        return marks.get(MARK) == fleet_id and not properties.get("config.template")
     return False
 
 
@@ -367,5 +370,5 @@ def removing(site: VcenterSite, journal: Journal, worker: Worker) -> Steps:
             return
         except (TaskError, vmodl.MethodFault) as error:
             if attempt == TRIES:
-                raise TaskError(str(error) if isinstance(error, TaskError) else said(error)) from error
+                raise TaskError(str(error) if isinstance(error, TaskError) else error_line(error)) from error
             time.sleep(PAUSE_S)

@@ -34,30 +34,30 @@ class Mount:
 def free_share_pct(point: str) -> float | None:
     """Share of a mounted filesystem that ordinary users may still fill, in percent; None when it cannot be asked."""
     try:
-        found = os.statvfs(point)
+        filesystem = os.statvfs(point)
     except OSError:
         return None
-    usable = found.f_blocks - found.f_bfree + found.f_bavail
-    return None if usable <= 0 else round(100.0 * found.f_bavail / usable, 2)
+    usable = filesystem.f_blocks - filesystem.f_bfree + filesystem.f_bavail
+    return None if usable <= 0 else round(100.0 * filesystem.f_bavail / usable, 2)
 
 
 def mounts(tree: Tree) -> list[Mount]:
-    """Filesystems on block devices, each once: where its own root is mounted.
+    """Return the filesystems on block devices, each once, with the mount point of its root.
 
     Source: proc(5), /proc/pid/mountinfo.
     """
-    found: dict[str, Mount] = {}
+    by_source: dict[str, Mount] = {}
     for line in tree.lines("/proc/self/mountinfo"):
         left, dash, right = line.partition(" - ")
-        own, of_filesystem = left.split(" "), right.split(" ")
-        if not dash or len(own) < 6 or len(of_filesystem) < 2 or own[3] != "/":
+        fields, of_filesystem = left.split(" "), right.split(" ")
+        if not dash or len(fields) < 6 or len(of_filesystem) < 2 or fields[3] != "/":
             continue
         filesystem, source = of_filesystem[:2]
-        options = [*own[5].split(","), *(of_filesystem[2].split(",") if len(of_filesystem) > 2 else [])]
-        mount = Mount(own[2], _plain(source), _plain(own[4]), filesystem, tuple(dict.fromkeys(options)))
+        options = [*fields[5].split(","), *(of_filesystem[2].split(",") if len(of_filesystem) > 2 else [])]
+        mount = Mount(fields[2], _plain(source), _plain(fields[4]), filesystem, tuple(dict.fromkeys(options)))
         if mount.source.startswith("/dev/") or not mount.number.startswith("0:"):
-            found.setdefault(mount.source, mount)
-    return list(found.values())
+            by_source.setdefault(mount.source, mount)
+    return list(by_source.values())
 
 
 def block_devices(tree: Tree, mounted: list[Mount], free_share: FreeShare | None) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def block_devices(tree: Tree, mounted: list[Mount], free_share: FreeShare | None
     """
     disks = [name for name in tree.names("/sys/block") if not _NOT_DISKS.match(name) and _size(tree, name)]
     above = _stacked(tree, disks)
-    found = []
+    devices = []
     for disk in disks:
         on_disk = [mount for mount in mounted if mount.number in _numbers(tree, disk)]
         over_all = [m for name in above.get(disk, []) for m in mounted if m.number in _numbers(tree, name)]
@@ -82,8 +82,8 @@ def block_devices(tree: Tree, mounted: list[Mount], free_share: FreeShare | None
             device["mount"] = over_all[0].point
         else:
             parts = [_part(tree, disk, mount) | _mounted(mount, free_share) for mount in on_disk]
-        found += [device, *(part for part in parts if part["name"] != disk)]
-    return found
+        devices += [device, *(part for part in parts if part["name"] != disk)]
+    return devices
 
 
 def device_of(tree: Tree, mounted: list[Mount], path: str) -> str | None:
@@ -138,14 +138,14 @@ def _partitions(tree: Tree, disk: str) -> Iterator[str]:
 def _numbers(tree: Tree, disk: str) -> set[str]:
     """Device numbers of a disk and its partitions, major:minor."""
     base = f"/sys/block/{disk}"
-    told = [tree.text(f"{base}/dev"), *(tree.text(f"{base}/{name}/dev") for name in _partitions(tree, disk))]
-    return {number for number in told if number}
+    numbers = [tree.text(f"{base}/dev"), *(tree.text(f"{base}/{name}/dev") for name in _partitions(tree, disk))]
+    return {number for number in numbers if number}
 
 
 def _stacked(tree: Tree, disks: list[str]) -> dict[str, list[str]]:
     """Disk -> the mapped devices and arrays that lie on it or its partitions, through all levels."""
     below = {name: _whole(tree, disks, tree.names(f"/sys/block/{name}/slaves")) for name in disks}
-    found: dict[str, list[str]] = {}
+    above: dict[str, list[str]] = {}
     for name in disks:
         reached, waiting = set[str](), list(below[name])
         while waiting:
@@ -154,8 +154,8 @@ def _stacked(tree: Tree, disks: list[str]) -> dict[str, list[str]]:
                 reached.add(disk)
                 waiting += below.get(disk, [])
         for disk in reached - {name}:
-            found.setdefault(disk, []).append(name)
-    return found
+            above.setdefault(disk, []).append(name)
+    return above
 
 
 def _whole(tree: Tree, disks: list[str], names: list[str]) -> list[str]:

@@ -33,17 +33,17 @@ _LIMIT = re.compile(r"^(Max open files|Max locked memory)\s+(\d+|unlimited)\s", 
 
 def databases(tree: Tree, mounted: list[Mount]) -> list[dict[str, Any]]:
     """PostgreSQL clusters: those with configuration under /etc/postgresql (Debian), or under the usual data folders."""
-    found = []
+    clusters = []
     for version in tree.names("/etc/postgresql"):
         names = tree.names(f"/etc/postgresql/{version}") if _VERSION.fullmatch(version) else []
         base = f"/etc/postgresql/{version}"
-        found += [_cluster(tree, mounted, f"{base}/{name}", f"{version}-{name}", version) for name in names]
+        clusters += [_cluster(tree, mounted, f"{base}/{name}", f"{version}-{name}", version) for name in names]
     versions = [name for name in tree.names("/var/lib/pgsql") if _VERSION.fullmatch(name)]
     for folder in ("/var/lib/pgsql/data", *(f"/var/lib/pgsql/{version}/data" for version in versions)):
         if tree.has(f"{folder}/postgresql.conf"):
             version = (tree.text(f"{folder}/PG_VERSION") or "").strip()
-            found.append(_cluster(tree, mounted, folder, f"{version or 'data'}-main", version))
-    known = [cluster for cluster in found if cluster is not None]
+            clusters.append(_cluster(tree, mounted, folder, f"{version or 'data'}-main", version))
+    known = [cluster for cluster in clusters if cluster is not None]
     servers = _servers(tree)
     limits = _limits(tree, servers)
     if not known and servers:
@@ -55,26 +55,31 @@ def databases(tree: Tree, mounted: list[Mount]) -> list[dict[str, Any]]:
 
 
 def _cluster(tree: Tree, mounted: list[Mount], folder: str, name: str, version: str) -> dict[str, Any] | None:
-    found = configuration(tree, folder)
-    if found is None:
+    settings = configuration(tree, folder)
+    if settings is None:
         return None
-    parameters = {key: value for key, value in found.given.items() if key in _SETTINGS and _VALUE.fullmatch(value)}
+    parameters = {key: value for key, value in settings.given.items() if key in _SETTINGS and _VALUE.fullmatch(value)}
     cluster: dict[str, Any] = {"name": name, "engine": "postgresql"}
     if version:
         cluster["version"] = version
-    if parameters or found.defaults:
+    if parameters or settings.defaults:
         cluster["parameters"] = parameters
-    if found.defaults:
-        cluster["parameter_defaults"] = found.defaults
-    wal = tree.target(f"{found.data}/pg_wal")
-    devices = {"data_device": device_of(tree, mounted, found.data), "wal_device": wal and device_of(tree, mounted, wal)}
+    if settings.defaults:
+        cluster["parameter_defaults"] = settings.defaults
+    wal = tree.target(f"{settings.data}/pg_wal")
+    devices = {
+        "data_device": device_of(tree, mounted, settings.data),
+        "wal_device": wal and device_of(tree, mounted, wal),
+    }
     return cluster | {key: device for key, device in devices.items() if device}
 
 
 def _servers(tree: Tree) -> list[str]:
     """Process ids of PostgreSQL's main processes: those whose parent is not PostgreSQL itself."""
-    own = {pid for pid in tree.names("/proc") if pid.isdecimal() and _name(tree, pid) in {"postgres", "postmaster"}}
-    return [pid for pid in sorted(own, key=int) if _parent(tree, pid) not in own]
+    postgres_pids = {
+        pid for pid in tree.names("/proc") if pid.isdecimal() and _name(tree, pid) in {"postgres", "postmaster"}
+    }
+    return [pid for pid in sorted(postgres_pids, key=int) if _parent(tree, pid) not in postgres_pids]
 
 
 def _name(tree: Tree, pid: str) -> str | None:
@@ -88,12 +93,12 @@ def _parent(tree: Tree, pid: str) -> str | None:
 
 
 def _limits(tree: Tree, servers: list[str]) -> dict[str, int | float]:
-    found: dict[str, int | float] = {}
+    limits: dict[str, int | float] = {}
     text = tree.text(f"/proc/{servers[0]}/limits") or "" if servers else ""
     for name, soft in _LIMIT.findall(text):
         value = whole_number(soft)
         if value is not None and name == "Max open files":
-            found["open_files_limit_count"] = value
+            limits["open_files_limit_count"] = value
         elif value is not None:
-            found["memlock_limit_mib"] = value / _MIB_BYTES
-    return found
+            limits["memlock_limit_mib"] = value / _MIB_BYTES
+    return limits

@@ -134,8 +134,8 @@ def _known(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def _hostname(tree: Tree) -> str:
-    told = tree.text("/proc/sys/kernel/hostname") or tree.text("/etc/hostname")
-    return told or (platform.node() if tree.is_running else "") or "guest"
+    hostname = tree.text("/proc/sys/kernel/hostname") or tree.text("/etc/hostname")
+    return hostname or (platform.node() if tree.is_running else "") or "guest"
 
 
 def _machine(tree: Tree) -> dict[str, Any]:
@@ -162,8 +162,10 @@ def _kernel_of(version: str | None) -> str | None:
 
 def _virtualisation(tree: Tree) -> str | None:
     """By the firmware's names; else whether the processor says it is virtual."""
-    told = " ".join(tree.text(f"/sys/class/dmi/id/{name}") or "" for name in ("sys_vendor", "product_name")).casefold()
-    named = next((kind for words, kind in _MAKERS if words in told), None)
+    firmware = " ".join(
+        tree.text(f"/sys/class/dmi/id/{name}") or "" for name in ("sys_vendor", "product_name")
+    ).casefold()
+    named = next((kind for words, kind in _MAKERS if words in firmware), None)
     if named is not None or tree.text("/sys/hypervisor/type") == "xen":
         return named or "xen"
     flags = next((line for line in tree.lines("/proc/cpuinfo") if line.startswith("flags")), None)
@@ -184,24 +186,24 @@ def _memory(tree: Tree) -> dict[str, Any]:
 
 
 def _sysctl(tree: Tree) -> dict[str, str | int] | None:
-    found: dict[str, str | int] = {}
+    settings: dict[str, str | int] = {}
     for name in _SYSCTL:
         text = tree.text("/proc/sys/" + name.replace(".", "/"))
         if text:
             number = whole_number(text)
-            found[name] = " ".join(text.split()) if number is None else number
-    return found or None
+            settings[name] = " ".join(text.split()) if number is None else number
+    return settings or None
 
 
 def _modules(tree: Tree) -> dict[str, str | int] | None:
-    found: dict[str, str | int] = {}
+    parameters: dict[str, str | int] = {}
     for module in _MODULES:
         for name in tree.names(f"/sys/module/{module}/parameters"):
             text = tree.text(f"/sys/module/{module}/parameters/{name}")
             if text and _MODULE_VALUE.fullmatch(text):
                 number = whole_number(text)
-                found[f"{module}.{name}"] = text if number is None else number
-    return found or None
+                parameters[f"{module}.{name}"] = text if number is None else number
+    return parameters or None
 
 
 def _time(tree: Tree, clock: Callable[[], bool | None] | None) -> dict[str, Any]:
@@ -216,7 +218,7 @@ def _time(tree: Tree, clock: Callable[[], bool | None] | None) -> dict[str, Any]
         synchronised = True
     return {
         "clock_synchronised": synchronised,
-        "time_services": sorted(told for name, told in _TIME_SERVICES.items() if name in names) if seen else None,
+        "time_services": sorted(service for name, service in _TIME_SERVICES.items() if name in names) if seen else None,
         "tools_running": bool(names & _TOOLS) if seen else None,
     }
 
@@ -253,7 +255,7 @@ def _cluster_token_s(tree: Tree) -> float | None:
     every node beyond two.
     """
     section: list[str] = []
-    told: dict[str, int] = {}
+    totem: dict[str, int] = {}
     node_count = 0
     for line in tree.lines("/etc/corosync/corosync.conf"):
         text = line.strip()
@@ -264,8 +266,8 @@ def _cluster_token_s(tree: Tree) -> float | None:
         elif text == "}" and section:
             section.pop()
         elif colon and section == ["totem"] and (number := whole_number(value)) is not None:
-            told[name] = number
-    if "token" not in told:
+            totem[name] = number
+    if "token" not in totem:
         return None
     beyond = max(node_count - 2, 0)
-    return (told["token"] + beyond * told.get("token_coefficient", _TOKEN_COEFFICIENT_MS)) / 1000.0
+    return (totem["token"] + beyond * totem.get("token_coefficient", _TOKEN_COEFFICIENT_MS)) / 1000.0

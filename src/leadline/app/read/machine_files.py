@@ -49,7 +49,7 @@ class Tree:
     def names(self, path: str) -> list[str]:
         """Names in a folder, sorted; none where it cannot be read."""
         try:
-            return sorted(found.name for found in self._at(path).iterdir())
+            return sorted(entry.name for entry in self._at(path).iterdir())
         except PermissionError:
             self._not_allowed(path)
         except OSError:

@@ -67,20 +67,20 @@ def nics(tree: Tree, ask: AskNic | None) -> list[dict[str, Any]]:
         tree: of the machine.
         ask: asks an interface's driver; None when that cannot be asked.
     """
-    found = []
+    interfaces = []
     for name in tree.names("/sys/class/net"):
         driver = tree.target(f"/sys/class/net/{name}/device/driver")
         if driver is None:
             continue
         state = tree.text(f"/sys/class/net/{name}/operstate")
-        told = NicAnswers() if ask is None else ask(name)
+        answers = NicAnswers() if ask is None else ask(name)
         settings = {
             "name": name,
             "type": Path(driver).name.replace("_", "-"),
             "connected": None if state in {None, "unknown"} else state == "up",
             "mtu_bytes": tree.number(f"/sys/class/net/{name}/mtu"),
-            "driver_version": told.driver_version,
-            "rx_ring_count": told.rx_ring_count,
+            "driver_version": answers.driver_version,
+            "rx_ring_count": answers.rx_ring_count,
         }
-        found.append({setting: value for setting, value in settings.items() if value is not None})
-    return found
+        interfaces.append({setting: value for setting, value in settings.items() if value is not None})
+    return interfaces

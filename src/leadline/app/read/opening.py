@@ -140,14 +140,14 @@ class _Opener:
         return self._tar(source, depth) if is_tar else self._zip(source, depth)
 
     def _zip(self, source: Source, depth: int) -> list[Source]:
-        found: list[Source] = []
+        sources: list[Source] = []
         with zipfile.ZipFile(source.path) as archive:
             for member in archive.infolist():
                 if not member.is_dir():
                     name = f"{source.name}!{shown_name(member.filename)}"
                     self._check_room(name, member.file_size)
-                    found.extend(self._zip_member(archive, member, name, depth))
-        return found
+                    sources.extend(self._zip_member(archive, member, name, depth))
+        return sources
 
     def _zip_member(self, archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str, depth: int) -> list[Source]:
         """A member of a zip archive; each is packed for itself, so that one is damaged without the others."""
@@ -165,14 +165,14 @@ class _Opener:
             return []
 
     def _tar(self, source: Source, depth: int) -> list[Source]:
-        found: list[Source] = []
+        sources: list[Source] = []
         with tarfile.open(source.path) as archive:
             for member in archive:
                 name = f"{source.name}!{shown_name(member.name)}"
                 if member.isdir() or member.issym() or member.islnk():
                     continue  # what a link points to is read where it lies
-                found.extend(self._tar_member(archive, member, name, depth))
-        return found
+                sources.extend(self._tar_member(archive, member, name, depth))
+        return sources
 
     def _tar_member(self, archive: tarfile.TarFile, member: tarfile.TarInfo, name: str, depth: int) -> list[Source]:
         """A member of a tar archive; where its bytes cannot be read, the archive is damaged."""
@@ -239,8 +239,8 @@ def _walk(folder: Path) -> tuple[list[Path], list[LeadlineError]]:
             try:
                 mode = path.stat().st_mode
             except OSError as error:
-                found = "a broken link" if path.is_symlink() else f"unreadable ({error.strerror})"
-                odd[path] = _no_file(shown_name(path), found)
+                reason = "a broken link" if path.is_symlink() else f"unreadable ({error.strerror})"
+                odd[path] = _no_file(shown_name(path), reason)
                 continue
             if stat.S_ISREG(mode):
                 files.append(path)
@@ -275,10 +275,10 @@ def _is_document(source: Source) -> bool:
     return True
 
 
-def _no_file(name: str, found: str) -> InputError:
+def _no_file(name: str, reason: str) -> InputError:
     return InputError(
         name,
-        found=found,
+        found=reason,
         expected="a file with a recording",
         advice="Name the recording itself, or copy it to a plain file.",
     )

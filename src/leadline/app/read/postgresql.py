@@ -153,8 +153,8 @@ def _take_command_line(tree: Tree, data: str, path: str, given: dict[str, str]) 
 
     Source: PostgreSQL documentation, "Database File Layout": postmaster.opts holds the command line of the last start.
     """
-    told = tree.text(f"{data}/postmaster.opts")
-    options = _options(_ARGUMENT.findall(told)) if told else None
+    command_line = tree.text(f"{data}/postmaster.opts")
+    options = _options(_ARGUMENT.findall(command_line)) if command_line else None
     if options is None:
         return False
     settings, started = options

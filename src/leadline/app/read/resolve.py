@@ -52,8 +52,8 @@ def guess_roles(inventory: Inventory) -> None:
             text = " ".join(str(hint) for hint in hints if hint).casefold()
             role = next((role for role, words in _ROLE_WORDS if any(word in text for word in words)), None)
             if role is not None:
-                held = inventory.facts[entity]
-                held.setdefault("role", Fact(role.value, f"guessed from the name {text}", guessed=True))
+                facts = inventory.facts[entity]
+                facts.setdefault("role", Fact(role.value, f"guessed from the name {text}", guessed=True))
 
 
 def _renames(capture: Capture) -> dict[Entity, Entity]:
@@ -81,13 +81,13 @@ def _servers(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Entity
         elif _CLUSTER_NAME.fullmatch(entity.name) and entity.parent is not None:
             guest = mapping.get(entity.parent, entity.parent)
             servers.setdefault(guest, []).append(Entity(entity.kind, entity.name, guest))
-    found: dict[Entity, Entity] = {}
+    renamed: dict[Entity, Entity] = {}
     for entity in nameless:
         home = None if entity.parent is None else mapping.get(entity.parent, entity.parent)
-        own = list(dict.fromkeys(servers.get(home, [])))
-        if len(own) == 1:
-            found[entity] = own[0]
-    return found
+        candidates = list(dict.fromkeys(servers.get(home, [])))
+        if len(candidates) == 1:
+            renamed[entity] = candidates[0]
+    return renamed
 
 
 def _identified(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Entity, Entity]:
@@ -95,7 +95,7 @@ def _identified(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Ent
 
     Only what stands alone is named so: a recording that knows the parent of a thing knows its name.
     """
-    found: dict[Entity, Entity] = {}
+    identified: dict[Entity, Entity] = {}
     for kind in _IDENTIFIED_KINDS:
         entities = inventory.of_kind(kind)
         owners: dict[str, set[Entity]] = {}
@@ -107,20 +107,20 @@ def _identified(inventory: Inventory, mapping: dict[Entity, Entity]) -> dict[Ent
         for entity in entities if owners else ():
             same = owners.get(entity.name.casefold(), set()) - {entity} if entity.parent is None else set()
             if len(same) == 1:
-                found[entity] = same.pop()
-    return found
+                identified[entity] = same.pop()
+    return identified
 
 
 def _renamer(mapping: dict[Entity, Entity]) -> Callable[[Entity], Entity]:
     known = dict(mapping)
 
     def rename(entity: Entity) -> Entity:
-        found = known.get(entity)
-        if found is None:
+        renamed = known.get(entity)
+        if renamed is None:
             parent = None if entity.parent is None else rename(entity.parent)
-            found = entity if parent is entity.parent else Entity(entity.kind, entity.name, parent)
-            known[entity] = found
-        return found
+            renamed = entity if parent is entity.parent else Entity(entity.kind, entity.name, parent)
+            known[entity] = renamed
+        return renamed
 
     return rename
 

@@ -76,8 +76,8 @@ def calibrate(
 ) -> Calibrated:
     """A scenario of the busiest disks of captures and traces, or of one machine's or one disk.
 
-    ``replay``: what was traced is the load, request by request, instead of what is fitted to it. ``told`` hears the
-    share of the disks that are simulated beside their recordings, how many those are, and of how many.
+    ``replay``: what was traced is the load, request by request, instead of what is fitted to it. ``told`` is called
+    with the share of the disks that have been simulated beside their recordings, their number and that of all disks.
 
     Raises:
         InputError: a file is damaged, or the captures do not hold what is needed.
@@ -89,86 +89,88 @@ def calibrate(
     traced = list(traced_disks(traces))
     if replay and not traced:
         raise UsageError("--replay", found="no trace", expected="an I/O trace", advice="Name the trace.")
-    known = [*seen, *(own.seen for own in traced)]
-    found = [own for own in known if entity is None or _is_meant(own.entity, entity)]
-    if entity is not None and not found:
-        labels = sorted({own.entity.label() for own in known})
+    known = [*seen, *(disk.seen for disk in traced)]
+    matching = [disk for disk in known if entity is None or _is_meant(disk.entity, entity)]
+    if entity is not None and not matching:
+        labels = sorted({disk.entity.label() for disk in known})
         raise UsageError(
             f"--entity {entity}",
             found="no disk of that name, or of a machine of that name, with rates and latencies",
             expected=f"one of {', '.join(labels[:8]) or 'none'}",
             advice="`leadline show` lists what the captures hold.",
         )
-    by_seen = {id(own.seen): own for own in traced}  # two traces may name a disk alike
-    whole = [own for own in found if id(own) in by_seen or own.busy.sum() >= WINDOWS_MIN]
+    by_seen = {id(disk.seen): disk for disk in traced}  # two traces may name a disk alike
+    whole = [disk for disk in matching if id(disk) in by_seen or disk.busy.sum() >= WINDOWS_MIN]
     if not whole:
         raise InputError(
             ", ".join(str(path) for path in paths),
-            found=f"{len(found)} disks with rates and latencies, none in {WINDOWS_MIN} intervals of load",
+            found=f"{len(matching)} disks with rates and latencies, none in {WINDOWS_MIN} intervals of load",
             expected="reads and writes per second, throughput and latency of a loaded disk over time",
             advice="Record longer (iostat -x 1, esxtop -b), or fio with its logs (bench run keeps them).",
         )
-    whole.sort(key=lambda own: -float(np.nansum(own.rate)))
+    whole.sort(key=lambda disk: -float(np.nansum(disk.rate)))
     results = capture.results if capture is not None else []
     fitted = [
-        fit_trace(by_seen[id(own)], label, replay=replay) if id(own) in by_seen else _fit(own, label, results)
-        for own, label in _named(whole[:DISKS_MAX])
+        fit_trace(by_seen[id(disk)], label, replay=replay) if id(disk) in by_seen else _fit(disk, label, results)
+        for disk, label in _named(whole[:DISKS_MAX])
     ]
     disks = tuple(_checked(fitted, told))
     scenario = scenario_of(disks, name)
     return Calibrated(scenario, text_of(scenario, disks, paths), disks)
 
 
-def _checked(fitted: Sequence[Fitted], told: Callable[[float, int, int], object]) -> Iterator[Fitted]:
+def _checked(fitted: Sequence[Fitted], report: Callable[[float, int, int], object]) -> Iterator[Fitted]:
     for number, disk in enumerate(fitted):
-        told(number / len(fitted), number, len(fitted))
+        report(number / len(fitted), number, len(fitted))
         yield checked(disk, many=len(fitted) > DISKS_MANY)
-    told(1.0, len(fitted), len(fitted))
+    report(1.0, len(fitted), len(fitted))
 
 
 def _is_meant(entity: Entity, name: str) -> bool:
-    return name in {str(entity), entity.label(), *(own.name for own in entity.lineage())}
+    return name in {str(entity), entity.label(), *(ancestor.name for ancestor in entity.lineage())}
 
 
 def _named(disks: Sequence[Seen]) -> Iterator[tuple[Seen, str]]:
     """Each disk with a name that no other has."""
     taken: set[str] = set()
-    for own in disks:
-        base = NAME.sub("-", own.entity.label()).strip("-_")[:50] or "disk"
+    for disk in disks:
+        base = NAME.sub("-", disk.entity.label()).strip("-_")[:50] or "disk"
         name = next(text for n in range(1, len(disks) + 2) if (text := base if n == 1 else f"{base}-{n}") not in taken)
         taken.add(name)
-        yield own, name
+        yield disk, name
 
 
 def seen_disks(capture: Capture) -> Iterator[Seen]:
     """Every disk whose rates and latencies the capture holds; several recordings of one are put together."""
     for names in _RATES:
-        found: dict[Entity, list[Seen]] = {}
+        recordings: dict[Entity, list[Seen]] = {}
         with_reads = {entity for group in capture.of(names[0], *_KINDS) for entity in group.entities}
         for name in names:
             for group in capture.of(name, *_KINDS):
                 for entity in group.entities:
                     if name == names[0] or entity not in with_reads:  # writes alone
-                        own = _seen(capture, entity, group.measured(), names)
-                        if own is not None:
-                            found.setdefault(entity, []).append(own)
-        for parts in found.values():
+                        disk = _seen(capture, entity, group.measured(), names)
+                        if disk is not None:
+                            recordings.setdefault(entity, []).append(disk)
+        for parts in recordings.values():
             yield from _joined(parts)
 
 
 def _joined(parts: Sequence[Seen]) -> Iterator[Seen]:
     """Recordings of a disk one after the other as one; those that overlap, or of other intervals, stay apart."""
     runs: list[list[Seen]] = []
-    for own in sorted(parts, key=lambda one: int(one.times_ns[0])):
-        fits = (run for run in runs if run[-1].times_ns[-1] < own.times_ns[0] and _alike(run[-1], own))
+    for recording in sorted(parts, key=lambda one: int(one.times_ns[0])):
+        fits = (run for run in runs if run[-1].times_ns[-1] < recording.times_ns[0] and _alike(run[-1], recording))
         run = next(fits, None)
         if run is None:
-            runs.append([own])
+            runs.append([recording])
         else:
-            run.append(own)
+            run.append(recording)
     for run in runs:
-        part = np.repeat(np.arange(len(run)), [len(own.times_ns) for own in run])
-        columns: dict[str, Any] = {name: np.concatenate([getattr(own, name) for own in run]) for name in _COLUMNS}
+        part = np.repeat(np.arange(len(run)), [len(recording.times_ns) for recording in run])
+        columns: dict[str, Any] = {
+            name: np.concatenate([getattr(recording, name) for recording in run]) for name in _COLUMNS
+        }
         yield replace(run[0], part=part, **columns)
 
 
@@ -194,7 +196,7 @@ def _seen(capture: Capture, entity: Entity, group: SeriesGroup, names: tuple[str
     if latency is None:
         return None
     counted = next(
-        (total for total in (sum(map(values, own)) for own in _OUTSTANDING) if np.isfinite(total).any()), None
+        (total for total in (sum(map(values, metrics)) for metrics in _OUTSTANDING) if np.isfinite(total).any()), None
     )
     rate = reads + writes
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -209,7 +211,7 @@ def _seen(capture: Capture, entity: Entity, group: SeriesGroup, names: tuple[str
 
 
 def _latency(values: Any, reads: Array, writes: Array) -> Array | None:  # noqa: ANN401 - a function
-    """Of reads and writes together, ms; None when nothing says it."""
+    """Return the mean latency of reads and writes together, ms [n]; None when no latency was recorded."""
     for names in _LATENCIES:
         of_reads, of_writes = map(values, names)
         if np.isfinite(of_reads).any() or np.isfinite(of_writes).any():
@@ -217,15 +219,15 @@ def _latency(values: Any, reads: Array, writes: Array) -> Array | None:  # noqa:
             with np.errstate(divide="ignore", invalid="ignore"):
                 return np.where(reads + writes > 0, total / (reads + writes), np.nan)
     for name in _LATENCY:
-        found = values(name)
-        if np.isfinite(found).any():
-            return np.asarray(found, dtype=np.float64)
+        samples = values(name)
+        if np.isfinite(samples).any():
+            return np.asarray(samples, dtype=np.float64)
     return None
 
 
 def _values(capture: Capture, metric: str, entity: Entity, times: NDArray[np.int64]) -> Array:
     """A metric of an entity at these moments, float64 [n]; NaN where no sample is within half an interval."""
-    found = np.full(len(times), np.nan)
+    samples = np.full(len(times), np.nan)
     for group in capture.of(metric):
         row = group.row(entity)
         if row is None:
@@ -233,28 +235,30 @@ def _values(capture: Capture, metric: str, entity: Entity, times: NDArray[np.int
         at = np.clip(np.searchsorted(group.times_ns, times), 1, max(len(group.times_ns) - 1, 1))
         at -= times - group.times_ns[at - 1] <= group.times_ns[np.minimum(at, len(group.times_ns) - 1)] - times
         near = np.abs(group.times_ns[at] - times) <= 0.5e9 * group.interval_s
-        found[near] = row[at[near]]
-    return found
+        samples[near] = row[at[near]]
+    return samples
 
 
-def _fit(own: Seen, name: str, results: Sequence[Result]) -> Fitted:
-    loads = loads_of(own)
-    most = float(own.outstanding[own.busy].max())
+def _fit(seen: Seen, name: str, results: Sequence[Result]) -> Fitted:
+    loads = loads_of(seen)
+    most = float(seen.outstanding[seen.busy].max())
     top = float(np.ceil(max(DEPTH, BEYOND * most)))
     parts = [level.fitted for level in loads.levels]
-    sums = sums_of(own, parts)
+    sums = sums_of(seen, parts)
     sight = _sight(loads, sums, *sums.means())
     law = _law(loads, sight, top)
     law = replace(law, intervals=_intervals(law, loads, sums))
-    notes = [*_told_load(loads, own), *_told_law(law, loads)]
-    notes.append(f"seen up to {own.rate[own.busy].max():,.0f}/s and {most:.3g} outstanding; beyond that it is a guess")
+    notes = [*_load_notes(loads, seen), *_law_notes(law, loads)]
+    notes.append(
+        f"seen up to {seen.rate[seen.busy].max():,.0f}/s and {most:.3g} outstanding; beyond that it is a guess"
+    )
     if not isinstance(law, Queue):
         notes.append(
             f"spread {SPREAD_ASSUMED:g} around the mean is assumed: captures hold means, so percentiles are a guess"
         )
-    streams = _closed(own, loads.written) if loads.is_closed else _open(own)
-    device, recorded = law.device(SPREAD_ASSUMED), _recorded(own, loads, results)
-    return Fitted(name, own, loads, law, streams, device, top, tuple(notes), recorded=recorded)
+    streams = _closed(seen, loads.written) if loads.is_closed else _open(seen)
+    device, recorded = law.device(SPREAD_ASSUMED), _recorded(seen, loads, results)
+    return Fitted(name, seen, loads, law, streams, device, top, tuple(notes), recorded=recorded)
 
 
 def _sight(loads: Loads, sums: Sums, rate: Array, latency: Array) -> Sight:
@@ -284,24 +288,24 @@ def _intervals(law: AnyLaw, loads: Loads, sums: Sums) -> dict[str, tuple[float, 
     drawn = [refitted(law, _sight(loads, sums, *means)) for means in sums.resampled(REFITS)]
     if not drawn:
         return {}
-    bounds = {name: np.quantile([own[name] for own in drawn], [0.025, 0.975]) for name in drawn[0]}
+    bounds = {name: np.quantile([refit[name] for refit in drawn], [0.025, 0.975]) for name in drawn[0]}
     return {name: (float(low), float(high)) for name, (low, high) in bounds.items()}
 
 
-def _told_load(loads: Loads, own: Seen) -> Iterator[str]:
+def _load_notes(loads: Loads, seen: Seen) -> Iterator[str]:
     if loads.is_closed:
         kept = " or ".join(f"{level.outstanding:.3g}" for level in loads.levels)
         yield f"the load keeps {kept} requests outstanding, whatever the rate: a closed loop"
     else:
         yield "the load comes at its own rate: an open stream; idle intervals count"
     if len(loads.levels) > 1:
-        told = ", ".join(level.words for level in loads.levels)
+        levels = ", ".join(level.words for level in loads.levels)
         mine = loads.written.words if loads.is_closed else "the mean of all intervals"
-        yield f"seen at {len(loads.levels)} loads: {told}; the file has {mine}; a file of one disk goes through all"
-    yield "outstanding as the tool counted it" if own.is_counted else "outstanding by Little's law"
+        yield f"seen at {len(loads.levels)} loads: {levels}; the file has {mine}; a file of one disk goes through all"
+    yield "outstanding as the tool counted it" if seen.is_counted else "outstanding by Little's law"
 
 
-def _told_law(law: AnyLaw, loads: Loads) -> Iterator[str]:
+def _law_notes(law: AnyLaw, loads: Loads) -> Iterator[str]:
     if law.against == "nothing":
         yield "the recording has one load, which cannot separate base and slope of the latency; record a second load"
         if loads.is_closed:
@@ -312,35 +316,38 @@ def _told_law(law: AnyLaw, loads: Loads) -> Iterator[str]:
         yield "the slope may be 0: latency hardly differs between the loads that were seen"
 
 
-def _recorded(own: Seen, loads: Loads, results: Sequence[Result]) -> RecordedLatencies:
+def _recorded(seen: Seen, loads: Loads, results: Sequence[Result]) -> RecordedLatencies:
     """95th percentiles from the load tool's own results of this job: of each level that whole results belong to."""
-    mine = [one for one in results if own.entity.kind is EntityKind.JOB and one.job == own.entity.name]
+    mine = [one for one in results if seen.entity.kind is EntityKind.JOB and one.job == seen.entity.name]
     kinds = {str(one.workload.get("percentiles_of")) for one in mine}
     kind = next((name for name in ("lat", "clat") if name in kinds), None)
     mine = [one for one in mine if kind is None or one.workload.get("percentiles_of") == kind]
     by_level: list[list[Histogram]] = [[] for _ in loads.levels]
     for one in mine:
-        held = [part.histogram for part in one.operations if part.histogram is not None]
-        level = _level_of(own, loads, one)
+        histograms = [part.histogram for part in one.operations if part.histogram is not None]
+        level = _level_of(seen, loads, one)
         if level is not None:
-            by_level[level] += held
-    return RecordedLatencies(tuple(_p95(held) for held in by_level), _p95([part for held in by_level for part in held]))
+            by_level[level] += histograms
+    return RecordedLatencies(
+        tuple(_p95(histograms) for histograms in by_level),
+        _p95([part for histograms in by_level for part in histograms]),
+    )
 
 
-def _level_of(own: Seen, loads: Loads, result: Result) -> int | None:
-    """The level most of whose windows a result spans; None where it does not say when it was."""
+def _level_of(seen: Seen, loads: Loads, result: Result) -> int | None:
+    """Return the index of the load level that a result belongs to; None where its time is unknown or spans several."""
     if len(loads.levels) == 1:
         return 0
     if result.start_ns is None or not result.duration_s > 0:
         return None
     begin, end = result.start_ns, result.start_ns + result.duration_s * 1e9
-    times = [own.times_ns[np.concatenate([level.fitted, level.held])] for level in loads.levels]
+    times = [seen.times_ns[np.concatenate([level.fitted, level.held_out])] for level in loads.levels]
     inside = [int(((of > begin) & (of <= end)).sum()) for of in times]
     return int(np.argmax(inside)) if max(inside) > 0.9 * sum(inside) else None
 
 
-def _p95(held: Sequence[Histogram]) -> float:
-    return Histogram.merged(held).quantile(0.95) if held else float("nan")
+def _p95(histograms: Sequence[Histogram]) -> float:
+    return Histogram.merged(histograms).quantile(0.95) if histograms else float("nan")
 
 
 def _block(sizes: Array, weights: Array) -> int:
@@ -351,11 +358,11 @@ def _block(sizes: Array, weights: Array) -> int:
     return max(round(float(np.average(sizes[known], weights=weights[known])) / 512), 1) * 512
 
 
-def _open(own: Seen) -> tuple[dict[str, Any], ...]:
-    busy = own.busy
-    known = np.isfinite(own.rate)
-    reads, writes = float(own.reads[known].mean()), float(own.writes[known].mean())
-    sizes = _block(own.read_bytes[busy], own.reads[busy]), _block(own.write_bytes[busy], own.writes[busy])
+def _open(seen: Seen) -> tuple[dict[str, Any], ...]:
+    busy = seen.busy
+    known = np.isfinite(seen.rate)
+    reads, writes = float(seen.reads[known].mean()), float(seen.writes[known].mean())
+    sizes = _block(seen.read_bytes[busy], seen.reads[busy]), _block(seen.write_bytes[busy], seen.writes[busy])
     ways = [("reads", reads, sizes[0], 100.0), ("writes", writes, sizes[1], 0.0)]
     return tuple(
         {"name": name, "block": size, "read_pct": pct, "rate_iops": round(rate, 3)}
@@ -364,11 +371,11 @@ def _open(own: Seen) -> tuple[dict[str, Any], ...]:
     )
 
 
-def _closed(own: Seen, level: LoadLevel) -> tuple[dict[str, Any], ...]:
-    busy = own.busy
-    reads, writes = float(own.reads[busy].sum()), float(own.writes[busy].sum())
+def _closed(seen: Seen, level: LoadLevel) -> tuple[dict[str, Any], ...]:
+    busy = seen.busy
+    reads, writes = float(seen.reads[busy].sum()), float(seen.writes[busy].sum())
     share = reads / (reads + writes)
-    sizes = _block(own.read_bytes[busy], own.reads[busy]), _block(own.write_bytes[busy], own.writes[busy])
+    sizes = _block(seen.read_bytes[busy], seen.reads[busy]), _block(seen.write_bytes[busy], seen.writes[busy])
     if min(share, 1.0 - share) < 0.01:
         blocks: Any = sizes[0] if share > 0.5 else sizes[1]
     elif max(sizes) / min(sizes) < SIZES_APART:

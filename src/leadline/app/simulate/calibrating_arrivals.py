@@ -64,8 +64,8 @@ class Arrivals:
         period = self.on_s + self.off_s
         return np.asarray(np.floor(at_s / period) * self.on_s + np.minimum(at_s % period, self.on_s))
 
-    def told(self, windows: Sequence[BurstWindow]) -> str:
-        """For people: the source, and how well it fits."""
+    def describe(self, windows: Sequence[BurstWindow]) -> str:
+        """Describe in a sentence how requests arrive, with the index of dispersion in each window."""
         if not windows:
             return "too few requests to say how they come: replayed as recorded"
         words = {
@@ -75,10 +75,12 @@ class Arrivals:
             TRACE: "no source of a simulation is as bursty as these requests, which are replayed as recorded",
         }
         if self.name == TRACE:
-            found = ", ".join(f"{_number(own.trace)} in {own.window_s:g} s" for own in windows)
-            return f"{words[TRACE]}; index of dispersion: {found}"
-        found = ", ".join(f"{_number(own.trace)} and {_number(own.fitted)} in {own.window_s:g} s" for own in windows)
-        return f"{words[self.name]}; index of dispersion, recorded and of the source: {found}"
+            indices = ", ".join(f"{_number(window.trace)} in {window.window_s:g} s" for window in windows)
+            return f"{words[TRACE]}; index of dispersion: {indices}"
+        indices = ", ".join(
+            f"{_number(window.trace)} and {_number(window.fitted)} in {window.window_s:g} s" for window in windows
+        )
+        return f"{words[self.name]}; index of dispersion, recorded and of the source: {indices}"
 
 
 def _number(value: float) -> str:
@@ -87,12 +89,16 @@ def _number(value: float) -> str:
 
 def fit_arrivals(times_s: Array) -> tuple[Arrivals, tuple[BurstWindow, ...]]:
     """The first source whose index of dispersion is that of the arrivals in every window; times [n], s."""
-    measured = {width: found for width in WINDOWS_S if (found := _dispersion(times_s, width)) is not None}
+    measured = {width: dispersion for width in WINDOWS_S if (dispersion := _dispersion(times_s, width)) is not None}
     rate = (len(times_s) - 1) / float(times_s[-1])
     for source in (Arrivals(POISSON, rate), Arrivals(EVEN, rate), _bursts(times_s, measured)):
-        if source is not None and measured and all(_off(source, w, *own) <= OFF_MAX for w, own in measured.items()):
-            return source, tuple(BurstWindow(w, own[0], source.dispersion(w)) for w, own in measured.items())
-    return Arrivals(TRACE, rate), tuple(BurstWindow(w, own[0], own[0]) for w, own in measured.items())
+        if (
+            source is not None
+            and measured
+            and all(_off(source, w, *estimate) <= OFF_MAX for w, estimate in measured.items())
+        ):
+            return source, tuple(BurstWindow(w, estimate[0], source.dispersion(w)) for w, estimate in measured.items())
+    return Arrivals(TRACE, rate), tuple(BurstWindow(w, estimate[0], estimate[0]) for w, estimate in measured.items())
 
 
 def _dispersion(times_s: Array, window_s: float) -> tuple[float, int] | None:
@@ -103,9 +109,9 @@ def _dispersion(times_s: Array, window_s: float) -> tuple[float, int] | None:
     variances, mean = [], 0.0
     for shift in np.arange(SHIFTS) / SHIFTS:
         index = np.floor(times_s / window_s - shift).astype(np.int64)
-        held = np.bincount(index[index >= 0], minlength=count)[:count]
-        variances.append(held.var(ddof=1))
-        mean += held.mean() / SHIFTS
+        counts = np.bincount(index[index >= 0], minlength=count)[:count]
+        variances.append(counts.var(ddof=1))
+        mean += counts.mean() / SHIFTS
     return float(np.mean(variances) / mean), count
 
 
@@ -118,7 +124,7 @@ def _off(source: Arrivals, window_s: float, measured: float, count: int) -> floa
 def _bursts(times_s: Array, measured: dict[float, tuple[float, int]]) -> Arrivals | None:
     """Bursts and pauses as long as they are on average, for the least pause with which they fit best."""
     gaps = np.diff(times_s)
-    found = []
+    candidates = []
     middle = float(np.median(gaps[gaps > 0])) if (gaps > 0).any() else 0.0
     for least in np.geomspace(10.0 * middle, gaps.max(), 24) if gaps.max() > 10.0 * middle > 0.0 else []:
         is_pause = gaps >= least
@@ -131,5 +137,7 @@ def _bursts(times_s: Array, measured: dict[float, tuple[float, int]]) -> Arrival
         on = float(gaps[~is_pause].sum()) / (count + 1) + 2.0 * inside
         if off > 0.0:
             source = Arrivals(BURSTY, len(times_s) / (on * (count + 1)), on, off)
-            found.append((max((_off(source, w, *own) for w, own in measured.items()), default=0.0), least, source))
-    return min(found)[2] if found else None
+            candidates.append(
+                (max((_off(source, w, *estimate) for w, estimate in measured.items()), default=0.0), least, source)
+            )
+    return min(candidates)[2] if candidates else None

@@ -53,11 +53,11 @@ class _Model:
             times = VirtualTiming(
                 warm_up_s=measure_s / 10.0, measure_s=measure_s, window_s=min(self.interval_s, measure_s)
             )
-            found = self._ran(scenario.model_copy(update={"timing": times}))
-            latency = found.measure(vm.name, LATENCY)
+            outcome = self._ran(scenario.model_copy(update={"timing": times}))
+            latency = outcome.measure(vm.name, LATENCY)
             sure = not isfinite(latency.half_width) or latency.half_width < SURE_SHARE * latency.value
             if sure or 4 * count > self.requests_max:
-                return found
+                return outcome
             count *= 4
 
     def spread(self, spread: float) -> _Model:
@@ -77,22 +77,22 @@ def _loaded(scenario: StoragePath, level: LoadLevel) -> StoragePath:
         return scenario
     if level.clients:
         changed = {"oio": level.clients, "think_time_s": level.think_s}
-        streams = tuple(own.model_copy(update=changed) for own in vm.workload.io)
+        streams = tuple(stream.model_copy(update=changed) for stream in vm.workload.io)
         update: dict[str, Any] = {"workload": vm.workload.model_copy(update={"io": streams})}
     else:
-        whole = sum(own.rate_iops.total for own in vm.workload.io if own.rate_iops is not None)
+        whole = sum(stream.rate_iops.total for stream in vm.workload.io if stream.rate_iops is not None)
         update = {"load_factor": level.rate / whole}
     return scenario.model_copy(update={"vms": (vm.model_copy(update=update),)})
 
 
 def _rate_of(scenario: StoragePath) -> float:
-    """What the streams of a scenario of one disk ask for per second; of a loop what a short run does."""
+    """Return the operations per second of a scenario of one disk; those of a closed loop come from a short run."""
     (vm,) = scenario.vms
     rates = []
-    for own in vm.streams:
-        share = 1.0 if own.burst is None else own.burst.on_s / (own.burst.on_s + own.burst.off_s)
-        if own.rate_iops is not None:
-            rates.append(share * own.rate_iops.total)
+    for stream in vm.streams:
+        share = 1.0 if stream.burst is None else stream.burst.on_s / (stream.burst.on_s + stream.burst.off_s)
+        if stream.rate_iops is not None:
+            rates.append(share * stream.rate_iops.total)
     if len(rates) == len(vm.streams):
         return sum(rates)
     short = simulated(system_of(scenario.system), scenario)
@@ -133,19 +133,23 @@ def _as_written(disk: Fitted) -> bool:
 
 
 def _rows(disk: Fitted, level: LoadLevel | None, run: Outcome) -> Iterator[Compared]:
-    """What was recorded and simulated at a load; None is that of the file."""
+    """Compare rate, latency and 95th percentile, recorded and simulated, at a load; None is the load of the file."""
     levels = disk.loads.levels if level is None else (level,)
     seen, load = disk.seen, AS_WRITTEN if level is None else level.words
     if level is not None and disk.loads.is_closed and level is disk.loads.written:
         load = f"{load} ({AS_WRITTEN})"
-    held = sums_of(seen, [own.held for own in levels])
+    held_out_sums = sums_of(seen, [load_level.held_out for load_level in levels])
     known = np.isfinite(seen.rate)
     if level is None and not disk.loads.is_closed:
         rate = float(seen.rate[known].mean())
     else:
-        rate = float(np.average([own.rate for own in levels], weights=[len(own.held) for own in levels]))
+        rate = float(
+            np.average(
+                [load_level.rate for load_level in levels], weights=[len(load_level.held_out) for load_level in levels]
+            )
+        )
     yield _row(disk, load, RATE, (rate, float("nan"), float("nan")), run)
-    latency = held.interval() if disk.line is not None else (float("nan"),) * 3
+    latency = held_out_sums.interval() if disk.line is not None else (float("nan"),) * 3
     yield _row(disk, load, LATENCY, latency, run)
     p95 = disk.recorded.p95_ms_all
     if level is not None:
@@ -154,27 +158,27 @@ def _rows(disk: Fitted, level: LoadLevel | None, run: Outcome) -> Iterator[Compa
 
 
 def _row(disk: Fitted, load: str, measure: str, recorded: tuple[float, float, float], run: Outcome) -> Compared:
-    own = run.measure(disk.name, measure)
-    return Compared(load, measure, *recorded, own.value, own.half_width)
+    estimate = run.measure(disk.name, measure)
+    return Compared(load, measure, *recorded, estimate.value, estimate.half_width)
 
 
 def _judged(disk: Fitted, line: AnyLaw, model: _Model, runs: list[Outcome]) -> AnyLaw:
     """The law with how far the simulation is from each window held out, and from its own windows by chance."""
     seen, levels = disk.seen, disk.loads.levels
-    held = np.sort(np.concatenate([level.held for level in levels]))
-    own = (seen.outstanding if disk.loads.is_closed else seen.rate)[held]
+    held_out = np.sort(np.concatenate([level.held_out for level in levels]))
+    held_out_loads = (seen.outstanding if disk.loads.is_closed else seen.rate)[held_out]
     points = [
         (level.outstanding if disk.loads.is_closed else level.rate, run.measure(disk.name, LATENCY).value)
         for level, run in zip(levels, runs, strict=True)
     ]
     if len(levels) > 1 and not disk.loads.is_closed:
-        points += _ends(disk, model, np.quantile(own, EDGES))
+        points += _ends(disk, model, np.quantile(held_out_loads, EDGES))
     loads, means = np.array(sorted(points)).T
-    off, r2 = tried(seen.latency_ms[held], np.interp(own, loads, means), seen.rate[held])
-    shares = np.array([float(level.rate * len(level.held)) for level in levels])
+    off, r2 = tried(seen.latency_ms[held_out], np.interp(held_out_loads, loads, means), seen.rate[held_out])
+    shares = np.array([float(level.rate * len(level.held_out)) for level in levels])
     scatter = np.array([_scatter(disk, run) for run in runs])
     chance = float(np.average(scatter, weights=shares)) if np.isfinite(scatter).all() else float("nan")
-    return replace(line, error_pct=off, r2=r2, chance_pct=chance, window_count=len(held))
+    return replace(line, error_pct=off, r2=r2, chance_pct=chance, window_count=len(held_out))
 
 
 def _ends(disk: Fitted, model: _Model, rates: Array) -> Iterator[tuple[float, float]]:
@@ -187,7 +191,7 @@ def _ends(disk: Fitted, model: _Model, rates: Array) -> Iterator[tuple[float, fl
 
 def _scatter(disk: Fitted, run: Outcome) -> float:
     """How far simulated windows are from the simulated mean on average, in percent; NaN of few windows."""
-    series = {own.name: np.array(own.values) for own in run.series if own.entity == disk.name}
+    series = {measure.name: np.array(measure.values) for measure in run.series if measure.entity == disk.name}
     latency, rate = series["latency_ms"], series["iops"]
     known = np.isfinite(latency) & (rate > 0)
     if known.sum() < WINDOWS_MIN:
@@ -207,9 +211,9 @@ def _points_fitted(disk: Fitted) -> Fitted:
     wanted = sums_of(disk.seen, [level.fitted for level in disk.loads.levels]).means()[1]
     for _ in range(2):
         model = _model(disk, REQUESTS[0])
-        found = [model.at(level, REQUESTS[0] // 2).measure(disk.name, LATENCY).value for level in disk.loads.levels]
-        pairs = zip(line.points, wanted, found, strict=True)
-        line = replace(line, points=tuple((n, ms * float(want) / own) for (n, ms), want, own in pairs))
+        means_ms = [model.at(level, REQUESTS[0] // 2).measure(disk.name, LATENCY).value for level in disk.loads.levels]
+        pairs = zip(line.points, wanted, means_ms, strict=True)
+        line = replace(line, points=tuple((n, ms * float(want) / mean_ms) for (n, ms), want, mean_ms in pairs))
         disk = replace(disk, line=line, device=line.device(disk.device["spread"]))
     return disk
 
@@ -235,8 +239,8 @@ def _spread_fitted(disk: Fitted) -> Fitted:
         ]
         low, high = (middle, high) if np.log(ratios).mean() < 0 else (low, middle)
     spread = round((low + high) / 2.0, 3)
-    told = f"spread {spread:g} around the mean, fitted to the 95th percentile that was recorded"
-    notes = tuple(told if "is assumed" in note and note.startswith("spread") else note for note in disk.notes)
+    fitted_note = f"spread {spread:g} around the mean, fitted to the 95th percentile that was recorded"
+    notes = tuple(fitted_note if "is assumed" in note and note.startswith("spread") else note for note in disk.notes)
     return replace(disk, device={**disk.device, "spread": spread}, notes=notes)
 
 
@@ -282,9 +286,9 @@ def _reason(disk: Fitted, row: Compared) -> str:
 
 def worst_of(disk: Fitted) -> dict[str, float]:
     """The largest distance of each measure, in percent; NaN of what was not recorded."""
-    found: dict[str, Any] = {}
+    worst: dict[str, Any] = {}
     for measure in (LATENCY, RATE, P95):
-        own = np.array([row.distance_pct for row in disk.compared if row.measure == measure], dtype=np.float64)
-        known: Array = own[np.isfinite(own)]
-        found[measure] = float(known[np.argmax(np.abs(known))]) if len(known) else float("nan")
-    return found
+        distances = np.array([row.distance_pct for row in disk.compared if row.measure == measure], dtype=np.float64)
+        known: Array = distances[np.isfinite(distances)]
+        worst[measure] = float(known[np.argmax(np.abs(known))]) if len(known) else float("nan")
+    return worst

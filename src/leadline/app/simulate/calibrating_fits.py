@@ -112,16 +112,16 @@ class Fitted:
 
     @property
     def sentence(self) -> str:
-        """What is said of its latency."""
+        """Describe the fitted latency and its error in a sentence."""
         if self.line is None:
             return "latency not measured"
         most = most_of(self.device)
         limit = "no maximum seen" if most == float("inf") else f"at most {most:,.0f}/s"
-        told = "" if self.line.against == "nothing" else f"; {limit}"
+        limit_words = "" if self.line.against == "nothing" else f"; {limit}"
         r2 = "not known" if self.line.r2 != self.line.r2 else f"{self.line.r2:.2f}"
         chance = "" if self.line.chance_pct != self.line.chance_pct else f", {self.line.chance_pct:.1f} % by chance"
         tried = f"{self.line.window_count} intervals held out: {self.line.error_pct:.1f} % off on average{chance}"
-        return f"latency {self.line.sentence}{told}; {tried}, R2 {r2}"
+        return f"latency {self.line.sentence}{limit_words}; {tried}, R2 {r2}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def text_of(scenario: StoragePath, disks: Sequence[Fitted], paths: Sequence[Path
     lines = [f"# Fitted to {', '.join(path.name for path in paths)}."]
     for disk in disks:
         lines += [f"# {disk.name}: {disk.sentence}", *(f"#   {note}" for note in disk.notes)]
-        lines += [f"#   {own.sentence}" for own in disk.compared]
+        lines += [f"#   {row.sentence}" for row in disk.compared]
         lines += [f"#   warning: {warning}" for warning in disk.warnings]
     if len(disks) > 1:
         lines.append("# Disks are independent here, although those of one array are not.")

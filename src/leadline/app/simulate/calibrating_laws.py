@@ -74,7 +74,7 @@ class LinearLaw(Law):
 
     @property
     def sentence(self) -> str:
-        """For people."""
+        """Describe the law of latency in words."""
         if self.against == "nothing":
             return f"{self._number('alone_ms', self.at(self.ends[1]))} at the one load that was seen"
         alone = f"{self._number('alone_ms', self.at(1.0))} alone"
@@ -94,9 +94,9 @@ class Points(Law):
 
     @property
     def sentence(self) -> str:
-        """For people."""
-        told = ", ".join(f"{ms:.3g} ms with {n:.3g}" for n, ms in self.points)
-        return f"{told} outstanding, straight lines between them"
+        """Describe the law of latency in words."""
+        points_text = ", ".join(f"{ms:.3g} ms with {n:.3g}" for n, ms in self.points)
+        return f"{points_text} outstanding, straight lines between them"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,10 +117,10 @@ class Queue(Law):
 
     @property
     def sentence(self) -> str:
-        """For people."""
-        own = f"{self.server_count} servers" if self.server_count > 1 else "one server"
+        """Describe the law of latency in words."""
+        servers = f"{self.server_count} servers" if self.server_count > 1 else "one server"
         service = self._number("service_ms", self.service_ms)
-        return f"{service} at {own}, one request after the other, variation {self.service_cv:.2f}"
+        return f"{service} at {servers}, one request after the other, variation {self.service_cv:.2f}"
 
 
 AnyLaw = LinearLaw | Points | Queue
@@ -158,8 +158,8 @@ def open_law(sight: Sight, top: float) -> AnyLaw:
     freedom = len(sight.rate) - 2
     if freedom < 1 or missed <= freedom + 2.0 * np.sqrt(2.0 * freedom):
         return line
-    found = [(*_servers(sight, count), count) for count in SERVERS]
-    service, growth, least, count = min(found, key=lambda one: one[2])
+    queues = [(*_servers(sight, count), count) for count in SERVERS]
+    service, growth, least, count = min(queues, key=lambda one: one[2])
     return queue_of(service, growth, count) if least < missed else line
 
 

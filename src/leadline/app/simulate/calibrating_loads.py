@@ -101,13 +101,13 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadLevel:
-    """A load and its windows in the order of time: ``fitted`` are fitted, ``held`` test the fit.
+    """A load and its windows in the order of time: ``fitted`` are fitted, ``held_out`` test the fit.
 
     ``rate`` is per s, ``outstanding`` the mean; ``clients`` and ``think_s`` are those of a loop, 0 of a stream.
     """
 
     fitted: Index
-    held: Index
+    held_out: Index
     rate: float
     outstanding: float
     clients: int = 0
@@ -136,7 +136,7 @@ class Loads:
     @property
     def written(self) -> LoadLevel:
         """The level of a loop that a scenario gets: the one of most windows; of several the highest load."""
-        return max(self.levels, key=lambda level: (len(level.fitted) + len(level.held), level.outstanding))
+        return max(self.levels, key=lambda level: (len(level.fitted) + len(level.held_out), level.outstanding))
 
 
 def loads_of(seen: Seen) -> Loads:
@@ -206,12 +206,12 @@ def _bounds(points: Array, count: int) -> Array:
         through[1:] = best[:-1, None] + cost[1:]
         cuts.append(np.argmin(through, axis=0))
         best = through.min(axis=0)
-    found, end = [], size
+    bounds, end = [], size
     for cut in reversed(cuts):
         end = int(cut[end - 1])
         if 0 < end < size:
-            found.append(float(np.exp((points[end - 1] + points[end]) / 2.0)))
-    return np.array(sorted(set(found)), dtype=np.float64)
+            bounds.append(float(np.exp((points[end - 1] + points[end]) / 2.0)))
+    return np.array(sorted(set(bounds)), dtype=np.float64)
 
 
 def variation(values: Array) -> float:
@@ -240,10 +240,10 @@ class Sums:
 
     def means(self, drawn: Index | None = None) -> tuple[Array, Array]:
         """Operations per second and mean latency (ms) of each level [levels]; NaN of a level that was not drawn."""
-        own = slice(None) if drawn is None else drawn
+        windows = slice(None) if drawn is None else drawn
         size = int(self.label.max()) + 1
         count, rate, work = (
-            np.bincount(self.label[own], of[own], minlength=size) for of in (self.count, self.rate, self.work)
+            np.bincount(self.label[windows], of[windows], minlength=size) for of in (self.count, self.rate, self.work)
         )
         with np.errstate(divide="ignore", invalid="ignore"):
             return rate / count, work / rate
@@ -266,11 +266,11 @@ class Sums:
 def sums_of(seen: Seen, parts: Sequence[Index]) -> Sums:
     """The windows of each level, put together."""
     size = max(-(-sum(len(part) for part in parts) // SUMS_MAX), 1)
-    found = []
+    sums = []
     for label, part in enumerate(parts):
         for begin in range(0, len(part), size):
-            own = part[begin : begin + size]
-            rate = seen.rate[own]
-            found.append((own[0], label, len(own), rate.sum(), float((rate * seen.latency_ms[own]).sum())))
-    rows = np.array(sorted(found), dtype=np.float64)
+            windows = part[begin : begin + size]
+            rate = seen.rate[windows]
+            sums.append((windows[0], label, len(windows), rate.sum(), float((rate * seen.latency_ms[windows]).sum())))
+    rows = np.array(sorted(sums), dtype=np.float64)
     return Sums(rows[:, 1].astype(np.intp), rows[:, 2], rows[:, 3], rows[:, 4])

@@ -66,9 +66,9 @@ class Traced:
         known = np.isfinite(self.latency_ms)
         times = self.times_s[known]
         done = np.sort(times + self.latency_ms[known] / 1000.0)
-        found = np.full(len(self.times_s), np.nan)
-        found[known] = np.arange(1, len(times) + 1) - np.searchsorted(done, times, side="right")
-        return found
+        counts = np.full(len(self.times_s), np.nan)
+        counts[known] = np.arange(1, len(times) + 1) - np.searchsorted(done, times, side="right")
+        return counts
 
     @property
     def issues_when_done(self) -> bool:
@@ -88,9 +88,9 @@ def split(paths: Sequence[Path]) -> tuple[list[Path], list[Path]]:
     others: list[Path] = []
     for path in map(as_file, paths):
         files = sorted(entry for entry in path.iterdir() if entry.is_file()) if path.is_dir() else [path]
-        own = [file for file in files if _is_trace(file)]
-        traces += own
-        if len(own) < len(files) or not files:
+        trace_files = [file for file in files if _is_trace(file)]
+        traces += trace_files
+        if len(trace_files) < len(files) or not files:
             others.append(path)
     return traces, others
 
@@ -110,16 +110,16 @@ def traced_disks(paths: Sequence[Path]) -> Iterator[Traced]:
     """
     if not paths:
         return
-    found, count = find_traces(paths)[0], 0
-    for files in found:
+    traces, count = find_traces(paths)[0], 0
+    for files in traces:
         for profile in read_trace(files).profiles:
-            own = _traced(files, profile.name)
-            if own is not None:
+            disk = _traced(files, profile.name)
+            if disk is not None:
                 count += 1
-                yield own
+                yield disk
     if not count:
         raise InputError(
-            ", ".join(files.name for files in found),
+            ", ".join(files.name for files in traces),
             found=f"no disk of {REQUESTS_MIN} requests, with times",
             expected="a trace of a loaded disk",
             advice="Record longer, while there is load.",
@@ -138,7 +138,7 @@ def _traced(files: TraceFiles, disk: str) -> Traced | None:
 
 
 def _by_window(entity: Entity, times: Array, sizes: Array, is_write: Flags, latency: Array) -> Seen:
-    """As a capture would have it: by second, or by a twentieth of a short trace."""
+    """Return rates and latencies of the requests by second, or by a twentieth of a short trace."""
     width = _width(float(times[-1]))
     index = (times / width).astype(np.int64)
     count = int(index[-1]) + 1
@@ -150,9 +150,9 @@ def _by_window(entity: Entity, times: Array, sizes: Array, is_write: Flags, late
     asked = [total(way) for way in ways]
     known = np.isfinite(latency).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        size = [total(way * sizes) / own for way, own in zip(ways, asked, strict=True)]
+        size = [total(way * sizes) / requests for way, requests in zip(ways, asked, strict=True)]
         mean = total(np.nan_to_num(latency)) / total(known)
-    reads, writes = (own / width for own in asked)
+    reads, writes = (requests / width for requests in asked)
     outstanding = (reads + writes) * mean / 1000.0
     times_ns = np.round((np.arange(count) + 1) * width * 1e9).astype(np.int64)
     one = np.zeros(count, dtype=np.intp)
@@ -163,64 +163,68 @@ def _width(duration_s: float) -> float:
     return min(1.0, duration_s / 20.0)
 
 
-def fit_trace(own: Traced, name: str, *, replay: bool = False) -> Fitted:
+def fit_trace(traced: Traced, name: str, *, replay: bool = False) -> Fitted:
     """Load and device of a traced disk; ``replay``: the recording is the load, whatever fits."""
-    outstanding = own.outstanding
+    outstanding = traced.outstanding
     notes: list[str] = []
     line, device = None, dict(UNKNOWN)
     most = 1.0
     if np.isfinite(outstanding).any():
-        line, device = _fit_latency(own, outstanding, notes)
+        line, device = _fit_latency(traced, outstanding, notes)
         most = max(float(np.nanmax(outstanding)), line.ends[1])
     else:
         notes.append("no completions in the trace: the device is a placeholder of 1 ms; put your own in its place")
-    closed = own.issues_when_done or bool(own.seen.busy.any() and own.seen.is_closed)
+    closed = traced.issues_when_done or bool(traced.seen.busy.any() and traced.seen.is_closed)
     arrivals: tuple[BurstWindow, ...] = ()
     kept = 0
     if closed:
         kept = max(round(float(np.nanmedian(outstanding))), 1)
         notes.append(f"requests come when others are done: a closed loop that keeps {kept} outstanding")
-        streams: tuple[dict[str, Any], ...] = (_stream(own, "io", np.ones(len(own.times_s), bool), notes, oio=kept),)
+        streams: tuple[dict[str, Any], ...] = (
+            _stream(traced, "io", np.ones(len(traced.times_s), bool), notes, oio=kept),
+        )
     else:
-        source, arrivals = fit_arrivals(own.times_s)
-        notes.append(source.told(arrivals))
+        source, arrivals = fit_arrivals(traced.times_s)
+        notes.append(source.describe(arrivals))
         replay = replay or source.name == TRACE
-        streams = _open(own, source, notes)
+        streams = _open(traced, source, notes)
     recording = None
     if replay:
-        recording = {"files": [str(path.absolute()) for path in own.files.paths], "disk": own.disk}
-        notes.append(f"the recording is the load, request by request, {own.duration_s:,.3g} s of it")
-    recorded_s = round(own.duration_s, 3) if replay else 0.0
-    loads = Loads(closed, True, (_level(own, kept),))
-    recorded = RecordedLatencies(p95_ms_all=_p95(own), is_traced=True)
-    told = (*notes, *own.notes)
-    return Fitted(name, own.seen, loads, line, streams, device, most, told, recording, recorded_s, arrivals, recorded)
+        recording = {"files": [str(path.absolute()) for path in traced.files.paths], "disk": traced.disk}
+        notes.append(f"the recording is the load, request by request, {traced.duration_s:,.3g} s of it")
+    recorded_s = round(traced.duration_s, 3) if replay else 0.0
+    loads = Loads(closed, True, (_level(traced, kept),))
+    recorded = RecordedLatencies(p95_ms_all=_p95(traced), is_traced=True)
+    all_notes = (*notes, *traced.notes)
+    return Fitted(
+        name, traced.seen, loads, line, streams, device, most, all_notes, recording, recorded_s, arrivals, recorded
+    )
 
 
-def _level(own: Traced, kept: int) -> LoadLevel:
+def _level(traced: Traced, kept: int) -> LoadLevel:
     """The whole trace as one load, every other window of it held out."""
-    seen = own.seen
+    seen = traced.seen
     busy = np.flatnonzero(seen.busy) if seen.busy.any() else np.arange(len(seen.rate))
     outstanding = float(np.nanmean(seen.outstanding[busy])) if np.isfinite(seen.outstanding[busy]).any() else 0.0
     odd = busy % 2 == 1
-    return LoadLevel(busy[~odd], busy[odd], len(own.times_s) / own.duration_s, outstanding, kept)
+    return LoadLevel(busy[~odd], busy[odd], len(traced.times_s) / traced.duration_s, outstanding, kept)
 
 
-def _p95(own: Traced) -> float:
+def _p95(traced: Traced) -> float:
     """95th percentile of the latencies held out, ms; NaN where none was recorded."""
-    held = own.latency_ms[(own.times_s / _width(own.duration_s)).astype(np.int64) % 2 == 1]
-    known = held[np.isfinite(held)]
+    latencies = traced.latency_ms[(traced.times_s / _width(traced.duration_s)).astype(np.int64) % 2 == 1]
+    known = latencies[np.isfinite(latencies)]
     return float(np.quantile(known, 0.95)) if len(known) else float("nan")
 
 
 # Latency.
 
 
-def _fit_latency(own: Traced, outstanding: Array, notes: list[str]) -> tuple[LinearLaw, dict[str, Any]]:
+def _fit_latency(traced: Traced, outstanding: Array, notes: list[str]) -> tuple[LinearLaw, dict[str, Any]]:
     """The line of latency against requests outstanding at arrival, and a device that follows it."""
-    known = np.isfinite(outstanding) & (own.latency_ms > 0)
-    level, latency = outstanding[known], own.latency_ms[known]
-    window = (own.times_s[known] / _width(own.duration_s)).astype(np.int64)
+    known = np.isfinite(outstanding) & (traced.latency_ms > 0)
+    level, latency = outstanding[known], traced.latency_ms[known]
+    window = (traced.times_s[known] / _width(traced.duration_s)).astype(np.int64)
     is_held = window % 2 == 1
     levels = _levels(level, latency, is_held)
     line = fit_line(*levels)
@@ -234,7 +238,7 @@ def _fit_latency(own: Traced, outstanding: Array, notes: list[str]) -> tuple[Lin
         notes.append("with fewer outstanding it is taken to be as slow, with more to do no more; record another load")
     ratio = latency / (line.base_ms + line.slope_ms * level)
     spread = min(float(ratio.std() / ratio.mean()), SPREAD_MAX)
-    notes.append(_spread_told(spread, ratio[is_held]))
+    notes.append(_spread_note(spread, ratio[is_held]))
     notes.append(f"fitted to means by requests outstanding at arrival, {low:g} to {high:g}; beyond that it is a guess")
     return line, line.device(round(spread, 3))
 
@@ -254,7 +258,7 @@ def _levels(level: Array, latency: Array, is_held: Flags) -> tuple[Array, Array,
     return np.repeat(enough.astype(np.float64), 2), means.T.ravel(), weights.T.ravel()
 
 
-def _spread_told(spread: float, ratio: Array) -> str:
+def _spread_note(spread: float, ratio: Array) -> str:
     """How well a lognormal of that spread says what one in a hundred takes."""
     sigma = float(np.sqrt(np.log1p(spread**2)))
     fitted, real = float(np.exp(2.326 * sigma - sigma**2 / 2.0)), float(np.quantile(ratio, 0.99))
@@ -264,18 +268,18 @@ def _spread_told(spread: float, ratio: Array) -> str:
 # Sizes and ways.
 
 
-def _open(own: Traced, source: Arrivals, notes: list[str]) -> tuple[dict[str, Any], ...]:
+def _open(traced: Traced, source: Arrivals, notes: list[str]) -> tuple[dict[str, Any], ...]:
     streams = []
-    for label, way in (("reads", ~own.is_write), ("writes", own.is_write)):
-        rate = float(way.sum()) / own.duration_s / source.on_share
+    for label, way in (("reads", ~traced.is_write), ("writes", traced.is_write)):
+        rate = float(way.sum()) / traced.duration_s / source.on_share
         if way.any():
-            streams.append(_stream(own, label, way, notes, rate_iops=round(rate, 3), **source.keys))
+            streams.append(_stream(traced, label, way, notes, rate_iops=round(rate, 3), **source.keys))
     return tuple(streams)
 
 
-def _stream(own: Traced, name: str, chosen: Flags, notes: list[str], **load: Any) -> dict[str, Any]:  # noqa: ANN401
+def _stream(traced: Traced, name: str, chosen: Flags, notes: list[str], **load: Any) -> dict[str, Any]:  # noqa: ANN401
     """Requests chosen of the trace as a stream of a workload."""
-    sizes = own.size_bytes[chosen]
+    sizes = traced.size_bytes[chosen]
     blocks = _blocks(sizes)
     common = sum(np.count_nonzero(sizes == size) for size in blocks) / len(sizes)
     mean = sum(size * share for size, share in blocks.items()) / 100.0
@@ -285,8 +289,8 @@ def _stream(own: Traced, name: str, chosen: Flags, notes: list[str], **load: Any
     return {
         "name": name,
         "block": next(iter(blocks)) if len(blocks) == 1 else blocks,
-        "read_pct": round(100.0 * float(np.mean(~own.is_write[chosen])), 1),
-        "random_pct": round(100.0 * float(np.mean(own.is_random[chosen])), 1),
+        "read_pct": round(100.0 * float(np.mean(~traced.is_write[chosen])), 1),
+        "random_pct": round(100.0 * float(np.mean(traced.is_random[chosen])), 1),
         **load,
     }
 

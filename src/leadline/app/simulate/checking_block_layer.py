@@ -89,10 +89,10 @@ def served(disks: Sequence[RealDisk], folder: Path) -> Iterator[dict[str, str]]:
         deadline = time.monotonic() + _START_TIMEOUT_S
         while not socket.exists():
             if process.poll() is not None or time.monotonic() > deadline:
-                said = talk.read_text(errors="replace").strip().splitlines()
+                output_lines = talk.read_text(errors="replace").strip().splitlines()
                 raise ToolError(
                     _DAEMON,
-                    found=said[-1] if said else "no answer",
+                    found=output_lines[-1] if output_lines else "no answer",
                     expected="an NBD server",
                     advice="`leadline doctor` says whether it is whole; without it there is no --check-real.",
                 )
@@ -166,8 +166,8 @@ class Copier:
             )
 
     def results(self, ends: tuple[str, str], name: str, seconds: float) -> list[tuple[str, Result]]:
-        """What was measured at each end: the disk, and a result with its reads or writes."""
-        found = []
+        """Return both ends of the copy: the disk, and a result with its reads or writes."""
+        results = []
         for disk, way, samples in zip(ends, ("read", "write"), self._samples, strict=True):
             taken = np.array([taken for _, taken in samples], dtype=np.float64) * 1e9
             count = len(taken)
@@ -175,8 +175,8 @@ class Copier:
             rate = count / seconds
             size = rate * self.block_bytes
             operation = Operation(way, rate, size, float(count), latency, _histogram(taken) if count else None)
-            found.append((disk, Result("libnbd", name, (operation,), seconds)))
-        return found
+            results.append((disk, Result("libnbd", name, (operation,), seconds)))
+        return results
 
     def per_second(self, from_s: float, seconds: int) -> list[float]:
         """Requests done at both ends in each second."""

@@ -40,20 +40,20 @@ def plan_guests(planned: PlannedSimulation, seconds: float) -> CheckPlan:
         UsageError: a scenario has no adapters everywhere, or copies, or a device of changing latency.
         ToolError: QEMU, a kernel or what serves the host's queue is missing, or memory does not suffice.
     """
-    pairs = [(scenario_of(own), vm) for own in planned.variants for vm in scenario_of(own).vms]
+    pairs = [(scenario_of(variant), vm) for variant in planned.variants for vm in scenario_of(variant).vms]
     by_server = any(_host_depth(scenario, vm) < vm.depth for scenario, vm in pairs)
     if by_server:
         require_program(_SERVER, "what makes the host's queue", _SERVER)
     guests = [
-        _guest(f"v{index}-{number}", own, vm, seconds, by_server=by_server)
-        for index, own in enumerate(planned.variants)
-        for number, vm in enumerate(scenario_of(own).vms)
+        _guest(f"v{index}-{number}", variant, vm, seconds, by_server=by_server)
+        for index, variant in enumerate(planned.variants)
+        for number, vm in enumerate(scenario_of(variant).vms)
     ]
     lab = Lab(name="check", question=f"{planned.scenario.name}: adapters and depths", guests=tuple(guests))
-    made = plan_lab(lab)
+    lab_plan = plan_lab(lab)
     words = (
         f"{len(guests)} guests with the adapters of the scenario, loaded one after the other for {seconds:g} s",
-        f"by {made.accelerator.name}: {made.accelerator.reason}",
+        f"by {lab_plan.accelerator.name}: {lab_plan.accelerator.reason}",
         *(
             ["nbdkit is the storage: it works on as many requests at once as the host's queue holds"]
             if by_server
@@ -62,11 +62,11 @@ def plan_guests(planned: PlannedSimulation, seconds: float) -> CheckPlan:
         "the guests live in a scratch folder that is removed at the end; no device is touched",
     )
     notes = ["each variant is compared with the first one: a guest's own rates are those of the emulation"]
-    if any(len(scenario_of(own).vms) > 1 for own in planned.variants):
+    if any(len(scenario_of(variant).vms) > 1 for variant in planned.variants):
         notes.append("guests are loaded one after the other: what VMs do to each other is not checked")
     if any(host.scheduler != "fifo" for scenario, _ in pairs for host in scenario.hosts):
         notes.append("the order at the hosts is not made: their queues serve first come, first served")
-    return CheckPlan(planned, seconds, words, tuple(notes), made.expected_s, made)
+    return CheckPlan(planned, seconds, words, tuple(notes), lab_plan.expected_s, lab_plan)
 
 
 def _host_depth(scenario: StoragePath, vm: Vm) -> int:
@@ -142,44 +142,46 @@ def _constant(device: Device) -> float | None:
     return draw.mean
 
 
-def check_guests(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> RealCheck:
+def check_guests(plan: CheckPlan, simulations: Sequence[Simulated], result: LabResult) -> RealCheck:
     """Compare the variants as simulated with the guests that were loaded for them.
 
     Args:
-        made: the plan that `plan_guests` made.
-        found: the variants as simulated with the scenario's own devices.
+        plan: the plan that `plan_guests` made.
+        simulations: the variants as simulated with the scenario's own devices.
         result: the loads of the plan's guests.
     """
     runs = tuple(load.run.id for load in result.loads if load.run is not None)
-    rows = _rows(made, found, result)
-    notes = [*made.notes, *result.notes, *(f"{load.guest}: {load.error}" for load in result.loads if load.error)]
+    rows = _rows(plan, simulations, result)
+    notes = [*plan.notes, *result.notes, *(f"{load.guest}: {load.error}" for load in result.loads if load.error)]
     notes += _order(rows)
     return RealCheck(f"lab guests, {result.accelerator.name}", tuple(rows), runs, (), tuple(notes))
 
 
-def _rows(made: CheckPlan, found: Sequence[Simulated], result: LabResult) -> list[CheckRow]:
+def _rows(plan: CheckPlan, simulations: Sequence[Simulated], result: LabResult) -> list[CheckRow]:
     """Operations per second of each variant, as a multiple of the first one's."""
     rows: list[CheckRow] = []
     rates = {load.guest: load.run.counted_per_s() for load in result.loads if load.run is not None}
-    for index, own in enumerate(found):
-        for number, vm in enumerate(scenario_of(made.planned.variants[index]).vms):
-            first = found[0].outcome.measure(vm.name, "iops").value
-            now = own.outcome.measure(vm.name, "iops").value
+    for index, simulation in enumerate(simulations):
+        for number, vm in enumerate(scenario_of(plan.planned.variants[index]).vms):
+            first = simulations[0].outcome.measure(vm.name, "iops").value
+            now = simulation.outcome.measure(vm.name, "iops").value
             real_first, real = rates.get(f"v0-{number}", NAN), rates.get(f"v{index}-{number}", NAN)
-            rows.append(CheckRow(own.variant.label, vm.name, "iops", "per_s", now, real))
+            rows.append(CheckRow(simulation.variant.label, vm.name, "iops", "per_s", now, real))
             if index:
-                rows.append(CheckRow(own.variant.label, vm.name, "iops_ratio", "", now / first, real / real_first))
+                rows.append(
+                    CheckRow(simulation.variant.label, vm.name, "iops_ratio", "", now / first, real / real_first)
+                )
     return rows
 
 
 def _order(rows: Sequence[CheckRow]) -> list[str]:
     """Whether variants stand in the same order, simulated and measured; those near each other have none."""
-    found = []
+    notes = []
     for entity in dict.fromkeys(row.entity for row in rows):
-        own = [r for r in rows if (r.entity, r.measure) == (entity, "iops") and isfinite(r.distance_pct)]
-        pairs = [(one, other) for n, one in enumerate(own) for other in own[n + 1 :]]
+        iops_rows = [r for r in rows if (r.entity, r.measure) == (entity, "iops") and isfinite(r.distance_pct)]
+        pairs = [(one, other) for n, one in enumerate(iops_rows) for other in iops_rows[n + 1 :]]
         apart = [pair for pair in pairs if abs(pair[1].simulated / pair[0].simulated - 1.0) * 100.0 > SAME_PCT]
         kept = sum((a.simulated < b.simulated) == (a.measured < b.measured) for a, b in apart)
         if apart:
-            found.append(f"{entity}: {kept} of {len(apart)} pairs of variants stand in the same order in both")
-    return found
+            notes.append(f"{entity}: {kept} of {len(apart)} pairs of variants stand in the same order in both")
+    return notes

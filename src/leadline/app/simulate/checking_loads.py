@@ -52,12 +52,12 @@ class Calibration:
 
     def curve(self) -> list[tuple[float, float]]:
         """Operations per second and seconds, as a scenario has them: their product grows from point to point."""
-        found: list[tuple[float, float]] = []
+        curve_points: list[tuple[float, float]] = []
         for _, rate, mean_ms in self.points:
             load = rate * mean_ms
-            if rate > 0 and all(load > 1000.0 * earlier * latency for earlier, latency in found):
-                found.append((rate, mean_ms / 1000.0))
-        return found
+            if rate > 0 and all(load > 1000.0 * earlier * latency for earlier, latency in curve_points):
+                curve_points.append((rate, mean_ms / 1000.0))
+        return curve_points
 
 
 class _Together:
@@ -66,7 +66,7 @@ class _Together:
     def __init__(self, count: int) -> None:
         self.is_over = threading.Event()
         self.ready = threading.Barrier(count)
-        self.found: list[tuple[str, Result]] = []
+        self.results: list[tuple[str, Result]] = []
         self.runs: list[str] = []
         self.errors: list[BaseException] = []
 
@@ -89,7 +89,7 @@ class _Together:
             for thread in threads:
                 thread.join(5.0)
             raise
-        first = next((own for own in self.errors if not isinstance(own, threading.BrokenBarrierError)), None)
+        first = next((error for error in self.errors if not isinstance(error, threading.BrokenBarrierError)), None)
         if first is not None:
             raise first
 
@@ -120,11 +120,11 @@ def calibrated(ground: Ground, latency_ns: int | None, stream: Stream, seconds: 
         for count in CALIBRATION_COUNTS:
             workload = Workload(name=ground.name, io=(stream.model_copy(update={"oio": count}),))
             together = _Together(1)
-            own = replace(ground, seconds=seconds, warm_up_s=0.0)
+            calibration_ground = replace(ground, seconds=seconds, warm_up_s=0.0)
             places = dict.fromkeys(("",), at["device"])
-            load = _Load(own, "device", f"{count} outstanding, no limit", workload, places)
+            load = _Load(calibration_ground, "device", f"{count} outstanding, no limit", workload, places)
             together.run([lambda: load.work(together)])  # noqa: B023 - run at once
-            operations = [operation for _, result in together.found for operation in result.operations]
+            operations = [operation for _, result in together.results for operation in result.operations]
             whole = pool("all", operations)
             points.append((count, sum(part.per_s for part in operations), whole.mean_ms))
             if count == CALIBRATION_COUNTS[0] and whole.histogram is not None:
@@ -154,13 +154,13 @@ def loaded(
             for name in vm.names() if vm.workload is not None else []:
                 places = {str(role): at[f"{name}/{role}"] for role in vm.disks} | {"": at[name]}
                 works.append(_Load(ground, name, label, vm.loaded, places))  # type: ignore[arg-type]
-        works += [_CopyLoad(ground, label, own, (at[own.read], at[own.write])) for own in scenario.copies]
+        works += [_CopyLoad(ground, label, copy, (at[copy.read], at[copy.write])) for copy in scenario.copies]
         together = _Together(len(works))
-        together.run([partial(own.work, together) for own in works])
+        together.run([partial(load.work, together) for load in works])
     by_vm: dict[str, list[Operation]] = {}
     for vm in scenario.vms:
         for name in vm.names():
-            by_vm[name] = [o for owner, result in together.found if owner == name for o in result.operations]
+            by_vm[name] = [o for owner, result in together.results if owner == name for o in result.operations]
     return by_vm, together.runs
 
 
@@ -183,19 +183,19 @@ class _Load:
         driver = driver_of(workload)[1]
         main = self.places[""]
         roles = {role: at for role, at in self.places.items() if role}
-        made = driver.plan(workload, Target(main, main, roles))
+        load_plan = driver.plan(workload, Target(main, main, roles))
         facts = {"vm": self.vm, "variant": self.label}
-        run = replace(new_run(replace(made, facts=facts), seed=_SEED), target=f"block layer: {self.vm}")
+        run = replace(new_run(replace(load_plan, facts=facts), seed=_SEED), target=f"block layer: {self.vm}")
         with keeping(run, ground.store) as kept:
 
             def keep(progress: Progress) -> None:
                 kept.run = progress.onto(run)
 
-            carrier = _WithOthers(DriverCarrier(driver, made, ground.store.files_of(run.id)), together)
+            carrier = _WithOthers(DriverCarrier(driver, load_plan, ground.store.files_of(run.id)), together)
             talk = replace(SILENT, tick=ground.tick)
             measure_rounds(Course(workload, _SEED, ground.warm_up_s), carrier, keep=keep, talk=talk)
             kept.state = "done"
-        together.found += [(self.vm, result) for part in kept.run.rounds for result in part.results]
+        together.results += [(self.vm, result) for part in kept.run.rounds for result in part.results]
         together.runs.append(run.id)
 
 
@@ -251,13 +251,13 @@ class _CopyLoad:
                 copier.stop()
             if together.is_over.is_set():
                 raise KeyboardInterrupt
-            found = copier.results(copy.ends, copy.name, ground.seconds)
+            measured = copier.results(copy.ends, copy.name, ground.seconds)
             rates = copier.per_second(began, round(ground.seconds))
             ticks = tuple(Tick(n + 1.0, rate) for n, rate in enumerate(rates))
-            results = tuple(replace(result, job=f"{disk}/{copy.name}") for disk, result in found)
+            results = tuple(replace(result, job=f"{disk}/{copy.name}") for disk, result in measured)
             kept.run = replace(kept.run, rounds=(Round("round-1", results, ticks),))
             kept.state = "done"
-        together.found += [(disk.partition("/")[0], result) for disk, result in found]
+        together.results += [(disk.partition("/")[0], result) for disk, result in measured]
         together.runs.append(kept.run.id)
 
     def _run(self) -> Run:

@@ -46,14 +46,14 @@ def plan_check(planned: PlannedSimulation, seconds: float) -> CheckPlan:
             expected="a storage path: only that can be done for real here",
             advice="Simulate it without --check-real.",
         )
-    if any(vm.trace is not None for own in planned.variants for vm in scenario_of(own).vms):
+    if any(vm.trace is not None for variant in planned.variants for vm in scenario_of(variant).vms):
         raise UsageError(
             f"--check-real: {planned.scenario.name}",
             found="a VM whose load is a trace",
             expected="workloads",
             advice="`leadline trace replay` replays it for real.",
         )
-    vms = max(len(scenario_of(own).disk_names()) for own in planned.variants)
+    vms = max(len(scenario_of(variant).disk_names()) for variant in planned.variants)
     if len(planned.variants) > VARIANTS_MAX or vms > VMS_MAX:
         raise UsageError(
             "--check-real",
@@ -61,7 +61,7 @@ def plan_check(planned: PlannedSimulation, seconds: float) -> CheckPlan:
             expected=f"at most {VARIANTS_MAX} variants of {VMS_MAX} disks",
             advice="Name fewer values with --vary.",
         )
-    if any(vm.adapter is not None for own in planned.variants for vm in scenario_of(own).vms):
+    if any(vm.adapter is not None for variant in planned.variants for vm in scenario_of(variant).vms):
         return plan_guests(planned, seconds)
     for program in ("qemu-storage-daemon", "fio"):
         require_program(program, "the program, for --check-real")
@@ -79,8 +79,12 @@ def plan_check(planned: PlannedSimulation, seconds: float) -> CheckPlan:
 
 def _backings(planned: PlannedSimulation) -> list[int | None]:
     """Latencies of the devices there are, ns; None is a file."""
-    found = [_latency_ns(scenario_of(own), index) for own in planned.variants for index in range(_device_count(own))]
-    return list(dict.fromkeys(found))
+    latencies = [
+        _latency_ns(scenario_of(variant), index)
+        for variant in planned.variants
+        for index in range(_device_count(variant))
+    ]
+    return list(dict.fromkeys(latencies))
 
 
 def _device_count(variant: Variant) -> int:
@@ -88,10 +92,10 @@ def _device_count(variant: Variant) -> int:
 
 
 def _latency_ns(scenario: StoragePath, index: int) -> int | None:
-    """The time of a device that takes as long for every request, whatever else it does; None for others."""
-    own = scenario.devices[index].model_dump(mode="json")
-    service = own.pop("service")
-    plain = {key: value for key, value in own.items() if key not in _NOT_TIMES and value}
+    """Return the time of every request on a device that is always as fast, ns; None for other devices."""
+    device = scenario.devices[index].model_dump(mode="json")
+    service = device.pop("service")
+    plain = {key: value for key, value in device.items() if key not in _NOT_TIMES and value}
     wanted = sum(stream.oio * stream.jobs for vm in scenario.vms for stream in vm.streams) + sum(
         copy.oio for copy in scenario.copies
     )
@@ -103,37 +107,37 @@ def _latency_ns(scenario: StoragePath, index: int) -> int | None:
 
 
 def _notes(planned: PlannedSimulation) -> list[str]:
-    """What the block layer does otherwise than the scenario says."""
-    scenarios = [scenario_of(own) for own in planned.variants]
-    found = []
-    if any(host.scheduler != "fifo" for own in scenarios for host in own.hosts):
-        found.append("the order at the hosts is not made: the block layer serves first come, first served")
-    sizes = [size for own in scenarios for vm in own.vms for stream in vm.streams for size in stream.block]
+    """Return a sentence for each difference between the scenario and the block layer that runs it."""
+    scenarios = [scenario_of(variant) for variant in planned.variants]
+    notes = []
+    if any(host.scheduler != "fifo" for scenario in scenarios for host in scenario.hosts):
+        notes.append("the order at the hosts is not made: the block layer serves first come, first served")
+    sizes = [size for scenario in scenarios for vm in scenario.vms for stream in vm.streams for size in stream.block]
     if any(size > IO_UNIT_BYTES and size % IO_UNIT_BYTES for size in sizes):
-        found.append("sizes between multiples of 32 KB count as fractions in QEMU, rounded up in the scenario")
-    disks = [disk for own in scenarios for vm in own.vms for disk in (vm, *vm.disks.values())]
+        notes.append("sizes between multiples of 32 KB count as fractions in QEMU, rounded up in the scenario")
+    disks = [disk for scenario in scenarios for vm in scenario.vms for disk in (vm, *vm.disks.values())]
     if all(disk.iops_limit is None for disk in disks):
-        found.append("nothing is limited: the comparison is about this machine's speed")
+        notes.append("nothing is limited: the comparison is about this machine's speed")
     else:
-        found.append(
+        notes.append(
             "limits decide here, not the scenario's device: that is replaced by what was measured without limits"
         )
-    if any(0 < stream.read_pct < 100 for own in scenarios for vm in own.vms for stream in vm.streams):
-        found.append(
+    if any(0 < stream.read_pct < 100 for scenario in scenarios for vm in scenario.vms for stream in vm.streams):
+        notes.append(
             "QEMU has reads and writes wait apart at a limit, so that percentiles spread more than the means say"
         )
-    found.append("queue depths of adapters and hosts are not made; name an adapter to check those in guests of a lab")
-    return found
+    notes.append("queue depths of adapters and hosts are not made; name an adapter to check those in guests of a lab")
+    return notes
 
 
 def check_block_layer(
-    made: CheckPlan, found: Sequence[Simulated], store: RunStore, *, say: Said, told: Told
+    plan: CheckPlan, simulations: Sequence[Simulated], store: RunStore, *, say: Said, told: Told
 ) -> RealCheck:
     """Measure the devices, do every variant, simulate it again with the devices as measured.
 
     Args:
-        made: what to do.
-        found: the variants as simulated with the scenario's own devices.
+        plan: what to do.
+        simulations: the variants as simulated with the scenario's own devices.
         store: takes the runs.
         say: told what happens.
         told: told the share that is done.
@@ -148,58 +152,58 @@ def check_block_layer(
 
     def tick(now: Tick) -> None:
         nonlocal share
-        share = max(share, min((elapsed + now.elapsed_s) / made.expected_s, 1.0))
-        told(share, len(measured), len(made.planned.variants))
+        share = max(share, min((elapsed + now.elapsed_s) / plan.expected_s, 1.0))
+        told(share, len(measured), len(plan.planned.variants))
 
     with scratch_folder(SCRATCH) as folder:
-        ground = Ground(folder, store, made.planned.scenario.name, made.seconds, WARM_UP_S, tick)
-        held: dict[int | None, Calibration] = {}
-        for latency in _backings(made.planned):
+        ground = Ground(folder, store, plan.planned.scenario.name, plan.seconds, WARM_UP_S, tick)
+        calibrations: dict[int | None, Calibration] = {}
+        for latency in _backings(plan.planned):
             say("measuring the device without limits")
-            held[latency] = calibrated(ground, latency, _probe_streams(made.planned), CALIBRATION_S)
+            calibrations[latency] = calibrated(ground, latency, _probe_streams(plan.planned), CALIBRATION_S)
             elapsed += len(CALIBRATION_COUNTS) * CALIBRATION_S
-            runs += held[latency].runs
-        for variant in made.planned.variants:
+            runs += calibrations[latency].runs
+        for variant in plan.planned.variants:
             say(variant.label or "measuring")
             scenario = scenario_of(variant)
             by_vm, own_runs = loaded(ground, scenario, _disks(scenario), variant.label)
             measured.append(by_vm)
             runs += own_runs
-            elapsed += made.seconds + WARM_UP_S
-    again = [_with_measured(variant, held) for variant in made.planned.variants]
-    simulated = simulate(PlannedSimulation(made.planned.system, made.planned.scenario, tuple(again)), store)
+            elapsed += plan.seconds + WARM_UP_S
+    again = [_with_measured(variant, calibrations) for variant in plan.planned.variants]
+    simulated = simulate(PlannedSimulation(plan.planned.system, plan.planned.scenario, tuple(again)), store)
     rows = [
         row
-        for before, own, by_vm in zip(found, simulated, measured, strict=True)
-        for row in _rows(own.variant.label, (before, own), by_vm)
+        for before, after, by_vm in zip(simulations, simulated, measured, strict=True)
+        for row in _rows(after.variant.label, (before, after), by_vm)
     ]
-    return RealCheck("block layer", tuple(rows), tuple(runs), tuple(held.values()), made.notes)
+    return RealCheck("block layer", tuple(rows), tuple(runs), tuple(calibrations.values()), plan.notes)
 
 
 def _probe_streams(planned: PlannedSimulation) -> Any:  # noqa: ANN401 - a stream
     """What the device is measured with: the first stream of the scenario, without its rate and bursts."""
     scenario = scenario_of(planned.variants[0])
     first = next((stream for vm in scenario.vms for stream in vm.streams), None)
-    own = first or scenario.copied()[0][1].model_copy(update={"read_pct": 50.0, "random_pct": 100.0})
-    return own.model_copy(update={"rate_iops": None, "burst": None, "think_time_s": 0.0, "role": None, "jobs": 1})
+    probe = first or scenario.copied()[0][1].model_copy(update={"read_pct": 50.0, "random_pct": 100.0})
+    return probe.model_copy(update={"rate_iops": None, "burst": None, "think_time_s": 0.0, "role": None, "jobs": 1})
 
 
 def _disks(scenario: StoragePath) -> list[RealDisk]:
-    found, names = [], iter(scenario.disk_names())
+    disks, names = [], iter(scenario.disk_names())
     for vm in scenario.vms:
         for _ in vm.names():
-            for own in (vm, *vm.disks.values()):
-                index = 0 if own.device is None else [device.name for device in scenario.devices].index(own.device)
-                found.append(RealDisk(next(names), own.iops_limit, _latency_ns(scenario, index)))
-    return found
+            for disk in (vm, *vm.disks.values()):
+                index = 0 if disk.device is None else [device.name for device in scenario.devices].index(disk.device)
+                disks.append(RealDisk(next(names), disk.iops_limit, _latency_ns(scenario, index)))
+    return disks
 
 
-def _with_measured(variant: Variant, held: dict[int | None, Calibration]) -> Variant:
+def _with_measured(variant: Variant, calibrations: dict[int | None, Calibration]) -> Variant:
     """The variant with devices as they were measured, and limits with the burst that QEMU gives them."""
     scenario = scenario_of(variant)
     plain = scenario.plain()
     for index, device in enumerate(plain["devices"]):
-        curve = held[_latency_ns(scenario, index)]
+        curve = calibrations[_latency_ns(scenario, index)]
         plain["devices"][index] = {"name": device["name"], "curve": curve.curve(), "spread": curve.spread}
     for vm in plain["vms"]:
         for disk in (vm, *vm["disks"].values()):
@@ -209,8 +213,8 @@ def _with_measured(variant: Variant, held: dict[int | None, Calibration]) -> Var
 
 
 def _rows(label: str, simulated: tuple[Simulated, Simulated], by_vm: dict[str, list[Operation]]) -> list[CheckRow]:
-    before, own = simulated
-    found = []
+    before, after = simulated
+    rows = []
     for vm, operations in by_vm.items():
         whole = pool("all", operations)
         known = {} if whole.histogram is None else percentiles(whole.histogram)
@@ -220,6 +224,6 @@ def _rows(label: str, simulated: tuple[Simulated, Simulated], by_vm: dict[str, l
             "latency_ms_p99": known.get("p99", (NAN, 0))[0],
         }
         for name, unit in MEASURES:
-            given, now = (part.outcome.measure(vm, name).value for part in (before, own))
-            found.append(CheckRow(label, vm, name, unit, now, values[name], given))
-    return found
+            given, now = (part.outcome.measure(vm, name).value for part in (before, after))
+            rows.append(CheckRow(label, vm, name, unit, now, values[name], given))
+    return rows

@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def side_by_side(
-    count: int, work: Callable[[int, Callable[[float], object]], T], told: Callable[[float], object]
+    count: int, work: Callable[[int, Callable[[float], object]], T], report: Callable[[float], object]
 ) -> Iterator[tuple[int, T]]:
     """What ``work(index, progress)`` gives for each of ``count`` indices, as they are done.
 
-    ``work`` tells ``progress`` the share that is done and lets through what that raises; ``told`` hears the share of
-    all. When anything ends this early, the rest is stopped at its next word of progress.
+    ``work`` calls ``progress`` with the share that is done and lets through what that raises; ``report`` is called with
+    the share of all. When anything ends this early, the rest is stopped when it next calls ``progress``.
     """
     stop = threading.Event()
     shares = [0.0] * count
@@ -41,7 +41,7 @@ def side_by_side(
                     index = pending.pop(future)
                     shares[index] = 1.0
                     yield index, future.result()
-                told(sum(shares) / count)
+                report(sum(shares) / count)
         finally:
             stop.set()
             pool.shutdown(cancel_futures=True)

@@ -53,11 +53,11 @@ def figures() -> list[str]:
     return list(unit_modules("experiment"))
 
 
-def reproduce(names: Sequence[str] = (), told: Told = lambda *_: None) -> list[Reproduction]:
+def reproduce(names: Sequence[str] = (), report: Told = lambda *_: None) -> list[Reproduction]:
     """Reproduce these figures, or all, on the cores there are; in the order asked for.
 
-    ``told`` hears the share of all that is done, and of how many figures how many are. What comes out does not depend
-    on the other figures, nor on how many cores there are.
+    ``report`` is called with the share of all that is done, the number of figures done and the number of figures. The
+    result does not depend on the other figures, nor on how many cores there are.
 
     Raises:
         UsageError: a name is no figure's.
@@ -66,14 +66,16 @@ def reproduce(names: Sequence[str] = (), told: Told = lambda *_: None) -> list[R
     """
     wanted = list(dict.fromkeys(name.replace("_", "-") for name in names)) or figures()
     modules = [load_unit("experiment", name) for name in wanted]
-    found: dict[int, Reproduction] = {}
+    reproductions: dict[int, Reproduction] = {}
 
     def work(index: int, progress: Progress) -> Reproduction:
         return _reproduction(wanted[index], modules[index], progress)
 
-    for index, own in side_by_side(len(wanted), work, lambda share: told(share, len(found), len(wanted))):
-        found[index] = own  # noqa: PERF403 - counted while it grows
-    return [found[index] for index in range(len(wanted))]
+    for index, reproduction in side_by_side(
+        len(wanted), work, lambda share: report(share, len(reproductions), len(wanted))
+    ):
+        reproductions[index] = reproduction  # noqa: PERF403 - counted while it grows
+    return [reproductions[index] for index in range(len(wanted))]
 
 
 def _reproduction(name: str, module: Any, progress: Progress) -> Reproduction:  # noqa: ANN401 - a unit
@@ -81,8 +83,8 @@ def _reproduction(name: str, module: Any, progress: Progress) -> Reproduction:  
     runs: list[SimulatedRun] = []
     findings = experiment.reproduce(_simulating(name, runs, progress))
     parts = {heading: text for heading, text in sections(module.__doc__).items() if heading}
-    own = verdict(experiment.META, findings)
-    return Reproduction(name, title(module.__doc__), experiment.META, parts, findings, own, tuple(runs))
+    judgement = verdict(experiment.META, findings)
+    return Reproduction(name, title(module.__doc__), experiment.META, parts, findings, judgement, tuple(runs))
 
 
 def _simulating(name: str, runs: list[SimulatedRun], progress: Progress) -> Simulated:

@@ -75,37 +75,38 @@ def plan_simulation(
     if policies:
         wanted = [axis for axis in wanted if axis.key != system.META.policy_key]
         wanted.append(_policies(system, scenario, policies))
-    made = variants(scenario, wanted)
-    return PlannedSimulation(system, scenario, tuple(with_idle_keys(path, scenario, made)))
+    scenario_variants = variants(scenario, wanted)
+    return PlannedSimulation(system, scenario, tuple(with_idle_keys(path, scenario, scenario_variants)))
 
 
 def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Axis:
     key = system.META.policy_key
     unknown = [name for name in policies if name not in system.META.policies]
-    own = list(dict.fromkeys(held[at] for held, at in places(scenario.plain(), key)))
-    if unknown or len(own) != 1:
+    file_policies = list(dict.fromkeys(node[at] for node, at in places(scenario.plain(), key)))
+    if unknown or len(file_policies) != 1:
         raise UsageError(
             f"--compare {','.join(policies)}",
-            found=f"no policy {unknown[0]}" if unknown else f"a scenario with {', '.join(own)}",
+            found=f"no policy {unknown[0]}" if unknown else f"a scenario with {', '.join(file_policies)}",
             expected=f"one of {', '.join(system.META.policies)}" if unknown else f"one policy at {key}",
             advice=f"`--vary {key}=...` sets it as you like.",
         )
-    return Axis(key, tuple(dict.fromkeys((own[0], *policies))))
+    return Axis(key, tuple(dict.fromkeys((file_policies[0], *policies))))
 
 
 def simulate(
     planned: PlannedSimulation,
     store: RunStore,
-    told: Told = lambda *_: None,
+    report: Told = lambda *_: None,
     *,
     resume: bool = False,
     cluster: str | None = None,
 ) -> list[Simulated]:
     """Simulate every variant on the cores there are; each is kept as soon as it is done.
 
-    ``told`` hears the share of all that is done, and of how many variants how many are. What a variant gives does not
-    depend on the others, nor on where it is done. With ``resume`` those that are kept from before (same scenario, seed
-    and version) are not done again; ``cluster`` is the address of a scheduler of dask.distributed.
+    ``report`` is called with the share of all that is done, the number of variants done and the number of variants.
+    The outcome of a variant does not depend on the others, nor on where it is simulated. With ``resume`` those that
+    are kept from before (same scenario, seed and version) are not done again; ``cluster`` is the address of a
+    scheduler of dask.distributed.
 
     Raises:
         InputError: the simulator refuses a variant; those that were done are kept.
@@ -116,42 +117,48 @@ def simulate(
     name = f"{began:%Y%m%d-%H%M%S}-{planned.scenario.name}-{secrets.token_hex(2)}"
     count = len(planned.variants)
     digits = len(str(count - 1))
-    found = _kept(planned, store) if resume else {}
+    simulations = _kept(planned, store) if resume else {}
 
     def left() -> str:
-        return f"{len(found)} of {count} variants are kept; go on with the same command and --resume" if found else ""
+        return (
+            f"{len(simulations)} of {count} variants are kept; go on with the same command and --resume"
+            if simulations
+            else ""
+        )
 
     with kept(left):
-        for index, bare in _outcomes(planned, set(found), lambda share: told(share, len(found), count), cluster):
+        for index, bare in _outcomes(
+            planned, set(simulations), lambda share: report(share, len(simulations), count), cluster
+        ):
             variant = planned.variants[index]
             outcome = replace(bare, notes=(*bare.notes, *variant.idle))
-            own = name if count == 1 else f"{name}.v{index:0{digits}}"
-            run = _run(own, began, variant, outcome)
+            run_name = name if count == 1 else f"{name}.v{index:0{digits}}"
+            run = _run(run_name, began, variant, outcome)
             _keep(store, run, variant, outcome)
-            found[index] = Simulated(variant, outcome, run)
-    return [found[index] for index in range(count)]
+            simulations[index] = Simulated(variant, outcome, run)
+    return [simulations[index] for index in range(count)]
 
 
 def _kept(planned: PlannedSimulation, store: RunStore) -> dict[int, Simulated]:
     """Variants that were simulated before, by number."""
     keys = [key_of(variant.scenario) for variant in planned.variants]
-    held = kept_outcomes(planned.scenario.name, set(keys), store)
+    outcomes = kept_outcomes(planned.scenario.name, set(keys), store)
     return {
-        index: Simulated(variant, held[key][1], held[key][0])
+        index: Simulated(variant, outcomes[key][1], outcomes[key][0])
         for index, (variant, key) in enumerate(zip(planned.variants, keys, strict=True))
-        if key in held
+        if key in outcomes
     }
 
 
 def _outcomes(
-    planned: PlannedSimulation, done: set[int], told: Callable[[float], object], cluster: str | None
+    planned: PlannedSimulation, done: set[int], report: Callable[[float], object], cluster: str | None
 ) -> Iterator[tuple[int, Outcome]]:
     """Variants but those that are ``done``, as they are; the rest is stopped when anything ends this."""
     left = [index for index in range(len(planned.variants)) if index not in done]
     already, whole = len(done), len(planned.variants)
 
     def heard(share: float) -> None:
-        told((already + share * len(left)) / whole)
+        report((already + share * len(left)) / whole)
 
     if cluster is not None:
         plains = [(index, planned.variants[index].scenario.plain()) for index in left]

@@ -23,7 +23,7 @@ def version() -> str:
 
 
 def outcomes_on(
-    address: str, plains: Sequence[tuple[int, Mapping[str, Any]]], told: Callable[[float], object]
+    address: str, plains: Sequence[tuple[int, Mapping[str, Any]]], report: Callable[[float], object]
 ) -> Iterator[tuple[int, Outcome]]:
     """Variants by their number as they are done; the rest is cancelled when anything ends this.
 
@@ -55,21 +55,22 @@ def outcomes_on(
             for done, future in enumerate(as_completed(list(waiting)), 1):
                 yield waiting[future], future.result()
                 future.release()
-                told(done / len(plains))
+                report(done / len(plains))
         finally:
             client.cancel(list(waiting))
 
 
 def _check_workers(client: Any, address: str) -> None:  # noqa: ANN401 - of an optional package
     try:
-        found = client.run(version)
+        versions = client.run(version)
     except ImportError:
-        found = {"a worker": "none"}
-    others = {where: own for where, own in found.items() if own != __version__}
-    if others or not found:
+        versions = {"a worker": "none"}
+    others = {where: worker_version for where, worker_version in versions.items() if worker_version != __version__}
+    if others or not versions:
         raise ToolError(
             f"{_PLACE} {address}",
-            found=", ".join(f"{where} has {own}" for where, own in others.items()) or "no workers",
+            found=", ".join(f"{where} has {worker_version}" for where, worker_version in others.items())
+            or "no workers",
             expected=f"workers with Leadline {__version__}, so that results do not depend on where they are made",
             advice=f"pip install leadline=={__version__} on every worker.",
         )

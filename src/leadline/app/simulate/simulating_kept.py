@@ -27,16 +27,16 @@ def key_of(scenario: Scenario | Mapping[str, Any]) -> str:
 
 def kept_outcomes(name: str, wanted: set[str], store: RunStore) -> dict[str, tuple[Run, Outcome]]:
     """Whole runs of this version of scenarios of that name, by key; those of a key that was not wanted are left out."""
-    found: dict[str, tuple[Run, Outcome]] = {}
+    outcomes: dict[str, tuple[Run, Outcome]] = {}
     for run in store.list():
         if (run.tool, run.name, run.state, run.tool_version) != (SIMULATION, name, "done", __version__):
             continue
         document = _document(run, store)
         key = None if document is None else key_of(document["scenario"])
-        if document is not None and key in wanted and key not in found:
+        if document is not None and key in wanted and key not in outcomes:
             whole = store.get(run.id)
-            found[key] = whole, _outcome(whole, document)
-    return found
+            outcomes[key] = whole, _outcome(whole, document)
+    return outcomes
 
 
 def _document(run: Run, store: RunStore) -> dict[str, Any] | None:
@@ -50,12 +50,12 @@ def _document(run: Run, store: RunStore) -> dict[str, Any] | None:
 
 
 def _outcome(run: Run, document: Mapping[str, Any]) -> Outcome:
-    """What was simulated; the windows of the warm-up are not kept."""
-    own = run.rounds[0]
+    """Return the outcome of a simulation that is in the store; windows of the warm-up are not stored."""
+    first_round = run.rounds[0]
     return Outcome(
-        results=own.results,
+        results=first_round.results,
         warm_up=(),
-        ticks=own.ticks,
+        ticks=first_round.ticks,
         measures=tuple(Measure(**_numbers(part)) for part in document["measures"]),
         series=tuple(
             Series(**{**part, "values": tuple(_number(value) for value in part["values"])})

@@ -150,24 +150,29 @@ class LoadCurve:
         return little_load(self.levelled.rate.mean, times[0]) if self.levelled is not None and times else _NAN
 
     def sentences(self) -> list[str]:
-        """What the curve says, for people."""
-        found = [_growth_sentence(self), *_knee_sentences(self), *_usl_sentences(self)]
+        """Describe growth, knee, scalability law, best point and drift in sentences."""
+        sentences = [_growth_sentence(self), *_knee_sentences(self), *_usl_sentences(self)]
         if self.target_ms is not None:
-            found.append(_best_sentence(self, self.target_ms))
+            sentences.append(_best_sentence(self, self.target_ms))
         if self.drift is not None:
-            found.append(_drift_sentence(*self.drift))
-        return found
+            sentences.append(_drift_sentence(*self.drift))
+        return sentences
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        own = self.levelled
+        levelled = self.levelled
         usl = {"untold": [self.usl.reason]} if isinstance(self.usl, Untold) else self.usl.to_dict()
         return {
             "variant": {name: getattr(self.variant, name) for name in LoadVariant.__dataclass_fields__},
             "points": [point.to_dict() for point in (*self.points, *self.again)],
             "levelled": None
-            if own is None
-            else {"from": own.start.load, "seen_at": own.end.load, "per_s": own.rate.to_dict(), "falls": own.falls},
+            if levelled is None
+            else {
+                "from": levelled.start.load,
+                "seen_at": levelled.end.load,
+                "per_s": levelled.rate.to_dict(),
+                "falls": levelled.falls,
+            },
             "knee": None if self.knee is None else self.knee.load,
             "little_load": self.little,
             "usl": usl,
@@ -184,8 +189,8 @@ def curve_of(sweep: Sweep, index: int, points: Sequence[Point]) -> LoadCurve:
     rates = [point.per_s.mean for point in first]
     means = [point.mean_ms for point in first]
     at = knee(rates, means)
-    own = [*first, *again]
-    errors = [standard_error(point.per_s.low, point.per_s.high) for point in own]
+    all_points = [*first, *again]
+    errors = [standard_error(point.per_s.low, point.per_s.high) for point in all_points]
     best = None
     if sweep.target_ms is not None:
         times = [point.latency_ms(sweep.percentile) for point in first]
@@ -198,7 +203,7 @@ def curve_of(sweep: Sweep, index: int, points: Sequence[Point]) -> LoadCurve:
         sweep.percentile,
         levelled_off(first, sweep.seed),
         None if at is None else first[at],
-        fit_usl([point.load for point in own], [point.per_s.mean for point in own], errors, sweep.seed),
+        fit_usl([point.load for point in all_points], [point.per_s.mean for point in all_points], errors, sweep.seed),
         best,
         sweep.target_ms,
         _drift(first, again, sweep.seed),
@@ -221,10 +226,10 @@ def levelled_off(points: Sequence[Point], seed: int) -> Levelled | None:
             best = point if best is None or point.per_s.mean > best.per_s.mean else best
     if best is None or not seen or (len(seen) == 1 and "not steady" in seen[0].marks):
         return None
-    held = [point for point in points if point.load >= best.load]
+    plateau = [point for point in points if point.load >= best.load]
     change, _, high = difference_interval(best.seconds, seen[-1].seconds, seed)
     falls = change < -GROWTH and high < 0.0
-    rounds = [list(part) for point in ([best] if falls else held) for part in point.seconds]
+    rounds = [list(part) for point in ([best] if falls else plateau) for part in point.seconds]
     return Levelled(best, seen[-1], mean_interval(rounds, seed), falls)
 
 
@@ -243,9 +248,9 @@ def load_words(curve: LoadCurve, load: float) -> str:
     return f"{number} {word}" if word.endswith("I/O") or load != 1 else f"{number} {word.removesuffix('s')}"
 
 
-def between(own: Interval) -> str:
-    """An interval in words; that there is none, when there were too few samples."""
-    return "too few samples for an interval" if own.too_few else f"{own.low:,.0f} to {own.high:,.0f}"
+def between(interval: Interval) -> str:
+    """Return the bounds of an interval in words, or that there were too few samples for one."""
+    return "too few samples for an interval" if interval.too_few else f"{interval.low:,.0f} to {interval.high:,.0f}"
 
 
 def _drift_sentence(change: float, low: float, high: float) -> str:
@@ -261,49 +266,51 @@ def _drift_sentence(change: float, low: float, high: float) -> str:
 
 
 def _growth_sentence(curve: LoadCurve) -> str:
-    own = curve.levelled
-    if own is None:
+    levelled = curve.levelled
+    if levelled is None:
         last = curve.points[-1]
         if any(point.per_s.too_few for point in curve.points):
             return "Too few samples to tell where operations stop growing; measure longer."
         return f"Operations still grew at {load_words(curve, last.load)}: the limit was not reached."
-    if own.falls:
+    if levelled.falls:
         return (
-            f"Operations peaked at {load_words(curve, own.start.load)}, {own.rate.mean:,.0f}/s ({between(own.rate)}), "
-            f"and fell to {own.end.per_s.mean:,.0f}/s at {load_words(curve, own.end.load)}."
+            f"Operations peaked at {load_words(curve, levelled.start.load)}, "
+            f"{levelled.rate.mean:,.0f}/s ({between(levelled.rate)}), "
+            f"and fell to {levelled.end.per_s.mean:,.0f}/s at {load_words(curve, levelled.end.load)}."
         )
     return (
-        f"Operations stopped growing at {load_words(curve, own.start.load)}: {own.rate.mean:,.0f}/s from there on "
-        f"({between(own.rate)}); {load_words(curve, own.end.load)} gave less than {100 * GROWTH:.0f} % more."
+        f"Operations stopped growing at {load_words(curve, levelled.start.load)}: "
+        f"{levelled.rate.mean:,.0f}/s from there on ({between(levelled.rate)}); "
+        f"{load_words(curve, levelled.end.load)} gave less than {100 * GROWTH:.0f} % more."
     )
 
 
 def _knee_sentences(curve: LoadCurve) -> list[str]:
     if curve.knee is None:
         return ["No knee: no latency was measured."]
-    own = curve.knee
+    knee_point = curve.knee
     text = (
-        f"Knee at {load_words(curve, own.load)}: {own.per_s.mean:,.0f}/s at {own.mean_ms:.3g} ms on average, the most "
-        "operations for their latency (Kleinrock's power)."
+        f"Knee at {load_words(curve, knee_point.load)}: {knee_point.per_s.mean:,.0f}/s at "
+        f"{knee_point.mean_ms:.3g} ms on average, the most operations for their latency (Kleinrock's power)."
     )
-    if own is curve.points[-1]:
+    if knee_point is curve.points[-1]:
         text += " It is the highest load measured, so the true knee may lie beyond."
-    elif own is curve.points[0] and len(curve.points) > 1:
+    elif knee_point is curve.points[0] and len(curve.points) > 1:
         text += " It is the lowest load measured."
-    found = [text]
+    sentences = [text]
     if isfinite(curve.little):
-        found.append(
+        sentences.append(
             f"By Little's law {load_words(curve, curve.little)} are enough for that rate at the lowest load's latency; "
             "more only wait."
         )
-    return found
+    return sentences
 
 
 def _usl_sentences(curve: LoadCurve) -> list[str]:
     law = curve.usl
     if isinstance(law, Untold):
         return [f"Universal scalability law: cannot be told ({law.reason})."]
-    found = [
+    sentences = [
         f"Universal scalability law: λ {_estimate(law.rate_of_one, ',.0f')}/s, σ {_estimate(law.contention, '.3f')}, "
         f"κ {_estimate(law.coherency, '.2g')}; R² {law.r_squared:.3f}."
     ]
@@ -311,23 +318,23 @@ def _usl_sentences(curve: LoadCurve) -> list[str]:
     if not law.describes:
         load = [*curve.points, *curve.again][worst].load
         return [
-            *found,
+            *sentences,
             f"It does not describe these points: at {load_words(curve, load)} it is "
             f"{abs(100 * law.deviations[worst]):.0f} % off, as beside a hard limit or in much noise. Its parameters "
             "and a peak mean nothing here.",
         ]
     if law.peak_load is None:
-        return [*found, *(f"These points do not tell {text}." for text in law.untold)]
+        return [*sentences, *(f"These points do not tell {text}." for text in law.untold)]
     peak = law.peak_load
     beyond = f", beyond what was measured (up to {law.load_max:,.0f})" if peak.value > law.load_max else ""
     upper = f"{peak.high:,.0f}" if isfinite(peak.high) else "any load"
     at = f"{load_words(curve, round(peak.value))} ({peak.low:,.0f} to {upper})"
     text = f"Its peak: {law.peak_per_s:,.0f}/s at {at}{beyond}."
-    return [*found, text]
+    return [*sentences, text]
 
 
-def _estimate(own: Any, form: str) -> str:  # noqa: ANN401 - an Estimate
-    return f"{own.value:{form}} ({own.low:{form}} to {own.high:{form}})"
+def _estimate(estimate: Any, form: str) -> str:  # noqa: ANN401 - an Estimate
+    return f"{estimate.value:{form}} ({estimate.low:{form}} to {estimate.high:{form}})"
 
 
 def _best_sentence(curve: LoadCurve, target_ms: float) -> str:

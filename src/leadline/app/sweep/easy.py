@@ -133,19 +133,19 @@ def overhead_of(raid: str | None, ftt: int | None, *, is_esa: bool, host_count: 
 def storages(inventory: Inventory) -> list[Storage]:
     """Stores an inventory describes: vSAN of its clusters, and datastores that are not vSAN."""
     clusters = dict.fromkeys([*inventory.of_kind(EntityKind.CLUSTER), *_clusters_of_hosts(inventory)])
-    found = [own for cluster in clusters if (own := _vsan_storage(inventory, cluster)) is not None]
-    names = {own.name for own in found}
+    stores = [storage for cluster in clusters if (storage := _vsan_storage(inventory, cluster)) is not None]
+    names = {storage.name for storage in stores}
     for store in inventory.of_kind(EntityKind.DATASTORE):
         if str(inventory.get(store, "type") or "").startswith("vsan") or store.name in names:
             continue
         names.add(store.name)
-        found.append(_datastore(inventory, store))
-    return found
+        stores.append(_datastore(inventory, store))
+    return stores
 
 
 def _clusters_of_hosts(inventory: Inventory) -> list[Entity]:
-    own = [vsan.cluster_of(inventory, host) for host in inventory.of_kind(EntityKind.HOST)]
-    return [cluster for cluster in own if cluster is not None]
+    clusters = [vsan.cluster_of(inventory, host) for host in inventory.of_kind(EntityKind.HOST)]
+    return [cluster for cluster in clusters if cluster is not None]
 
 
 def _vsan_storage(inventory: Inventory, cluster: Entity) -> Storage | None:
@@ -155,8 +155,8 @@ def _vsan_storage(inventory: Inventory, cluster: Entity) -> Storage | None:
         return None
     hosts = vsan.hosts_of(inventory, cluster)
     stores = [s for s in inventory.of_kind(EntityKind.DATASTORE) if str(inventory.get(s, "type")).startswith("vsan")]
-    own = [s for s in stores if s.ancestor(EntityKind.HOST) in (None, *hosts)]
-    capacity = None if not own else inventory.get(own[0], "capacity_gib")
+    cluster_stores = [s for s in stores if s.ancestor(EntityKind.HOST) in (None, *hosts)]
+    capacity = None if not cluster_stores else inventory.get(cluster_stores[0], "capacity_gib")
     if capacity is None:
         sizes = [inventory.get(group, "capacity_gib") for group in groups]
         capacity = float(sum(sizes)) if sizes and all(size is not None for size in sizes) else None
@@ -164,8 +164,8 @@ def _vsan_storage(inventory: Inventory, cluster: Entity) -> Storage | None:
     known = bool(caches) and all(size is not None for size in caches)
     disks = vsan.database_disks(inventory, cluster)
     policies = [(inventory.get(disk, "vsan_raid"), inventory.get(disk, "vsan_ftt")) for disk in disks]
-    told = [policy for policy in policies if policy != (None, None)]
-    worst = [overhead_of(raid, ftt, is_esa=is_esa, host_count=len(hosts)) for raid, ftt in told]
+    known_policies = [policy for policy in policies if policy != (None, None)]
+    worst = [overhead_of(raid, ftt, is_esa=is_esa, host_count=len(hosts)) for raid, ftt in known_policies]
     overhead, why = max(worst, default=overhead_of(None, None, is_esa=is_esa, host_count=len(hosts)))
     return Storage(
         cluster.name,
@@ -175,7 +175,7 @@ def _vsan_storage(inventory: Inventory, cluster: Entity) -> Storage | None:
         vsan.cache_gib(inventory, cluster),
         sum(min(float(size), BUFFER_GIB_MAX) for size in caches) if known else None,
         capacity,
-        None if not own else inventory.get(own[0], "free_gib"),
+        None if not cluster_stores else inventory.get(cluster_stores[0], "free_gib"),
         vsan.capacity_medium(inventory, cluster),
         overhead,
         why,
@@ -192,7 +192,9 @@ def _datastore(inventory: Inventory, store: Entity) -> Storage:
 
 def choose_workload(inventory: Inventory) -> Choice:
     """The shipped workload that is like the databases of an inventory; a mixed one where there is none."""
-    engines = [str(inventory.get(own, "engine") or "").casefold() for own in inventory.of_kind(EntityKind.DATABASE)]
+    engines = [
+        str(inventory.get(database, "engine") or "").casefold() for database in inventory.of_kind(EntityKind.DATABASE)
+    ]
     known = [engine for engine in engines if engine in ENGINES]
     if not known:
         return Choice("workload", DEFAULT, "no database is known here; 4 KiB 70/30 is what storage is compared with")
@@ -267,13 +269,13 @@ def _usable(storage: Storage) -> tuple[float, str]:
         return float("inf"), "neither capacity nor free space are known: look before you run it"
     if storage.free_gib is None:
         return (1.0 - GUARD) * float(storage.capacity_gib or 0.0), "what is used is not known: a fifth of the capacity"
-    found = GUARD * storage.free_gib
+    usable_gib = GUARD * storage.free_gib
     why = f"80 % of the {_gib(storage.free_gib)} that are free"
     if storage.capacity_gib is not None:
         filled = max(GUARD * storage.capacity_gib - (storage.capacity_gib - storage.free_gib), 0.0)
-        if filled < found:
+        if filled < usable_gib:
             return filled, f"up to 80 % of the capacity ({_gib(storage.capacity_gib)}, {_gib(storage.free_gib)} free)"
-    return found, why
+    return usable_gib, why
 
 
 def _gib(value: float) -> str:
@@ -295,7 +297,7 @@ def choose_folder(
     Raises:
         UsageError: none can be written to, or none has space.
     """
-    usable = [own for own in folders if own.writable]
+    usable = [folder for folder in folders if folder.writable]
     if not usable:
         raise UsageError(
             "bench sweep --easy",
@@ -303,14 +305,14 @@ def choose_folder(
             expected="one",
             advice="Name a folder with --on.",
         )
-    own = max(usable, key=lambda folder: (folder.path != "/", _room(folder)))
-    room = _room(own)
-    wanted = min(max(SET_SHARE * own.size_bytes, SET_MIN), SET_MAX)
+    roomiest = max(usable, key=lambda folder: (folder.path != "/", _room(folder)))
+    room = _room(roomiest)
+    wanted = min(max(SET_SHARE * roomiest.size_bytes, SET_MIN), SET_MAX)
     size = int(min(wanted, room) / stream_count) // 1024**2 * 1024**2
     if size < 64 * 1024**2:
         raise UsageError(
-            own.path,
-            found=f"{_gib(room / GIB)} below 80 % of {_gib(own.size_bytes / GIB)}",
+            roomiest.path,
+            found=f"{_gib(room / GIB)} below 80 % of {_gib(roomiest.size_bytes / GIB)}",
             expected="64 MiB at least",
             advice="Name another folder with --on, or a size with --set-size.",
         )
@@ -320,21 +322,21 @@ def choose_folder(
     if stream_count > 1:
         share = f"for each of the {stream_count} streams; in all {share}"
     jobs = max(1, min(JOBS_MAX, cpu_count))
-    depth, depth_why = _depth(own)
+    depth, depth_why = _depth(roomiest)
     each = max(depth // jobs, 1)
     chosen = (
         workload,
         Choice("machines", "1", "this one; others with --inventory"),
-        Choice("folder", own.path, _folder_why(own, len(usable), named=named)),
+        Choice("folder", roomiest.path, _folder_why(roomiest, len(usable), named=named)),
         Choice("working set", _gib(size / GIB), share),
         Choice("jobs", str(jobs), f"{cpu_count} CPUs, at most {JOBS_MAX}: one CPU must not be what is measured"),
         Choice("outstanding I/O of each job", f"1 to {each}", f"up to {depth} in all: {depth_why}"),
     )
-    return Easy(workload.value, 1, 1, size, jobs, each, chosen, own.path)
+    return Easy(workload.value, 1, 1, size, jobs, each, chosen, roomiest.path)
 
 
-def _folder_why(own: Folder, count: int, *, named: bool) -> str:
-    where = "" if own.device is None else f"; it lies on {own.device}"
+def _folder_why(folder: Folder, count: int, *, named: bool) -> str:
+    where = "" if folder.device is None else f"; it lies on {folder.device}"
     if named:
         return f"named{where}"
     others = "the only file system of a disk" if count == 1 else f"most space of {count}, the root file system last"

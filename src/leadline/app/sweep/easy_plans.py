@@ -43,8 +43,8 @@ def easy_here(on: str | None, workload: str | None) -> Easy:
     facts = record_facts(ROOT, datetime.now(UTC))["guests"][0]
     inventory = Inventory()
     guest = Entity(EntityKind.GUEST, str(facts["name"]))
-    for own in facts.get("databases", ()):
-        inventory.add(Entity(EntityKind.DATABASE, str(own["name"]), guest), "here", engine=own.get("engine"))
+    for database in facts.get("databases", ()):
+        inventory.add(Entity(EntityKind.DATABASE, str(database["name"]), guest), "here", engine=database.get("engine"))
     folders = _folders(facts.get("devices", ())) if on is None else [_folder(on, facts.get("devices", ()))]
     chosen = _workload(workload, inventory)
     streams = len(_io(chosen.value).io)
@@ -70,21 +70,21 @@ def easy_for(
     """
     inventory = import_paths(list(paths), Request(metrics=frozenset())).capture.inventory
     known = storages(inventory)
-    found = [own for own in known if store in (None, own.name)]
-    if len(found) != 1:
+    matches = [storage for storage in known if store in (None, storage.name)]
+    if len(matches) != 1:
         raise UsageError(
             "--storage" if store is None else f"--storage {store}",
-            found="none in the inventory" if not found else f"{len(found)} of them: {_names(found)}",
+            found="none in the inventory" if not matches else f"{len(matches)} of them: {_names(matches)}",
             expected="the name of one",
             advice=f"Known are: {_names(known)}." if known else "It needs datastores, or hosts with disk_groups.",
         )
     wanted = _workload(workload, inventory)
     _io(wanted.value)
-    return found[0], choose_machines(found[0], wanted, machines, has_target=has_target)
+    return matches[0], choose_machines(matches[0], wanted, machines, has_target=has_target)
 
 
 def _names(known: Sequence[Storage]) -> str:
-    return ", ".join(own.name for own in known[:5]) + (", …" if len(known) > 5 else "")
+    return ", ".join(storage.name for storage in known[:5]) + (", …" if len(known) > 5 else "")
 
 
 def _workload(named: str | None, inventory: Inventory) -> Choice:
@@ -92,27 +92,27 @@ def _workload(named: str | None, inventory: Inventory) -> Choice:
 
 
 def _io(name: str) -> Workload:
-    found = workload_of(name)
-    if found.kind != "io":
+    workload = workload_of(name)
+    if workload.kind != "io":
         raise UsageError(
-            f"workload {name}", found=f"kind {found.kind}", expected="io", advice="Sweep a database with --clients."
+            f"workload {name}", found=f"kind {workload.kind}", expected="io", advice="Sweep a database with --clients."
         )
-    return found
+    return workload
 
 
 def _folders(devices: Sequence[dict[str, Any]]) -> list[Folder]:
     """A folder for each file system of a disk that is not the system's own; what does not answer is left out."""
-    found = []
+    folders = []
     for mount in mounts(Tree(ROOT)):
         is_disk = not mount.number.startswith("0:") or mount.filesystem == "btrfs"
-        own = mount.point.startswith(SYSTEM) or mount.filesystem in READ_ONLY or "ro" in mount.options
-        if is_disk and not own and os.path.isdir(mount.point):  # noqa: PTH112 - Path raises where one is broken
-            found.append(_folder(mount.point, devices))
-    return found
+        is_system = mount.point.startswith(SYSTEM) or mount.filesystem in READ_ONLY or "ro" in mount.options
+        if is_disk and not is_system and os.path.isdir(mount.point):  # noqa: PTH112 - Path raises where one is broken
+            folders.append(_folder(mount.point, devices))
+    return folders
 
 
 def _folder(path: str, devices: Sequence[dict[str, Any]]) -> Folder:
-    """What is known of a folder's file system and of the disk below it.
+    """Return size, free space and queue depth of the file system and the disk below a folder.
 
     Raises:
         UsageError: it is no folder.
@@ -124,15 +124,15 @@ def _folder(path: str, devices: Sequence[dict[str, Any]]) -> Folder:
             expected="a folder, where files are made and removed",
             advice="--easy never overwrites a device; without it, name the load yourself.",
         )
-    held = os.statvfs(path)
+    filesystem = os.statvfs(path)
     tree = Tree(ROOT)
     name = device_of(tree, mounts(tree), str(Path(path).resolve()))
-    facts: dict[str, Any] = next((own for own in devices if own["name"] == name), {})
+    facts: dict[str, Any] = next((device for device in devices if device["name"] == name), {})
     depth = facts.get("queue_depth_count") or facts.get("nr_requests_count")
     return Folder(
         path,
-        held.f_blocks * held.f_frsize,
-        held.f_bavail * held.f_frsize,
+        filesystem.f_blocks * filesystem.f_frsize,
+        filesystem.f_bavail * filesystem.f_frsize,
         name,
         None if depth is None else int(depth),
         facts.get("rotational"),

@@ -104,12 +104,12 @@ class SweepOutcome:
 
 def point_timing(workload: Workload, seconds: float | None, rounds: int | None, warm_up_s: float | None) -> Workload:
     """The workload with the timing of a point: shorter than a run's, since there are many."""
-    own = workload.timing
-    timing = own.model_copy(
+    run_timing = workload.timing
+    timing = run_timing.model_copy(
         update={
             "measure_s": SECONDS if seconds is None else seconds,
             "rounds": 1 if rounds is None else rounds,
-            "warm_up_s": min(own.warm_up_s, WARM_UP_S) if warm_up_s is None else warm_up_s,
+            "warm_up_s": min(run_timing.warm_up_s, WARM_UP_S) if warm_up_s is None else warm_up_s,
         }
     )
     steady = Steadiness.model_validate({**workload.steady.model_dump(), **STEADY})
@@ -133,14 +133,14 @@ def plan_sweep(workload: Workload, target: Target, wish: SweepWish) -> PlannedSw
         for read_pct in wish.read_pcts or (None,)
         for jobs in wish.jobs or (None,)
     )
-    made = benching.plan(_covering(workload, axis, variants, loads), target)
+    load_plan = benching.plan(_covering(workload, axis, variants, loads), target)
     began = datetime.now(UTC)
     sweep = Sweep(
         id=f"{began:%Y%m%d-%H%M%S}-sweep-{workload.name}-{secrets.token_hex(2)}",
         started=began.isoformat(timespec="seconds"),
         seed=secrets.randbelow(2**31) if wish.seed is None else wish.seed,
         workload=workload.plain(),
-        target=made.target.name,
+        target=load_plan.target.name,
         axis=axis,
         loads=loads,
         grows=grows,
@@ -149,24 +149,24 @@ def plan_sweep(workload: Workload, target: Target, wish: SweepWish) -> PlannedSw
         target_ms=wish.target_ms,
         percentile=wish.percentile,
     )
-    return PlannedSweep(sweep, made, workload)
+    return PlannedSweep(sweep, load_plan, workload)
 
 
 def _require_axis(workload: Workload, axis: str | None, wish: SweepWish) -> None:
-    found = expected = ""
+    problem = expected = ""
     if axis is None:
-        found, expected = f"a {workload.kind} workload", "one of I/O or of a database"
+        problem, expected = f"a {workload.kind} workload", "one of I/O or of a database"
     elif axis == OIO and not any(is_swept(stream) for stream in workload.io):
-        found, expected = "a rate in every stream", "a stream whose load is what is outstanding"
+        problem, expected = "a rate in every stream", "a stream whose load is what is outstanding"
     elif workload.database is not None and workload.database.rate_per_s is not None:
-        found, expected = "a rate", "a database load without rate_per_s"
+        problem, expected = "a rate", "a database load without rate_per_s"
     elif axis != OIO and (wish.blocks or wish.read_pcts or wish.jobs):
-        found, expected = "a database workload", "--clients alone: it has no block size, read share and jobs"
+        problem, expected = "a database workload", "--clients alone: it has no block size, read share and jobs"
     elif wish.percentile not in (*PERCENTILES, "mean"):
-        found, expected = f"percentile {wish.percentile}", f"one of {', '.join((*PERCENTILES, 'mean'))}"
-    if found:
+        problem, expected = f"percentile {wish.percentile}", f"one of {', '.join((*PERCENTILES, 'mean'))}"
+    if problem:
         raise UsageError(
-            f"workload {workload.name}", found=found, expected=expected, advice="See docs/guides/sweep.md."
+            f"workload {workload.name}", found=problem, expected=expected, advice="See docs/guides/sweep.md."
         )
 
 
@@ -197,15 +197,15 @@ def plan_rest(store: RunStore, name: str, on: str | None, destroy: str | None) -
         )
     workload = Workload.model_validate(sweep.workload)
     cover = _covering(workload, sweep.axis, sweep.variants, sweep.loads)
-    made = benching.plan(cover, Target(on or sweep.target, destroy, sweep.roles))
-    if made.target.name != sweep.target:
+    load_plan = benching.plan(cover, Target(on or sweep.target, destroy, sweep.roles))
+    if load_plan.target.name != sweep.target:
         raise UsageError(
-            f"--on {made.target.name}",
+            f"--on {load_plan.target.name}",
             found="another target",
             expected=sweep.target,
             advice="Points of different targets do not make a curve; begin a new sweep.",
         )
-    return PlannedSweep(sweep, made, workload, len(_measured(sweep, store)))
+    return PlannedSweep(sweep, load_plan, workload, len(_measured(sweep, store)))
 
 
 def run_sweep(planned: PlannedSweep, store: RunStore, *, talk: Talk = SILENT) -> SweepOutcome:
@@ -231,15 +231,15 @@ def run_sweep(planned: PlannedSweep, store: RunStore, *, talk: Talk = SILENT) ->
 def _measure(planned: PlannedSweep, key: Key, store: RunStore, talk: Talk) -> Point:
     sweep = planned.sweep
     workload = point_workload(planned.workload, sweep.axis, sweep.variants[key.variant], key.load)
-    made = replace(planned.made, workload=workload)
-    own = replace(benching.new_run(made, seed=sweep.point_seed(key)), id=sweep.run_id(key))
-    store.remove(own.id)  # what an earlier attempt left of this point
+    load_plan = replace(planned.made, workload=workload)
+    run = replace(benching.new_run(load_plan, seed=sweep.point_seed(key)), id=sweep.run_id(key))
+    store.remove(run.id)  # what an earlier attempt left of this point
     label = sweep.variants[key.variant].label()
     words = f"{sweep.axis} {key.load}{f', {label}' if label else ''}{' again' if key.again else ''}"
     named = Talk(lambda phase, seconds: talk.phase(f"{words}: {phase}", seconds), talk.tick, talk.note)
-    with keeping(own, store) as kept:
-        kept.run = replace(kept.run, notes=(*kept.run.notes, *benching.drop_caches(made)))
-        benching.load(made, kept, store, named)
+    with keeping(run, store) as kept:
+        kept.run = replace(kept.run, notes=(*kept.run.notes, *benching.drop_caches(load_plan)))
+        benching.load(load_plan, kept, store, named)
     point = point_of(key, kept.run)
     marks = f" ({', '.join(point.marks)})" if point.marks else ""
     talk.note(f"{words}: {point.per_s.mean:,.0f}/s, mean {point.mean_ms:.3g} ms{marks}")
@@ -248,12 +248,12 @@ def _measure(planned: PlannedSweep, key: Key, store: RunStore, talk: Talk) -> Po
 
 def _measured(sweep: Sweep, store: RunStore) -> list[tuple[Point, Run]]:
     """The points that are in the store, with their runs; those that were ended in their midst are not measured."""
-    found = []
+    measured = []
     for run in store.beginning(f"{sweep.id}."):
         if run.state == "done" and run.rounds:
             key = _key(run)
-            found.append((point_of(key, run), run))
-    return found
+            measured.append((point_of(key, run), run))
+    return measured
 
 
 def _key(run: Run) -> Key:
@@ -269,20 +269,22 @@ def _key(run: Run) -> Key:
 def _next(sweep: Sweep, points: Sequence[Point]) -> Key | None:
     ended = {}
     for index in range(len(sweep.variants)):
-        own = sorted((p for p in points if p.key.variant == index and not p.key.again), key=lambda point: point.load)
-        levelled = levelled_off(own, sweep.seed)
+        curve_points = sorted(
+            (p for p in points if p.key.variant == index and not p.key.again), key=lambda point: point.load
+        )
+        levelled = levelled_off(curve_points, sweep.seed)
         if levelled is not None:
-            ended[index] = own[-1].key.load
+            ended[index] = curve_points[-1].key.load
     return next_key(sweep, {point.key for point in points}, ended)
 
 
 def outcome(sweep: Sweep, store: RunStore) -> SweepOutcome:
-    """What was measured of a sweep until now."""
-    found = _measured(sweep, store)
+    """Return the curves, and the runs, of the points of a sweep that have been measured so far."""
+    measured = _measured(sweep, store)
     curves = []
     for index in range(len(sweep.variants)):
-        own = [point for point, _ in found if point.key.variant == index]
-        if any(not point.key.again for point in own):
-            curves.append(curve_of(sweep, index, own))
-    left = _next(sweep, [point for point, _ in found])
-    return SweepOutcome(sweep, tuple(curves), left is None, tuple(run for _, run in found))
+        points = [point for point, _ in measured if point.key.variant == index]
+        if any(not point.key.again for point in points):
+            curves.append(curve_of(sweep, index, points))
+    left = _next(sweep, [point for point, _ in measured])
+    return SweepOutcome(sweep, tuple(curves), left is None, tuple(run for _, run in measured))

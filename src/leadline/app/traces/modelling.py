@@ -134,35 +134,35 @@ def fit(
     """
     if not 0.0 < within <= 1.0:
         raise UsageError("--within", found=f"{within:g}", expected="above 0, at most 1", advice="0.15 is usual.")
-    found, _ = find_traces(paths)
-    if len(found) > 1:
-        raise UsageError("model", found=f"{len(found)} traces", expected="one", advice="Name one of them.")
-    index, profile = choose_disk(read_trace(found[0], step=step), disk)
-    own = DiskTrace(profile)
-    if own.request_count < REQUESTS_MIN or np.isnan(own.duration_s):
-        what = f"{own.request_count} requests" if own.request_count < REQUESTS_MIN else "no times"
+    traces, _ = find_traces(paths)
+    if len(traces) > 1:
+        raise UsageError("model", found=f"{len(traces)} traces", expected="one", advice="Name one of them.")
+    index, profile = choose_disk(read_trace(traces[0], step=step), disk)
+    disk_trace = DiskTrace(profile)
+    if disk_trace.request_count < REQUESTS_MIN or np.isnan(disk_trace.duration_s):
+        shortage = f"{disk_trace.request_count} requests" if disk_trace.request_count < REQUESTS_MIN else "no times"
         raise InputError(
-            found[0].name,
-            found=what,
+            traces[0].name,
+            found=shortage,
             expected=f"a trace of {REQUESTS_MIN} requests or more, with times",
             advice="Record for longer.",
         )
-    classes = read_trace(found[0], classes_of=index, step=step)
+    classes = read_trace(traces[0], classes_of=index, step=step)
     parts = {part.name: DiskTrace(part) for part in classes.profiles if DiskTrace(part).request_count}
-    maker = _Maker(own, parts, f"Fitted from {Path(found[0].name).name}, disk {own.name}.")
+    maker = _Maker(disk_trace, parts, f"Fitted from {Path(traces[0].name).name}, disk {disk_trace.name}.")
     best: dict[int, Candidate] = {}
     for shape, streams in maker.shapes():
         workload = Workload(name="from-trace", about=maker.about, io=tuple(streams))
-        candidate = Candidate(workload, shape, _distances(workload, own, seed))
+        candidate = Candidate(workload, shape, _distances(workload, disk_trace, seed))
         count = len(streams)
         if count not in best or candidate.distance < best[count].distance:
             best[count] = candidate
     notes = []
-    if own.request_count > SYNTHETIC_MAX:
+    if disk_trace.request_count > SYNTHETIC_MAX:
         notes.append(f"distances are of the first {SYNTHETIC_MAX:,} requests the workload gives")
-    if np.isnan(own.quantiles("outstanding_count")["p50"]):
+    if np.isnan(disk_trace.quantiles("outstanding_count")["p50"]):
         notes.append(f"the trace has no latencies: outstanding requests are not known, oio is {OIO_UNKNOWN}")
-    return Model(found[0], own, within, tuple(best[count] for count in sorted(best)), tuple(notes))
+    return Model(traces[0], disk_trace, within, tuple(best[count] for count in sorted(best)), tuple(notes))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +174,7 @@ class _Maker:
     about: str
 
     def shapes(self) -> list[tuple[str, list[Stream]]]:
-        """Every candidate: what its streams are, and they."""
+        """Return every way to divide the requests into streams: its description and its streams."""
         reads, writes = [c for c in _CLASSES if c.endswith("read")], [c for c in _CLASSES if c.endswith("write")]
         randoms, runs = list(_CLASSES[:2]), list(_CLASSES[2:])
         wanted = {
@@ -192,18 +192,18 @@ class _Maker:
                 _CLASSES[1]: randoms[1:],
             },
         }
-        found = []
+        candidates = []
         for shape, groups in wanted.items():
             streams = [self._stream(name, classes) for name, classes in groups.items() if self._count(classes)]
             if len(streams) == len(groups):
-                found.append((shape, streams))
+                candidates.append((shape, streams))
         hot = self._hot_share()
         if hot is not None:
-            found.append(("hot, cold", self._split(self._stream("all", list(_CLASSES)), *hot)))
+            candidates.append(("hot, cold", self._split(self._stream("all", list(_CLASSES)), *hot)))
             if self._count(randoms) and self._count(runs):
                 split = self._split(self._stream("random", randoms), *hot)
-                found.append(("hot, cold, sequential", [*split, self._stream("sequential", runs)]))
-        return found
+                candidates.append(("hot, cold, sequential", [*split, self._stream("sequential", runs)]))
+        return candidates
 
     def _count(self, classes: list[str]) -> int:
         return sum(self.parts[name].request_count for name in classes if name in self.parts)
@@ -255,14 +255,14 @@ class _Maker:
         """A stream as two: one on a small part that gets most requests, one on the rest."""
         rest = max((stream.working_set or MIB) - size, MIB)
         parts = [("hot", share, size), ("cold", 1.0 - share, rest)]
-        made = []
+        streams = []
         for name, part, bytes_ in parts:
             plain = stream.model_dump(mode="json")
             rates = {way: max(round(rate * part, 4), 0.0) for way, rate in plain["rate_iops"].items()}
-            made.append(
+            streams.append(
                 Stream.model_validate({**plain, "name": name, "rate_iops": rates, "working_set": _whole_mib(bytes_)})
             )
-        return made
+        return streams
 
 
 def _readable(stream: dict[str, Any]) -> dict[str, Any]:
@@ -302,15 +302,15 @@ def _blocks(parts: list[DiskTrace]) -> dict[int, float]:
     return {block: float(share) for block, share in sorted(shares.items()) if share}
 
 
-def _distances(workload: Workload, own: DiskTrace, seed: int) -> dict[str, float]:
-    made = synthetic(workload, own, seed)
-    found = dict(own.profile.distances(made))
-    values = {name: found[name] for name in COMPARED}
+def _distances(workload: Workload, disk_trace: DiskTrace, seed: int) -> dict[str, float]:
+    synthetic_profile = synthetic(workload, disk_trace, seed)
+    distances = dict(disk_trace.profile.distances(synthetic_profile))
+    values = {name: distances[name] for name in COMPARED}
     return {name: float("nan") if value is None else float(value) for name, value in values.items()}
 
 
-def synthetic(workload: Workload, own: DiskTrace, seed: int) -> TraceProfile:
-    """What a workload's requests are like, as many and as long as the trace's; latencies are drawn from it."""
+def synthetic(workload: Workload, disk_trace: DiskTrace, seed: int) -> TraceProfile:
+    """Return the profile of as many requests of a workload as a trace has; latencies are drawn from the trace."""
     streams = []
     for stream in workload.io:
         rates = stream.rate_iops
@@ -318,5 +318,5 @@ def synthetic(workload: Workload, own: DiskTrace, seed: int) -> TraceProfile:
         burst = None if stream.burst is None else (stream.burst.on_s, stream.burst.off_s)
         load = (stream.oio, stream.jobs, rate, burst, workload.working_set_bytes(stream))
         streams.append((list(stream.block.items()), stream.read_pct, stream.random_pct, *load))
-    most = min(own.request_count, SYNTHETIC_MAX)
-    return trace_synthesise(streams, own.duration_s, most, seed, own.profile, SAMPLE_KEYS)
+    most = min(disk_trace.request_count, SYNTHETIC_MAX)
+    return trace_synthesise(streams, disk_trace.duration_s, most, seed, disk_trace.profile, SAMPLE_KEYS)

@@ -154,20 +154,22 @@ def plan_replay(trace: Path | list[Path], ask: ReplayAsk, step: Step | None = No
         ToolError: there is not enough space.
     """
     _check(ask)
-    found, _ = find_traces([trace] if isinstance(trace, Path) else trace)
-    if len(found) > 1:
-        names = ", ".join(files.name for files in found[:4])
-        raise UsageError("replay", found=f"{len(found)} traces ({names})", expected="one", advice="Name one of them.")
-    read = read_trace(found[0], step=step)
+    traces, _ = find_traces([trace] if isinstance(trace, Path) else trace)
+    if len(traces) > 1:
+        names = ", ".join(files.name for files in traces[:4])
+        raise UsageError("replay", found=f"{len(traces)} traces ({names})", expected="one", advice="Name one of them.")
+    read = read_trace(traces[0], step=step)
     index, profile = choose_disk(read, ask.disk)
     disk = DiskTrace(profile)
     facts = disk.facts
     read_only = not facts["write_count"]
-    path, size_bytes, made, identity = _place(ask, int(facts["end_bytes"]), read_only=read_only)
-    if made:
+    path, size_bytes, is_new_file, identity = _place(ask, int(facts["end_bytes"]), read_only=read_only)
+    if is_new_file:
         require_space(str(Path(path).parent), size_bytes)
-    direct = _takes_direct(Path(path).parent if made else Path(path))
-    return ReplayPlan(ask, found[0], disk, index, path, size_bytes, made, read_only, direct, _unit(path), identity)
+    direct = _takes_direct(Path(path).parent if is_new_file else Path(path))
+    return ReplayPlan(
+        ask, traces[0], disk, index, path, size_bytes, is_new_file, read_only, direct, _unit(path), identity
+    )
 
 
 def _check(ask: ReplayAsk) -> None:
@@ -187,13 +189,13 @@ def _place(ask: ReplayAsk, end_bytes: int, *, read_only: bool) -> tuple[str, int
         return str(path / f"leadline-replay-{os.getpid()}.dat"), wanted, True, identity
     if stat.S_ISBLK(path.stat().st_mode):
         refuse_mounted(ask.target)
-    found = usable(path, ask.destroy, writes=not read_only)
-    there = found.size_bytes
+    target = usable(path, ask.destroy, writes=not read_only)
+    there = target.size_bytes
     if there < ALIGN:
         raise UsageError(
             printable(ask.target), found=f"{there} bytes", expected="at least 1 MiB", advice="Name a larger target."
         )
-    return str(path), min(there, ask.size_bytes or there) // ALIGN * ALIGN, False, found.identity
+    return str(path), min(there, ask.size_bytes or there) // ALIGN * ALIGN, False, target.identity
 
 
 def _takes_direct(path: Path) -> bool:
@@ -207,8 +209,8 @@ def _takes_direct(path: Path) -> bool:
 
 def _unit(path: str) -> int:
     """The smallest length the device below takes, in bytes."""
-    held = Path(path) if Path(path).exists() else Path(path).parent
-    state = held.stat()
+    existing = Path(path) if Path(path).exists() else Path(path).parent
+    state = existing.stat()
     number = state.st_rdev if stat.S_ISBLK(state.st_mode) else state.st_dev
     block = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     for queue in (block / "queue", block.resolve().parent / "queue"):
@@ -219,7 +221,7 @@ def _unit(path: str) -> int:
     return SECTOR_BYTES
 
 
-def replay(made: ReplayPlan, say: Say, step: Step | None = None) -> Replayed:
+def replay(plan: ReplayPlan, say: Say, step: Step | None = None) -> Replayed:
     """Write the iologs, make the file if there is none, run fio, compare.
 
     What is made is removed, whatever ends it.
@@ -228,62 +230,62 @@ def replay(made: ReplayPlan, say: Say, step: Step | None = None) -> Replayed:
         ToolError: fio is missing or fails.
         InputError: the trace cannot be read.
     """
-    with _opened(made, say) as targets:
+    with _opened(plan, say) as targets:
         folder = targets.folder
-        lanes = [folder / f"lane-{index}.iolog" for index in range(made.ask.lanes)]
-        original, notes = _write(made, lanes, step)
-        say(f"replaying {DiskTrace(original).request_count:,} requests on {printable(made.path)}")
-        _run(made, targets, lanes)
+        lanes = [folder / f"lane-{index}.iolog" for index in range(plan.ask.lanes)]
+        original, notes = _write(plan, lanes, step)
+        say(f"replaying {DiskTrace(original).request_count:,} requests on {printable(plan.path)}")
+        _run(plan, targets, lanes)
         logs = sorted(folder.glob("replay_lat.*.log"))
         if not any(log.stat().st_size for log in logs):
-            raise _failed(folder / "fio.txt", made.path)
-        again = read_trace(TraceFiles(made.path, "fio-lat-log", tuple(logs)))
-        return _compared(made, original, again.profiles[0], notes)
+            raise _failed(folder / "fio.txt", plan.path)
+        again = read_trace(TraceFiles(plan.path, "fio-lat-log", tuple(logs)))
+        return _compared(plan, original, again.profiles[0], notes)
 
 
 @contextmanager
-def _opened(made: ReplayPlan, say: Say) -> Iterator[Targets]:
+def _opened(plan: ReplayPlan, say: Say) -> Iterator[Targets]:
     """The target, open and locked; one that was made is filled with random data, and removed in the end."""
     targets = Targets()
     try:
-        if not made.made:
-            targets.open(made.path, LINK, made.identity, writes=not made.read_only)
+        if not plan.made:
+            targets.open(plan.path, LINK, plan.identity, writes=not plan.read_only)
         else:
-            targets.make(made.path, LINK, made.identity, made.size_bytes)
-            say(f"filling {printable(made.path)} with {made.size_bytes / 2**20:,.0f} MiB of random data")
-            words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--ioengine=psync", f"--direct={int(made.direct)}"]
-            words += [f"--size={made.size_bytes}", f"--filename={LINK}", "--refill_buffers=1", "--end_fsync=1"]
+            targets.make(plan.path, LINK, plan.identity, plan.size_bytes)
+            say(f"filling {printable(plan.path)} with {plan.size_bytes / 2**20:,.0f} MiB of random data")
+            words = ["fio", "--name=fill", "--rw=write", "--bs=1m", "--ioengine=psync", f"--direct={int(plan.direct)}"]
+            words += [f"--size={plan.size_bytes}", f"--filename={LINK}", "--refill_buffers=1", "--end_fsync=1"]
             load = ToolCommand([*words, "--allow_file_create=0"], targets.folder / "fill.txt", targets=targets)
             with started(load) as (process, look):
                 wait(process, float("inf"), look)
                 if process.returncode:
-                    raise _failed(load.output, made.path)
+                    raise _failed(load.output, plan.path)
             targets.require_linked()
         yield targets
     finally:
         targets.close()
 
 
-def _write(made: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[TraceProfile, list[str]]:
-    ask = made.ask
+def _write(plan: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[TraceProfile, list[str]]:
+    ask = plan.ask
     longest = None if ask.seconds is None else int(ask.seconds * 1e9)
-    size = made.disk.request_count * 48
+    size = plan.disk.request_count * 48
     if size > shutil.disk_usage(lanes[0].parent).free:
         raise ToolError(
             str(lanes[0].parent), found="too little space", expected=f"{size / 2**20:,.0f} MiB", advice="Set TMPDIR."
         )
     try:
         profile, folded, aligned, _ = trace_write_lanes(
-            made.files.native,
+            plan.files.native,
             lanes,
-            made.disk_index,
+            plan.disk_index,
             LINK,
-            made.size_bytes,
-            made.unit_bytes if made.direct else 1,
+            plan.size_bytes,
+            plan.unit_bytes if plan.direct else 1,
             ask.speed_pct,
             longest,
             SAMPLE_KEYS,
-            bytes_step(made.files, step),
+            bytes_step(plan.files, step),
         )
     except CoreError as error:
         raise as_input_error(error) from error
@@ -291,23 +293,23 @@ def _write(made: ReplayPlan, lanes: list[Path], step: Step | None) -> tuple[Trac
     if folded:
         notes.append(f"{folded:,} requests lay beyond the target's end and were folded into it")
     if aligned:
-        notes.append(f"{aligned:,} requests were widened to blocks of {made.unit_bytes} bytes")
-    if not made.direct:
+        notes.append(f"{aligned:,} requests were widened to blocks of {plan.unit_bytes} bytes")
+    if not plan.direct:
         notes.append("the target cannot be used past the page cache: latencies are those of memory, partly")
     return profile, notes
 
 
-def job_file(made: ReplayPlan, lanes: list[Path]) -> str:
-    """What fio is told: a job per lane."""
+def job_file(plan: ReplayPlan, lanes: list[Path]) -> str:
+    """Return the text of fio's job file, which has a job for each lane."""
     common = {
         "ioengine": "psync",
-        "direct": int(made.direct),
+        "direct": int(plan.direct),
         "thread": 1,
         "filename": LINK,
         "replay_redirect": LINK,
         "allow_file_create": 0,
-        "replay_no_stall": int(made.ask.flat_out),
-        "replay_time_scale": made.ask.speed_pct,
+        "replay_no_stall": int(plan.ask.flat_out),
+        "replay_time_scale": plan.ask.speed_pct,
         "write_lat_log": "replay",
         "log_offset": 1,
         "disable_slat": 1,
@@ -320,12 +322,12 @@ def job_file(made: ReplayPlan, lanes: list[Path]) -> str:
     return "\n".join([*lines, ""])
 
 
-def _run(made: ReplayPlan, targets: Targets, lanes: list[Path]) -> None:
+def _run(plan: ReplayPlan, targets: Targets, lanes: list[Path]) -> None:
     used = [lane for lane in lanes if _holds_requests(lane)]
     folder = targets.folder
-    (folder / "replay.fio").write_text(job_file(made, used), encoding="utf-8")
-    words = ["fio", "--output=fio.json", "--output-format=json", *(["--readonly"] if made.read_only else [])]
-    expected = made.expected_s
+    (folder / "replay.fio").write_text(job_file(plan, used), encoding="utf-8")
+    words = ["fio", "--output=fio.json", "--output-format=json", *(["--readonly"] if plan.read_only else [])]
+    expected = plan.expected_s
     late = time.monotonic() + (10 * expected + LATE_S if np.isfinite(expected) else float("inf"))
     with started(ToolCommand([*words, "replay.fio"], folder / "fio.txt", targets=targets)) as (process, look):
         while process.poll() is None:
@@ -333,13 +335,13 @@ def _run(made: ReplayPlan, targets: Targets, lanes: list[Path]) -> None:
             look()
             if time.monotonic() > late:
                 raise ToolError(
-                    made.path,
+                    plan.path,
                     found=f"a replay that takes more than ten times the {expected:.0f} s of the trace",
                     expected="a target that keeps up",
                     advice="Replay slower with --speed, or on a faster target.",
                 )
         if process.returncode:
-            raise _failed(folder / "fio.json", made.path)  # where fio's complaints go, too
+            raise _failed(folder / "fio.json", plan.path)  # where fio's complaints go, too
     targets.require_linked()
 
 
@@ -351,19 +353,21 @@ def _holds_requests(lane: Path) -> bool:
 
 def _failed(talk: Path, where: str) -> ToolError:
     lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
-    said = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing")
+    message = next(
+        (line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "nothing"
+    )
     return ToolError(
         printable(where),
-        found=f"fio failed: {said.strip()[:160]}",
+        found=f"fio failed: {message.strip()[:160]}",
         expected="a whole replay",
         advice="Look at the target and its size.",
     )
 
 
-def _compared(made: ReplayPlan, original: TraceProfile, again: TraceProfile, notes: list[str]) -> Replayed:
+def _compared(plan: ReplayPlan, original: TraceProfile, again: TraceProfile, notes: list[str]) -> Replayed:
     nan = float("nan")
     distances = {name: nan if value is None else value for name, value in original.distances(again)}
-    if made.ask.flat_out:
+    if plan.ask.flat_out:
         distances |= {"interarrival": nan, "burstiness": nan}
         notes.append("as fast as possible: times are not compared")
     likeness = tuple(Likeness(name, distances[name], name in LOAD) for name in COMPARED)
@@ -371,6 +375,6 @@ def _compared(made: ReplayPlan, original: TraceProfile, again: TraceProfile, not
     if first.request_count != second.request_count:
         notes.append(f"{second.request_count:,} of {first.request_count:,} requests were replayed")
     stretch = second.duration_s / first.duration_s
-    if stretch > 1.02 and not made.ask.flat_out:  # the clock of the log is good for that
+    if stretch > 1.02 and not plan.ask.flat_out:  # the clock of the log is good for that
         notes.append(f"the replay took {stretch:.2f} times as long: the target is slower, or too few lanes")
-    return Replayed(made, first, second, likeness, tuple(notes))
+    return Replayed(plan, first, second, likeness, tuple(notes))

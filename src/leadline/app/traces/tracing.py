@@ -82,19 +82,19 @@ class DiskTrace:
     def tables(self) -> list[LimitTable]:
         """All histograms over vscsiStats' limits."""
         nan = float("nan")
-        found = []
+        tables = []
         for kind, way, limits, counts, summary in self.profile.tables():
             low, high, mean = summary or (nan, nan, nan)
-            found.append(LimitTable(kind, way, tuple(limits), tuple(counts), low, high, mean))
-        return found
+            tables.append(LimitTable(kind, way, tuple(limits), tuple(counts), low, high, mean))
+        return tables
 
     def histogram(self, kind: str, way: str = "all") -> Histogram | None:
         """Fine buckets of a kind, times in milliseconds; None when nothing was measured."""
-        found = self.profile.buckets(kind, way)
-        if found is None or not len(found[2]):
+        buckets = self.profile.buckets(kind, way)
+        if buckets is None or not len(buckets[2]):
             return None
         unit, scale = ("ms", 1e-6) if kind.endswith("_us") else ("bytes" if "bytes" in kind else "count", 1.0)
-        lower, upper, counts = found
+        lower, upper, counts = buckets
         bounds = [np.asarray(bound, dtype=np.float64) * scale for bound in (lower, upper)]
         return Histogram(bounds[0], bounds[1], counts.astype(np.int64), unit)
 
@@ -162,9 +162,9 @@ def characterise(paths: Sequence[Path], step: Step | None = None) -> tuple[list[
     Raises:
         InputError: a trace cannot be read, or there is none.
     """
-    found, passed = find_traces(paths)
+    traces, passed = find_traces(paths)
     reports = []
-    for files in found:
+    for files in traces:
         trace = read_trace(files, step=step)
         disks = tuple(DiskTrace(profile) for profile in trace.profiles)
         reports.append(TraceReport(files, disks, tuple((message, count) for _, message, count in trace.notes)))
