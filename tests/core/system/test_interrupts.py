@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from leadline.app.simulate.simulating import plan_simulation, simulate
-from leadline.core.system.interrupts import NOTHING, Interrupted, raised_interrupts, kept
+from leadline.core.system.interrupts import NOTHING, Interrupted, kept, raised_interrupts
 from leadline.faces.cli import main
 from leadline.faces.cli.endings import INTERRUPTED
 from leadline.stores.runs import RunStore

@@ -228,7 +228,7 @@ class StoragePath(Scenario):
     def loads(self) -> list[dict[str, Any]]:
         """The streams of all VMs, and the copies as streams of the VMs they read from and write to."""
         owned = [(vm.name, stream) for vm in self.vms for stream in vm.streams]
-        return named_streams(owned + [(disk.partition("/")[0], own) for disk, own in self.copied()])
+        return named_streams(owned + [(disk.partition("/")[0], stream) for disk, stream in self.copied()])
 
     def ignored(self) -> Iterator[Ignored]:
         """What schedulers do not honour, and what a disk, a device or a host without a use for it does not."""
