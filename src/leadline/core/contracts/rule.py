@@ -78,10 +78,10 @@ class RuleMeta:
     @classmethod
     def from_plain(cls, plain: Mapping[str, Any]) -> RuleMeta:
         """What `to_plain` was made of."""
-        held: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items()}
-        held["layer"], held["severity"] = Layer(plain["layer"]), Severity(plain["severity"])
-        held["thresholds"] = {name: Threshold(*limit) for name, limit in plain["thresholds"].items()}
-        return cls(**held)
+        values: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items()}
+        values["layer"], values["severity"] = Layer(plain["layer"]), Severity(plain["severity"])
+        values["thresholds"] = {name: Threshold(*limit) for name, limit in plain["thresholds"].items()}
+        return cls(**values)
 
     def metrics(self) -> set[str]:
         """Every metric the rule may read."""
@@ -171,15 +171,15 @@ class RuleContext:
         guessed: Sequence[str] = (),
     ) -> Finding:
         """A finding of this rule; severity is META's unless given, and never above medium for a judgement."""
-        own = self.meta.severity if severity is None else severity
+        limited_severity = self.meta.severity if severity is None else severity
         if self.meta.judgement:
-            own = min(own, Severity.MEDIUM)
+            limited_severity = min(limited_severity, Severity.MEDIUM)
         return Finding(
             rule=self.name,
             code=self.meta.code,
             layer=self.meta.layer,
             entity=entity,
-            severity=own,
+            severity=limited_severity,
             summary=summary,
             evidence=tuple(evidence),
             remedy=self.remedy,
