@@ -81,7 +81,7 @@ def workload(seconds: float = 3.0, warm_up_s: float = 0.0, **stream: Any) -> Wor
 def borrowed(made: LoadPlan, guest: Machine) -> LoadPlan:
     """A plan in a guest that runs already: booting one takes longer than all the rest."""
     assert isinstance(made.driver, GuestDriver)
-    return replace(made, driver=GuestDriver(made.driver.own, made.driver.made, lambda _: nullcontext(guest)))
+    return replace(made, driver=GuestDriver(made.driver.lab_target, made.driver.lab_plan, lambda _: nullcontext(guest)))
 
 
 def test_a_target_names_guest_and_disk(file: Path, tmp_path: Path) -> None:

@@ -87,9 +87,9 @@ class Injected:
 
 def outputs_of(output: Output | Path, *, guest: bool = False) -> list[Output]:
     """The files that `generate` writes: the capture, the truth about it, and with ``guest`` what the guest recorded."""
-    own = Output.of(output, "OUTPUT")
+    first_output = Output.of(output, "OUTPUT")
     ends = ("", TRUTH, *((IOSTAT, INVENTORY) if guest else ()))
-    return [replace(own, path=Path(f"{own.path}{end}")) for end in ends]
+    return [replace(first_output, path=Path(f"{first_output.path}{end}")) for end in ends]
 
 
 def generate(
@@ -114,20 +114,20 @@ def generate(
         ToolError: writing failed; what was there before still is.
     """
     capture, truth, *others = outputs_of(output, guest=guest is not None)
-    for own in (capture, truth, *others):
-        own.check()
+    for written in (capture, truth, *others):
+        written.check()
     model = HostModel(shape, np.random.default_rng(shape.seed))
     injected = [_inject(model, request) for request in requests]
     texts = [] if guest is None else [text(model, guest).encode() for text in (iostat_text, inventory_text)]
     with ExitStack() as stack:  # left in this order: the others, the capture, then the truth, which lists them
-        truth_path, path, *paths = (stack.enter_context(own.aside()) for own in (truth, capture, *others))
+        truth_path, path, *paths = (stack.enter_context(written.aside()) for written in (truth, capture, *others))
         try:
             write(model, path, columns=columns, progress=progress)
         except CoreError as error:
             raise OSError(error.found) from error
         for aside, text in zip(paths, texts, strict=True):
             aside.write_bytes(text)
-        names = [own.path.name for own in (capture, *others)]
+        names = [written.path.name for written in (capture, *others)]
         listed = generated_line(list(zip(names, (path.stat().st_size, *map(len, texts)), strict=True)))
         known = {"seed": shape.seed, "host": shape.host, "faults": [fault.to_dict() for fault in injected]}
         truth_path.write_bytes((mark("leadline generate") + listed + yaml.safe_dump(known, sort_keys=False)).encode())

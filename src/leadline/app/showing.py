@@ -51,7 +51,7 @@ def only(capture: Capture, chosen: list[tuple[SeriesGroup, int]]) -> Capture:
     rows: dict[int, tuple[SeriesGroup, list[int]]] = {}
     for group, row in chosen:
         rows.setdefault(id(group), (group, []))[1].append(row)
-    groups = [group.take(own) for group, own in rows.values()]
+    groups = [group.take(taken_rows) for group, taken_rows in rows.values()]
     return Capture(groups, capture.sources, capture.inventory, capture.results)
 
 

@@ -57,7 +57,7 @@ def run_hosts(
     return kept.run, done
 
 
-def _with(own: Run, done: HostsResult) -> Run:
+def _with(run: Run, done: HostsResult) -> Run:
     """The run with what there is by now."""
     facts = {f"{host.host.address}{_TARGET}": host.host.path for host in done.hosts}
     notes = [] if done.start_sentence() is None else [str(done.start_sentence())]
@@ -71,7 +71,7 @@ def _with(own: Run, done: HostsResult) -> Run:
         notes += [f"{host.host.address}: {note}" for note in host.notes]
     versions = {result.tool_version for part in done.rounds for result in part.results if result.tool_version}
     return replace(
-        own,
+        run,
         commands=done.commands,
         tool_version=", ".join(sorted(versions)) or None,
         warm_up=done.warm_up,

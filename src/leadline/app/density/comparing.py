@@ -10,21 +10,23 @@ _NOT_LOAD = {"name", "about", "source", "timing", "steady"}
 
 def compare_density(before: Density, after: Density) -> DensityComparison:
     """What changed from one density run to another; what they did not have in common is named."""
-    old, new = (Side(own.id, own.answer, tuple(own.by_count)) for own in (before, after))
+    old, new = (Side(density.id, density.answer, tuple(density.by_count)) for density in (before, after))
     return compare(old, new, _unlike(before, after))
 
 
 def _unlike(before: Density, after: Density) -> list[str]:
-    found = []
+    differences = []
     if before.clauses != after.clauses:
-        found.append(f"service level: {', '.join(before.clauses)} then {', '.join(after.clauses)}")
+        differences.append(f"service level: {', '.join(before.clauses)} then {', '.join(after.clauses)}")
     keys = sorted({*before.workload, *after.workload} - _NOT_LOAD)
-    found += [f"workload: {key} differs" for key in keys if before.workload.get(key) != after.workload.get(key)]
-    limits = [own.limits.words() if own.are_limited else "none" for own in (before, after)]
+    differences += [f"workload: {key} differs" for key in keys if before.workload.get(key) != after.workload.get(key)]
+    limits = [density.limits.words() if density.are_limited else "none" for density in (before, after)]
     if limits[0] != limits[1]:
-        found.append(f"limits of an instance: {limits[0]} then {limits[1]}")
+        differences.append(f"limits of an instance: {limits[0]} then {limits[1]}")
     for key in sorted({*before.host, *after.host}):
         if before.host.get(key) != after.host.get(key):
-            found.append(f"{key}: {before.host.get(key)} then {after.host.get(key)}")
-    found += [f"{own.id}: the search was ended before its time" for own in (before, after) if not own.is_done]
-    return found
+            differences.append(f"{key}: {before.host.get(key)} then {after.host.get(key)}")
+    differences += [
+        f"{density.id}: the search was ended before its time" for density in (before, after) if not density.is_done
+    ]
+    return differences

@@ -123,9 +123,9 @@ class DensityComparison:
 def compare(before: Side, after: Side, unlike: Sequence[str] = ()) -> DensityComparison:
     """How many fit, throughput at the last count that held, and what both did at equal counts."""
     (old_low, old_high), (new_low, new_high) = before.answer.bounds, after.answer.bounds
-    held = (float(old_low), float(new_low))
+    count_range = (float(old_low), float(new_low))
     fit = DensityChange(
-        *held,
+        *count_range,
         _ratio(new_low, old_low),
         low=new_low / old_high - 1.0 if old_high else math.inf if new_low else 0.0,
         high=new_high / old_low - 1.0 if old_low else math.inf,
@@ -155,7 +155,7 @@ def change_of(before: Interval | None, after: Interval | None) -> DensityChange:
     if before is None or after is None or not before.mean > 0.0 or not after.mean > 0.0:
         nan = (_NAN, _NAN, _NAN)
         return DensityChange(_NAN if before is None else before.mean, _NAN if after is None else after.mean, *nan)
-    errors = [(own.high - own.low) / (2.0 * Z_95) / own.mean for own in (before, after)]
+    errors = [(side_rate.high - side_rate.low) / (2.0 * Z_95) / side_rate.mean for side_rate in (before, after)]
     away = Z_95 * math.hypot(*errors)
     ratio = after.mean / before.mean
     return DensityChange(

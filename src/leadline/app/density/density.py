@@ -162,21 +162,23 @@ def _rate(workload: Workload) -> float:
 def _fitting(site: InstanceSite, name: str) -> str:
     if site.kind == GUESTS:
         return f"guests there is memory and space for of {name}"
-    what = "there is room for in" if site.kind == "folder" else f"stretches of {site.each_bytes / 2**20:.0f} MiB of"
-    return f"{what} {name}"
+    room_text = (
+        "there is room for in" if site.kind == "folder" else f"stretches of {site.each_bytes / 2**20:.0f} MiB of"
+    )
+    return f"{room_text} {name}"
 
 
-def _capped(rule: StepRule, capacity: int, what: str, notes: list[str]) -> StepRule:
+def _capped(rule: StepRule, capacity: int, room_text: str, notes: list[str]) -> StepRule:
     if rule.most <= capacity:
         return rule
     if capacity < rule.start:
         raise ToolError(
             "bench density",
-            found=f"{capacity} {what}",
+            found=f"{capacity} {room_text}",
             expected=f"at least {rule.start}, the first count",
             advice="A smaller --set-size, another target, or a smaller --start.",
         )
-    notes.append(f"the search ends at {capacity}: that many {what}")
+    notes.append(f"the search ends at {capacity}: that many {room_text}")
     return replace(rule, most=capacity)
 
 
@@ -246,11 +248,11 @@ def _groups(request: DensityRequest, notes: list[str]) -> tuple[Hierarchies | No
                 expected="a folder or device on a local disk",
                 advice="Give the workload a rate_iops instead.",
             )
-    found = find(limits)
-    if isinstance(found, str):
-        notes.append(f"without limits: {found}")
+    groups = find(limits)
+    if isinstance(groups, str):
+        notes.append(f"without limits: {groups}")
         return None, None
-    return found, device
+    return groups, device
 
 
 def resume_plan(store: RunStore, name: str, destroy: str | None) -> tuple[DensityPlan, Density]:
@@ -269,7 +271,7 @@ def resume_plan(store: RunStore, name: str, destroy: str | None) -> tuple[Densit
             expected="a density run that was cut",
             advice="Leave out --resume to measure anew.",
         )
-    made = make_plan(
+    plan = make_plan(
         DensityRequest(
             Workload.model_validate(before.workload),
             Target(before.target, destroy),
@@ -279,18 +281,18 @@ def resume_plan(store: RunStore, name: str, destroy: str | None) -> tuple[Densit
             tuple(Host(*pair) for pair in before.hosts),
         )
     )
-    if (made.groups is not None) != before.are_limited:
+    if (plan.groups is not None) != before.are_limited:
         raise UsageError(
             f"--resume {name}",
             found=f"its instances were {'' if before.are_limited else 'not '}limited by control groups",
             expected="the same now: counts are compared with each other",
             advice="Run it where it was begun, or measure anew.",
         )
-    return made, before
+    return plan, before
 
 
 def run_density(
-    made: DensityPlan,
+    plan: DensityPlan,
     store: RunStore,
     *,
     seed: int | None = None,
@@ -305,69 +307,69 @@ def run_density(
     Raises:
         ToolError: the tool fails at the very first count.
     """
-    own = _begun(made, seed) if before is None else _continued(made, before)
-    own = replace(own, process=os.getpid(), notes=(*own.notes, *_leftovers(made, talk)))
-    keep(own, store)
-    work = _Work(made, store, own, talk)
+    density = _begun(plan, seed) if before is None else _continued(plan, before)
+    density = replace(density, process=os.getpid(), notes=(*density.notes, *_leftovers(plan, talk)))
+    keep(density, store)
+    work = _Work(plan, store, density, talk)
     state = "failed"
     try:
-        while (count := next_count({level.count: level.state for level in own.levels}, made.rule)) is not None:
-            own = replace(own, levels=(*own.levels, work.level(count, first=not own.levels)))
-            keep(own, store)
-            talk.note(_said(own.levels[-1]))
+        while (count := next_count({level.count: level.state for level in density.levels}, plan.rule)) is not None:
+            density = replace(density, levels=(*density.levels, work.level(count, first=not density.levels)))
+            keep(density, store)
+            talk.note(_level_sentence(density.levels[-1]))
         state = "done"
     except KeyboardInterrupt:
         state = "interrupted"
     finally:
         left = tuple(f"could not be removed: {path}" for path in work.close())
-        own = replace(own, state=state, process=None, notes=(*own.notes, *left))
-        keep(own, store)
-    return own
+        density = replace(density, state=state, process=None, notes=(*density.notes, *left))
+        keep(density, store)
+    return density
 
 
-def _begun(made: DensityPlan, seed: int | None) -> Density:
-    request, began = made.request, datetime.now(UTC)
+def _begun(plan: DensityPlan, seed: int | None) -> Density:
+    request, began = plan.request, datetime.now(UTC)
     return Density(
         id=f"{began:%Y%m%d-%H%M%S}-density-{request.workload.name}-{secrets.token_hex(2)}",
         state="running",
         workload=request.workload.plain(),
-        target=request.target.name if made.site is None else made.site.plan.target.name,
+        target=request.target.name if plan.site is None else plan.site.plan.target.name,
         hosts=tuple((host.address, host.path) for host in request.hosts),
         started=began.isoformat(timespec="seconds"),
         seed=secrets.randbelow(2**30) if seed is None else seed,
-        clauses=tuple(map(str, made.clauses)),
-        rule=made.rule,
-        offered_per_s=made.offered_per_s,
+        clauses=tuple(map(str, plan.clauses)),
+        rule=plan.rule,
+        offered_per_s=plan.offered_per_s,
         limits=request.limits,
-        are_limited=made.groups is not None,
-        notes=made.notes,
-        host=made.facts,
+        are_limited=plan.groups is not None,
+        notes=plan.notes,
+        host=plan.facts,
     )
 
 
-def _continued(made: DensityPlan, before: Density) -> Density:
-    now = made.facts
+def _continued(plan: DensityPlan, before: Density) -> Density:
+    now = plan.facts
     unlike = [f"{key} {before.host.get(key)}, then {now[key]}" for key in now if before.host.get(key) != now[key]]
     measured = ", ".join(str(level.count) for level in before.levels) or "nothing"
     note = f"continued at {datetime.now(UTC).isoformat(timespec='seconds')}; measured before: {measured}"
     return replace(before, state="running", notes=(*before.notes, note, *(f"not alike: {text}" for text in unlike)))
 
 
-def _leftovers(made: DensityPlan, talk: Talk) -> list[str]:
+def _leftovers(plan: DensityPlan, talk: Talk) -> list[str]:
     """What killed runs left: their empty control groups are removed, their files told."""
-    found = []
-    where = made.groups or find(InstanceLimits(cpus=1.0))
+    leftovers = []
+    where = plan.groups or find(InstanceLimits(cpus=1.0))
     if isinstance(where, Hierarchies):
-        found += [f"removed the control group of a killed run: {path}" for path in remove_leftovers(where)]
-    if made.site is not None and made.site.kind == "folder":
-        for path in left_behind(Path(made.request.target.name)):
-            found.append(f"left by a killed run, remove it: {path}")
-    for note in found:
+        leftovers += [f"removed the control group of a killed run: {path}" for path in remove_leftovers(where)]
+    if plan.site is not None and plan.site.kind == "folder":
+        for path in left_behind(Path(plan.request.target.name)):
+            leftovers.append(f"left by a killed run, remove it: {path}")
+    for note in leftovers:
         talk.note(note)
-    return found
+    return leftovers
 
 
-def _said(level: CountLevel) -> str:
+def _level_sentence(level: CountLevel) -> str:
     reasons = f": {level.reasons[0]}" if level.reasons else ""
     return f"{level.count}: {level.state.value}{reasons}"
 
@@ -375,19 +377,19 @@ def _said(level: CountLevel) -> str:
 class _Work:
     """What lasts over the counts: the instances, and where they are measured."""
 
-    def __init__(self, made: DensityPlan, store: RunStore, whole: Density, talk: Talk) -> None:
-        self._made, self._store, self._whole, self._seed, self._talk = made, store, whole, whole.seed, talk
-        request = made.request
-        groups = None if made.groups is None else Groups(made.groups, request.limits, made.device)
+    def __init__(self, plan: DensityPlan, store: RunStore, whole: Density, talk: Talk) -> None:
+        self._plan, self._store, self._whole, self._seed, self._talk = plan, store, whole, whole.seed, talk
+        request = plan.request
+        groups = None if plan.groups is None else Groups(plan.groups, request.limits, plan.device)
         self._instances: Instances | Guests | None = None
-        if made.site is not None and made.site.kind == GUESTS:
-            self._instances = Guests(made.site)
-        elif made.site is not None:
-            self._instances = Instances(request.workload, request.target, made.site, groups)
+        if plan.site is not None and plan.site.kind == GUESTS:
+            self._instances = Guests(plan.site)
+        elif plan.site is not None:
+            self._instances = Instances(request.workload, request.target, plan.site, groups)
 
     def level(self, count: int, *, first: bool) -> CountLevel:
         """Measure one count, as a separate run; its rounds are kept whatever ends it."""
-        workload = self._made.request.workload
+        workload = self._plan.request.workload
         target = self._whole.hosts[0][1] if self._whole.hosts else self._whole.target
         run = begun_run(
             workload.name,
@@ -396,7 +398,7 @@ class _Work:
             id=f"{self._whole.id}-n{count:04}",
             tool="fio",
             target=f"{count} x {target}",
-            host=self._made.facts,
+            host=self._plan.facts,
             notes=(f"{counted(count)} of the density run {self._whole.id}",),
         )
         with keeping(run, self._store) as kept:
@@ -406,7 +408,7 @@ class _Work:
         return replace(level, run=run.id)
 
     def _on_hosts(self, count: int, kept: Kept) -> CountLevel:
-        request, folder = self._made.request, self._store.files_of(kept.run.id)
+        request, folder = self._plan.request, self._store.files_of(kept.run.id)
         carrier = HostsCarrier(request.workload, request.hosts[:count], folder, self._talk)
         self._rounds(carrier, f"{count} machines", request.workload.timing.measure_s, kept)
         return self._judged(carrier.instances())
@@ -421,9 +423,9 @@ class _Work:
             if first:
                 raise
             return _failed(count, str(error))
-        carrier = _InstancesCarrier(instances, count, self._made.request.workload.timing.warm_up_s, folder)
+        carrier = _InstancesCarrier(instances, count, self._plan.request.workload.timing.warm_up_s, folder)
         with instances.recording(count, folder) as notes:
-            self._rounds(carrier, counted(count), self._made.round_s, kept)
+            self._rounds(carrier, counted(count), self._plan.round_s, kept)
         for path in folder.glob("i*-round-*.json"):
             path.unlink()  # what it says is in the run; a hundred instances would leave a gigabyte
         kept.run = replace(kept.run, notes=(*kept.run.notes, *notes))
@@ -435,7 +437,7 @@ class _Work:
         named = Talk(
             lambda phase, seconds: self._talk.phase(f"{who}, {phase}", seconds), self._talk.tick, self._talk.note
         )
-        course = Course(self._made.request.workload, self._seed, 0.0, seed_stride=SEEDS_BETWEEN, shown_s=shown_s)
+        course = Course(self._plan.request.workload, self._seed, 0.0, seed_stride=SEEDS_BETWEEN, shown_s=shown_s)
 
         def keep(progress: Progress) -> None:
             kept.run = progress.onto(before)
@@ -443,16 +445,16 @@ class _Work:
         measure_rounds(course, carrier, keep=keep, talk=named)
 
     def _judged(self, instances: Sequence[Instance]) -> CountLevel:
-        return judge(instances, self._made.clauses, offered_per_s=self._made.offered_per_s, seed=self._seed)
+        return judge(instances, self._plan.clauses, offered_per_s=self._plan.offered_per_s, seed=self._seed)
 
     def _unsteady(self, rounds: Sequence[Round]) -> list[str]:
-        found = []
+        sentences = []
         for part in rounds:
             times, rates = [tick.elapsed_s for tick in part.ticks], [tick.per_s for tick in part.ticks]
-            state = steady_state(times, rates, self._made.request.workload.steady)
+            state = steady_state(times, rates, self._plan.request.workload.steady)
             if state.window_count and not state.steady:
-                found.append(f"{part.label} {state.sentence()}")
-        return found
+                sentences.append(f"{part.label} {state.sentence()}")
+        return sentences
 
     def close(self) -> list[Path]:
         """Remove what was made; returns what could not be removed."""
@@ -487,7 +489,7 @@ class _InstancesCarrier:
 
 def _all_instances(measured: InstancesMeasured) -> tuple[tuple[Result, ...], tuple[Tick, ...]]:
     """Results of all instances, and the seconds of all together."""
-    results = tuple(result for own in measured.results for result in own)
+    results = tuple(result for instance_results in measured.results for result in instance_results)
     instances = [Instance(index + 1, (seconds,)) for index, seconds in enumerate(measured.seconds)]
     totals = total_seconds(instances)
     throughput = bytes_per_s(results)

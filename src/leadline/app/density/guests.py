@@ -41,7 +41,7 @@ def guest_site(workload: Workload, target: Target) -> InstanceSite:
         ToolError: QEMU or the guests' kernel is missing, or not even one guest has memory or space.
     """
     plan = lab_targets.plan(workload, target)
-    guest = _driver(plan.driver).own.guest
+    guest = _driver(plan.driver).lab_target.guest
     return InstanceSite(GUESTS, plan, sum(disk.size for disk in guest.disks), guests_that_fit(guest))
 
 
@@ -70,17 +70,17 @@ class Guests:
         """
         driver = _driver(self.site.plan.driver)
         if self._grounds is None:
-            self._grounds = grounds_of(driver.made)
-            self._folder = self._running.enter_context(lab_folder(driver.own.lab.name))
+            self._grounds = grounds_of(driver.lab_plan)
+            self._folder = self._running.enter_context(lab_folder(driver.lab_target.lab.name))
         while len(self._machines) < count:
             first = len(self._machines) + 1
             last = min(first + len(os.sched_getaffinity(0)) - 1, count)
             say(f"booting guest {first}" if first == last else f"booting guests {first} to {last}")
-            names = [f"{driver.own.guest.name}-{number}" for number in range(first, last + 1)]
-            machines = self._boot([driver.made.machines[0].model_copy(update={"name": name}) for name in names])
+            names = [f"{driver.lab_target.guest.name}-{number}" for number in range(first, last + 1)]
+            machines = self._boot([driver.lab_plan.machines[0].model_copy(update={"name": name}) for name in names])
             for number, machine in enumerate(machines, first):
-                plan = in_guest(self.site.plan, driver.own, machine)
-                fill(plan, driver.own, machine, folder, say)
+                plan = in_guest(self.site.plan, driver.lab_target, machine)
+                fill(plan, driver.lab_target, machine, folder, say)
                 self._places.append(InstancePlace(number, plan))
                 self._machines.append(machine)
 

@@ -123,7 +123,7 @@ class Instances:
     groups: Groups | None
     places: list[InstancePlace] = field(default_factory=list)
     _base: Path | None = None
-    _made: Targets = field(default_factory=Targets)  # the folder of a folder's instances
+    _targets: Targets = field(default_factory=Targets)  # the folder of a folder's instances
     _lock: IO[bytes] | None = None
 
     def grow(self, count: int, folder: Path, say: Callable[[str], None]) -> None:
@@ -169,15 +169,15 @@ class Instances:
         if self.site.kind == "stretch":
             return InstancePlace(number, self.site.plan, (number - 1) * self.site.each_bytes)
         require_space(self.target.name, self.site.each_bytes)
-        own = self._folder() / f"i{number:04}"
-        own.mkdir(exist_ok=True)  # filling it may have failed before
-        return InstancePlace(number, fio.plan(self.workload, Target(str(own))))
+        instance_folder = self._folder() / f"i{number:04}"
+        instance_folder.mkdir(exist_ok=True)  # filling it may have failed before
+        return InstancePlace(number, fio.plan(self.workload, Target(str(instance_folder))))
 
     def _folder(self) -> Path:
         if self._base is None:
             parent = next(iter(self.site.plan.places.values())).identity
             base = Path(self.target.name).absolute() / f"{PREFIX}{secrets.token_hex(4)}"
-            self._made.make_folder(str(base), "instances", parent)
+            self._targets.make_folder(str(base), "instances", parent)
             self._base = base
             self._lock = (self._base / LOCK).open("wb")
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -197,7 +197,7 @@ class Instances:
         left = [] if self.groups is None else self.groups.remove()
         for place in self.places:
             fio.clean(place.plan)
-        left += map(Path, self._made.close())
+        left += map(Path, self._targets.close())
         self._base = None
         if self._lock is not None:
             self._lock.close()
@@ -207,12 +207,12 @@ class Instances:
 
 def left_behind(parent: Path) -> list[Path]:
     """Folders of killed runs: ours by name and lock, and nobody holds the lock."""
-    found = []
+    folders = []
     for folder in sorted(parent.glob(f"{PREFIX}*")) if parent.is_dir() else []:
         with contextlib.suppress(OSError), (folder / LOCK).open("rb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found.append(folder)
-    return found
+            folders.append(folder)
+    return folders
 
 
 def offered_per_s(workload: Workload) -> float:
@@ -224,15 +224,15 @@ def _fill_stretch(place: InstancePlace, folder: Path) -> None:
     """Fill one stretch with random data of the share that can be compressed or deduplicated as the workload says."""
     plan = place.plan
     whole = replace(next(iter(plan.places.values())), size_bytes=_stretch_bytes(plan))
-    own = plan.workload.model_copy(update={"io": plan.workload.io[:1]})
+    one_stream = plan.workload.model_copy(update={"io": plan.workload.io[:1]})
     # One sequential writer over the stretch; what else the workload says of its contents stays in [global].
-    stream = own.io[0].model_copy(
+    stream = one_stream.io[0].model_copy(
         update={
             **{"read_pct": 0.0, "random_pct": 0.0, "oio": 8, "jobs": 1, "block": {1024**2: 100.0}},
             **{"rate_iops": None, "burst": None, "think_time_s": 0.0, "sync_every": 0},
         }
     )
-    filler = replace(plan, workload=own.model_copy(update={"io": (stream,)}), places={stream.name: whole})
+    filler = replace(plan, workload=one_stream.model_copy(update={"io": (stream,)}), places={stream.name: whole})
     text = InstancePlace(place.number, filler, place.offset_bytes).job(Step("fill", 1.0, place.number))
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("time_based", "runtime", "verify")))
     job, talk = folder / "fill.fio", folder / "fill.txt"
@@ -274,8 +274,8 @@ def measure(places: Sequence[InstancePlace], step: Step, warm_up_s: float, folde
             for place in places:
                 base = folder / f"i{place.number:04}-{step.label}"
                 job, report, talk = (base.with_name(f"{base.name}.{end}") for end in ("fio", "json", "txt"))
-                own = Step(step.label, length, step.seed + place.number)
-                job.write_text(place.job(own), encoding="utf-8")
+                instance_step = Step(step.label, length, step.seed + place.number)
+                job.write_text(place.job(instance_step), encoding="utf-8")
                 words = [*fio.REPORTING, f"--output={report.absolute()}"]
                 words += [*(["--readonly"] if place.plan.read_only else []), str(job.absolute())]
                 commands.append(tuple(words))
@@ -321,7 +321,7 @@ def collected(
         if len(snapshots.get(number, ())) < 2:
             errors.setdefault(number, "it measured nothing")
             continue
-        place = next(own for own in places if own.number == number)
+        place = next(instance_place for instance_place in places if instance_place.number == number)
         last = last_report(report.path)
         broken = broken_or_none(place.plan.workload, () if last is None else loads_of(last))
         if broken is not None:
@@ -338,7 +338,7 @@ def wait_for(
         for look in looks:
             look()
         states = [(place, talk, process.poll()) for place, talk, process in live]
-        failed = {place.number: _said(talk, code) for place, talk, code in states if code}
+        failed = {place.number: _failure_text(talk, code) for place, talk, code in states if code}
         if failed or all(code == 0 for *_, code in states):
             return failed
         if time.monotonic() > deadline:
@@ -381,14 +381,16 @@ def _snapshots(report: InstanceReport) -> list[_Snapshot]:
 
 
 def _counts(jobs: Sequence[dict[str, Any]]) -> dict[tuple[str, str], _Count]:
-    found = {}
+    counts = {}
     for job in jobs:
         for way in ("read", "write"):
-            own, latency = job[way], job[way].get("clat_ns", {})
+            way_report, latency = job[way], job[way].get("clat_ns", {})
             histogram = bins_histogram(latency.get("bins", {}), "ns")
             mean = float(latency.get("mean", 0.0)) / 1e6
-            found[job["jobname"], way] = _Count(float(own["total_ios"]), float(own["io_bytes"]), mean, histogram)
-    return found
+            counts[job["jobname"], way] = _Count(
+                float(way_report["total_ios"]), float(way_report["io_bytes"]), mean, histogram
+            )
+    return counts
 
 
 def _common(
@@ -399,9 +401,9 @@ def _common(
     commands: tuple[tuple[str, ...], ...],
 ) -> InstancesMeasured:
     """What each did between the start of the last, with the warm-up after it, and the end of the first."""
-    good = {number: found for number, found in snapshots.items() if number not in errors}
-    start = max((found[0][0] for found in good.values()), default=0) + max(warm_up_s - 1.0, 0.0) * 1000.0
-    end = min((found[-1][0] for found in good.values()), default=0)
+    good = {number: reports for number, reports in snapshots.items() if number not in errors}
+    start = max((reports[0][0] for reports in good.values()), default=0) + max(warm_up_s - 1.0, 0.0) * 1000.0
+    end = min((reports[-1][0] for reports in good.values()), default=0)
     seconds, results = [], []
     for place in places:
         inside = [s for s in good.get(place.number, ()) if start <= s[0] <= end]
@@ -419,8 +421,8 @@ def _second(before: _Snapshot, after: _Snapshot) -> Second:
 
 
 def _newer(now: Histogram | None, before: Histogram | None) -> Histogram | None:
-    found = now if now is None or before is None else now.minus(before)
-    return None if found is None or not found.total else found
+    newer = now if now is None or before is None else now.minus(before)
+    return None if newer is None or not newer.total else newer
 
 
 def _results(number: int, inside: Sequence[_Snapshot]) -> tuple[Result, ...]:
@@ -439,8 +441,8 @@ def _results(number: int, inside: Sequence[_Snapshot]) -> tuple[Result, ...]:
         operation = Operation(way, count / passed, size / passed, count, {"mean": mean}, histogram)
         by_job.setdefault(job, []).append(operation)
     return tuple(
-        Result("fio", f"i{number:04} {job}", tuple(found), duration_s=passed, start_ns=first[0] * 1_000_000)
-        for job, found in by_job.items()
+        Result("fio", f"i{number:04} {job}", tuple(operations), duration_s=passed, start_ns=first[0] * 1_000_000)
+        for job, operations in by_job.items()
     )
 
 
@@ -460,15 +462,17 @@ def instances_of(places: Sequence[InstancePlace], rounds: Sequence[InstancesMeas
     ]
 
 
-def _said(talk: Path, code: int) -> str:
+def _failure_text(talk: Path, code: int) -> str:
     if code == NOT_ENTERED:
         return "it could not enter its control group"
     if code in (-signal.SIGKILL, 128 + signal.SIGKILL):
         return "it was killed; with a memory limit that is most often too low a limit"
     lines = [line for line in talk.read_text(errors="replace").splitlines() if line.strip()] if talk.exists() else []
-    told = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "")
-    return f"fio failed: {told[:160]}" if told else f"fio ended with {code}"
+    error_line = next((line for line in lines if "err" in line.lower() or "fio:" in line), lines[-1] if lines else "")
+    return f"fio failed: {error_line[:160]}" if error_line else f"fio ended with {code}"
 
 
 def _failed(where: str, talk: Path) -> ToolError:
-    return ToolError(where, found=_said(talk, 1), expected="a target that can be filled", advice="Look at its size.")
+    return ToolError(
+        where, found=_failure_text(talk, 1), expected="a target that can be filled", advice="Look at its size."
+    )

@@ -258,9 +258,11 @@ def judge(
 
     Source: Berger, Multiparameter Hypothesis Testing and Acceptance Sampling (1982), intersection-union test.
     """
-    failures = tuple(f"instance {own.number}: {own.error}" for own in instances if own.error is not None)
+    failures = tuple(
+        f"instance {instance.number}: {instance.error}" for instance in instances if instance.error is not None
+    )
     name = next((clause.metric for clause in clauses if not clause.is_rate), "p95")
-    latencies = [estimate(own, name, len(instances), seed) for own in instances]
+    latencies = [estimate(instance, name, len(instances), seed) for instance in instances]
     results = tuple(_judged(clause, instances, offered_per_s, seed) for clause in clauses)
     states = {part.state for part in results}
     state = (
@@ -273,7 +275,7 @@ def judge(
     pooled = pooled_histogram(instances)
     known = [part for part in latencies if part.value == part.value]
     worst = max(known, key=lambda part: part.value, default=InstanceEstimate(_NAN, _NAN, _NAN, _NAN, _NAN))
-    rates = tuple(own.per_s for own in instances)
+    rates = tuple(instance.per_s for instance in instances)
     return CountLevel(
         count=len(instances),
         state=CountState.FAILED if failures else state,
@@ -293,16 +295,19 @@ def judge(
 
 def _judged(clause: Clause, instances: Sequence[Instance], offered_per_s: float, seed: int) -> ClauseResult:
     bound = clause.bound_for(offered_per_s)
-    found = [estimate(own, clause.metric, len(instances), seed + own.number) for own in instances]
-    states = [_state(part, bound, own, is_rate=clause.is_rate) for part, own in zip(found, instances, strict=True)]
+    estimates = [estimate(instance, clause.metric, len(instances), seed + instance.number) for instance in instances]
+    states = [
+        _state(part, bound, instance, is_rate=clause.is_rate)
+        for part, instance in zip(estimates, instances, strict=True)
+    ]
     state = next((s for s in (CountState.BROKE, CountState.UNSURE) if s in states), CountState.HELD)
     sign = -1.0 if clause.is_rate else 1.0
     # The worst of those that decide; one that did nothing at all is worse than any number.
     worst = max(
-        (index for index, own in enumerate(states) if own is state),
-        key=lambda i: np.inf if np.isnan(found[i].value) else sign * found[i].value,
+        (index for index, reached in enumerate(states) if reached is state),
+        key=lambda i: np.inf if np.isnan(estimates[i].value) else sign * estimates[i].value,
     )
-    values = [part.value for part in found if part.value == part.value]
+    values = [part.value for part in estimates if part.value == part.value]
     pooled = pooled_histogram(instances)
     whole = float(np.mean(values)) if clause.is_rate and values else _NAN
     if not clause.is_rate and pooled is not None:
@@ -313,9 +318,9 @@ def _judged(clause: Clause, instances: Sequence[Instance], offered_per_s: float,
         bound=bound,
         unit=clause.unit,
         instance=instances[worst].number,
-        value=found[worst].value,
-        low=found[worst].low,
-        high=found[worst].high,
+        value=estimates[worst].value,
+        low=estimates[worst].low,
+        high=estimates[worst].high,
         median=float(np.median(values)) if values else _NAN,
         pooled=whole,
         broke_count=states.count(CountState.BROKE),
@@ -323,10 +328,10 @@ def _judged(clause: Clause, instances: Sequence[Instance], offered_per_s: float,
     )
 
 
-def _state(found: InstanceEstimate, bound: float, instance: Instance, *, is_rate: bool) -> CountState:
+def _state(estimated: InstanceEstimate, bound: float, instance: Instance, *, is_rate: bool) -> CountState:
     if instance.rounds and all(second.per_s == 0.0 for part in instance.rounds for second in part):
         return CountState.BROKE  # it waited all the time and got nothing
-    low, high, low_all, high_all = found.low, found.high, found.low_all, found.high_all
+    low, high, low_all, high_all = estimated.low, estimated.high, estimated.low_all, estimated.high_all
     if is_rate:  # turned round, so that small is good
         low, high, low_all, high_all, bound = -high, -low, -high_all, -low_all, -bound
     if high <= bound:
@@ -411,11 +416,11 @@ def _resampled(instance: Instance, share: float | None, seed: int) -> NDArray[np
 
 def _buckets(seconds: Sequence[Second]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Counts [second, bucket], and the middle of each bucket in ms."""
-    held = [second.histogram for second in seconds]
-    whole = Histogram.merged([part for part in held if part is not None])
+    histograms = [second.histogram for second in seconds]
+    whole = Histogram.merged([part for part in histograms if part is not None])
     column = {bounds: k for k, bounds in enumerate(zip(whole.lower, whole.upper, strict=True))}
-    counts = np.zeros((len(held), len(column)))
-    for row, part in enumerate(held):
+    counts = np.zeros((len(histograms), len(column)))
+    for row, part in enumerate(histograms):
         if part is not None:
             counts[row, [column[b] for b in zip(part.lower, part.upper, strict=True)]] = part.counts
     middles = np.where(np.isinf(whole.upper), whole.lower, (whole.lower + whole.upper) / 2.0)
@@ -435,13 +440,13 @@ def _weights(lengths: Sequence[int], seed: int) -> NDArray[np.float64]:
 
 def total_seconds(instances: Sequence[Instance]) -> list[list[float]]:
     """Operations per second of all instances together, by rounds; seconds some instance lacks are left out."""
-    rounds = zip_longest(*(own.rounds for own in instances), fillvalue=())
+    rounds = zip_longest(*(instance.rounds for instance in instances), fillvalue=())
     return [[sum(s.per_s for s in row) for row in zip(*part, strict=False)] for part in rounds]
 
 
 def pooled_histogram(instances: Sequence[Instance]) -> Histogram | None:
     """The requests of all instances."""
-    parts = [own.histogram for own in instances]
+    parts = [instance.histogram for instance in instances]
     known = [part for part in parts if part is not None]
     return Histogram.merged(known) if known else None
 

@@ -54,15 +54,15 @@ def _rated(workload: Workload, streams: list[dict[str, Any]], rate_per_s: float)
             expected="a rate above 0 for one stream, or for streams that all have a rate_iops to split it by",
             advice="Give each stream a rate_iops in a workload file.",
         )
-    found = []
-    for plain, own in zip(streams, workload.io, strict=True):
-        share = 1.0 if len(streams) == 1 else (own.rate_iops.read + own.rate_iops.write) / sum(known)  # type: ignore[union-attr]
-        reads = own.read_pct / 100.0
-        if own.rate_iops is not None:
-            reads = own.rate_iops.read / (own.rate_iops.read + own.rate_iops.write)
+    rated = []
+    for plain, stream in zip(streams, workload.io, strict=True):
+        share = 1.0 if len(streams) == 1 else (stream.rate_iops.read + stream.rate_iops.write) / sum(known)  # type: ignore[union-attr]
+        reads = stream.read_pct / 100.0
+        if stream.rate_iops is not None:
+            reads = stream.rate_iops.read / (stream.rate_iops.read + stream.rate_iops.write)
         rate = {"read": rate_per_s * share * reads, "write": rate_per_s * share * (1.0 - reads)}
-        found.append({**plain, "rate_iops": rate, **({} if own.rate_iops is not None else {"arrivals": "even"})})
-    return found
+        rated.append({**plain, "rate_iops": rate, **({} if stream.rate_iops is not None else {"arrivals": "even"})})
+    return rated
 
 
 def bytes_of(text: str | None, option: str) -> int | None:

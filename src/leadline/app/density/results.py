@@ -84,9 +84,9 @@ class Density:
         return {"version": VERSION, **asdict(self), "answer": self.answer.to_dict()}
 
 
-def keep(own: Density, store: RunStore) -> None:
+def keep(density: Density, store: RunStore) -> None:
     """Write the summary aside, then over the old one; NaN becomes null."""
-    keep_file(store.files_of(own.id) / SUMMARY, json.dumps(_without_nan(own.to_dict())).encode(), mode=PRIVATE)
+    keep_file(store.files_of(density.id) / SUMMARY, json.dumps(_without_nan(density.to_dict())).encode(), mode=PRIVATE)
 
 
 def _without_nan(value: Any) -> Any:  # noqa: ANN401 - plain data
@@ -104,13 +104,13 @@ def stored(store: RunStore, name: str) -> Density:
         UsageError: there is none, or several begin so.
         InputError: its summary is damaged.
     """
-    found = sorted(path.parent.name for path in (store.folder / "runs").glob(f"*/{SUMMARY}"))
-    wanted = found[-1:] if name == "last" else [own for own in found if own.startswith(name)]
+    names = sorted(path.parent.name for path in (store.folder / "runs").glob(f"*/{SUMMARY}"))
+    wanted = names[-1:] if name == "last" else [run_id for run_id in names if run_id.startswith(name)]
     if len(wanted) != 1:
         raise UsageError(
             f"density run {name}",
             found="no such run" if not wanted else f"{len(wanted)} runs begin so",
-            expected=f"one of {', '.join(found[-3:])}" if found else "a density run; none was kept yet",
+            expected=f"one of {', '.join(names[-3:])}" if names else "a density run; none was kept yet",
             advice="The name is in what `leadline bench density` printed, and begins the runs of `leadline runs list`.",
         )
     path = store.files_of(wanted[0]) / SUMMARY

@@ -159,11 +159,11 @@ def _pairs(now: Capture, baseline: Capture, *, seasonal: bool) -> Iterator[Stati
     known: dict[tuple[str, Entity], tuple[SeriesGroup, int]] = {}
     for group, row in baseline.series():
         known.setdefault((group.metric, group.entities[row]), (group, row))
-    told: set[tuple[str, Entity]] = set()
+    compared: set[tuple[str, Entity]] = set()
     for group in now.groups:
         keys = [(group.metric, entity) for entity in group.entities]
-        rows = [i for i, key in enumerate(keys) if key in known and key not in told]
-        told.update(keys[i] for i in rows)
+        rows = [i for i, key in enumerate(keys) if key in known and key not in compared]
+        compared.update(keys[i] for i in rows)
         by_group: dict[int, list[tuple[int, int]]] = {}
         groups: dict[int, SeriesGroup] = {}
         for i in rows:
@@ -233,8 +233,8 @@ def _quantile(values: NDArray[np.floating[Any]], q: float, independent_share: Fl
 
     def at(level: Floats) -> Floats:
         rank = np.clip(np.rint(level * last), 0, last).astype(np.int64)
-        found: Floats = whole[rows, rank]
-        return found
+        quantiles: Floats = whole[rows, rank]
+        return quantiles
 
     middle = at(np.full(len(whole), q))
     return middle, (at(np.minimum(q + away, 1.0)) - at(np.maximum(q - away, 0.0))) / 2.0

@@ -122,10 +122,10 @@ def explain(findings: list[Finding], capture: Capture) -> list[Finding]:
     explaining = _by_explained(findings)
     lineages = {f.entity: capture.inventory.full_lineage(f.entity) for f in findings}
     causes = [_causes(finding, explaining.get(finding.rule, []), lineages) for finding in findings]
-    roots = {id(finding) for finding, own in zip(findings, causes, strict=True) if not own}
+    roots = {id(finding) for finding, candidates in zip(findings, causes, strict=True) if not candidates}
     marked = []
-    for finding, own in zip(findings, causes, strict=True):
-        cause = next((other for other in own if id(other) in roots), own[0] if own else None)
+    for finding, candidates in zip(findings, causes, strict=True):
+        cause = next((other for other in candidates if id(other) in roots), candidates[0] if candidates else None)
         marked.append(
             finding if cause is None else replace(finding, caused_by=cause.rule, caused_by_entity=cause.entity)
         )
@@ -143,16 +143,16 @@ def _by_explained(findings: list[Finding]) -> dict[str, list[Finding]]:
 
 
 def _causes(finding: Finding, others: list[Finding], lineages: dict[Entity, set[Entity]]) -> list[Finding]:
-    own = lineages[finding.entity]
-    own_machines = machines(own)
+    lineage = lineages[finding.entity]
+    machines_of_finding = machines(lineage)
     return [
         other
         for other in others
         if other.severity >= finding.severity.lowered()
         and (
-            other.entity in own
+            other.entity in lineage
             or finding.entity in lineages[other.entity]
-            or not own_machines.isdisjoint(lineages[other.entity])
+            or not machines_of_finding.isdisjoint(lineages[other.entity])
         )
         and _same_time(other, finding)
     ]

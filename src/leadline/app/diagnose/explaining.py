@@ -53,31 +53,31 @@ def list_units(kind: str) -> list[tuple[str, str]]:
 
 def where_reported(name: str) -> dict[str, list[str]]:
     """Tool -> the fields that become a metric."""
-    found: dict[str, list[str]] = {}
+    fields_by_tool: dict[str, list[str]] = {}
     for importer in load_units("importer").values():
         meta = cast("Importer", importer).META
         for field_name, field in meta.fields.items():
             if field.metric == name:
-                found.setdefault(meta.tool, []).append(field_name)
+                fields_by_tool.setdefault(meta.tool, []).append(field_name)
     for metric_name, tool, field_name in foreign_sources():
         if metric_name == name:
-            found.setdefault(tool, []).append(field_name)
-    return found
+            fields_by_tool.setdefault(tool, []).append(field_name)
+    return fields_by_tool
 
 
 def coverage() -> dict[str, tuple[str, str]]:
     """Catalogue id -> ("rule", rule names), ("advice", what) or ("neither", why), for every id spoken of."""
-    found: dict[str, tuple[str, str]] = {}
+    coverage_by_id: dict[str, tuple[str, str]] = {}
     rules: dict[str, list[str]] = {}
     for name, module in load_units("rule").items():
         for entry in (name, *cast("Rule", module).META.catalogue):
             rules.setdefault(entry, []).append(name)
     for row in _rows("not_rules.csv"):
-        found[row["catalogue"]] = ("neither", row["reason"])
+        coverage_by_id[row["catalogue"]] = ("neither", row["reason"])
     for row in _rows("advice.csv"):
-        found[row["catalogue"]] = ("advice", row["advice"])
-    found.update({entry: ("rule", ", ".join(names)) for entry, names in rules.items()})
-    return dict(sorted(found.items()))
+        coverage_by_id[row["catalogue"]] = ("advice", row["advice"])
+    coverage_by_id.update({entry: ("rule", ", ".join(names)) for entry, names in rules.items()})
+    return dict(sorted(coverage_by_id.items()))
 
 
 def advice_of(rule: str) -> list[str]:

@@ -29,16 +29,16 @@ def judge(findings: list[Finding], run: list[str], skipped: list[Skipped], captu
 
 def _judge_layer(layer: Layer, findings: list[Finding], run: list[str], skipped: list[Skipped]) -> LayerVerdict:
     metas = rule_metas()
-    own = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
+    layer_findings = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
     ran = tuple(name for name in run if metas[name].layer is layer)
     examining = tuple(name for name in ran if metas[name].clears)
-    causes = [f for f in own if not f.is_symptom]
-    symptom = next((f for f in own if f.is_symptom and f.severity >= Severity.MEDIUM), None)
+    causes = [f for f in layer_findings if not f.is_symptom]
+    symptom = next((f for f in layer_findings if f.is_symptom and f.severity >= Severity.MEDIUM), None)
     if any(f.severity >= Severity.HIGH and f.windows for f in causes):  # a setting alone convicts nobody
         state, reason = LayerState.CONVICTED, causes[0].summary
     elif any(f.severity >= Severity.MEDIUM for f in causes):
         state, reason = LayerState.SUSPECTED, causes[0].summary
-    elif not examining and not any(f.windows for f in own):  # low findings of settings examine nothing
+    elif not examining and not any(f.windows for f in layer_findings):  # low findings of settings examine nothing
         state, reason = LayerState.NOT_EXAMINED, _missing(layer, skipped)
     elif symptom is not None:
         state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {symptom.caused_by}"
@@ -47,7 +47,7 @@ def _judge_layer(layer: Layer, findings: list[Finding], run: list[str], skipped:
         state, reason = LayerState.CLEARED, f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
     waiting = any(s.layer is layer for s in skipped)
     examine = EXAMINE[layer] if state is LayerState.NOT_EXAMINED and waiting else ()
-    return LayerVerdict(layer, state, reason, own, ran, examine)
+    return LayerVerdict(layer, state, reason, layer_findings, ran, examine)
 
 
 def _missing(layer: Layer, skipped: list[Skipped]) -> str:

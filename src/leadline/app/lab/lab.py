@@ -26,12 +26,12 @@ def _no_wait() -> None:
 
 
 def run_lab(
-    made: LabPlan, store: RunStore, *, say: Said, done: Callable[[int, int], None], wait: Callable[[], None] = _no_wait
+    plan: LabPlan, store: RunStore, *, say: Said, done: Callable[[int, int], None], wait: Callable[[], None] = _no_wait
 ) -> LabResult:
     """Boot, load, keep the runs; a load that fails is noted and the rest goes on.
 
     Args:
-        made: what to do.
+        plan: what to do.
         store: takes the runs.
         say: told what happens.
         done: told how many loads of how many are over.
@@ -41,23 +41,23 @@ def run_lab(
         ToolError: a guest does not start.
         KeyboardInterrupt: passed on after the guests were ended and removed; runs until then are kept.
     """
-    with booted(made, say) as machines:
+    with booted(plan, say) as machines:
         _load_leadline(machines)
-        notes = [*made.left_out, *(f"{m.guest.name}: {note}" for m in machines for note in m.notes)]
+        notes = [*plan.left_out, *(f"{m.guest.name}: {note}" for m in machines for note in m.notes)]
         for machine in machines:
             offset = machine.channel.clock_offset_s()
             if abs(offset) > CLOCK_S:
                 notes.append(f"{machine.guest.name}: its clock is {offset:+.1f} s off; its time line is shifted")
         loads: list[GuestRun] = []
-        for number, (group, variant, repeat) in enumerate(_order(made, machines), 1):
+        for number, (group, variant, repeat) in enumerate(_order(plan, machines), 1):
             words = ", ".join(f"{key} {value}" for key, value in variant.items())
             say(f"{' and '.join(m.guest.name for m in group)}: {words or 'load'}, repeat {repeat}")
-            loads += _together(made, group, variant, repeat, store)
-            done(number, made.load_count)
+            loads += _together(plan, group, variant, repeat, store)
+            done(number, plan.load_count)
         wait()
         boot_s = {m.guest.name: m.boot_s for m in machines}
-    accelerators = {guest.name: made.accelerator_of(guest) for guest in made.machines}
-    return LabResult(made.lab, made.accelerator, boot_s, tuple(loads), tuple(notes), accelerators)
+    accelerators = {guest.name: plan.accelerator_of(guest) for guest in plan.machines}
+    return LabResult(plan.lab, plan.accelerator, boot_s, tuple(loads), tuple(notes), accelerators)
 
 
 def _load_leadline(machines: Sequence[Machine]) -> None:
@@ -74,36 +74,36 @@ def _load_leadline(machines: Sequence[Machine]) -> None:
             thread.join(0.2)  # so that Ctrl-C is heard
 
 
-def _order(made: LabPlan, machines: Sequence[Machine]) -> Iterator[tuple[list[Machine], dict[str, Any], int]]:
+def _order(plan: LabPlan, machines: Sequence[Machine]) -> Iterator[tuple[list[Machine], dict[str, Any], int]]:
     """Who is loaded with what and when: within a repeat shuffled by the seed, so that drift hits all alike."""
-    chance = random.Random(made.lab.seed)
+    chance = random.Random(plan.lab.seed)
     loaded = [machine for machine in machines if machine.guest.load is not None]
-    groups = [loaded] if made.lab.together else [[machine] for machine in loaded]
-    if made.lab.at_once:
-        groups = [loaded[:count] for count in made.lab.at_once]
-    for repeat in range(1, made.lab.repeats + 1):
-        steps = [(group, variant) for group in groups if group for variant in made.lab.variants()]
+    groups = [loaded] if plan.lab.together else [[machine] for machine in loaded]
+    if plan.lab.at_once:
+        groups = [loaded[:count] for count in plan.lab.at_once]
+    for repeat in range(1, plan.lab.repeats + 1):
+        steps = [(group, variant) for group in groups if group for variant in plan.lab.variants()]
         chance.shuffle(steps)
         for group, variant in steps:
-            yield group, {**({GUESTS: len(group)} if made.lab.at_once else {}), **variant}, repeat
+            yield group, {**({GUESTS: len(group)} if plan.lab.at_once else {}), **variant}, repeat
 
 
 def _together(
-    made: LabPlan, group: list[Machine], variant: dict[str, Any], repeat: int, store: RunStore
+    plan: LabPlan, group: list[Machine], variant: dict[str, Any], repeat: int, store: RunStore
 ) -> list[GuestRun]:
     """Load some guests at the same time, the host's counters beside."""
-    found: dict[str, GuestRun] = {}
-    steps = Timeline(made.lab, group)
+    runs_by_guest: dict[str, GuestRun] = {}
+    steps = Timeline(plan.lab, group)
 
     def work(machine: Machine) -> None:
         name, load = machine.guest.name, machine.guest.load
         time.sleep(load.start_after_s if load is not None else 0.0)
-        how = made.accelerator_of(machine.guest)
+        how = plan.accelerator_of(machine.guest)
         try:
-            order = LoadOrder(made.lab, how, variant, repeat, begun=lambda: steps.begun(name))
-            found[name] = GuestRun(name, variant, repeat, load_guest(order, machine, store))
+            order = LoadOrder(plan.lab, how, variant, repeat, begun=lambda: steps.begun(name))
+            runs_by_guest[name] = GuestRun(name, variant, repeat, load_guest(order, machine, store))
         except LeadlineError as error:
-            found[name] = GuestRun(name, variant, repeat, None, str(error))
+            runs_by_guest[name] = GuestRun(name, variant, repeat, None, str(error))
         finally:
             steps.begun(name)
 
@@ -117,7 +117,7 @@ def _together(
             for thread in threads:
                 while thread.is_alive():
                     thread.join(0.2)  # so that Ctrl-C is heard
-        loads = [_with_phases(found[machine.guest.name], machine, steps) for machine in group]
+        loads = [_with_phases(runs_by_guest[machine.guest.name], machine, steps) for machine in group]
         for load in loads:
             if load.run is not None:
                 for file in scratch.iterdir():

@@ -63,14 +63,14 @@ def load_guest(order: LoadOrder, machine: Machine, store: RunStore) -> Run:
         raise UsageError(machine.guest.name, found="no load", expected="a load", advice="Give it one.")
     run = _command(order, machine, load, store) if load.command is not None else _workload(order, machine, load, store)
     adapters = {adapter.name: adapter.type for adapter in machine.guest.adapters}
-    own = {
+    conditions = {
         "lab": order.lab.name,
         "accelerator": order.accelerator.name,
         "adapter": next(adapters[disk.adapter] for disk in machine.guest.disks if disk.name == load.disk),
         "variant": order.variant,
         "hypervisor": " ".join((os.uname().nodename, os.uname().release)),
     }
-    run = replace(run, host={**run.host, **own}, notes=(*run.notes, *order.accelerator.warnings))
+    run = replace(run, host={**run.host, **conditions}, notes=(*run.notes, *order.accelerator.warnings))
     store.save(run)
     return run
 
@@ -162,10 +162,10 @@ def _command(order: LoadOrder, machine: Machine, load: GuestLoad, store: RunStor
 
 def _must(machine: Machine, answer: CommandOutput) -> None:
     if answer.status:
-        said = answer.err.decode(errors="replace").strip().splitlines()
+        error_lines = answer.err.decode(errors="replace").strip().splitlines()
         raise ToolError(
             f"guest {machine.guest.name}",
-            found=said[-1].removeprefix("error: ") if said else f"exit status {answer.status}",
+            found=error_lines[-1].removeprefix("error: ") if error_lines else f"exit status {answer.status}",
             expected="a run",
             advice="Run it again with --wait and look with lab console.",
         )

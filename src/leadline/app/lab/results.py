@@ -70,8 +70,8 @@ class Ratio:
         """For people."""
         under = ", ".join(f"{key} {value}" for key, value in self.variant.items())
         span = "" if self.low != self.low else f" (95 % between {self.low:.3g} and {self.high:.3g})"
-        what = f"{self.guest} does {self.times:.3g} times the operations of {self.first}"
-        return f"{what}{f' at {under}' if under else ''}{span}: {self.word}."
+        comparison = f"{self.guest} does {self.times:.3g} times the operations of {self.first}"
+        return f"{comparison}{f' at {under}' if under else ''}{span}: {self.word}."
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +125,16 @@ class Crowd:
 
 def crowds(rows: Sequence[LabRow]) -> list[Crowd]:
     """What became of the guests with more and more of them, in the order of the variants; none of other labs."""
-    found: list[Crowd] = []
+    crowd_list: list[Crowd] = []
     for variant in {str(row.variant): row.variant for row in rows if GUESTS in row.variant}.values():
-        own = [row for row in rows if row.variant == variant]
-        slowest = max(own, key=lambda row: row.mean_ms)
-        alike = [other for other in found if _others(other.variant) == _others(variant)]
+        variant_rows = [row for row in rows if row.variant == variant]
+        slowest = max(variant_rows, key=lambda row: row.mean_ms)
+        alike = [other for other in crowd_list if _others(other.variant) == _others(variant)]
         times = slowest.mean_ms / alike[0].mean_ms if alike else 1.0
-        rates = [row.per_s for row in own]
+        rates = [row.per_s for row in variant_rows]
         p99_ms = slowest.percentiles_ms.get("p99", NAN)
-        found.append(Crowd(variant, min(rates), sum(rates), slowest.mean_ms, p99_ms, times))
-    return found
+        crowd_list.append(Crowd(variant, min(rates), sum(rates), slowest.mean_ms, p99_ms, times))
+    return crowd_list
 
 
 def _others(variant: dict[str, Any]) -> dict[str, Any]:
@@ -212,12 +212,12 @@ def outcome(result: LabResult, store: RunStore) -> LabOutcome:
 
 def _findings(rows: Sequence[LabRow], store: RunStore) -> Iterator[str]:
     """The first findings of the last run of every row, each told once."""
-    found: dict[str, None] = {}
+    sentences: dict[str, None] = {}
     for row in rows:
         diagnosis = diagnosis_of(row.runs[-1], store)
         shown = [] if diagnosis is None else [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM]
-        found |= dict.fromkeys(f"{finding.summary} [{finding.rule}]" for finding in shown[:FINDING_COUNT_MAX])
-    yield from found
+        sentences |= dict.fromkeys(f"{finding.summary} [{finding.rule}]" for finding in shown[:FINDING_COUNT_MAX])
+    yield from sentences
 
 
 def _row(result: LabResult, guest: str, variant: dict[str, Any]) -> LabRow | None:
@@ -251,8 +251,8 @@ def _ratio(result: LabResult, first: str, guest: str, variant: dict[str, Any]) -
     sides = [[run.counted_per_s() for run in result.runs(name, variant)] for name in (first, guest)]
     if not all(sides) or not all(value > 0.0 for side in sides for value in side):
         return None
-    found: Shift = shift(sides[0], sides[1])
-    return Ratio(guest, first, variant, 1.0 + found.change, 1.0 + found.low, 1.0 + found.high)
+    rate_shift: Shift = shift(sides[0], sides[1])
+    return Ratio(guest, first, variant, 1.0 + rate_shift.change, 1.0 + rate_shift.low, 1.0 + rate_shift.high)
 
 
 def _change(result: LabResult, guest: str, variant: dict[str, Any], pair: tuple[str, str]) -> PhaseChange | None:
@@ -265,8 +265,8 @@ def _change(result: LabResult, guest: str, variant: dict[str, Any], pair: tuple[
     return PhaseChange(guest, {**variant, PHASE: pair[1]}, pair[0], _multiple(operations), _multiple(latency))
 
 
-def _multiple(found: Shift) -> tuple[float, float, float]:
-    return 1.0 + found.change, 1.0 + found.low, 1.0 + found.high
+def _multiple(rate_shift: Shift) -> tuple[float, float, float]:
+    return 1.0 + rate_shift.change, 1.0 + rate_shift.low, 1.0 + rate_shift.high
 
 
 def percentile_names() -> tuple[str, ...]:

@@ -47,8 +47,12 @@ class Done:
     @property
     def sentence(self) -> str:
         """For people."""
-        what = f"{self.step.guest}: {self.step.do} at {self.began_s:.1f} s took {self.seconds:.1f} s"
-        return f"{what}, {self.copied_bytes / 2**20:.1f} MiB copied" if self.step.do == "consolidate" else what
+        duration_text = f"{self.step.guest}: {self.step.do} at {self.began_s:.1f} s took {self.seconds:.1f} s"
+        return (
+            f"{duration_text}, {self.copied_bytes / 2**20:.1f} MiB copied"
+            if self.step.do == "consolidate"
+            else duration_text
+        )
 
 
 class Timeline:
@@ -56,8 +60,8 @@ class Timeline:
 
     def __init__(self, lab: Lab, group: Sequence[Machine]) -> None:
         self._machines = {machine.guest.name: machine for machine in group}
-        own = [step for step in lab.steps if step.guest in self._machines]
-        self.steps = sorted(own, key=lambda step: step.at_s)
+        group_steps = [step for step in lab.steps if step.guest in self._machines]
+        self.steps = sorted(group_steps, key=lambda step: step.at_s)
         self.phases: list[LoadPhase] = []
         self.done: list[Done] = []
         self.errors: list[str] = []
@@ -124,7 +128,7 @@ class Timeline:
         """Until every guest works on its disks: programs are long in starting under software emulation."""
 
         def done(machine: Machine) -> int:
-            return sum(own["rd_operations"] + own["wr_operations"] for own in machine.blocks().values())
+            return sum(counters["rd_operations"] + counters["wr_operations"] for counters in machine.blocks().values())
 
         try:
             before = {name: done(machine) for name, machine in self._machines.items()}
@@ -181,10 +185,10 @@ class Timeline:
         words = within(for_s, f"{self._places[step.guest]}; {step.command}")
         answer = machine.channel.run(words, timeout_s=for_s + PATIENCE_S)
         if answer.status not in STOPPED:
-            said = answer.err.decode(errors="replace").strip().splitlines()
+            error_lines = answer.err.decode(errors="replace").strip().splitlines()
             raise ToolError(
                 f"guest {step.guest}: {step.command}",
-                found=said[-1] if said else f"exit status {answer.status}",
+                found=error_lines[-1] if error_lines else f"exit status {answer.status}",
                 expected=f"a command that works for {for_s:g} s",
                 advice="Try it with lab run --wait and lab console.",
             )
@@ -200,14 +204,14 @@ class Timeline:
 
     def sentences(self, guest: str) -> list[str]:
         """What was done for a guest and what was moved, for its run."""
-        own = [done.sentence for done in self.done if done.step.guest == guest]
-        return own + [one.sentence for one in self.moved(guest)]
+        step_sentences = [done.sentence for done in self.done if done.step.guest == guest]
+        return step_sentences + [one.sentence for one in self.moved(guest)]
 
 
 def places(machine: Machine) -> str:
     """Shell words that give commands in a guest the places of its disks, as ``$data`` is of the disk of that name."""
-    found = {disk.name: machine.place_of(disk) for disk in machine.guest.disks}
-    return "export " + " ".join(f"{name.replace('-', '_')}={shlex.quote(place)}" for name, place in found.items())
+    paths = {disk.name: machine.place_of(disk) for disk in machine.guest.disks}
+    return "export " + " ".join(f"{name.replace('-', '_')}={shlex.quote(place)}" for name, place in paths.items())
 
 
 def within(seconds: float, script: str) -> list[str]:

@@ -43,17 +43,17 @@ def side(store: RunStore, text: str) -> list[Run]:
     Raises:
         UsageError: there is no such run, or several begin so.
     """
-    found: list[Run] = []
+    side_runs: list[Run] = []
     marks = store.marks()
     for word in text.split(","):
         last = _LAST.fullmatch(word)
         if word in marks:
-            found += [store.get(run) for run in marks[word]]
+            side_runs += [store.get(run) for run in marks[word]]
         elif last is not None and last[1] is not None:
-            found += _last(store, int(last[1]))
+            side_runs += _last(store, int(last[1]))
         else:
-            found.append(store.get(word))
-    return list({run.id: run for run in found}.values())
+            side_runs.append(store.get(word))
+    return list({run.id: run for run in side_runs}.values())
 
 
 def _last(store: RunStore, count: int) -> list[Run]:
@@ -76,8 +76,8 @@ def keep(store: RunStore, name: str, runs: Sequence[Run], *, add: bool = False) 
         UsageError: the name cannot be one, a run has no whole round, or they did not measure the same.
     """
     check_name(name)
-    held = [store.get(run) for run in store.marks().get(name, ())] if add else []
-    kept = list({run.id: run for run in (*held, *runs)}.values())
+    kept_before = [store.get(run) for run in store.marks().get(name, ())] if add else []
+    kept = list({run.id: run for run in (*kept_before, *runs)}.values())
     for run in kept:
         if not run.rounds:
             raise UsageError(f"run {run.id}", found=run.state, expected="a run that was measured", advice="Another.")
@@ -103,16 +103,16 @@ def forget(store: RunStore, name: str) -> tuple[str, ...]:
     Raises:
         UsageError: there is no such baseline.
     """
-    held = store.marks()
-    if name not in held:
+    runs_by_name = store.marks()
+    if name not in runs_by_name:
         raise UsageError(
             f"baseline {name}",
             found="no such baseline",
-            expected=f"one of {', '.join(held)}" if held else "one that was kept; there is none",
+            expected=f"one of {', '.join(runs_by_name)}" if runs_by_name else "one that was kept; there is none",
             advice="`leadline runs baseline list` shows them.",
         )
     store.mark(name, [])
-    return held[name]
+    return runs_by_name[name]
 
 
 def check_name(name: str) -> None:
@@ -132,10 +132,12 @@ def check_name(name: str) -> None:
 
 def judge(store: RunStore, runs: Sequence[Run]) -> list[Judgement]:
     """Runs just made beside every baseline of the same load, target and machine that does not hold them."""
-    made = {run.id for run in runs}
-    found = []
+    run_ids = {run.id for run in runs}
+    judgements = []
     for name, ids in store.marks().items():
-        held = [store.get(run) for run in ids]
-        if held and subject(held[0]) == subject(runs[0]) and not made & set(ids):
-            found.append(Judgement(name, compare_runs(held, runs, history_of(store, held, runs))))
-    return found
+        baseline_runs = [store.get(run) for run in ids]
+        if baseline_runs and subject(baseline_runs[0]) == subject(runs[0]) and not run_ids & set(ids):
+            judgements.append(
+                Judgement(name, compare_runs(baseline_runs, runs, history_of(store, baseline_runs, runs)))
+            )
+    return judgements

@@ -68,9 +68,9 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     return driver_of(workload)[1].plan(workload, target)
 
 
-def carrier_of(made: LoadPlan) -> Benchmark:
+def carrier_of(load_plan: LoadPlan) -> Benchmark:
     """Who carries a plan out: its own driver, else the one of its workload."""
-    return made.driver or driver_of(made.workload)[1]
+    return load_plan.driver or driver_of(load_plan.workload)[1]
 
 
 def expected_s(workload: Workload) -> float:
@@ -78,44 +78,44 @@ def expected_s(workload: Workload) -> float:
     return workload.timing.warm_up_s + workload.timing.rounds * workload.timing.measure_s
 
 
-def new_run(made: LoadPlan, *, seed: int | None = None) -> Run:
+def new_run(load_plan: LoadPlan, *, seed: int | None = None) -> Run:
     """A run of a plan, before anything was done."""
     return begun_run(
-        made.workload.name,
-        made.workload.plain(),
+        load_plan.workload.name,
+        load_plan.workload.plain(),
         seed=seed,
-        tool=driver_of(made.workload)[0],
-        target=made.target.name,
-        host={**host_facts(), **made.facts},
-        notes=made.notes,
+        tool=driver_of(load_plan.workload)[0],
+        target=load_plan.target.name,
+        host={**host_facts(), **load_plan.facts},
+        notes=load_plan.notes,
     )
 
 
 @contextmanager
-def prepared(made: LoadPlan, folder: Path, talk: Talk) -> Iterator[tuple[str, ...]]:
+def prepared(load_plan: LoadPlan, folder: Path, talk: Talk) -> Iterator[tuple[str, ...]]:
     """The target of a plan made ready, and cleaned on the way out whatever happens; yields notes.
 
     Raises:
         ToolError: the tool fails.
     """
-    driver = carrier_of(made)
+    driver = carrier_of(load_plan)
     try:
         talk.phase("preparing", 0.0)
-        driver.prepare(made, folder, talk.note)
-        yield drop_caches(made)
+        driver.prepare(load_plan, folder, talk.note)
+        yield drop_caches(load_plan)
     finally:
-        driver.clean(made)
+        driver.clean(load_plan)
 
 
-def load(made: LoadPlan, kept: Kept, store: RunStore, talk: Talk) -> None:
+def load(load_plan: LoadPlan, kept: Kept, store: RunStore, talk: Talk) -> None:
     """Warm up and measure on a target that is ready; the run is kept after every round.
 
     Raises:
         ToolError: the tool fails, or its load was not the one that was asked for.
     """
-    driver = carrier_of(made)
+    driver = carrier_of(load_plan)
     folder = store.files_of(kept.run.id)
-    warm_up_s = made.workload.timing.warm_up_s
+    warm_up_s = load_plan.workload.timing.warm_up_s
     unwarmed = () if warm_up_s > 0 else ("no warm-up was asked for",)
     before = replace(kept.run, notes=(*kept.run.notes, *unwarmed))
 
@@ -123,9 +123,9 @@ def load(made: LoadPlan, kept: Kept, store: RunStore, talk: Talk) -> None:
         kept.run = progress.onto(replace(before, notes=(*before.notes, *_unsteady(warm_up_s, progress))))
         store.save(kept.run, running=True)
 
-    course = Course(made.workload, kept.run.seed, warm_up_s, until_steady=True)
-    with _recording(driver, made, folder) as notes:
-        measure_rounds(course, DriverCarrier(driver, made, folder), keep=keep, talk=talk)
+    course = Course(load_plan.workload, kept.run.seed, warm_up_s, until_steady=True)
+    with _recording(driver, load_plan, folder) as notes:
+        measure_rounds(course, DriverCarrier(driver, load_plan, folder), keep=keep, talk=talk)
     kept.run = replace(kept.run, notes=(*kept.run.notes, *notes))
     kept.state = "done"
 
@@ -172,18 +172,18 @@ class DriverCarrier:
         return Carried(ticks=measured.ticks, commands=measured.commands, tool_version=measured.tool_version)
 
 
-def run(made: LoadPlan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
+def run(load_plan: LoadPlan, store: RunStore, *, seed: int | None = None, talk: Talk = SILENT) -> Run:
     """Prepare, warm up, measure; the run is kept after every round and whatever ends it.
 
     Raises:
         ToolError: the tool fails; what was measured before is kept.
         KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
     """
-    return run_repeated(made, store, 1, seed=seed, talk=talk)[0]
+    return run_repeated(load_plan, store, 1, seed=seed, talk=talk)[0]
 
 
 def run_repeated(
-    made: LoadPlan, store: RunStore, count: int, *, seed: int | None = None, talk: Talk = SILENT
+    load_plan: LoadPlan, store: RunStore, count: int, *, seed: int | None = None, talk: Talk = SILENT
 ) -> list[Run]:
     """Whole runs one after the other, each with its own warm-up and seed, on what is prepared once.
 
@@ -196,39 +196,39 @@ def run_repeated(
         for number in range(count):
             if count > 1:
                 talk.phase(f"run {number + 1} of {count}", 0.0)
-            own = new_run(made, seed=None if seed is None else seed + 1000 * number)
-            with keeping(own, store) as kept:
+            fresh_run = new_run(load_plan, seed=None if seed is None else seed + 1000 * number)
+            with keeping(fresh_run, store) as kept:
                 if number == 0:
-                    ready = prepared(made, store.files_of(own.id), talk)
+                    ready = prepared(load_plan, store.files_of(fresh_run.id), talk)
                     notes = until_all_are_over.enter_context(ready)
                 else:
-                    notes = drop_caches(made)
-                kept.run = replace(own, notes=(*own.notes, *notes))
-                load(made, kept, store, talk)
+                    notes = drop_caches(load_plan)
+                kept.run = replace(fresh_run, notes=(*fresh_run.notes, *notes))
+                load(load_plan, kept, store, talk)
             done.append(kept.run)
     return done
 
 
-def _recording(driver: Benchmark, made: LoadPlan, folder: Path) -> AbstractContextManager[list[str]]:
+def _recording(driver: Benchmark, load_plan: LoadPlan, folder: Path) -> AbstractContextManager[list[str]]:
     """What is recorded while a target is loaded: where the load runs, or this machine and what the driver offers."""
-    own = getattr(driver, "recording", None)
-    if own is not None:
-        return cast("AbstractContextManager[list[str]]", own(made, folder))
-    return recording({"linux": "", **_sources(driver, made)}, folder)
+    driver_recording = getattr(driver, "recording", None)
+    if driver_recording is not None:
+        return cast("AbstractContextManager[list[str]]", driver_recording(load_plan, folder))
+    return recording({"linux": "", **_sources(driver, load_plan)}, folder)
 
 
-def _sources(driver: Benchmark, made: LoadPlan) -> dict[str, Address]:
+def _sources(driver: Benchmark, load_plan: LoadPlan) -> dict[str, Address]:
     """What a driver offers to be recorded besides the machine."""
     offered = getattr(driver, "sources", None)
-    return {} if offered is None else cast("dict[str, Address]", offered(made))
+    return {} if offered is None else cast("dict[str, Address]", offered(load_plan))
 
 
-def drop_caches(made: LoadPlan) -> tuple[str, ...]:
+def drop_caches(load_plan: LoadPlan) -> tuple[str, ...]:
     """Empty the page cache where the kernel lets us, so that nothing is answered from it; notes when it could not."""
-    own = getattr(carrier_of(made), "drop_caches", None)
-    if own is not None:
-        return cast("tuple[str, ...]", own(made))
-    if made.workload.kind != "io" or not made.workload.io_settings.buffered:
+    driver_drop = getattr(carrier_of(load_plan), "drop_caches", None)
+    if driver_drop is not None:
+        return cast("tuple[str, ...]", driver_drop(load_plan))
+    if load_plan.workload.kind != "io" or not load_plan.workload.io_settings.buffered:
         return ()
     try:
         CACHES.write_text("3\n")
@@ -242,8 +242,8 @@ def capture_of(run_id: str, store: RunStore) -> Capture:
     folder = store.files_of(run_id)
     # A driver's other files (job files, what the tool said) are no recordings.
     patterns = ("linux.txt", "linux-*.txt", "qemu.jsonl", "pg_*.csv", "round-*.json", "round-*/*")
-    found = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
-    return import_paths([path for path in found if path.is_file() and path.stat().st_size], Request()).capture
+    recording_paths = [path for pattern in patterns for path in sorted(folder.glob(pattern))]
+    return import_paths([path for path in recording_paths if path.is_file() and path.stat().st_size], Request()).capture
 
 
 def diagnosis_of(run_id: str, store: RunStore) -> Diagnosis | None:

@@ -125,14 +125,14 @@ class RunComparison:
             differ = f"in these two runs {_listed(shown)} differ" if shown else "these two runs are alike"
             return f"{differ[0].upper()}{differ[1:]}, but {UNKNOWN}."
         words = (("worse", [p for p in shown if p.worse]), ("better", [p for p in shown if not p.worse]))
-        parts = [f"{word}: {_listed(found)}" for word, found in words if found]
-        said = "; ".join(parts) or "no difference that this data can show"
-        return f"{said[0].upper()}{said[1:]}."
+        parts = [f"{word}: {_listed(changes)}" for word, changes in words if changes]
+        verdict = "; ".join(parts) or "no difference that this data can show"
+        return f"{verdict[0].upper()}{verdict[1:]}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
         fields = ("name", "unit", "before", "after", "change", "low", "high", "p_value", "spread_pct")
-        said = ("certain", "shown", "worse", "word")
+        judged_fields = ("certain", "shown", "worse", "word")
         return {
             "before": [run.id for run in self.before],
             "after": [run.id for run in self.after],
@@ -140,7 +140,7 @@ class RunComparison:
             "certain": self.certain,
             "worse": self.worse,
             "unlike": list(self.unlike),
-            "metrics": [{name: getattr(part, name) for name in (*fields, *said)} for part in self.metrics],
+            "metrics": [{name: getattr(part, name) for name in (*fields, *judged_fields)} for part in self.metrics],
             "basis": self.basis,
             "sentence": self.sentence,
         }
@@ -178,13 +178,13 @@ def compare_runs(before: Sequence[Run], after: Sequence[Run], history: Sequence[
         second = sides[1].get(name)
         if second is None or len(first) < len(before) or len(second) < len(after):
             continue  # a percentile that not every run has enough samples for
-        known = [[level.value for level in own.get(name, [])] for own in others]
-        found = _change(name, first, second, known)
-        if found.low == found.low and max(len(before), len(after)) < HISTORY_COUNT_MIN:
+        known = [[level.value for level in levels.get(name, [])] for levels in others]
+        change = _change(name, first, second, known)
+        if change.low == change.low and max(len(before), len(after)) < HISTORY_COUNT_MIN:
             used = max(used, sum(len(values) for values in known if len(values) > 1))
-        if single and found.low != found.low:
-            found = _within(found, before[0], after[0])
-        metrics.append(found)
+        if single and change.low != change.low:
+            change = _within(change, before[0], after[0])
+        metrics.append(change)
     used = used if used >= HISTORY_COUNT_MIN else 0
     return RunComparison(tuple(before), tuple(after), _by_chance(metrics), tuple(_unlike(before, after)), used)
 
@@ -199,12 +199,12 @@ class _Level:
 
 
 def _levels_of(runs: Sequence[Run]) -> dict[str, list[_Level]]:
-    found: dict[str, list[_Level]] = {}
+    levels_by_name: dict[str, list[_Level]] = {}
     for run in runs:
         for name, level in _levels(run).items():
             if level.value > 0.0:
-                found.setdefault(name, []).append(level)
-    return found
+                levels_by_name.setdefault(name, []).append(level)
+    return levels_by_name
 
 
 def _levels(run: Run) -> dict[str, _Level]:
@@ -212,20 +212,20 @@ def _levels(run: Run) -> dict[str, _Level]:
     pooled = run.pooled()
     seconds = [tick.per_s for part in run.rounds for tick in part.ticks if tick.per_s == tick.per_s]
     if run.is_network:
-        found = {THROUGHPUT: _Level(run.mbit_per_s().mean, "mbit_per_s")}
+        levels = {THROUGHPUT: _Level(run.mbit_per_s().mean, "mbit_per_s")}
     elif seconds:
-        found = {OPERATIONS: _Level(float(np.mean(seconds)), "per_s")}
+        levels = {OPERATIONS: _Level(float(np.mean(seconds)), "per_s")}
     elif any(part.histogram is not None for part in pooled):
-        found = {OPERATIONS: _Level(sum(part.per_s for part in pooled), "per_s")}
+        levels = {OPERATIONS: _Level(sum(part.per_s for part in pooled), "per_s")}
     else:  # the tool gives no seconds, only a rate per round of things that have no sum
-        found = {part.name: _Level(part.per_s, "per_s") for part in pooled}
+        levels = {part.name: _Level(part.per_s, "per_s") for part in pooled}
     for part in pooled:
         if part.histogram is not None:
             for name, (ms, _) in percentiles(part.histogram).items():
                 low, up = part.histogram.quantile_bounds(PERCENTILES[name])
                 width = (up - low) / (up + low) * 2.0 if np.isfinite(up) and up + low > 0 else HISTOGRAM_ERROR
-                found[f"{part.name} {name}"] = _Level(ms, "ms", width)
-    return found
+                levels[f"{part.name} {name}"] = _Level(ms, "ms", width)
+    return levels
 
 
 def _change(
@@ -233,19 +233,19 @@ def _change(
 ) -> MetricChange:
     sides = [[level.value for level in side] for side in (before, after)]
     resolution = max(level.resolution for level in (*before, *after))
-    found = shift(sides[0], sides[1], history, resolution)
+    difference = shift(sides[0], sides[1], history, resolution)
     means = [float(np.exp(np.mean(np.log(np.array(values))))) for values in sides]
     return MetricChange(
         name,
         before[0].unit,
         means[0],
         means[1],
-        found.change,
-        found.low,
-        found.high,
+        difference.change,
+        difference.low,
+        difference.high,
         before[0].unit == "ms",
-        found.p_value,
-        found.spread_pct,
+        difference.p_value,
+        difference.spread_pct,
     )
 
 
@@ -258,8 +258,10 @@ def _within(change: MetricChange, before: Run, after: Run) -> MetricChange:
         return change  # a rate per round is too little for an interval
     else:
         name, _, percentile = change.name.rpartition(" ")
-        held = [part.histogram for run in (before, after) for part in run.pooled() if part.name == name]
-        error = sqrt(sum(_error(own, PERCENTILES[percentile]) ** 2 for own in held if own is not None))
+        histograms = [part.histogram for run in (before, after) for part in run.pooled() if part.name == name]
+        error = sqrt(
+            sum(_error(histogram, PERCENTILES[percentile]) ** 2 for histogram in histograms if histogram is not None)
+        )
         low, high = (max(change.change + way * error * (1.0 + change.change), -1.0) for way in (-1.0, 1.0))
     return replace(change, low=low, high=high, certain=False)
 
@@ -288,23 +290,25 @@ def _by_chance(metrics: Sequence[MetricChange]) -> tuple[MetricChange, ...]:
 
 def _unlike(before: Sequence[Run], after: Sequence[Run]) -> list[str]:
     """Conditions that differ, because of which the runs may not be comparable."""
-    found: list[str] = []
+    differences: list[str] = []
     first = before[0]
     for run in (*before[1:], *after):
         keys = sorted({*first.workload, *run.workload} - set(_TOLD))
-        found += [f"workload: {key} differs" for key in keys if first.workload.get(key) != run.workload.get(key)]
+        differences += [f"workload: {key} differs" for key in keys if first.workload.get(key) != run.workload.get(key)]
         facts = {key: (first.host.get(key), run.host.get(key)) for key in sorted({*first.host, *run.host})}
         facts |= {first.tool: (first.tool_version, run.tool_version), "target": (first.target, run.target)}
-        found += [f"{key}: {old} then {new}" for key, (old, new) in facts.items() if old != new]
-    said: dict[str, list[str]] = {}
+        differences += [f"{key}: {old} then {new}" for key, (old, new) in facts.items() if old != new]
+    ids_by_text: dict[str, list[str]] = {}
     for run in (*before, *after):
         if run.state != "done":
-            said.setdefault(run.state, []).append(run.id)
+            ids_by_text.setdefault(run.state, []).append(run.id)
         if run.warm_up is not None and not run.warm_up.steady:
-            said.setdefault(run.warm_up.sentence(), []).append(run.id)
+            ids_by_text.setdefault(run.warm_up.sentence(), []).append(run.id)
     whole = len(before) + len(after)
-    found += [f"{ids[0] if len(ids) == 1 else f'{len(ids)} of {whole} runs'}: {text}" for text, ids in said.items()]
-    return list(dict.fromkeys(found))
+    differences += [
+        f"{ids[0] if len(ids) == 1 else f'{len(ids)} of {whole} runs'}: {text}" for text, ids in ids_by_text.items()
+    ]
+    return list(dict.fromkeys(differences))
 
 
 def history_of(store: RunStore, before: Sequence[Run], after: Sequence[Run]) -> list[list[Run]]:

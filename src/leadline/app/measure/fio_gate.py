@@ -188,7 +188,9 @@ class Gate:
     async def _hold(self, lane: GateLane) -> None:
         await self._everyone("loaded", LOADING_S)
         if self._run_at is None:
-            connected = [own.connected_s for own in self.lanes.values() if own.connected_s is not None and not own.gone]
+            connected = [
+                other.connected_s for other in self.lanes.values() if other.connected_s is not None and not other.gone
+            ]
             base, now = max(connected, default=time.monotonic()), time.monotonic()
             looks = int((now - base) / LOOK_S - 0.5) + 1 if now > base + 0.5 * LOOK_S else 0
             self._run_at = base + (looks + 0.5) * LOOK_S
@@ -199,26 +201,26 @@ class _Frames:
     """Splits a stream into fio's commands; what is no such stream is passed on as it comes, with opcode None."""
 
     def __init__(self) -> None:
-        self._held = b""
+        self._pending = b""
         self._foreign = False
         self.version = 0
 
     def of(self, data: bytes) -> Iterator[tuple[bytes, int | None]]:
         """The commands that are whole now."""
-        self._held += data
-        while not self._foreign and len(self._held) >= HEADER.size:
-            version, opcode, _, _, size, *_ = HEADER.unpack_from(self._held)
+        self._pending += data
+        while not self._foreign and len(self._pending) >= HEADER.size:
+            version, opcode, _, _, size, *_ = HEADER.unpack_from(self._pending)
             if size > PDU_BYTES_MAX:
                 self._foreign = True
                 break
             end = HEADER.size + size
-            if len(self._held) < end:
+            if len(self._pending) < end:
                 return
-            frame, self._held = self._held[:end], self._held[end:]
+            frame, self._pending = self._pending[:end], self._pending[end:]
             self.version = version
             yield frame, opcode
-        if self._foreign and self._held:
-            frame, self._held = self._held, b""
+        if self._foreign and self._pending:
+            frame, self._pending = self._pending, b""
             yield frame, None
 
 

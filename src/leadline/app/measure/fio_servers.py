@@ -133,14 +133,14 @@ class Fleet:
 
     def _wait(self, clients: Mapping[int, subprocess.Popen[bytes]], gate: Gate, deadline: float) -> bool:
         """Until all have ended; False when the time is over before."""
-        told: set[int] = set()
-        while len(told) < len(clients) and time.monotonic() < deadline:
+        ended: set[int] = set()
+        while len(ended) < len(clients) and time.monotonic() < deadline:
             for index, client in clients.items():
-                if index not in told and client.poll() is not None:
-                    told.add(index)
+                if index not in ended and client.poll() is not None:
+                    ended.add(index)
                     self._background.call(gate.client_ended(index), LET_GO_S)
             time.sleep(POLL_S)
-        return len(told) == len(clients)
+        return len(ended) == len(clients)
 
     def _close(self, gate: Gate) -> None:
         with contextlib.suppress(TimeoutError):
@@ -161,11 +161,11 @@ class Fleet:
             if ended_well and lane.ended_s is not None and report.exists():
                 done.reports[index] = report
                 continue
-            said = talk.read_text(errors="replace").strip().splitlines() if talk.exists() else []
+            talk_lines = talk.read_text(errors="replace").strip().splitlines() if talk.exists() else []
             why = "did not end in time" if late else f"its client ended with {client.returncode}"
             lost = "the connection to it was lost" if lane.started_s is not None and lane.ended_s is None else None
-            found = lane.error or lost or (said[-1][:120] if said and not late else why)
-            done.failed[index] = f"{label}: {found}; expected a whole run. {self._advice(index, lane)}"
+            cause = lane.error or lost or (talk_lines[-1][:120] if talk_lines and not late else why)
+            done.failed[index] = f"{label}: {cause}; expected a whole run. {self._advice(index, lane)}"
         return done
 
     def _advice(self, index: int, lane: GateLane) -> str:
@@ -175,11 +175,11 @@ class Fleet:
 
     def _logs(self, label: str, index: int) -> list[Path]:
         """Logs fio was sent, moved to the folder that is kept."""
-        found = []
+        logs = []
         for log in sorted(self._sockets.glob(f"{label}_*.log.{Gate.name_of(index)}")):
             name = log.name.removesuffix(f".{Gate.name_of(index)}")
-            found.append(Path(shutil.move(log, self._folder / f"{Gate.name_of(index)}-{name}")))
-        return found
+            logs.append(Path(shutil.move(log, self._folder / f"{Gate.name_of(index)}-{name}")))
+        return logs
 
 
 def _end_all(clients: Mapping[int, subprocess.Popen[bytes]]) -> None:

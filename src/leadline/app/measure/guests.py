@@ -91,17 +91,17 @@ def plan_lab(lab: Lab) -> LabPlan:
     # Each snapshot's file grows to the size of its disk.
     taken = [step for step in lab.steps if step.do == "snapshot" and step.guest in sizes]
     grown = sum(sizes[step.guest][step.disk or ""] * (step.count or 1) for step in taken)
-    size = sum(sum(own.values()) for own in sizes.values()) + grown
-    made = LabPlan(lab, kernel, works, machines, size, left_out)
+    size = sum(sum(disk_sizes.values()) for disk_sizes in sizes.values()) + grown
+    lab_plan = LabPlan(lab, kernel, works, machines, size, left_out)
     available = _available_bytes()
-    if made.memory_bytes > MEMORY_SHARE * available:
+    if lab_plan.memory_bytes > MEMORY_SHARE * available:
         raise ToolError(
             f"lab {lab.name}",
-            found=f"guests of {made.memory_bytes / 2**30:.1f} GiB, {available / 2**30:.1f} GiB available",
+            found=f"guests of {lab_plan.memory_bytes / 2**30:.1f} GiB, {available / 2**30:.1f} GiB available",
             expected=f"at most {MEMORY_SHARE:.0%} of what is available",
             advice="Give them less memory, or fewer guests.",
         )
-    require_space(str(_existing(running_folder())), made.disk_bytes)
+    require_space(str(_existing(running_folder())), lab_plan.disk_bytes)
     for guest in machines:
         unknown = set(guest.host_cpus) - os.sched_getaffinity(0)
         if unknown:
@@ -111,7 +111,7 @@ def plan_lab(lab: Lab) -> LabPlan:
                 expected=f"CPUs of this machine: {sorted(os.sched_getaffinity(0))}",
                 advice="Correct the lab file.",
             )
-    return made
+    return lab_plan
 
 
 def _possible(lab: Lab, guests: list[Guest], works: Accelerator) -> tuple[tuple[Guest, ...], tuple[str, ...]]:
@@ -183,8 +183,8 @@ class LabResult:
         ]
         if PHASE not in variant:
             return runs
-        own = [replace(run, rounds=tuple(p for p in run.rounds if p.label == variant[PHASE])) for run in runs]
-        return [run for run in own if run.rounds]
+        phase_runs = [replace(run, rounds=tuple(p for p in run.rounds if p.label == variant[PHASE])) for run in runs]
+        return [run for run in phase_runs if run.rounds]
 
 
 def workload_in(guest: Guest, variant: dict[str, Any]) -> Workload:
@@ -197,9 +197,11 @@ def workload_in(guest: Guest, variant: dict[str, Any]) -> Workload:
     given = None if guest.load is None else guest.load.workload
     if given is None:
         raise UsageError(f"guest {guest.name}", found="no workload", expected="a workload", advice="Give it one.")
-    found = workload_of(given) if isinstance(given, str) else Workload.model_validate({"name": guest.name, **given})
+    base_workload = (
+        workload_of(given) if isinstance(given, str) else Workload.model_validate({"name": guest.name, **given})
+    )
     try:
-        return varied(found, variant)
+        return varied(base_workload, variant)
     except ValueError as error:
         raise UsageError(
             f"guest {guest.name}",
@@ -218,34 +220,34 @@ def duration_s(guest: Guest) -> float:
 
 
 @contextmanager
-def booted(made: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Machine]]:
+def booted(lab_plan: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Machine]]:
     """All guests of a lab, started together, from the moment each answers.
 
     Raises:
         ToolError: a guest does not start.
     """
-    say(f"building or finding the root image; {made.accelerator.name}: {made.accelerator.reason}")
-    grounds = grounds_of(made)
+    say(f"building or finding the root image; {lab_plan.accelerator.name}: {lab_plan.accelerator.reason}")
+    grounds = grounds_of(lab_plan)
     with ExitStack() as stack:
-        folder = stack.enter_context(lab_folder(made.lab.name, keep=keep))
-        say(f"booting {len(made.machines)} guest{'s' if len(made.machines) > 1 else ''}")
+        folder = stack.enter_context(lab_folder(lab_plan.lab.name, keep=keep))
+        say(f"booting {len(lab_plan.machines)} guest{'s' if len(lab_plan.machines) > 1 else ''}")
         booting = [
             stack.enter_context(
-                launched(guest, replace(grounds, accelerator=made.accelerator_of(guest)), folder / guest.name)
+                launched(guest, replace(grounds, accelerator=lab_plan.accelerator_of(guest)), folder / guest.name)
             )
-            for guest in made.machines
+            for guest in lab_plan.machines
         ]
         yield [stack.enter_context(answering(guest)) for guest in booting]
 
 
-def grounds_of(made: LabPlan) -> Grounds:
+def grounds_of(lab_plan: LabPlan) -> Grounds:
     """What the guests of a lab stand on; builds their root where there is none yet.
 
     Raises:
         ToolError: it cannot be built.
     """
-    networks = {nic.network for guest in made.machines for nic in guest.nics}
-    return Grounds(made.kernel, made.accelerator, root_image(), {name: _free_port() for name in networks})
+    networks = {nic.network for guest in lab_plan.machines for nic in guest.nics}
+    return Grounds(lab_plan.kernel, lab_plan.accelerator, root_image(), {name: _free_port() for name in networks})
 
 
 def guests_that_fit(guest: Guest) -> int:

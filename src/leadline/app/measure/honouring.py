@@ -27,7 +27,7 @@ def measured(
 def broken_or_none(workload: Workload, loads: Sequence[Load]) -> str | None:
     """The first key that was not honoured, in words; rates that are too low are left to the reader."""
     checks = compare(workload, loads, math.nan, ANY_CPU)
-    return next((own.sentence for own in checks if own.state is LoadState.BROKEN), None)
+    return next((check.sentence for check in checks if check.state is LoadState.BROKEN), None)
 
 
 def _cpu_times() -> tuple[float, float]:

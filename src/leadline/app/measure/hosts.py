@@ -118,18 +118,18 @@ class HostsResult:
     @property
     def histogram(self) -> Histogram | None:
         """The requests of all machines."""
-        parts = [own.histogram for own in self.hosts if own.histogram is not None]
+        parts = [host.histogram for host in self.hosts if host.histogram is not None]
         return Histogram.merged(parts) if parts else None
 
     @property
     def per_s(self) -> float:
         """Operations per second of all machines that did not fail."""
-        return float(sum(own.per_s for own in self.hosts if own.error is None))
+        return float(sum(host.per_s for host in self.hosts if host.error is None))
 
     @property
     def bytes_per_s(self) -> float:
         """Bytes per second of all machines that did not fail."""
-        return float(sum(own.bytes_per_s for own in self.hosts if own.error is None))
+        return float(sum(host.bytes_per_s for host in self.hosts if host.error is None))
 
     def percentiles_ms(self) -> dict[str, tuple[float, int]]:
         """Of the pooled requests: name -> (ms, samples above it)."""
@@ -138,18 +138,18 @@ class HostsResult:
 
     def outliers(self) -> list[HostResult]:
         """Machines far from the median of all that did not fail."""
-        good = [own for own in self.hosts if own.error is None and own.histogram is not None]
+        good = [host for host in self.hosts if host.error is None and host.histogram is not None]
         if len(good) < 3:
             return []
-        p95, rate = (float(np.median([getattr(own, name) for own in good])) for name in ("p95_ms", "per_s"))
-        return [own for own in good if own.p95_ms > OUTLIER * p95 or own.per_s * OUTLIER < rate]
+        p95, rate = (float(np.median([getattr(host, name) for host in good])) for name in ("p95_ms", "per_s"))
+        return [host for host in good if host.p95_ms > OUTLIER * p95 or host.per_s * OUTLIER < rate]
 
     def median_of_others(self, one: HostResult) -> tuple[float, float]:
         """Median p95 (ms) and operations per second of all that did not fail, but one; NaN when it is the only one."""
-        rest = [own for own in self.hosts if own is not one and own.error is None and own.histogram is not None]
+        rest = [host for host in self.hosts if host is not one and host.error is None and host.histogram is not None]
         if not rest:
             return float("nan"), float("nan")
-        return float(np.median([own.p95_ms for own in rest])), float(np.median([own.per_s for own in rest]))
+        return float(np.median([host.p95_ms for host in rest])), float(np.median([host.per_s for host in rest]))
 
     def start_sentence(self) -> str | None:
         """How far the machines ran together, for people; None when it was not measured."""
@@ -175,7 +175,7 @@ def read_hosts(path: Path, default: str) -> list[Host]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise _wrong(str(path), f"not readable ({error})") from error
-    found: dict[str, Host] = {}
+    hosts_by_address: dict[str, Host] = {}
     for number, line in enumerate(lines, start=1):
         for guess in possible(line.strip()):
             remember(guess)  # whatever is wrong, no error may repeat it
@@ -190,17 +190,17 @@ def read_hosts(path: Path, default: str) -> list[Host]:
                 raise _wrong(where, str(error)) from None
         elif any(possible(word) for word in words):
             raise _wrong(where, "a password in an address")
-        if len(words) > 2 or words[0] in found or words[0].startswith("-"):
+        if len(words) > 2 or words[0] in hosts_by_address or words[0].startswith("-"):
             raise _wrong(where, f"{line.strip()[:60]!r}")
-        found[words[0]] = Host(words[0], words[1] if len(words) > 1 else default)
-    if not found:
+        hosts_by_address[words[0]] = Host(words[0], words[1] if len(words) > 1 else default)
+    if not hosts_by_address:
         raise _wrong(str(path), "no machine")
-    return list(found.values())
+    return list(hosts_by_address.values())
 
 
-def _wrong(where: str, found: str) -> InputError:
+def _wrong(where: str, cause: str) -> InputError:
     expected = "lines of HOST[,PORT] [FOLDER] or ssh://[USER@]HOST[:PORT] [FOLDER], each once"
-    return InputError(where, found=found, expected=expected, advice=f"See {GUIDE}.")
+    return InputError(where, found=cause, expected=expected, advice=f"See {GUIDE}.")
 
 
 def require_destroyable(workload: Workload, hosts: Iterable[Host], destroy: Sequence[str]) -> None:
@@ -295,7 +295,7 @@ class _Work:
         self._say, self._options = say, options
         token = secrets.token_hex(3)  # machines may share a folder
         self._tokens = [f"{token}-{i + 1}" for i in range(len(hosts))]
-        self._plans = [_plan(workload, host, own) for host, own in zip(hosts, self._tokens, strict=True)]
+        self._plans = [_plan(workload, host, host_token) for host, host_token in zip(hosts, self._tokens, strict=True)]
         self._errors: dict[int, str] = {}
         self._notes: dict[int, list[str]] = defaultdict(list)
         self._touched: set[int] = set()
@@ -362,9 +362,9 @@ class _Work:
         return Carried(tuple(self._results(step.label, done)), ticks, is_cut=done.interrupted)
 
     def _job(self, step: benchmark.Step, plan: LoadPlan) -> str:
-        own = ["write_lat_log"] if self._options.raw_latencies else ["write_iops_log", "log_avg_msec"]
+        log_options = ["write_lat_log"] if self._options.raw_latencies else ["write_iops_log", "log_avg_msec"]
         values = {"write_lat_log": step.label, "write_iops_log": step.label, "log_avg_msec": "1000"}
-        lines = "\n".join(f"{name}={values[name]}" for name in own)
+        lines = "\n".join(f"{name}={values[name]}" for name in log_options)
         return fio.job_file(plan, step).replace("[global]", f"[global]\n{lines}", 1)
 
     def clean(self) -> None:
@@ -425,8 +425,8 @@ class _Work:
             machine = self._fleet.machines.get(index)
             facts = {} if machine is None else machine.checked.facts
             notes = (*self._fleet.notes.get(index, ()), *self._notes[index])
-            own = host_result(host, self._progress.rounds, self._errors.get(index))
-            parts.append(replace(own, facts=facts, notes=notes))
+            host_part = host_result(host, self._progress.rounds, self._errors.get(index))
+            parts.append(replace(host_part, facts=facts, notes=notes))
         worst = max(self._spread_s, default=float("nan")), min(self._together, default=float("nan"))
         return HostsResult(
             tuple(parts), self._progress.rounds, self._progress.warm_up, *worst, tuple(self._fleet.commands)
@@ -453,14 +453,14 @@ def _count(hosts: int) -> str:
 def _plan(workload: Workload, host: Host, token: str) -> LoadPlan:
     places = {}
     for number, stream in enumerate(workload.io):
-        made, size = "://" not in host.path and not host.is_blank, workload.working_set_bytes(stream)
+        is_new_file, size = "://" not in host.path and not host.is_blank, workload.working_set_bytes(stream)
         path, link = host.path, ""
-        if made and host.is_ssh:  # the script there makes the folder, and fio works in it
+        if is_new_file and host.is_ssh:  # the script there makes the folder, and fio works in it
             link = f"t{number}"
             path = f"{host.path.rstrip('/')}/{_made_name(token)}/{link}"
-        elif made:
+        elif is_new_file:
             path = f"{host.path.rstrip('/')}/leadline-bench-{token}-{number}.dat"
-        places[stream.name] = Place(path, size, made=made, is_device=host.is_blank, link=link)
+        places[stream.name] = Place(path, size, made=is_new_file, is_device=host.is_blank, link=link)
     return LoadPlan(workload, Target(host.path), places, engine=workload.io_settings.engine_elsewhere())
 
 
@@ -491,10 +491,10 @@ def _fill_job(plan: LoadPlan) -> str:
 
 def _clean_job(plan: LoadPlan) -> str:
     lines = ["[global]", "thread=1", "rw=read", "bs=4k", "size=4k", "unlink=1", "ioengine=psync"]
-    made = [place for place in plan.places.values() if place.made]
-    for number, place in enumerate(made):
+    new_places = [place for place in plan.places.values() if place.made]
+    for number, place in enumerate(new_places):
         lines += [f"[clean-{number}]", fio.where(place)]
-    return "\n".join([*lines, ""]) if made else ""
+    return "\n".join([*lines, ""]) if new_places else ""
 
 
 def _results(report: Path, address: str) -> tuple[list[Result], str | None]:
@@ -503,12 +503,12 @@ def _results(report: Path, address: str) -> tuple[list[Result], str | None]:
         results = import_paths([report], Request(metrics=frozenset())).capture.results
     except LeadlineError as error:
         return [], f"its report: {error.found}"
-    found = []
+    loaded = []
     for result in results:
         operations = tuple(o for o in result.operations if o.name in ("read", "write") and o.count > 0)
         if operations:
-            found.append(replace(result, operations=operations, host=address))
-    return found, None if found else "it did no I/O"
+            loaded.append(replace(result, operations=operations, host=address))
+    return loaded, None if loaded else "it did no I/O"
 
 
 def _ticks(done: ServersStep) -> list[Tick]:

@@ -88,21 +88,21 @@ def named(target: Target) -> Named:
     if len(guests) != 1:
         raise _not_one(target.name, f"{len(guests) or 'no'} guests {guest_name}".strip(), lab)
     guest = guests[0]
-    own = {disk.name: disk for disk in guest.disks}
+    disks = {disk.name: disk for disk in guest.disks}
     if not disk_name:
-        disk_name = guest.load.disk if guest.load is not None else guest.disks[0].name if len(own) == 1 else ""
+        disk_name = guest.load.disk if guest.load is not None else guest.disks[0].name if len(disks) == 1 else ""
     wanted = {"": disk_name, **target.roles}
-    unknown = [name for name in wanted.values() if name not in own]
+    unknown = [name for name in wanted.values() if name not in disks]
     if unknown:
         raise _not_one(target.name, f"no disk {unknown[0]}".strip(), lab)
-    roles = {role: own[name] for role, name in target.roles.items()}
-    return Named(f"{LAB}{path}:{guest.name}/{disk_name}", Path(path), lab, guest, own[disk_name], roles)
+    roles = {role: disks[name] for role, name in target.roles.items()}
+    return Named(f"{LAB}{path}:{guest.name}/{disk_name}", Path(path), lab, guest, disks[disk_name], roles)
 
 
-def _not_one(where: str, found: str, lab: Lab) -> UsageError:
+def _not_one(where: str, cause: str, lab: Lab) -> UsageError:
     known = [f"{guest.name}/{disk.name}" for guest in lab.guests for disk in guest.disks]
     return UsageError(
-        where, found=found, expected=f"{FORM} with one of {', '.join(known) or 'no disks'}", advice="Name one of them."
+        where, found=cause, expected=f"{FORM} with one of {', '.join(known) or 'no disks'}", advice="Name one of them."
     )
 
 
@@ -113,7 +113,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         UsageError: the target names no guest and disk of a lab file, or the workload is not fio's.
         ToolError: QEMU or the guests' kernel is missing, or memory or space does not suffice.
     """
-    own = named(target)
+    lab_target = named(target)
     if workload.kind != "io" or workload.tool not in (None, fio.META.program):
         raise UsageError(
             f"workload {workload.name}",
@@ -121,35 +121,35 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
             expected="I/O by fio, which a guest of a lab is loaded with here",
             advice="`leadline lab run` loads guests with databases too: name the workload in the lab file.",
         )
-    alone = own.guest.model_copy(update={"count": 1, "load": None})
-    made = plan_lab(own.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1}))
-    driver = GuestDriver(own, made, lambda say: booted_one(made, say))
+    alone = lab_target.guest.model_copy(update={"count": 1, "load": None})
+    lab_plan = plan_lab(lab_target.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1}))
+    driver = GuestDriver(lab_target, lab_plan, lambda say: booted_one(lab_plan, say))
     return LoadPlan(
         workload,
-        Target(own.name, roles=target.roles),
-        {stream.name: _place(workload, own, stream.name) for stream in workload.io},
-        notes=(*_notes(own, made, workload), *made.accelerator.warnings),
+        Target(lab_target.name, roles=target.roles),
+        {stream.name: _place(workload, lab_target, stream.name) for stream in workload.io},
+        notes=(*_notes(lab_target, lab_plan, workload), *lab_plan.accelerator.warnings),
         engine=workload.io_settings.engine_elsewhere(buffered="io_uring"),
-        read_only=not any(_is_filled(own.disk_of(stream.role), workload) for stream in workload.io),
-        facts=facts_of(own, made),
+        read_only=not any(_is_filled(lab_target.disk_of(stream.role), workload) for stream in workload.io),
+        facts=facts_of(lab_target, lab_plan),
         driver=driver,
     )
 
 
-def _place(workload: Workload, own: Named, stream_name: str) -> Place:
+def _place(workload: Workload, lab_target: Named, stream_name: str) -> Place:
     """Where a stream works, by the disk's name: the guest's name of it is known once it runs."""
     stream = next(one for one in workload.io if one.name == stream_name)
-    disk = own.disk_of(stream.role)
+    disk = lab_target.disk_of(stream.role)
     size = -(-workload.working_set_bytes(stream) // fio.ALIGN) * fio.ALIGN
     there = (disk.size - disk.partition_offset) // fio.ALIGN * fio.ALIGN
     if disk.filesystem is not None and size >= there:
         raise UsageError(
-            f"{own.guest.name}/{disk.name}",
+            f"{lab_target.guest.name}/{disk.name}",
             found=f"a working set of {size / 2**20:.0f} MiB on a file system of {there / 2**20:.0f} MiB",
             expected="one that fits",
             advice="A smaller --set-size, or a larger disk in the lab file.",
         )
-    return Place(f"{own.guest.name}/{disk.name}", min(size, there), made=True, is_device=disk.filesystem is None)
+    return Place(f"{lab_target.guest.name}/{disk.name}", min(size, there), made=True, is_device=disk.filesystem is None)
 
 
 def _is_filled(disk: LabDisk, workload: Workload) -> bool:
@@ -159,43 +159,46 @@ def _is_filled(disk: LabDisk, workload: Workload) -> bool:
     return disk.provisioning != "filled" and any(stream.read_pct < 100.0 for stream in workload.io)
 
 
-def _notes(own: Named, made: LabPlan, workload: Workload) -> Iterator[str]:
-    adapters = {adapter.name: adapter.type for adapter in own.guest.adapters}
-    what = (
-        f"{own.guest.vcpus} vCPU, {own.guest.memory / 2**20:.0f} MiB, {own.disk.name} on {adapters[own.disk.adapter]}"
+def _notes(lab_target: Named, lab_plan: LabPlan, workload: Workload) -> Iterator[str]:
+    adapters = {adapter.name: adapter.type for adapter in lab_target.guest.adapters}
+    guest, disk_name = lab_target.guest, lab_target.disk.name
+    size_text = (
+        f"{guest.vcpus} vCPU, {guest.memory / 2**20:.0f} MiB, {disk_name} on {adapters[lab_target.disk.adapter]}"
     )
-    yield f"guest {own.guest.name} of lab {own.lab.name} ({what}): booted by {made.accelerator.name}, then removed"
-    for disk in {own.disk_of(stream.role).name: own.disk_of(stream.role) for stream in workload.io}.values():
+    booted_by = f"booted by {lab_plan.accelerator.name}, then removed"
+    yield f"guest {guest.name} of lab {lab_target.lab.name} ({size_text}): {booted_by}"
+    loaded = {lab_target.disk_of(stream.role).name: lab_target.disk_of(stream.role) for stream in workload.io}
+    for disk in loaded.values():
         if disk.provisioning != "filled" and not _is_filled(disk, workload):
             yield f"disk {disk.name} is {disk.provisioning}: it was never written, so reads may be answered without it"
 
 
-def facts_of(own: Named, made: LabPlan) -> dict[str, str]:
+def facts_of(lab_target: Named, lab_plan: LabPlan) -> dict[str, str]:
     """Conditions of a run in a guest: which guest, by which hypervisor, on what machine."""
-    adapters = {adapter.name: adapter.type for adapter in own.guest.adapters}
+    adapters = {adapter.name: adapter.type for adapter in lab_target.guest.adapters}
     return {
-        "host": own.guest.name,
-        "kernel": made.kernel.release,
-        "cpu_count": str(own.guest.vcpus),
-        "lab": own.lab.name,
-        "guest": own.guest.name,
-        "disk": own.disk.name,
-        "adapter": adapters[own.disk.adapter],
-        "accelerator": made.accelerator.name,
+        "host": lab_target.guest.name,
+        "kernel": lab_plan.kernel.release,
+        "cpu_count": str(lab_target.guest.vcpus),
+        "lab": lab_target.lab.name,
+        "guest": lab_target.guest.name,
+        "disk": lab_target.disk.name,
+        "adapter": adapters[lab_target.disk.adapter],
+        "accelerator": lab_plan.accelerator.name,
         "hypervisor": " ".join((os.uname().nodename, os.uname().release)),
         # So that runs before and after the guest was changed are not taken for alike.
-        "guest_settings": hashlib.sha256(own.guest.model_dump_json(exclude={"load"}).encode()).hexdigest()[:12],
+        "guest_settings": hashlib.sha256(lab_target.guest.model_dump_json(exclude={"load"}).encode()).hexdigest()[:12],
     }
 
 
 @contextmanager
-def booted_one(made: LabPlan, say: Said) -> Iterator[Machine]:
+def booted_one(lab_plan: LabPlan, say: Said) -> Iterator[Machine]:
     """The only guest of a lab, from when it answers.
 
     Raises:
         ToolError: it does not start.
     """
-    with booted(made, say) as machines:
+    with booted(lab_plan, say) as machines:
         yield machines[0]
 
 
@@ -203,8 +206,8 @@ def booted_one(made: LabPlan, say: Said) -> Iterator[Machine]:
 class GuestDriver:
     """fio in a guest: the driver of plans whose target is one; ``boot`` gives the guest while the target is there."""
 
-    own: Named
-    made: LabPlan
+    lab_target: Named
+    lab_plan: LabPlan
     boot: Callable[[Said], AbstractContextManager[Machine]]
     _running: ExitStack = field(default_factory=ExitStack)
     _machine: Machine | None = None
@@ -224,7 +227,7 @@ class GuestDriver:
         """
         machine = self._machine = self._running.enter_context(self.boot(say))
         self._notes = notes_of(machine)
-        fill(in_guest(plan, self.own, machine), self.own, machine, folder, say)
+        fill(in_guest(plan, self.lab_target, machine), self.lab_target, machine, folder, say)
 
     def measure(self, plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
         """One run of fio in the guest.
@@ -235,7 +238,7 @@ class GuestDriver:
         machine = self._there()
         report, talk = (folder / f"{step.label}.{end}" for end in ("json", "txt"))
         report.unlink(missing_ok=True)
-        placed = in_guest(plan, self.own, machine)
+        placed = in_guest(plan, self.lab_target, machine)
         text = fio.logged_job_file(placed, step, f"{IN_GUEST}/")
         (folder / f"{step.label}.fio").write_text(text, encoding="utf-8")
         words = job_words(machine.channel, f"{step.label}.fio", text, fio.command(plan.workload))
@@ -267,7 +270,7 @@ class GuestDriver:
 
     def _there(self) -> Machine:
         if self._machine is None:
-            raise ToolError(self.own.name, found="not booted", expected="a guest", advice="Prepare it first.")
+            raise ToolError(self.lab_target.name, found="not booted", expected="a guest", advice="Prepare it first.")
         return self._machine
 
 
@@ -278,20 +281,20 @@ def notes_of(machine: Machine) -> tuple[str, ...]:
     return (*machine.notes, *([off] if abs(offset) > CLOCK_S else []))
 
 
-def in_guest(plan: LoadPlan, own: Named, machine: Machine) -> LoadPlan:
+def in_guest(plan: LoadPlan, lab_target: Named, machine: Machine) -> LoadPlan:
     """A plan with the disks as the guest calls them."""
-    found: dict[str, str] = {}
+    paths: dict[str, str] = {}
     places: dict[str, Place] = {}
     for stream in plan.workload.io:
-        disk, place = own.disk_of(stream.role), plan.places[stream.name]
-        path = found.setdefault(disk.name, machine.place_of(disk))
+        disk, place = lab_target.disk_of(stream.role), plan.places[stream.name]
+        path = paths.setdefault(disk.name, machine.place_of(disk))
         if disk.filesystem is not None:
             path = f"{path}/leadline-bench-{fio.plain_name(stream.name)}.dat"
         places[stream.name] = replace(place, path=path)
     return replace(plan, places=fio.named_plainly(places))
 
 
-def fill(plan: LoadPlan, own: Named, machine: Machine, folder: Path, say: Said) -> None:
+def fill(plan: LoadPlan, lab_target: Named, machine: Machine, folder: Path, say: Said) -> None:
     """Fill what the lab file does not say is filled.
 
     Raises:
@@ -300,9 +303,9 @@ def fill(plan: LoadPlan, own: Named, machine: Machine, folder: Path, say: Said) 
     needed = {
         plan.places[stream.name].path: plan.places[stream.name]
         for stream in plan.workload.io
-        if _is_filled(own.disk_of(stream.role), plan.workload)
+        if _is_filled(lab_target.disk_of(stream.role), plan.workload)
     }
-    link(plan, own, machine)
+    link(plan, lab_target, machine)
     for place in needed.values():
         say(f"filling {place.path} of {machine.guest.name} with {place.size_bytes / 2**30:.2f} GiB of random data")
         answer = machine.channel.run(fio.fill_words(plan, place), timeout_s=FILL_S_MAX, cwd=IN_GUEST)
@@ -312,7 +315,7 @@ def fill(plan: LoadPlan, own: Named, machine: Machine, folder: Path, say: Said) 
             raise fio.failed(talk, f"{machine.guest.name}: {place.path}")
 
 
-def link(plan: LoadPlan, own: Named, machine: Machine) -> None:
+def link(plan: LoadPlan, lab_target: Named, machine: Machine) -> None:
     """Make the files of file systems, which nobody has yet, and the plain names fio knows all places by.
 
     Raises:
@@ -321,7 +324,7 @@ def link(plan: LoadPlan, own: Named, machine: Machine) -> None:
     words: list[str] = []
     for stream in plan.workload.io:
         place = plan.places[stream.name]
-        is_file = own.disk_of(stream.role).filesystem is not None
+        is_file = lab_target.disk_of(stream.role).filesystem is not None
         if place.link not in words[::3]:
             words += [place.link, place.path, str(place.size_bytes if is_file else 0)]
     answer = machine.channel.run(["sh", "-c", LINK, IN_GUEST, *words])

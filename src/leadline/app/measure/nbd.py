@@ -163,10 +163,10 @@ class NbdServer:
             else:
                 return
         self._process.kill()
-        said = (self._process.communicate()[1] or b"").decode(errors="replace").strip().splitlines()
+        error_lines = (self._process.communicate()[1] or b"").decode(errors="replace").strip().splitlines()
         raise ToolError(
             "qemu-storage-daemon",
-            found=said[-1] if said else "no answer",
+            found=error_lines[-1] if error_lines else "no answer",
             expected="an NBD server",
             advice="Use folders instead: leave --nbd out.",
         )

@@ -96,8 +96,8 @@ async def connect(login: Login) -> asyncssh.SSHClientConnection:
         raise _failed(login, reason(error), "Is the address right, and its SSH server up?") from error
 
 
-def _failed(login: Login, found: str, advice: str) -> ToolError:
-    return ToolError(f"{SCHEME}{login.host}", found=found, expected="a login over SSH", advice=advice)
+def _failed(login: Login, cause: str, advice: str) -> ToolError:
+    return ToolError(f"{SCHEME}{login.host}", found=cause, expected="a login over SSH", advice=advice)
 
 
 def reason(error: BaseException) -> str:

@@ -126,11 +126,11 @@ async def _clock(connection: asyncssh.SSHClientConnection) -> tuple[float, float
             for _ in range(CLOCK_COUNT):
                 before = time.time()
                 process.stdin.write("\n")
-                told = await process.stdout.readline()
+                clock_line = await process.stdout.readline()
                 after = time.time()
                 half = (after - before) / 2.0
                 if half < best[1]:
-                    best = (float(told) - before - half, half)
+                    best = (float(clock_line) - before - half, half)
             process.stdin.write_eof()
     return best
 
@@ -151,10 +151,10 @@ async def _serve(machine: RemoteMachine, wish: MachineWish) -> None:
     command = command_of(SERVE, *words)
     machine._server = await machine.connection.create_process(command, errors="replace")
     try:
-        said = str(await asyncio.wait_for(machine._server.stdout.readline(), READY_S)).strip()
+        answer_line = str(await asyncio.wait_for(machine._server.stdout.readline(), READY_S)).strip()
     except (OSError, TimeoutError, asyncssh.Error) as error:
-        said = f"failed {reason(error)}"
-    word, _, rest = said.partition(" ")
+        answer_line = f"failed {reason(error)}"
+    word, _, rest = answer_line.partition(" ")
     if word != "ready":
         raise ToolError(
             "fio --server", found=rest[:160] or "no word of it", expected="a server", advice="Start it there by hand."

@@ -179,16 +179,16 @@ def read_check(text: str) -> RemoteFacts:
     Raises:
         ToolError: the script did not come to its end.
     """
-    found: dict[str, list[str]] = {}
+    values_by_key: dict[str, list[str]] = {}
     for line in text.splitlines():
         key, mark, value = line.partition("=")
         if mark:
-            found.setdefault(key, []).append(value.strip())
-    if found.get("checked") != ["yes"]:
+            values_by_key.setdefault(key, []).append(value.strip())
+    if values_by_key.get("checked") != ["yes"]:
         raise ToolError(
             "ssh", found="no answer to questions", expected="a POSIX shell", advice="Log in by hand and look."
         )
-    one = {key: values[0] for key, values in found.items() if values[0]}
+    one = {key: values[0] for key, values in values_by_key.items() if values[0]}
     facts: dict[str, str] = {key: one[key] for key in ("host", "kernel", "machine", "cpu_count") if key in one}
     size = free = None
     if "space" in one:
@@ -201,7 +201,7 @@ def read_check(text: str) -> RemoteFacts:
         "writable" in one,
         size,
         free,
-        _user_of(found),
+        _user_of(values_by_key),
         facts,
         identity=one.get("identity", ""),
         is_system="system" in one,
@@ -209,16 +209,16 @@ def read_check(text: str) -> RemoteFacts:
     )
 
 
-def _user_of(found: dict[str, list[str]]) -> str | None:
+def _user_of(values_by_key: dict[str, list[str]]) -> str | None:
     """Who uses a device: a mount, swap or a device made of it; None for nobody."""
-    family = set(found.get("family", ()))
-    if found.get("holder"):
-        return f"{found['holder'][0]} is made of it"
-    for line in found.get("mount", ()):
+    family = set(values_by_key.get("family", ()))
+    if values_by_key.get("holder"):
+        return f"{values_by_key['holder'][0]} is made of it"
+    for line in values_by_key.get("mount", ()):
         number, _, at = line.partition(" ")
         if number in family:
             return f"mounted at {at}"
-    return "swap" if family & set(found.get("swapped", ())) else None
+    return "swap" if family & set(values_by_key.get("swapped", ())) else None
 
 
 def objection(checked: RemoteFacts, path: str, needed_bytes: int, *, destroy: bool) -> str | None:
@@ -241,7 +241,7 @@ def objection(checked: RemoteFacts, path: str, needed_bytes: int, *, destroy: bo
         (free is None, f"{path}: its free space is not known (df does not answer)"),
         (needed_bytes > (free or 0), f"{path}: {(free or 0) / 2**30:.2f} GiB may be used, {need} needed"),
     )
-    return next((told for wrong, told in reasons if wrong), None)
+    return next((sentence for wrong, sentence in reasons if wrong), None)
 
 
 def _usable(checked: RemoteFacts) -> int | None:

@@ -47,9 +47,9 @@ def translation_of(name: str) -> Translation:
     path = Path(file or name)
     if name in profiles() or not path.is_file():
         return Translation(find_workload(name))
-    found = translate(path, pick)
-    if found is not None:
-        return found
+    translation = translate(path, pick)
+    if translation is not None:
+        return translation
     if pick:
         raise UsageError(
             name,
@@ -67,14 +67,16 @@ def notes_in_short(workload: Workload) -> list[str]:
     return [*shown, f"and {rest} more: `leadline bench translate` lists them"] if rest else shown
 
 
-def translation_text(made: Translation) -> str:
+def translation_text(translation: Translation) -> str:
     """The workload file of a translation; what is not as in the original stands before it as comments."""
-    changed = [note for note in made.notes if note.fate is not Fate.KEPT]
-    head = [f"{made.source}: {len(made.notes) - len(changed)} options kept, {len(changed)} not or not quite:"]
+    changed = [note for note in translation.notes if note.fate is not Fate.KEPT]
+    head = [
+        f"{translation.source}: {len(translation.notes) - len(changed)} options kept, {len(changed)} not or not quite:"
+    ]
     head += [f"  {note.sentence()}" for note in changed]
-    if made.choices:
-        head.append(f"It holds more; after the file's name, #NAME chooses: {', '.join(made.choices)}")
-    return workload_text(made.workload.model_copy(update={"notes": ()}), head if made.notes else ())
+    if translation.choices:
+        head.append(f"It holds more; after the file's name, #NAME chooses: {', '.join(translation.choices)}")
+    return workload_text(translation.workload.model_copy(update={"notes": ()}), head if translation.notes else ())
 
 
 def workload_text(workload: Workload, comments: Sequence[str] = ()) -> str:
@@ -94,13 +96,13 @@ def _comment(line: str) -> list[str]:
 
 
 def _readable(stream: dict[str, Any]) -> dict[str, Any]:
-    own = dict(stream)
-    if "block" in own:
-        sizes = {_short(int(size)): _plain(float(share)) for size, share in own["block"].items()}
-        own["block"] = next(iter(sizes)) if len(sizes) == 1 else sizes
-    if own.get("working_set") is not None:
-        own["working_set"] = _short(int(own["working_set"]))
-    return own
+    readable = dict(stream)
+    if "block" in readable:
+        sizes = {_short(int(size)): _plain(float(share)) for size, share in readable["block"].items()}
+        readable["block"] = next(iter(sizes)) if len(sizes) == 1 else sizes
+    if readable.get("working_set") is not None:
+        readable["working_set"] = _short(int(readable["working_set"]))
+    return readable
 
 
 def _plain(value: float) -> float | int:

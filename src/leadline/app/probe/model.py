@@ -218,15 +218,15 @@ def _contradicts(observed: Observed | None, hard: Pulse) -> bool:
 
 def differences(observed: Observed, hard: Pulse) -> tuple[str, ...]:
     """What of the requests themselves differs between the workload and the pulses."""
-    found = []
+    sentences = []
     if not isnan(observed.size_bytes + hard.size_bytes):
         ratio = max(observed.size_bytes, hard.size_bytes) / max(min(observed.size_bytes, hard.size_bytes), 1.0)
         if ratio > SIZE_RATIO:
             sizes = (f"{size / 1024:.3g} KiB" for size in (observed.size_bytes, hard.size_bytes))
-            found.append("the workload's requests are {} on average, the pulses' {}".format(*sizes))
+            sentences.append("the workload's requests are {} on average, the pulses' {}".format(*sizes))
     if not isnan(observed.read_pct + hard.read_pct) and abs(observed.read_pct - hard.read_pct) > READ_POINTS:
-        found.append(f"the workload is {observed.read_pct:.0f} % reads, the pulses {hard.read_pct:.0f} %")
-    return tuple(found)
+        sentences.append(f"the workload is {observed.read_pct:.0f} % reads, the pulses {hard.read_pct:.0f} %")
+    return tuple(sentences)
 
 
 def _contradiction(observed: Observed, hard: Pulse, unlike: tuple[str, ...]) -> ProbeVerdict:

@@ -84,11 +84,11 @@ def plan(
         ToolError: there is not enough space.
     """
     check_folder(folder, "--output")
-    held = _recordings(folder) if folder.is_dir() else []
-    if held:
+    recorded = _recordings(folder) if folder.is_dir() else []
+    if recorded:
         raise UsageError(
             f"--output {folder}",
-            found=f"recordings of an earlier probe, as {held[0].relative_to(folder)}",
+            found=f"recordings of an earlier probe, as {recorded[0].relative_to(folder)}",
             expected="an empty or new folder, else the rounds of two probes are mixed",
             advice="Name another one: -o FOLDER",
         )
@@ -106,39 +106,39 @@ def _workload(outstanding: int, read_pct: float, rate: float | None, size: str) 
     return Workload.model_validate({"name": "probe", "io": [stream], "io_settings": {"working_set": size}})
 
 
-def probe(made: ProbePlan, talk: Talk, ready: Callable[[], None]) -> Probed:
+def probe(probe_plan: ProbePlan, talk: Talk, ready: Callable[[], None]) -> Probed:
     """Observe, wait until the workload is off (``ready`` returns), pulse, judge.
 
     Raises:
         ToolError: the load tool fails.
         KeyboardInterrupt: passed on after the load was stopped and what was made was removed.
     """
-    made.folder.mkdir(parents=True, exist_ok=True)
-    keep_facts(made)
-    rounds = [made.folder / name for name in ("round-1", "round-2")]
+    probe_plan.folder.mkdir(parents=True, exist_ok=True)
+    keep_facts(probe_plan)
+    rounds = [probe_plan.folder / name for name in ("round-1", "round-2")]
     observed, notes = None, []
     read_pct = READ_PCT_UNKNOWN
-    if made.observe_s > 0:
-        talk.phase("round 1: watching the workload", made.observe_s)
+    if probe_plan.observe_s > 0:
+        talk.phase("round 1: watching the workload", probe_plan.observe_s)
         rounds[0].mkdir(exist_ok=True)
-        with recording({"linux": ""}, rounds[0]) as said:
-            time.sleep(made.observe_s)
-        notes += said
+        with recording({"linux": ""}, rounds[0]) as recording_notes:
+            time.sleep(probe_plan.observe_s)
+        notes += recording_notes
         capture = import_paths([rounds[0]], Request()).capture
-        observed = observe(capture, block_device_of(made.target))
+        observed = observe(capture, block_device_of(probe_plan.target))
         read_pct = _read_pct(capture, observed.disk) if observed is not None else read_pct
     verdict, pulses = None, []
-    if made.load is not None:
+    if probe_plan.load is not None:
         ready()
         rounds[1].mkdir(exist_ok=True)
-        with recording({"linux": ""}, rounds[1]) as said:
-            pulses = _pulses(made, made.load, read_pct, rounds[1], talk)
-        notes += said
+        with recording({"linux": ""}, rounds[1]) as recording_notes:
+            pulses = _pulses(probe_plan, probe_plan.load, read_pct, rounds[1], talk)
+        notes += recording_notes
         hard, gentle, *rest = pulses
         counted = import_paths([rounds[1]], Request()).capture
-        unlike = unlike_rounds(observed, hard, counted, block_device_of(made.target))
-        verdict = judge(observed, gentle, rest[0] if rest else None, hard, made.limit, unlike)
-    return Probed(observed, tuple(pulses), verdict, diagnosis_of(made.folder), read_pct, tuple(notes))
+        unlike = unlike_rounds(observed, hard, counted, block_device_of(probe_plan.target))
+        verdict = judge(observed, gentle, rest[0] if rest else None, hard, probe_plan.limit, unlike)
+    return Probed(observed, tuple(pulses), verdict, diagnosis_of(probe_plan.folder), read_pct, tuple(notes))
 
 
 def diagnosis_of(folder: Path) -> Diagnosis | None:
@@ -163,20 +163,20 @@ def _recordings(folder: Path) -> list[Path]:
     return sorted([*folder.glob("round-*/linux.txt"), *folder.glob("round-2/*.json")])
 
 
-def _pulses(made: ProbePlan, load: LoadPlan, read_pct: float, folder: Path, talk: Talk) -> list[Pulse]:
+def _pulses(probe_plan: ProbePlan, load: LoadPlan, read_pct: float, folder: Path, talk: Talk) -> list[Pulse]:
     """As hard as possible, then at a share of the ceiling, then at the provisioned limit."""
     driver = driver_of(load.workload)[1]
     size = str(load.workload.io_settings.working_set)
     try:
         talk.phase("preparing", 0.0)
         driver.prepare(load, folder, talk.note)
-        found = [_pulse(driver, load, (made, read_pct, None, size), folder, talk)]
-        ceiling = found[0].per_s if made.limit is None else min(found[0].per_s, made.limit)
-        for rate in (TRUE_LOAD_SHARE * ceiling, made.limit):
+        pulses = [_pulse(driver, load, (probe_plan, read_pct, None, size), folder, talk)]
+        ceiling = pulses[0].per_s if probe_plan.limit is None else min(pulses[0].per_s, probe_plan.limit)
+        for rate in (TRUE_LOAD_SHARE * ceiling, probe_plan.limit):
             if rate is not None:
                 time.sleep(PAUSE_S)
-                found.append(_pulse(driver, load, (made, read_pct, rate, size), folder, talk))
-        return found
+                pulses.append(_pulse(driver, load, (probe_plan, read_pct, rate, size), folder, talk))
+        return pulses
     finally:
         driver.clean(load)
 
@@ -184,25 +184,27 @@ def _pulses(made: ProbePlan, load: LoadPlan, read_pct: float, folder: Path, talk
 def _pulse(
     driver: Benchmark, load: LoadPlan, how: tuple[ProbePlan, float, float | None, str], folder: Path, talk: Talk
 ) -> Pulse:
-    made, read_pct, rate, size = how
+    probe_plan, read_pct, rate, size = how
     name = "as hard as possible" if rate is None else f"{rate:,.0f} per second"
-    talk.phase(f"round 2: {name}", made.pulse_s)
-    workload = _workload(made.outstanding, read_pct, rate, size)
+    talk.phase(f"round 2: {name}", probe_plan.pulse_s)
+    workload = _workload(probe_plan.outstanding, read_pct, rate, size)
     label = "hard" if rate is None else f"rate-{rate:.0f}"
 
     def watch(tick: Tick) -> bool:
         talk.tick(tick)
         return True
 
-    step, own = Step(label, made.pulse_s, 1), replace(load, workload=workload)
-    measured, checks = measured_load(workload, made.pulse_s, lambda: driver.measure(own, step, folder, watch))
+    step, paced_load = Step(label, probe_plan.pulse_s, 1), replace(load, workload=workload)
+    measured, checks = measured_load(
+        workload, probe_plan.pulse_s, lambda: driver.measure(paced_load, step, folder, watch)
+    )
     require_honoured(workload, checks)
-    found = pulse_of(import_paths(list(measured.files), Request()).capture, rate, made.outstanding)
-    if found is None:
+    pulse = pulse_of(import_paths(list(measured.files), Request()).capture, rate, probe_plan.outstanding)
+    if pulse is None:
         raise ToolError(
             str(measured.files[0]), found="no result", expected="a pulse of some seconds", advice="Try longer pulses."
         )
-    return found
+    return pulse
 
 
 def pulse_of(capture: Capture, offered: float | None, outstanding: int) -> Pulse | None:
@@ -238,10 +240,10 @@ def unlike_rounds(observed: Observed | None, hard: Pulse, pulsed: Capture, disk:
     return ()
 
 
-def keep_facts(made: ProbePlan) -> None:
+def keep_facts(probe_plan: ProbePlan) -> None:
     """Write down beside the recordings what only the command line knew, for `probe --from`."""
-    facts = {"target": made.target, "disk": block_device_of(made.target), "iops_limit": made.limit}
-    (made.folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    facts = {"target": probe_plan.target, "disk": block_device_of(probe_plan.target), "iops_limit": probe_plan.limit}
+    (probe_plan.folder / FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
 
 
 def observe(capture: Capture, wanted: str | None) -> Observed | None:
@@ -286,8 +288,8 @@ def _row(capture: Capture, metric: str, disk: str, length: int | None = None) ->
     for group in capture.of(metric, EntityKind.BLOCK_DEVICE):
         for row, entity in enumerate(group.entities):
             if entity.name == disk and (length is None or len(group.times_ns) == length):
-                found: Floats = group.values[row].astype(np.float64)
-                return found
+                values: Floats = group.values[row].astype(np.float64)
+                return values
     return np.full(length or 1, np.nan)
 
 
@@ -307,13 +309,14 @@ def disk_line(capture: Capture, disk: str) -> DiskLine | None:
     """What the kernel counted of a disk, recording after recording; None when none has it."""
     parts: list[tuple[NDArray[np.int64], Floats, Floats]] = []
     for number in range(len(capture.sources)):
-        own = Capture([group for group in capture.groups if group.source == number], capture.sources)
+        source_capture = Capture([group for group in capture.groups if group.source == number], capture.sources)
         times = next(
-            (g.times_ns for g in own.of("disk_reads_per_s", EntityKind.BLOCK_DEVICE) if disk in _names(g)), None
+            (g.times_ns for g in source_capture.of("disk_reads_per_s", EntityKind.BLOCK_DEVICE) if disk in _names(g)),
+            None,
         )
         if times is None or not len(times):
             continue
-        rate, waited = _load_of(own, disk)
+        rate, waited = _load_of(source_capture, disk)
         gap = np.array([int(times[-1]) + 1], dtype=np.int64)
         nothing = np.full(1, np.nan)
         parts += [(times, rate, waited), (gap, nothing, nothing)]
@@ -326,9 +329,9 @@ def disk_line(capture: Capture, disk: str) -> DiskLine | None:
 
 def pulse_line(capture: Capture) -> tuple[NDArray[np.int64], Floats, Floats] | None:
     """Operations per second and mean ms of every second of every pulse, a moment of NaN after each."""
-    found: list[tuple[int, float, float]] = []
+    points: list[tuple[int, float, float]] = []
     for number in range(len(capture.sources)):
-        parts = [_rows(capture, f"job_{what}_{way}", number) for way in ("read", "write") for what in _MEASURED]
+        parts = [_rows(capture, f"job_{metric}_{way}", number) for way in ("read", "write") for metric in _MEASURED]
         times = next((group.times_ns for group in parts if group is not None), None)
         if times is None or not len(times):
             continue
@@ -340,14 +343,14 @@ def pulse_line(capture: Capture) -> tuple[NDArray[np.int64], Floats, Floats] | N
         latency = np.divide(spent, rate, out=np.full(len(times), np.nan), where=rate > 0)
         # The report at the end covers what is left of a second: too little to be one.
         whole = np.diff(times, prepend=times[0] - NS_PER_S) > NS_PER_S // 2
-        found += [
+        points += [
             (int(t), float(r), float(w)) for t, r, w in zip(times[whole], rate[whole], latency[whole], strict=True)
         ]
-        found.append((int(times[-1]) + 1, float("nan"), float("nan")))
-    if not found:
+        points.append((int(times[-1]) + 1, float("nan"), float("nan")))
+    if not points:
         return None
-    found.sort()
-    return np.array([t for t, _, _ in found], dtype=np.int64), *(np.array([p[k] for p in found]) for k in (1, 2))  # type: ignore[return-value]
+    points.sort()
+    return np.array([t for t, _, _ in points], dtype=np.int64), *(np.array([p[k] for p in points]) for k in (1, 2))  # type: ignore[return-value]
 
 
 _MEASURED = ("iops", "latency_ms")
@@ -369,10 +372,10 @@ def _read_pct(capture: Capture, disk: str) -> float:
 def block_device_of(target: str) -> str | None:
     """The kernel's name of the whole disk a path lies on; None when it lies on none that is known."""
     try:
-        held = Path(target).stat()
+        status = Path(target).stat()
     except OSError:
         return None
-    number = held.st_rdev if Path(target).is_block_device() else held.st_dev
+    number = status.st_rdev if Path(target).is_block_device() else status.st_dev
     link = Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not link.exists():
         return None

@@ -44,7 +44,7 @@ class _Found:
 
     @property
     def listed(self) -> list[tuple[Pulse, Window]]:
-        return [own for own in (self.hard, self.gentle, self.at_limit) if own is not None]
+        return [placed for placed in (self.hard, self.gentle, self.at_limit) if placed is not None]
 
 
 def judge_recordings(origin: Sequence[Path], limit: float | None) -> tuple[Probed, ProbePlan, Imported]:
@@ -64,11 +64,11 @@ def judge_recordings(origin: Sequence[Path], limit: float | None) -> tuple[Probe
     observed = observe(first, disk)
     if observed is None:
         raise _no_disk(quiet)
-    found = _reported(second, limit) or _counted(second, disk, limit)
-    if found is None and _busiest(second) is None:
+    placed_pulses = _reported(second, limit) or _counted(second, disk, limit)
+    if placed_pulses is None and _busiest(second) is None:
         raise _no_disk(pulsed)
-    verdict = _verdict(observed, found, (first, second), disk, limit)
-    pulses = [] if found is None else found.listed
+    verdict = _verdict(observed, placed_pulses, (first, second), disk, limit)
+    pulses = [] if placed_pulses is None else placed_pulses.listed
     watched = _span(first)
     done = Probed(
         observed,
@@ -82,27 +82,29 @@ def judge_recordings(origin: Sequence[Path], limit: float | None) -> tuple[Probe
     )
     target = facts.get("target") or disk or str(pulsed)
     outstanding = pulses[0][0].outstanding if pulses else 0
-    made = ProbePlan(str(target), pulsed.absolute(), 0.0, 0.0, limit, outstanding, None)
-    return done, made, import_paths([*_files(quiet), *_files(pulsed)], Request())
+    probe_plan = ProbePlan(str(target), pulsed.absolute(), 0.0, 0.0, limit, outstanding, None)
+    return done, probe_plan, import_paths([*_files(quiet), *_files(pulsed)], Request())
 
 
 def _verdict(
     observed: Observed,
-    found: _Found | None,
+    placed_pulses: _Found | None,
     captures: tuple[Capture, Capture],
     disk: str | None,
     limit: float | None,
 ) -> ProbeVerdict:
-    if found is None:
+    if placed_pulses is None:
         return undecided(
             f"no {PLATEAU_SAMPLES} samples in a row of the second recording are at one rate, so it holds no pulse",
             ("record while pulses run, or let leadline probe make them",),
         )
-    hard = found.hard[0]
+    hard = placed_pulses.hard[0]
     unlike = unlike_rounds(observed, hard, captures[1], disk)
     if _overlap(*captures):
         unlike = (*unlike, "both recordings are of the same time, so the workload ran beside the pulses")
-    gentle, at_limit = (None if own is None else own[0] for own in (found.gentle, found.at_limit))
+    gentle, at_limit = (
+        None if placed is None else placed[0] for placed in (placed_pulses.gentle, placed_pulses.at_limit)
+    )
     return judge(observed, gentle, at_limit, hard, limit, unlike)
 
 
@@ -159,8 +161,8 @@ def _no_disk(path: Path) -> InputError:
 
 
 def _busiest(capture: Capture) -> str | None:
-    found = observe(capture, None)
-    return None if found is None else found.disk
+    observed = observe(capture, None)
+    return None if observed is None else observed.disk
 
 
 def _diagnosis(capture: Capture) -> Diagnosis | None:
@@ -171,8 +173,8 @@ def _diagnosis(capture: Capture) -> Diagnosis | None:
 
 
 def _span(capture: Capture) -> Window | None:
-    starts = [own.start_ns for own in capture.sources if own.start_ns is not None]
-    ends = [own.end_ns for own in capture.sources if own.end_ns is not None]
+    starts = [source.start_ns for source in capture.sources if source.start_ns is not None]
+    ends = [source.end_ns for source in capture.sources if source.end_ns is not None]
     return Window(min(starts), max(ends)) if starts and ends else None
 
 
@@ -183,28 +185,34 @@ def _overlap(quiet: Capture, pulsed: Capture) -> bool:
 
 def _reported(capture: Capture, limit: float | None) -> _Found | None:
     """The pulses a load tool reported; None when it reported none without a rate."""
-    found = []
+    placed_pulses = []
     for number, source in enumerate(capture.sources):
         results = [result for result in capture.results if result.source.partition(":")[0] == source.name]
-        own = Capture([group for group in capture.groups if group.source == number], capture.sources, results=results)
+        run_capture = Capture(
+            [group for group in capture.groups if group.source == number], capture.sources, results=results
+        )
         started = [result.start_ns for result in results if result.start_ns is not None]
         asked: dict[str, Any] = results[0].workload if results else {}
-        pulse = pulse_of(own, None, _whole(asked, "iodepth") * _whole(asked, "numjobs")) if started else None
+        pulse = pulse_of(run_capture, None, _whole(asked, "iodepth") * _whole(asked, "numjobs")) if started else None
         if pulse is not None:
             offered = _offered(results, pulse)
             end = min(started) + round(max(result.duration_s for result in results) * 1e9)
-            found.append((replace(pulse, offered_per_s=offered), Window(min(started), end)))
-    hard = max((own for own in found if own[0].offered_per_s is None), key=lambda own: own[0].per_s, default=None)
+            placed_pulses.append((replace(pulse, offered_per_s=offered), Window(min(started), end)))
+    hard = max(
+        (placed for placed in placed_pulses if placed[0].offered_per_s is None),
+        key=lambda placed: placed[0].per_s,
+        default=None,
+    )
     if hard is None:
         return None
-    paced = [own for own in found if own[0].offered_per_s is not None]
-    at_limit = next((own for own in paced if limit and abs(_pace(own) - limit) <= NAMED_SHARE * limit), None)
-    gentle = min((own for own in paced if own is not at_limit), key=_pace, default=None)
+    paced = [placed for placed in placed_pulses if placed[0].offered_per_s is not None]
+    at_limit = next((placed for placed in paced if limit and abs(_pace(placed) - limit) <= NAMED_SHARE * limit), None)
+    gentle = min((placed for placed in paced if placed is not at_limit), key=_pace, default=None)
     return _Found(hard, gentle, at_limit)
 
 
-def _pace(own: tuple[Pulse, Window]) -> float:
-    return own[0].offered_per_s or 0.0
+def _pace(placed: tuple[Pulse, Window]) -> float:
+    return placed[0].offered_per_s or 0.0
 
 
 def _whole(options: dict[str, Any], name: str) -> int:
@@ -232,17 +240,21 @@ def _counted(capture: Capture, disk: str | None, limit: float | None) -> _Found 
     if line is None:
         return None
     runs = _plateaus(line.iops)
-    hard = max(runs, key=lambda own: float(line.iops[own].mean()), default=None)
+    hard = max(runs, key=lambda stretch: float(line.iops[stretch].mean()), default=None)
     if hard is None:
         return None
     top = float(line.iops[hard].mean())
-    below = [own for own in runs if GENTLE_MIN * top <= float(line.iops[own].mean()) <= GENTLE_MAX * top]
-    below = [own for own in below if np.isfinite(line.await_ms[own]).any()]
+    below = [stretch for stretch in runs if GENTLE_MIN * top <= float(line.iops[stretch].mean()) <= GENTLE_MAX * top]
+    below = [stretch for stretch in below if np.isfinite(line.await_ms[stretch]).any()]
     at_limit = None
     if limit is not None:
         near = (1.0 - DELIVERED_SHARE) * limit
-        at_limit = next((own for own in runs if abs(float(line.iops[own].mean()) - limit) <= near), None)
-    gentle = max((own for own in below if own is not at_limit), key=lambda own: own.stop - own.start, default=None)
+        at_limit = next((stretch for stretch in runs if abs(float(line.iops[stretch].mean()) - limit) <= near), None)
+    gentle = max(
+        (stretch for stretch in below if stretch is not at_limit),
+        key=lambda stretch: stretch.stop - stretch.start,
+        default=None,
+    )
     return _Found(
         _of(line, hard, paced=False),
         None if gentle is None else _of(line, gentle, paced=True),
@@ -252,15 +264,15 @@ def _counted(capture: Capture, disk: str | None, limit: float | None) -> _Found 
 
 def _plateaus(rate: Floats) -> list[slice]:
     """Spans of samples whose rates are within a tenth of their mean, each as long as it goes."""
-    found, begin = [], 0
+    stretches, begin = [], 0
     while begin < len(rate):
         end = begin
         while end < len(rate) and _is_level(rate[begin : end + 1]):
             end += 1
         if end - begin >= PLATEAU_SAMPLES:
-            found.append(slice(begin, end))
+            stretches.append(slice(begin, end))
         begin = max(end, begin + 1)
-    return found
+    return stretches
 
 
 def _is_level(rates: Floats) -> bool:
@@ -268,8 +280,8 @@ def _is_level(rates: Floats) -> bool:
     return mean > 0 and float(np.abs(rates - mean).max()) <= PLATEAU_SPREAD * mean
 
 
-def _of(line: DiskLine, own: slice, *, paced: bool) -> tuple[Pulse, Window]:
-    rates, waits, times = line.iops[own], line.await_ms[own], line.times_ns[own]
+def _of(line: DiskLine, stretch: slice, *, paced: bool) -> tuple[Pulse, Window]:
+    rates, waits, times = line.iops[stretch], line.await_ms[stretch], line.times_ns[stretch]
     timed = np.isfinite(waits)
     per_s = float(rates.mean())
     mean = float(np.average(waits[timed], weights=rates[timed])) if timed.any() else float("nan")

@@ -269,7 +269,7 @@ def _hashes(source: StreamSource, phase: StreamPhase, stream: int, stop: threadi
 
 
 def _hash(parts: list[Bytes]) -> bytes:
-    made = hashlib.sha256()
+    digest = hashlib.sha256()
     for part in parts:
-        made.update(part.data)
-    return made.digest()
+        digest.update(part.data)
+    return digest.digest()

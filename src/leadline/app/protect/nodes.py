@@ -308,25 +308,25 @@ class Workspace:
         Raises:
             UsageError: a parent cannot be written to.
         """
-        made = cls([], [])
+        workspace = cls([], [])
         name = f"{PREFIX}{os.getpid()}-{secrets.token_hex(3)}"
         try:
             for parent in parents:
                 folder = parent / name
                 note(folder)
-                made.folders.append(folder)
+                workspace.folders.append(folder)
                 folder.mkdir(mode=0o700)
                 identify(folder)
                 lock = os.open(folder / MARK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 os.write(lock, json.dumps({"leadline_protect": 1, "pid": os.getpid()}).encode())
-                made._locks.append(lock)
+                workspace._locks.append(lock)
         except OSError as error:
-            made.remove()
+            workspace.remove()
             raise UsageError(
                 str(parent), found=str(error.strerror), expected="a folder to write to", advice="Name another."
             ) from error
-        return made
+        return workspace
 
     def remove(self) -> None:
         """Remove the folders, each mark with its folder."""

@@ -231,12 +231,12 @@ def make_plan(request: ProtectionRequest) -> ProtectionPlan:
     widest = max(scheme.shard_count for scheme in request.schemes)
     targets = request.targets or tuple(f"node-{i}" for i in range(request.node_count or widest))
     _check_nodes(request, targets, widest)
-    own = not request.targets
-    folders = [request.on] if own else [Path(target) for target in targets if not _is_address(target)]
+    is_local = not request.targets
+    folders = [request.on] if is_local else [Path(target) for target in targets if not _is_address(target)]
     _check_folders(folders)
     loads = [_load(request, scheme, count) for scheme in request.schemes for count in request.vm_counts]
-    held = max(load.vm_count * load.slot_count * load.unit_bytes * load.scheme.shard_count for load in loads)
-    free, is_shared = _check_space(folders, held, len(targets), own=own)
+    needed_bytes = max(load.vm_count * load.slot_count * load.unit_bytes * load.scheme.shard_count for load in loads)
+    free, is_shared = _check_space(folders, needed_bytes, len(targets), is_local=is_local)
     per_round = sum(load.vm_count * load.slot_count * load.unit_bytes * load.scheme.shard_count for load in loads)
     rounds = request.repeat_count + 1
     writing_s = per_round / ASSUMED_BYTES_PER_S if request.seconds is None else request.seconds * len(loads)
@@ -244,7 +244,7 @@ def make_plan(request: ProtectionRequest) -> ProtectionPlan:
         request,
         targets,
         tuple(folders),
-        held,
+        needed_bytes,
         per_round * rounds if request.seconds is None else round(writing_s * rounds * ASSUMED_BYTES_PER_S),
         writing_s * rounds + _trial_seconds(request, len(targets)),
         free,
@@ -287,10 +287,10 @@ def clean(parent: Path) -> list[Path]:
         UsageError: there is no such folder.
     """
     _check_folders([parent])
-    found = left_behind(parent)
-    for folder in found:
+    folders = left_behind(parent)
+    for folder in folders:
         shutil.rmtree(folder)
-    return found
+    return folders
 
 
 def _measure(outcome: ProtectionOutcome, nodes: list[Node], stop: threading.Event, progress: Progress) -> None:
@@ -370,9 +370,9 @@ def _check_numbers(request: ProtectionRequest) -> None:
         ("--size-per-vm", request.size_bytes, request.size_bytes >= request.unit_bytes, "at least one unit"),
         ("--seconds", request.seconds, request.seconds is None or request.seconds > 0, "more than 0"),
     )
-    for option, found, is_fine, expected in checks:
+    for option, value, is_fine, expected in checks:
         if not is_fine:
-            raise UsageError(option, found=str(found), expected=expected, advice="`leadline bench protect --help`")
+            raise UsageError(option, found=str(value), expected=expected, advice="`leadline bench protect --help`")
 
 
 def _is_unit(unit_bytes: int) -> bool:
@@ -411,16 +411,16 @@ def _check_folders(folders: list[Path]) -> None:
     for folder in folders:
         require_usable(str(folder))
         if not folder.is_dir():
-            found = "a device" if folder.is_block_device() else "a file" if folder.exists() else "nothing"
+            kind = "a device" if folder.is_block_device() else "a file" if folder.exists() else "nothing"
             raise UsageError(
                 str(folder),
-                found=found,
+                found=kind,
                 expected="an existing folder, or nbd://host:port/export",
                 advice="Make a folder on the storage to measure; to measure a device, serve it with nbdkit.",
             )
 
 
-def _check_space(folders: list[Path], held_bytes: int, node_count: int, *, own: bool) -> tuple[int, bool]:
+def _check_space(folders: list[Path], held_bytes: int, node_count: int, *, is_local: bool) -> tuple[int, bool]:
     """Least free bytes of the file systems, and whether nodes share one.
 
     Raises:
@@ -429,7 +429,7 @@ def _check_space(folders: list[Path], held_bytes: int, node_count: int, *, own: 
     devices = [folder.stat().st_dev for folder in folders]
     least = min((shutil.disk_usage(folder).free for folder in folders), default=0)
     for folder, device in zip(folders, devices, strict=True):
-        share = 1.0 if own else devices.count(device) / node_count
+        share = 1.0 if is_local else devices.count(device) / node_count
         need, free = held_bytes * share, shutil.disk_usage(folder).free
         if need > free * FREE_SHARE_MAX:
             raise UsageError(
@@ -438,7 +438,7 @@ def _check_space(folders: list[Path], held_bytes: int, node_count: int, *, own: 
                 expected=f"{need / 1e9 / FREE_SHARE_MAX:.1f} GB for what is held at a time",
                 advice="Lower --size-per-vm or --vms, or name another folder.",
             )
-    return least, (own and node_count > 1) or len(set(devices)) < len(devices)
+    return least, (is_local and node_count > 1) or len(set(devices)) < len(devices)
 
 
 def _trial_seconds(request: ProtectionRequest, node_count: int) -> float:

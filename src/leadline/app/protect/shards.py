@@ -52,15 +52,15 @@ class ProtectionScheme:
         """
         match = _SCHEME.fullmatch(text.strip())
         first, second = (0, None) if match is None else (int(match[1]), match[2])
-        made = cls(first, int(second)) if second is not None else cls(1, first - 1)
-        if first < 1 or made.shard_count > SHARDS_MAX:
+        scheme = cls(first, int(second)) if second is not None else cls(1, first - 1)
+        if first < 1 or scheme.shard_count > SHARDS_MAX:
             raise UsageError(
                 "--scheme",
                 found=text,
                 expected=f"K+M or Nx, at most {SHARDS_MAX} shards",
                 advice="For example 3+2 (erasure coding) or 3x (three copies).",
             )
-        return made
+        return scheme
 
     @property
     def shard_count(self) -> int:
@@ -143,14 +143,14 @@ class Coder:
         if isal().gf_invert_matrix(square, inverse, k) != 0:
             msg = f"shards {sources} do not determine the data"
             raise ValueError(msg)
-        made = bytearray()
+        coefficients = bytearray()
         for index in wanted:
             for column in range(k):
                 total = 0
                 for i in range(k):
                     total ^= isal().gf_mul(rows[index][i], inverse[i * k + column])
-                made.append(total)
-        return bytes(made)
+                coefficients.append(total)
+        return bytes(coefficients)
 
     def _multiply(self, tables: ctypes.Array[ctypes.c_ubyte], have: Sequence[Bytes], out: Sequence[Bytes]) -> None:
         isal().ec_encode_data(self.unit_bytes, len(have), len(out), tables, _pointers(have), _pointers(out))
@@ -208,6 +208,6 @@ def _candidates() -> Iterator[str]:
     except PackageNotFoundError:
         pass
     yield "libisal.so.2"
-    found = ctypes.util.find_library("isal")
-    if found is not None:
-        yield found
+    library_name = ctypes.util.find_library("isal")
+    if library_name is not None:
+        yield library_name

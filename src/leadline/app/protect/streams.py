@@ -46,8 +46,8 @@ class StreamSource:
 
     def fill(self, stream: int, stripe: int, out: Bytes) -> None:
         """Write the stripe's data into a buffer [stripe bytes]."""
-        made = hashlib.blake2b(struct.pack("<QQQ", self._seed, stream, stripe), digest_size=16).digest()
-        key, start = struct.unpack("<QQ", made)
+        digest = hashlib.blake2b(struct.pack("<QQQ", self._seed, stream, stripe), digest_size=16).digest()
+        key, start = struct.unpack("<QQ", digest)
         words = out.view(np.uint64)
         start %= _BASE_WORDS
         np.bitwise_xor(self._base[start : start + len(words)], np.uint64(key), out=words)
@@ -183,8 +183,8 @@ class Writers:
             for written, node in zip(phase.node_bytes, self._nodes, strict=True)
         )
         # Of each stripe the first shard stays on the node that encodes; the data come to that node instead.
-        own = sum(phase.stripes) * (unit + self._nodes[0].overhead_bytes)
-        return sent, sent - own + sum(phase.stripes) * scheme.data_count * unit
+        shard_bytes = sum(phase.stripes) * (unit + self._nodes[0].overhead_bytes)
+        return sent, sent - shard_bytes + sum(phase.stripes) * scheme.data_count * unit
 
 
 class NodeFailure(Exception):
@@ -205,8 +205,8 @@ class _Stream:
         scheme, unit = load.scheme, load.unit_bytes
         self._source, self._coder, self._phase, self._index, self._lanes = source, coder, phase, index, lanes
         depth = max(-(-_UNITS_IN_FLIGHT // scheme.data_count), 2)
-        own = scheme.shard_count if scheme.data_count > 1 else 1  # copies are written from one buffer
-        self._buffers = [aligned(own * unit) for _ in range(depth)]
+        buffer_count = scheme.shard_count if scheme.data_count > 1 else 1  # copies are written from one buffer
+        self._buffers = [aligned(buffer_count * unit) for _ in range(depth)]
         self._pending: list[list[Future[None]]] = [[] for _ in range(depth)]
         self._node_bytes = [0] * len(lanes)
         phase.is_direct &= all(lane.is_direct for lane in lanes)
@@ -225,9 +225,9 @@ class _Stream:
                 shards = self._shards(self._buffers[turn])
                 begin = time.thread_time()
                 self._source.fill(self._index, stripe, self._buffers[turn][: load.stripe_bytes])
-                made = time.thread_time()
+                filled_at = time.thread_time()
                 self._coder.encode(shards)
-                stream_cpu, encode_cpu = stream_cpu + made - begin, encode_cpu + time.thread_time() - made
+                stream_cpu, encode_cpu = stream_cpu + filled_at - begin, encode_cpu + time.thread_time() - filled_at
                 self._pending[turn] = self._send(pools, stripe, shards)
                 stripe += 1
             if stop.is_set():
@@ -310,7 +310,7 @@ def _cpu_s() -> float:
 
 def _failed(error: BaseException, nodes: Sequence[Node]) -> ToolError:
     where = nodes[error.node_index].name if isinstance(error, NodeFailure) else "a node"
-    found = getattr(error, "strerror", None) or str(error)
+    cause = getattr(error, "strerror", None) or str(error)
     return ToolError(
-        where, found=f"writing failed: {found}", expected="a node that takes writes", advice="See its log."
+        where, found=f"writing failed: {cause}", expected="a node that takes writes", advice="See its log."
     )
