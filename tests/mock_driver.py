@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.result import Tick, Watch
@@ -55,14 +55,14 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
         raise UsageError(target.name, found="no folder", expected="a folder", advice="Make it first.")
     places = {
         stream.name: Place(
-            str(Path(target.name, f"leadline-{stream.name}.mock")), workload.working_set_bytes(stream), made=True
+            str(Path(target.name, f"leadline-{stream.name}.mock")), workload.working_set_bytes(stream), is_made=True
         )
         for stream in workload.io
     }
     return LoadPlan(workload, target, places, engine="mock")
 
 
-def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     """Make the files, empty."""
     for place in plan.places.values():
         say(f"filling {place.path}")

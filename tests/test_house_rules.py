@@ -130,6 +130,39 @@ def test_a_class_name_stands_for_one_thing() -> None:
     assert {name: paths for name, paths in elsewhere.items() if len(paths) > 1} == {}
 
 
+_WORDS = ("own", "found", "told", "made", "held", "said", "what", "thing", "things")
+GRAMMAR = {*_WORDS, *map(str.capitalize, _WORDS)}
+# Parts of the error all verbs print, and keys of files and of `--json`.
+GRAMMAR_KEPT = {
+    "app/fleet/model.py found",
+    "app/sweep/easy.py what",
+    "core/contracts/experiment.py found",
+    "core/model/errors.py found",
+    "scenarios/cluster_storage.py what",
+}
+
+
+def _bound_names(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+            yield node.id if isinstance(node, ast.Name) else node.attr
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+def test_names_are_nouns_of_their_place() -> None:
+    """``own`` and ``found`` are grammar: a name says what a thing is (STYLE, "Plain English")."""
+    places = {
+        f"{path.relative_to(ROOT / 'src' / 'leadline').as_posix()} {name.strip('_')}"
+        for path in tracked("src/leadline/*.py")
+        for name in _bound_names(ast.parse(path.read_text(encoding="utf-8")))
+        if name.strip("_") in GRAMMAR
+    }
+    assert places == GRAMMAR_KEPT
+
+
 def test_temporary_folders_are_made_in_one_place() -> None:
     """What a kill leaves must be recognised by the next start (core/system/leftovers.py)."""
     made = re.compile(r"tempfile\.(TemporaryDirectory|mkdtemp)")

@@ -137,7 +137,7 @@ def test_data_is_not_overwritten_unless_the_very_same_target_is_named(tmp_path: 
     with pytest.raises(UsageError, match="data that would be overwritten"):
         fio.plan(writes, Target(str(held), destroy=str(other)))
     made = fio.plan(writes, Target(str(held), destroy=str(held)))
-    assert not made.places["io"].made
+    assert not made.places["io"].is_made
     fio.clean(made)
     assert held.exists()
     assert fio.plan(workload("[{}]"), Target(str(held))).read_only

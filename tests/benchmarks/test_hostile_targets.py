@@ -44,7 +44,7 @@ def texts(way: str, target: Target, trace: Path, folder: Path) -> Iterator[tuple
         assert load is not None
         plan = load
     elif way == "sweep":
-        plan = plan_sweep(workload(), target, SweepWish(loads="1")).made
+        plan = plan_sweep(workload(), target, SweepWish(loads="1")).load_plan
     else:
         plan = benching.plan(workload(), target)
     yield plan, fio.job_file(plan, STEP)

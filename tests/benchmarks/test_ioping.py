@@ -41,7 +41,7 @@ def test_a_workload_becomes_words(tmp_path: Path) -> None:
     made = plan(workload("write: true, sync: true, random: false, buffered: true"), target)
     words = ioping.command(made, Step("round-1", 5.0, 7))
     assert words[6:] == ["-s", "8192", "-S", str(2**20), "-e", "7", "-C", "-WWW", "-Y", "-L"]
-    assert not made.places[ioping.PLACE].made
+    assert not made.places[ioping.PLACE].is_made
 
 
 def test_data_is_not_overwritten_unless_the_very_same_target_is_named(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def test_a_plan_says_what_is_made_and_how_long_it_takes(tmp_path: Path) -> None:
     assert driver_of(find_workload("pg-test-fsync"))[0] == "pg-test-fsync"
     made = plan(workload("measure_s: 5"), Target(str(tmp_path)))
     place = made.places[pg_test_fsync.PLACE]
-    assert (place.path, place.size_bytes, place.made) == (str(tmp_path / pg_test_fsync.FILE), 16 * 2**20, True)
+    assert (place.path, place.size_bytes, place.is_made) == (str(tmp_path / pg_test_fsync.FILE), 16 * 2**20, True)
     assert (made.workload.timing.warm_up_s, made.workload.timing.measure_s) == (0.0, 16.0)
     assert [note.partition(":")[0] for note in made.notes] == ["there is no warm-up", "a round takes 16 s"]
     assert plan(find_workload("pg-test-fsync"), Target(str(tmp_path))).notes == ()

@@ -203,7 +203,7 @@ def test_a_queue_deeper_than_the_adapter_is_told(guest: Machine, facts: Path, fi
 def test_a_sweep_finds_the_knee_of_a_guest(guest: Machine, file: Path, store: RunStore) -> None:
     wish = SweepWish(loads="2,4,16", target_ms=60.0, percentile="mean", seed=1)
     made = plan_sweep(workload(), Target(f"lab:{file}:db/capped"), wish)
-    done = run_sweep(replace(made, made=borrowed(made.made, guest)), store)
+    done = run_sweep(replace(made, load_plan=borrowed(made.load_plan, guest)), store)
     assert done.is_complete
     assert (done.sweep.target, done.sweep.loads) == (f"lab:{file}:db/capped", (2, 4, 16))
     (curve,) = done.curves

@@ -48,7 +48,7 @@ from leadline.benchmarks._fio.places import (
     require_roles_apart,
     where,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.histogram import Histogram
@@ -95,7 +95,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     notes = [note for stream in workload.io for note in _checked(stream, places[stream.name], workload)]
     if engine in _ONE_AT_A_TIME and any(stream.oio > 1 for stream in workload.io):
         notes.append(f"{engine} has one request at a time per job, so jobs are multiplied by oio")
-    new_files = {place.path: place.size_bytes for place in places.values() if place.made}
+    new_files = {place.path: place.size_bytes for place in places.values() if place.is_made}
     if new_files:
         folder = str(Path(next(iter(new_files))).parent)
         require_space(folder, sum(new_files.values()))
@@ -187,7 +187,7 @@ def chosen_engine(workload: Workload) -> str:
     return "psync" if settings.buffered else "libaio"
 
 
-def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     """Fill every place with random data, of the share that can be compressed or deduplicated as the workload says.
 
     Raises:

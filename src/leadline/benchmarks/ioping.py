@@ -30,7 +30,7 @@ from pathlib import Path
 
 import numpy as np
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.result import Tick, Watch
@@ -65,7 +65,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     if path.is_dir():
         require_free(str(path), FOLDER)
         require_space(str(path), size)
-        place = Place(str(path / FOLDER / FILE), size, made=True, link=LINK, identity=Identity.of(path.stat()))
+        place = Place(str(path / FOLDER / FILE), size, is_made=True, link=LINK, identity=Identity.of(path.stat()))
         return LoadPlan(workload, target, {PLACE: place})
     existing = usable(path, target.destroy, writes=settings.write)
     there = existing.size_bytes
@@ -77,7 +77,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
             advice="Name a larger target.",
         )
     size = min(size, there // settings.block * settings.block)
-    place = Place(str(path), size, made=False, is_device=existing.is_device, link=LINK, identity=existing.identity)
+    place = Place(str(path), size, is_made=False, is_device=existing.is_device, link=LINK, identity=existing.identity)
     return LoadPlan(workload, target, {PLACE: place}, read_only=not settings.write)
 
 
@@ -94,7 +94,7 @@ def settings_of(workload: Workload) -> Latency:
     return workload.latency
 
 
-def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     """Have ioping make its file of random data, where the target is a folder.
 
     Raises:
@@ -102,7 +102,7 @@ def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     """
     place = plan.places[PLACE]
     _reach(plan)
-    if not place.made:
+    if not place.is_made:
         return
     say(f"filling {printable(place.path)} with {place.size_bytes / 2**30:.2f} GiB of random data")
     output = folder / "fill.txt"
@@ -115,7 +115,7 @@ def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
 def _reach(plan: LoadPlan) -> None:
     """Open and lock the target, or make the folder that ioping makes its file in; a second time is nothing."""
     place = plan.places[PLACE]
-    if place.made:
+    if place.is_made:
         plan.targets.make_folder(str(Path(place.path).parent), LINK, place.identity)
     else:
         plan.targets.open(place.path, LINK, place.identity, writes=not plan.read_only)
@@ -152,7 +152,7 @@ def command(plan: LoadPlan, step: Step) -> list[str]:
     words = ["ioping", "-q", "-p", "1", "-i", f"{interval_us}us", "-s", str(settings.block)]
     words += ["-S", str(plan.places[PLACE].size_bytes), "-e", str(step.seed), "-C" if settings.buffered else "-D"]
     words += ["-WWW"] * settings.write + ["-Y"] * settings.sync + ["-L"] * (not settings.random)
-    return words + ["-k"] * plan.places[PLACE].made
+    return words + ["-k"] * plan.places[PLACE].is_made
 
 
 def _ticks() -> Callable[[str], Tick | None]:

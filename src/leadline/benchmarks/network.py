@@ -48,7 +48,7 @@ from leadline.benchmarks._network.servers import (
     server_words,
     serving,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.result import Tick, Watch
@@ -109,12 +109,12 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     silent = [tool for tool in PORTS if not peer.is_here and not answers(peer.address, peer.ports[tool])]
     there = require_login(peer, silent) if silent else set()
     places = {
-        tool: Place(f"{peer.address},{port}", 0, made=peer.is_here or tool in silent)
+        tool: Place(f"{peer.address},{port}", 0, is_made=peer.is_here or tool in silent)
         for tool, port in peer.ports.items()
     }
     device, why = _rdma(network, peer, there if silent else None)
     if device:
-        places[RDMA] = Place(f"{device},{RDMA_PORT}", 0, made=True)
+        places[RDMA] = Place(f"{device},{RDMA_PORT}", 0, is_made=True)
     path = examine_path(peer.address)
     facts = {"network peer": peer.address, "device": path.device, RDMA: device or f"not measured: {why}"}
     facts |= {"device MTU": str(path.device_mtu), "path MTU": str(path.path_mtu or "not measured")}
@@ -146,9 +146,9 @@ def _rdma(network: Network, peer: Peer, there: set[str] | None) -> tuple[str, st
     return devices[0], ""
 
 
-def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     """Nothing is made: servers that are started run as long as a step."""
-    started = [name for name, place in plan.places.items() if place.made]
+    started = [name for name, place in plan.places.items() if place.is_made]
     if started:
         where = f"on {plan.target.name} by ssh" if plan.engine == _SSH else "here"
         say(f"servers to start {where}: {', '.join(started)}")
@@ -163,7 +163,7 @@ def measure(plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:
     step_folder = folder / step.label
     step_folder.mkdir(exist_ok=True)
     peer = _peer(plan)
-    tools = [tool for tool in PORTS if plan.places[tool].made]
+    tools = [tool for tool in PORTS if plan.places[tool].is_made]
     run = _Measurement(plan, step_folder, watch)
     with serving(peer, [server_words(peer, t) for t in tools], [peer.ports[t] for t in tools], folder / "servers.txt"):
         if step.label == WARM_UP:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Said, Step
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.result import Tick, Watch
@@ -70,7 +70,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     if whole_s != timing.measure_s:
         notes.append(f"a round takes {whole_s:g} s: {TEST_COUNT} tests of whole seconds")
     timing = timing.model_copy(update={"warm_up_s": 0.0, "measure_s": whole_s})
-    place = Place(str(folder / FILE), FILE_BYTES, made=True, link=LINK, identity=Identity.of(folder.stat()))
+    place = Place(str(folder / FILE), FILE_BYTES, is_made=True, link=LINK, identity=Identity.of(folder.stat()))
     return LoadPlan(workload.model_copy(update={"timing": timing}), target, {PLACE: place}, tuple(notes))
 
 
@@ -79,7 +79,7 @@ def test_s(measure_s: float) -> int:
     return max(round(measure_s / TEST_COUNT), 1)
 
 
-def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     """Make the file, empty: the tool writes it."""
     _reach(plan)
 

@@ -47,7 +47,7 @@ from leadline.benchmarks._database.load import (
     start,
     stop,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Said, Step
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Say, Step
 from leadline.core.contracts.honoured import DatabaseLoad
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
@@ -85,7 +85,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     return plan_of(workload, target, Tables(TABLES, settings.scale * SCALE_BYTES, settings.script == SELECT_ONLY))
 
 
-def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     """Start the server, where it is ours, and fill the tables.
 
     Raises:

@@ -40,7 +40,7 @@ from leadline.benchmarks._database.load import (
     start,
     stop,
 )
-from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Said, Step
+from leadline.core.contracts.benchmark import BenchmarkMeta, LoadPlan, Measured, Say, Step
 from leadline.core.contracts.honoured import DatabaseLoad
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import UsageError
@@ -106,7 +106,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     return plan_of(workload, target, Tables(_tables(workload), table_bytes, settings.script in ONLY_READ))
 
 
-def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
+def prepare(plan: LoadPlan, folder: Path, say: Say) -> None:
     """Start the server, where it is ours, and fill the tables.
 
     Raises:
@@ -115,7 +115,7 @@ def prepare(plan: LoadPlan, folder: Path, say: Said) -> None:
     start(plan, folder)
     if plan.read_only:
         return
-    if not plan.places[PLACE].made:
+    if not plan.places[PLACE].is_made:
         _drop(plan)
     say(f"filling {settings_of(plan.workload).scale} x {ROWS:,} rows")
     finish(plan, ToolCommand([*command(plan), "prepare"], folder / "fill.txt"))

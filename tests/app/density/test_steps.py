@@ -39,7 +39,7 @@ def test_what_fits_is_found(fits: int, start: int, most: int, growth: float) -> 
     levels = [level(count, state) for count, state in searched(fits, rule).items()]
     assert len(levels) <= count_most(rule) + 1  # a gap of odd width may take one more
     found = answer(levels, rule)
-    assert found.held == min(fits, most)
+    assert found.last_held == min(fits, most)
     assert found.bounds[1] == (fits if fits < most else math.inf)
 
 
@@ -47,8 +47,8 @@ def test_what_fits_is_found(fits: int, start: int, most: int, growth: float) -> 
 def test_a_coarser_step_bounds_it(fits: int, step: int) -> None:
     rule = StepRule(step=step, most=200)
     found = answer([level(c, s) for c, s in searched(fits, rule).items()], rule)
-    assert found.held <= fits <= found.bounds[1]
-    assert math.isinf(found.bounds[1]) or found.bounds[1] + 1 - found.held <= step
+    assert found.last_held <= fits <= found.bounds[1]
+    assert math.isinf(found.bounds[1]) or found.bounds[1] + 1 - found.last_held <= step
 
 
 def test_counts_double_then_halve() -> None:

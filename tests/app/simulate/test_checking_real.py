@@ -60,7 +60,7 @@ def checked(store: RunStore, name: str, seconds: float, *axes: Axis) -> RealChec
     made = plan_check(planned, seconds)
     shares: list[float] = []
     found = check_block_layer(
-        made, simulate(planned, store), store, say=lambda _: None, told=lambda share, *_: shares.append(share)
+        made, simulate(planned, store), store, say=lambda _: None, report=lambda share, *_: shares.append(share)
     )
     assert shares == sorted(shares)
     assert 0.0 <= shares[0]

@@ -36,10 +36,10 @@ def test_data_is_not_overwritten_unless_the_very_same_target_is_named(tmp_path: 
     with pytest.raises(UsageError, match="data that would be overwritten"):
         plan_replay(trace, ReplayAsk(str(held), destroy=str(other)))
     made = plan_replay(trace, ReplayAsk(str(held), destroy=str(held)))
-    assert (made.made, made.read_only, made.size_bytes) == (False, False, 2 * MIB)
+    assert (made.is_made, made.read_only, made.size_bytes) == (False, False, 2 * MIB)
     write_vscsi(trace, 997, read_share=1.1)
     made = plan_replay(trace, ReplayAsk(str(held)))
-    assert (made.made, made.read_only) == (False, True)
+    assert (made.is_made, made.read_only) == (False, True)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can look at the root filesystem's device")

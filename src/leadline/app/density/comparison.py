@@ -26,7 +26,7 @@ class Side:
     @property
     def full(self) -> CountLevel | None:
         """The last count that surely held; None when none did."""
-        return next((level for level in self.levels if level.count == self.answer.held), None)
+        return next((level for level in self.levels if level.count == self.answer.last_held), None)
 
 
 @dataclass(frozen=True, slots=True)

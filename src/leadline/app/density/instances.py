@@ -70,7 +70,7 @@ def site_of(workload: Workload, target: Target) -> InstanceSite:
     name = target.name
     if NUMBER in name:
         plan = _each_plan(workload, target, 1)
-        if plan.places and next(iter(plan.places.values())).made:
+        if plan.places and next(iter(plan.places.values())).is_made:
             raise UsageError(
                 name, found="paths that are not there", expected="exports or devices by number", advice="Name a folder."
             )

@@ -43,13 +43,13 @@ class Edges:
     """The counts that bound the answer.
 
     Attributes:
-        held: the highest that surely held; 0 when none did.
+        last_held: the highest that surely held; 0 when none did.
         first_bad: the lowest above it that did not surely hold, or None.
         last_unsure: the highest of which it cannot be told, below ``broke``, or None.
-        broke: the lowest above ``held`` that surely broke (or could not run), or None.
+        broke: the lowest above ``last_held`` that surely broke (or could not run), or None.
     """
 
-    held: int
+    last_held: int
     first_bad: int | None
     last_unsure: int | None
     broke: int | None
@@ -57,11 +57,12 @@ class Edges:
 
 def edges_of(states: Mapping[int, CountState]) -> Edges:
     """What the counts measured so far say."""
-    held = max((count for count, state in states.items() if state is CountState.HELD), default=0)
-    broke = min((c for c, s in states.items() if s in (CountState.BROKE, CountState.FAILED) and c > held), default=None)
-    unsure = [c for c, s in states.items() if s is CountState.UNSURE and c > held and (broke is None or c < broke)]
+    last_held = max((count for count, state in states.items() if state is CountState.HELD), default=0)
+    broken = (c for c, s in states.items() if s in (CountState.BROKE, CountState.FAILED) and c > last_held)
+    broke = min(broken, default=None)
+    unsure = [c for c, s in states.items() if s is CountState.UNSURE and c > last_held and (broke is None or c < broke)]
     first_bad = min([*unsure, *([] if broke is None else [broke])], default=None)
-    return Edges(held, first_bad, max(unsure, default=None), broke)
+    return Edges(last_held, first_bad, max(unsure, default=None), broke)
 
 
 def next_count(states: Mapping[int, CountState], rule: StepRule) -> int | None:
@@ -75,7 +76,7 @@ def next_count(states: Mapping[int, CountState], rule: StepRule) -> int | None:
     edges, top = edges_of(states), max(states)
     if edges.broke is None and top < rule.most:
         return min(rule.most, max(top + rule.step, math.ceil(top * rule.growth)))
-    gaps = [(edges.held, edges.first_bad), (edges.last_unsure, edges.broke)]
+    gaps = [(edges.last_held, edges.first_bad), (edges.last_unsure, edges.broke)]
     for low, high in gaps:
         if low is not None and high is not None and high - low > rule.step:
             return low + rule.step * max((high - low) // (2 * rule.step), 1)
@@ -93,26 +94,33 @@ def count_most(rule: StepRule) -> int:
 
 @dataclass(frozen=True, slots=True)
 class FitRange:
-    """How many fit: at least ``held`` and, when one surely broke, fewer than ``broke``."""
+    """How many fit: at least ``last_held`` and, when one surely broke, fewer than ``broke``."""
 
     edges: Edges
     most: int
     sentence: str
 
     @property
-    def held(self) -> int:
+    def last_held(self) -> int:
         """The last count that surely held."""
-        return self.edges.held
+        return self.edges.last_held
 
     @property
     def bounds(self) -> tuple[int, float]:
         """The fewest and the most that may fit; infinite when none broke."""
-        return self.held, math.inf if self.edges.broke is None else self.edges.broke - 1
+        return self.last_held, math.inf if self.edges.broke is None else self.edges.broke - 1
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""
-        names = ("held", "first_bad", "last_unsure", "broke")
-        return {**{name: getattr(self.edges, name) for name in names}, "max": self.most, "sentence": self.sentence}
+        edges = self.edges
+        return {
+            "held": edges.last_held,
+            "first_bad": edges.first_bad,
+            "last_unsure": edges.last_unsure,
+            "broke": edges.broke,
+            "max": self.most,
+            "sentence": self.sentence,
+        }
 
 
 def answer(levels: Sequence[CountLevel], rule: StepRule, *, whole: bool = True) -> FitRange:
@@ -122,7 +130,7 @@ def answer(levels: Sequence[CountLevel], rule: StepRule, *, whole: bool = True) 
     sentence = _fit(edges, rule)
     by_count = {level.count: level for level in levels}
     if edges.last_unsure is not None:
-        unsure = sorted(c for c, s in states.items() if s is CountState.UNSURE and c > edges.held)
+        unsure = sorted(c for c, s in states.items() if s is CountState.UNSURE and c > edges.last_held)
         reasons = by_count[unsure[0]].reasons
         sentence += f" At {_listed(unsure)} it cannot be told{_because(reasons)}; measure longer."
     if edges.broke is not None:
@@ -139,20 +147,20 @@ def answer(levels: Sequence[CountLevel], rule: StepRule, *, whole: bool = True) 
 
 
 def _fit(edges: Edges, rule: StepRule) -> str:
-    held, broke = edges.held, edges.broke
+    count, broke = edges.last_held, edges.broke
     if broke is None and edges.first_bad is None:
-        if held == 0:
+        if count == 0:
             return "Nothing was measured."
-        end = f", the most asked for; nothing broke up to {held}" if held >= rule.most else "; nothing broke so far"
-        return f"At least {counted(held)} fit{'s' if held == 1 else ''}{end}."
+        end = f", the most asked for; nothing broke up to {count}" if count >= rule.most else "; nothing broke so far"
+        return f"At least {counted(count)} fit{'s' if count == 1 else ''}{end}."
     if broke is None:
-        return f"At least {counted(held)} fit; none surely broke." if held else "It cannot be told how many fit."
-    if broke == held + 1:
-        if held == 0:
+        return f"At least {counted(count)} fit; none surely broke." if count else "It cannot be told how many fit."
+    if broke == count + 1:
+        if count == 0:
             return "Not even one instance fits."
-        verb = "fits" if held == 1 else "fit"
-        return f"{counted(held)} {verb}: every one had its service level at {held}, not at {broke}."
-    return f"Between {held} and {broke - 1} instances fit: {held} surely held, {broke} surely broke."
+        verb = "fits" if count == 1 else "fit"
+        return f"{counted(count)} {verb}: every one had its service level at {count}, not at {broke}."
+    return f"Between {count} and {broke - 1} instances fit: {count} surely held, {broke} surely broke."
 
 
 def counted(count: int) -> str:

@@ -161,7 +161,7 @@ def _make(job: _Job, done: FleetDone, stop: Event) -> dict[str, str]:
     return addresses
 
 
-def _why_unreachable(answer: vcenter.Told | None, load: WorkerLoad) -> str:
+def _why_unreachable(answer: vcenter.ReportedAddress | None, load: WorkerLoad) -> str:
     if answer is None:
         return f"no address within {load.address_wait_s:.0f} s"
     return f"nothing answers at {answer.address} port {load.port}, where fio --server should"

@@ -244,7 +244,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ReportedAddress:
     """The address VMware Tools told of a worker, and whether the port answers there."""
 
     address: str
@@ -253,9 +253,9 @@ class Told:
 
 def addresses(
     site: VcenterSite, machines: dict[str, Any], patience: Patience, tell: Callable[[str, str], None]
-) -> dict[str, Told]:
+) -> dict[str, ReportedAddress]:
     """Address of each VM by name, as soon as VMware Tools tell it; those without are left out."""
-    replies: dict[str, Told] = {}
+    replies: dict[str, ReportedAddress] = {}
     left = set(machines)
     deadline = time.monotonic() + patience.wait_s
     while left and time.monotonic() < deadline and not patience.stop.is_set():
@@ -263,7 +263,7 @@ def addresses(
         with ThreadPoolExecutor(KNOCKERS) as pool:
             answers = list(pool.map(lambda address: answers_at(address, patience.port), reported.values()))
         for (name, address), is_there in zip(reported.items(), answers, strict=True):
-            replies[name] = Told(address, is_there)
+            replies[name] = ReportedAddress(address, is_there)
             if is_there:
                 left.discard(name)
                 tell(name, f"address {address}")

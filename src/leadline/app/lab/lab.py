@@ -13,7 +13,7 @@ from leadline.app.lab.loads import LoadOrder, load_guest
 from leadline.app.lab.steps import Timeline
 from leadline.app.measure.guests import CLOCK_S, GuestRun, LabPlan, LabResult, booted
 from leadline.app.measure.recording import recording
-from leadline.core.contracts.benchmark import Said
+from leadline.core.contracts.benchmark import Say
 from leadline.core.model.errors import LeadlineError
 from leadline.core.system.leftovers import scratch_folder
 from leadline.lab.machine import Machine
@@ -26,7 +26,7 @@ def _no_wait() -> None:
 
 
 def run_lab(
-    plan: LabPlan, store: RunStore, *, say: Said, done: Callable[[int, int], None], wait: Callable[[], None] = _no_wait
+    plan: LabPlan, store: RunStore, *, say: Say, done: Callable[[int, int], None], wait: Callable[[], None] = _no_wait
 ) -> LabResult:
     """Boot, load, keep the runs; a load that fails is noted and the rest goes on.
 

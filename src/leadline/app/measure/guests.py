@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leadline.app.measure.workloads import workload_of
-from leadline.core.contracts.benchmark import Said
+from leadline.core.contracts.benchmark import Say
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
@@ -220,7 +220,7 @@ def duration_s(guest: Guest) -> float:
 
 
 @contextmanager
-def booted(lab_plan: LabPlan, say: Said, *, keep: bool = False) -> Iterator[list[Machine]]:
+def booted(lab_plan: LabPlan, say: Say, *, keep: bool = False) -> Iterator[list[Machine]]:
     """All guests of a lab, started together, from the moment each answers.
 
     Raises:

@@ -233,7 +233,7 @@ def require_remote(host: Host) -> None:
         )
     if host.is_ssh and "://" not in host.path:
         return  # looked at there
-    fio.where(Place(host.path, 0, made=False))
+    fio.where(Place(host.path, 0, is_made=False))
     place = None if "://" in host.path or host.path == SERVERS_FOLDER else system_place(host.path)
     if place is not None:
         raise UsageError(
@@ -375,7 +375,7 @@ class _Work:
             self._say("removing what was made")
             for index in self._fleet.step("clean", jobs, CLEAN_S).failed:
                 if "cannot be reached" not in self._errors.get(index, "").removeprefix("fill: "):
-                    paths = ", ".join(place.path for place in self._plans[index].places.values() if place.made)
+                    paths = ", ".join(place.path for place in self._plans[index].places.values() if place.is_made)
                     self._notes[index].append(f"could not be cleaned; left there: {paths}")
 
     def _ssh(self) -> set[int]:
@@ -460,7 +460,7 @@ def _plan(workload: Workload, host: Host, token: str) -> LoadPlan:
             path = f"{host.path.rstrip('/')}/{_made_name(token)}/{link}"
         elif is_new_file:
             path = f"{host.path.rstrip('/')}/leadline-bench-{token}-{number}.dat"
-        places[stream.name] = Place(path, size, made=is_new_file, is_device=host.is_blank, link=link)
+        places[stream.name] = Place(path, size, is_made=is_new_file, is_device=host.is_blank, link=link)
     return LoadPlan(workload, Target(host.path), places, engine=workload.io_settings.engine_elsewhere())
 
 
@@ -472,7 +472,7 @@ def _device_plan(plan: LoadPlan) -> LoadPlan:
     """The same on a device, which is there already."""
     there = plan.target.name
     places = {
-        name: Place(there, p.size_bytes, made=False, is_device=True, link="t0") for name, p in plan.places.items()
+        name: Place(there, p.size_bytes, is_made=False, is_device=True, link="t0") for name, p in plan.places.items()
     }
     return replace(plan, places=places)
 
@@ -481,7 +481,8 @@ def _fill_job(plan: LoadPlan) -> str:
     lines = ["[global]", "thread=1", "direct=1", "rw=write", "bs=1m", "refill_buffers=1", "end_fsync=1"]
     # An export whose workload only reads is not written to; one that is overwritten was named by the user.
     writes = any(stream.read_pct < 100.0 for stream in plan.workload.io)
-    places = {p.path: p for p in plan.places.values() if p.made or p.is_device or (writes and p.path.startswith("nbd"))}
+    written = (p for p in plan.places.values() if p.is_made or p.is_device or (writes and p.path.startswith("nbd")))
+    places = {place.path: place for place in written}
     for number, place in enumerate(places.values()):
         is_export = place.path.startswith("nbd")
         where = [fio.where(place), "ioengine=nbd" if is_export else "ioengine=libaio"]
@@ -491,7 +492,7 @@ def _fill_job(plan: LoadPlan) -> str:
 
 def _clean_job(plan: LoadPlan) -> str:
     lines = ["[global]", "thread=1", "rw=read", "bs=4k", "size=4k", "unlink=1", "ioengine=psync"]
-    new_places = [place for place in plan.places.values() if place.made]
+    new_places = [place for place in plan.places.values() if place.is_made]
     for number, place in enumerate(new_places):
         lines += [f"[clean-{number}]", fio.where(place)]
     return "\n".join([*lines, ""]) if new_places else ""

@@ -17,7 +17,7 @@ from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_lab
 from leadline.app.measure.recording import recording
 from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
 from leadline.benchmarks import fio
-from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Said, Step
+from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import LAB, Target
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.result import Watch
@@ -149,7 +149,9 @@ def _place(workload: Workload, lab_target: Named, stream_name: str) -> Place:
             expected="one that fits",
             advice="A smaller --set-size, or a larger disk in the lab file.",
         )
-    return Place(f"{lab_target.guest.name}/{disk.name}", min(size, there), made=True, is_device=disk.filesystem is None)
+    return Place(
+        f"{lab_target.guest.name}/{disk.name}", min(size, there), is_made=True, is_device=disk.filesystem is None
+    )
 
 
 def _is_filled(disk: LabDisk, workload: Workload) -> bool:
@@ -192,7 +194,7 @@ def facts_of(lab_target: Named, lab_plan: LabPlan) -> dict[str, str]:
 
 
 @contextmanager
-def booted_one(lab_plan: LabPlan, say: Said) -> Iterator[Machine]:
+def booted_one(lab_plan: LabPlan, say: Say) -> Iterator[Machine]:
     """The only guest of a lab, from when it answers.
 
     Raises:
@@ -208,7 +210,7 @@ class GuestDriver:
 
     lab_target: Named
     lab_plan: LabPlan
-    boot: Callable[[Said], AbstractContextManager[Machine]]
+    boot: Callable[[Say], AbstractContextManager[Machine]]
     _running: ExitStack = field(default_factory=ExitStack)
     _machine: Machine | None = None
     _notes: tuple[str, ...] = ()
@@ -219,7 +221,7 @@ class GuestDriver:
         """See `plan`."""
         return plan(workload, target)
 
-    def prepare(self, plan: LoadPlan, folder: Path, say: Said) -> None:
+    def prepare(self, plan: LoadPlan, folder: Path, say: Say) -> None:
         """Boot the guest, and fill what its file does not say is filled.
 
         Raises:
@@ -294,7 +296,7 @@ def in_guest(plan: LoadPlan, lab_target: Named, machine: Machine) -> LoadPlan:
     return replace(plan, places=fio.named_plainly(places))
 
 
-def fill(plan: LoadPlan, lab_target: Named, machine: Machine, folder: Path, say: Said) -> None:
+def fill(plan: LoadPlan, lab_target: Named, machine: Machine, folder: Path, say: Say) -> None:
     """Fill what the lab file does not say is filled.
 
     Raises:

@@ -137,7 +137,7 @@ def fio_job_text(workload: Workload, target: str = "", seed: int = 1) -> str:
         file = f"leadline-bench-{fio.plain_name(stream.name)}.dat"
         is_whole = "://" in target or target.startswith("/dev/")
         path = target if is_whole else f"{target.rstrip('/')}/{file}" if target else file
-        places[stream.name] = Place(path, size, made=not is_whole)
+        places[stream.name] = Place(path, size, is_made=not is_whole)
     plan = LoadPlan(workload, Target(target), places, engine=workload.io_settings.engine_elsewhere())
     timing = workload.timing
     does = "writes to" if any(stream.read_pct < 100.0 for stream in workload.io) else "reads"

@@ -35,7 +35,7 @@ _ROUNDS = ("round-1", "round-2")
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _LimitEvidence:
     """Pulses with when they were: as hard as possible, below that, at the limit."""
 
     hard: tuple[Pulse, Window]
@@ -88,7 +88,7 @@ def judge_recordings(origin: Sequence[Path], limit: float | None) -> tuple[Probe
 
 def _verdict(
     observed: Observed,
-    placed_pulses: _Found | None,
+    placed_pulses: _LimitEvidence | None,
     captures: tuple[Capture, Capture],
     disk: str | None,
     limit: float | None,
@@ -183,7 +183,7 @@ def _overlap(quiet: Capture, pulsed: Capture) -> bool:
     return one is not None and other is not None and one.start_ns < other.end_ns and other.start_ns < one.end_ns
 
 
-def _reported(capture: Capture, limit: float | None) -> _Found | None:
+def _reported(capture: Capture, limit: float | None) -> _LimitEvidence | None:
     """The pulses a load tool reported; None when it reported none without a rate."""
     placed_pulses = []
     for number, source in enumerate(capture.sources):
@@ -208,7 +208,7 @@ def _reported(capture: Capture, limit: float | None) -> _Found | None:
     paced = [placed for placed in placed_pulses if placed[0].offered_per_s is not None]
     at_limit = next((placed for placed in paced if limit and abs(_pace(placed) - limit) <= NAMED_SHARE * limit), None)
     gentle = min((placed for placed in paced if placed is not at_limit), key=_pace, default=None)
-    return _Found(hard, gentle, at_limit)
+    return _LimitEvidence(hard, gentle, at_limit)
 
 
 def _pace(placed: tuple[Pulse, Window]) -> float:
@@ -234,7 +234,7 @@ def _offered(results: Sequence[Result], pulse: Pulse) -> float | None:
     return total or None
 
 
-def _counted(capture: Capture, disk: str | None, limit: float | None) -> _Found | None:
+def _counted(capture: Capture, disk: str | None, limit: float | None) -> _LimitEvidence | None:
     """The pulses in the counters of a disk: its highest steady rate, and the longest steady one well below."""
     line = None if disk is None else disk_line(capture, disk)
     if line is None:
@@ -255,7 +255,7 @@ def _counted(capture: Capture, disk: str | None, limit: float | None) -> _Found 
         key=lambda stretch: stretch.stop - stretch.start,
         default=None,
     )
-    return _Found(
+    return _LimitEvidence(
         _of(line, hard, paced=False),
         None if gentle is None else _of(line, gentle, paced=True),
         None if at_limit is None or at_limit is hard else _of(line, at_limit, paced=True),

@@ -72,11 +72,11 @@ def calibrate(
     name: str = "calibrated",
     *,
     replay: bool = False,
-    told: Callable[[float, int, int], object] = lambda *_: None,
+    report: Callable[[float, int, int], object] = lambda *_: None,
 ) -> Calibrated:
     """A scenario of the busiest disks of captures and traces, or of one machine's or one disk.
 
-    ``replay``: what was traced is the load, request by request, instead of what is fitted to it. ``told`` is called
+    ``replay``: what was traced is the load, request by request, instead of what is fitted to it. ``report`` is called
     with the share of the disks that have been simulated beside their recordings, their number and that of all disks.
 
     Raises:
@@ -114,7 +114,7 @@ def calibrate(
         fit_trace(by_seen[id(disk)], label, replay=replay) if id(disk) in by_seen else _fit(disk, label, results)
         for disk, label in _named(whole[:DISKS_MAX])
     ]
-    disks = tuple(_checked(fitted, told))
+    disks = tuple(_checked(fitted, report))
     scenario = scenario_of(disks, name)
     return Calibrated(scenario, text_of(scenario, disks, paths), disks)
 

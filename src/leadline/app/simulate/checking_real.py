@@ -28,8 +28,8 @@ WARM_UP_S = 3.0  # Judgement: several times the residence time of a few hundred 
 CALIBRATION_S = 2.0
 _NOT_TIMES = ("name", "parallelism", "congestion_threshold")
 MEASURES = (("iops", "per_s"), ("latency_ms_mean", "ms"), ("latency_ms_p99", "ms"))
-Said = Callable[[str], None]
-Told = Callable[[float, int, int], None]
+Say = Callable[[str], None]
+ShareReport = Callable[[float, int, int], None]
 
 
 def plan_check(planned: PlannedSimulation, seconds: float) -> CheckPlan:
@@ -131,7 +131,7 @@ def _notes(planned: PlannedSimulation) -> list[str]:
 
 
 def check_block_layer(
-    plan: CheckPlan, simulations: Sequence[Simulated], store: RunStore, *, say: Said, told: Told
+    plan: CheckPlan, simulations: Sequence[Simulated], store: RunStore, *, say: Say, report: ShareReport
 ) -> RealCheck:
     """Measure the devices, do every variant, simulate it again with the devices as measured.
 
@@ -140,7 +140,7 @@ def check_block_layer(
         simulations: the variants as simulated with the scenario's own devices.
         store: takes the runs.
         say: told what happens.
-        told: told the share that is done.
+        report: told the share that is done.
 
     Raises:
         ToolError: a tool fails.
@@ -153,7 +153,7 @@ def check_block_layer(
     def tick(now: Tick) -> None:
         nonlocal share
         share = max(share, min((elapsed + now.elapsed_s) / plan.expected_s, 1.0))
-        told(share, len(measured), len(plan.planned.variants))
+        report(share, len(measured), len(plan.planned.variants))
 
     with scratch_folder(SCRATCH) as folder:
         ground = Ground(folder, store, plan.planned.scenario.name, plan.seconds, WARM_UP_S, tick)

@@ -16,7 +16,7 @@ from leadline.core.contracts.experiment import Experiment, ExperimentMeta, Figur
 from leadline.core.contracts.scenario import Outcome, Progress
 from leadline.core.model.errors import InputError
 
-Told = Callable[[float, int, int], object]
+ShareReport = Callable[[float, int, int], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def figures() -> list[str]:
     return list(unit_modules("experiment"))
 
 
-def reproduce(names: Sequence[str] = (), report: Told = lambda *_: None) -> list[Reproduction]:
+def reproduce(names: Sequence[str] = (), report: ShareReport = lambda *_: None) -> list[Reproduction]:
     """Reproduce these figures, or all, on the cores there are; in the order asked for.
 
     ``report`` is called with the share of all that is done, the number of figures done and the number of figures. The

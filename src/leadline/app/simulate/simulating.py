@@ -38,7 +38,7 @@ from leadline.core.statistics.steady import SteadyState, steady_state
 from leadline.core.system.interrupts import kept
 from leadline.stores.runs import RunStore
 
-Told = Callable[[float, int, int], object]
+ShareReport = Callable[[float, int, int], object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Ax
 def simulate(
     planned: PlannedSimulation,
     store: RunStore,
-    report: Told = lambda *_: None,
+    report: ShareReport = lambda *_: None,
     *,
     resume: bool = False,
     cluster: str | None = None,

@@ -54,7 +54,7 @@ class PlannedSweep:
     """A sweep, and the plan that prepares for all its points."""
 
     sweep: Sweep
-    made: LoadPlan
+    load_plan: LoadPlan
     workload: Workload
     done_count: int = 0
 
@@ -220,7 +220,7 @@ def run_sweep(planned: PlannedSweep, store: RunStore, *, talk: Talk = SILENT) ->
     try:
         points = [point for point, _ in _measured(sweep, store)]
         if _next(sweep, points) is not None:
-            with benching.prepared(planned.made, store.files_of(sweep.id), talk):
+            with benching.prepared(planned.load_plan, store.files_of(sweep.id), talk):
                 while (key := _next(sweep, points)) is not None:
                     points.append(_measure(planned, key, store, talk))
     finally:
@@ -231,7 +231,7 @@ def run_sweep(planned: PlannedSweep, store: RunStore, *, talk: Talk = SILENT) ->
 def _measure(planned: PlannedSweep, key: Key, store: RunStore, talk: Talk) -> Point:
     sweep = planned.sweep
     workload = point_workload(planned.workload, sweep.axis, sweep.variants[key.variant], key.load)
-    load_plan = replace(planned.made, workload=workload)
+    load_plan = replace(planned.load_plan, workload=workload)
     run = replace(benching.new_run(load_plan, seed=sweep.point_seed(key)), id=sweep.run_id(key))
     store.remove(run.id)  # what an earlier attempt left of this point
     label = sweep.variants[key.variant].label()

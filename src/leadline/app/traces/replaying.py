@@ -78,7 +78,7 @@ class ReplayPlan:
     disk_index: int
     path: str
     size_bytes: int
-    made: bool  # a file of our own, filled first and removed again
+    is_made: bool  # a file of our own, filled first and removed again
     read_only: bool
     direct: bool
     unit_bytes: int
@@ -248,7 +248,7 @@ def _opened(plan: ReplayPlan, say: Say) -> Iterator[Targets]:
     """The target, open and locked; one that was made is filled with random data, and removed in the end."""
     targets = Targets()
     try:
-        if not plan.made:
+        if not plan.is_made:
             targets.open(plan.path, LINK, plan.identity, writes=not plan.read_only)
         else:
             targets.make(plan.path, LINK, plan.identity, plan.size_bytes)

@@ -70,13 +70,13 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> LoadPlan:
         base = server.base_of(target.name)
         needed = server.expected_bytes(tables.size_bytes)
         require_space(str(base.parent), needed)
-        places = {PLACE: Place(str(base), needed, made=True), **_log_place(target, server, engine)}
+        places = {PLACE: Place(str(base), needed, is_made=True), **_log_place(target, server, engine)}
         return LoadPlan(workload, target, places, (server.NOTE, *notes))
     plain = _server(target.name, engine)
     secret = target.secret or of_environment(_PASSWORDS[engine])
     if target.destroy is not None and dsn.parts(target.destroy) == dsn.parts(target.name):
         note = f"{', '.join(tables.names)} in that database are dropped, made and filled, and dropped in the end"
-        place = Place(plain, tables.size_bytes, made=False)
+        place = Place(plain, tables.size_bytes, is_made=False)
         return LoadPlan(workload, Target(plain, plain), {PLACE: place}, (note, *notes), secret=secret)
     if not tables.only_read or target.destroy is not None or not _has_tables(plain, secret, tables.names):
         raise UsageError(
@@ -85,7 +85,7 @@ def plan_of(workload: Workload, target: Target, tables: Tables) -> LoadPlan:
             expected="--destroy-data with the very same DSN",
             advice="Name `new` for a server of its own; what only reads may use tables that are there.",
         )
-    place = Place(plain, 0, made=False)
+    place = Place(plain, 0, is_made=False)
     return LoadPlan(workload, Target(plain), {PLACE: place}, notes, read_only=True, secret=secret)
 
 
@@ -106,7 +106,7 @@ def _log_place(target: Target, server: ServerModule, engine: str) -> dict[str, P
             advice="Make it first, or leave --wal out.",
         )
     require_usable(named)
-    return {LOG_PLACE: Place(str(Path(named).resolve() / server.LOG), 0, made=True)}
+    return {LOG_PLACE: Place(str(Path(named).resolve() / server.LOG), 0, is_made=True)}
 
 
 def _server(name: str, engine: str) -> str:
@@ -172,7 +172,7 @@ def ask(plain: str, secret: Secret | None, statement: str, *values: object) -> l
 def reached(plan: LoadPlan) -> dict[str, str]:
     """The parameters of the server a plan loads, without the password."""
     place = plan.places[PLACE]
-    parameters = _server_of(plan).dsn_of(Path(place.path)) if place.made else dsn.parts(place.path)
+    parameters = _server_of(plan).dsn_of(Path(place.path)) if place.is_made else dsn.parts(place.path)
     left_out = "passfile" if plan.secret else ""  # it would be read instead of ours
     return {key: str(value) for key, value in parameters.items() if key != left_out}
 
@@ -195,7 +195,7 @@ def start(plan: LoadPlan, folder: Path) -> None:
         ToolError: the engine is not installed, or does not start.
     """
     place, settings = plan.places[PLACE], settings_of(plan.workload)
-    if place.made:
+    if place.is_made:
         log = plan.places.get(LOG_PLACE)
         apart = None if log is None else Path(log.path)
         _server_of(plan).start(Path(place.path), folder / f"{settings.engine}.txt", settings.clients, apart)
@@ -204,9 +204,9 @@ def start(plan: LoadPlan, folder: Path) -> None:
 def stop(plan: LoadPlan) -> bool:
     """End and remove the throw-away server; False when the plan has none."""
     place = plan.places[PLACE]
-    if place.made:
+    if place.is_made:
         _server_of(plan).stop(Path(place.path))
-    return place.made
+    return place.is_made
 
 
 def finish(plan: LoadPlan, load: ToolCommand) -> None:

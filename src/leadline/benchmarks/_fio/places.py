@@ -41,11 +41,11 @@ def place_of(workload: Workload, stream: Stream, target: Target, *, read_only: b
             require_named(name, target.destroy)
         file = path_of(name)
         identity = None if file is None else Identity.of(require_usable(file).stat())
-        return Place(name, size, made=False, identity=identity)
+        return Place(name, size, is_made=False, identity=identity)
     path = require_usable(name)
     if path.is_dir():
         file_path = path / f"leadline-bench-{plain_name(stream.name)}.dat"
-        return Place(str(file_path), size, made=True, identity=Identity.of(path.stat()))
+        return Place(str(file_path), size, is_made=True, identity=Identity.of(path.stat()))
     existing = usable(path, target.destroy, writes=not read_only)
     there = existing.size_bytes // ALIGN * ALIGN
     if not there:
@@ -55,7 +55,7 @@ def place_of(workload: Workload, stream: Stream, target: Target, *, read_only: b
             expected="at least 1 MiB",
             advice="Name a larger target.",
         )
-    return Place(str(path), min(size, there), made=False, is_device=existing.is_device, identity=existing.identity)
+    return Place(str(path), min(size, there), is_made=False, is_device=existing.is_device, identity=existing.identity)
 
 
 def named_plainly(places: dict[str, Place]) -> dict[str, Place]:
@@ -70,7 +70,7 @@ def require_roles_apart(target: Target, workload: Workload, places: dict[str, Pl
     named = {}
     for stream in workload.io:
         place = places[stream.name]
-        if place.identity is not None and not place.made:
+        if place.identity is not None and not place.is_made:
             role = stream.role if stream.role in target.roles else None
             named["--on" if role is None else f"--{role}"] = place.identity
     require_apart(named)
@@ -124,7 +124,7 @@ def reach(plan: LoadPlan) -> None:
         path = path_of(place.path)
         if path is None:
             continue
-        if place.made:
+        if place.is_made:
             plan.targets.make(path, place.link, place.identity, sizes[place.path])
         else:
             plan.targets.open(path, place.link, place.identity, writes=not plan.read_only)

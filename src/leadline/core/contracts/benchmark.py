@@ -49,14 +49,14 @@ class Place:
 
     Attributes:
         path: where it is, for people: no load tool is given a path that a user named.
-        made: made by prepare and removed by clean; False: it was there and is named to be overwritten.
+        is_made: made by prepare and removed by clean; False: it was there and is named to be overwritten.
         link: the plain name a load tool knows it by, in the folder it works in; empty for exports.
         identity: which file or device it is; of the folder it will be in when it is made. None on other machines.
     """
 
     path: str
     size_bytes: int
-    made: bool
+    is_made: bool
     is_device: bool = False
     link: str = ""
     identity: Identity | None = None
@@ -113,7 +113,7 @@ class Measured:
     loads: tuple[Load, ...] = ()
 
 
-Said = Callable[[str], None]
+Say = Callable[[str], None]
 
 
 class Benchmark(Protocol):
@@ -124,7 +124,7 @@ class Benchmark(Protocol):
     def plan(self, workload: Workload, target: Target) -> LoadPlan:
         """What a run will do."""
 
-    def prepare(self, plan: LoadPlan, folder: Path, say: Said) -> None:
+    def prepare(self, plan: LoadPlan, folder: Path, say: Say) -> None:
         """Make what the plan names."""
 
     def measure(self, plan: LoadPlan, step: Step, folder: Path, watch: Watch) -> Measured:

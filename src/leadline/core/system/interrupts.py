@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-Found = TypeVar("Found")
+ResultT = TypeVar("ResultT")
 POLL_S = 0.1
 NOTHING = "nothing was left behind"
 
@@ -43,7 +43,7 @@ def raised_interrupts() -> Iterator[None]:
         raise Interrupted(getattr(error, "__notes__", [NOTHING])[-1]) from error
 
 
-def uninterrupted(work: Callable[[threading.Event], Found]) -> Found:
+def uninterrupted(work: Callable[[threading.Event], ResultT]) -> ResultT:
     """Run work in a thread; Ctrl-C sets the event it looks at, and is passed on when the work has ended.
 
     Raises:

@@ -50,7 +50,7 @@ def command(
 
     file = output_file(ctx, "output", output, force=force, reads=paths)
     with share_progress("simulating", quiet=quiet, parts="disks") as progress:
-        calibrated = calibrate(paths, entity, output.stem, replay=replay, told=progress)
+        calibrated = calibrate(paths, entity, output.stem, replay=replay, report=progress)
     file.write((mark("leadline calibrate") + calibrated.text).encode())
     if json:
         print_json("leadline.calibration/1", **calibration_document(calibrated, output))

@@ -101,7 +101,7 @@ def _plan_lines(plan: ProbePlan) -> Iterator[str]:
     yield f"Plan: watch for {plan.observe_s:.0f} s, recordings to {plan.folder}"
     if plan.load is not None:
         place = plan.load.places["probe"]
-        action = "make, fill and remove" if place.made else "OVERWRITE"
+        action = "make, fill and remove" if place.is_made else "OVERWRITE"
         yield f"  then {action} {place.path} ({place.size_bytes / 2**30:.2f} GiB), pulses of {plan.pulse_s:.0f} s"
 
 

@@ -121,7 +121,7 @@ def _check_real(plan: CheckPlan, simulated: Sequence[Simulated], *, quiet: bool)
     say = (lambda _: None) if quiet else (lambda text: typer.echo(text, err=True))
     with share_progress("measuring", quiet=quiet) as progress:
         if plan.guests is None:
-            return check_block_layer(plan, simulated, RunStore(), say=say, told=progress)
+            return check_block_layer(plan, simulated, RunStore(), say=say, report=progress)
         result = run_lab(
             plan.guests, RunStore(), say=say, done=lambda number, count: progress(number / count, number, count)
         )

@@ -242,7 +242,7 @@ def _run(
         raise Interrupted(f"what was measured is kept; go on with: leadline bench density --resume {done.id}")
     if all(level.state is CountState.FAILED for level in done.levels):
         raise typer.Exit(FAILED)
-    if require is not None and done.answer.held < require:
+    if require is not None and done.answer.last_held < require:
         raise typer.Exit(1)
 
 

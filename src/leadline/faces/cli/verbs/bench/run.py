@@ -183,10 +183,10 @@ def _plan_lines(plan: LoadPlan, repeat: int) -> Iterator[str]:
     yield f"Plan: {plan.workload.name} on {plan.target.name}"
     for name, place in plan.places.items():
         if plan.workload.kind == "network":
-            server = "start and end a server" if place.made else "the server"
+            server = "start and end a server" if place.is_made else "the server"
             yield f"  {name}: {server} at {place.path}"
             continue
-        action = "make, fill and remove" if place.made else "read" if plan.read_only else "OVERWRITE"
+        action = "make, fill and remove" if place.is_made else "read" if plan.read_only else "OVERWRITE"
         yield f"  {name}: {action} {place.path} ({place.size_bytes / 2**30:.2f} GiB)"
     for note in (*plan.notes, *notes_in_short(plan.workload)):
         yield f"  note: {note}"

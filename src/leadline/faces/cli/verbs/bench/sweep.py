@@ -202,14 +202,14 @@ def _show_dry(planned: PlannedSweep, chosen: Easy | None, *, json: bool) -> None
         return
     choices = None if chosen is None else easy_document(chosen)
     plain = {**asdict(planned.sweep), "points_max": planned.point_count_max, "seconds_max": planned.seconds_max}
-    print_json("leadline.sweep-plan/1", easy=choices, sweep=plain, written_bytes=planned.made.written_bytes)
+    print_json("leadline.sweep-plan/1", easy=choices, sweep=plain, written_bytes=planned.load_plan.written_bytes)
 
 
 def plan_lines(planned: PlannedSweep) -> list[str]:
     """Return the plan of a sweep as lines for people."""
     from leadline.core.model.units import duration
 
-    sweep, plan = planned.sweep, planned.made
+    sweep, plan = planned.sweep, planned.load_plan
     loads = f"{sweep.loads[0]} to {sweep.loads[-1]}, until operations stop growing"
     if not sweep.grows:
         loads = ", ".join(map(str, sweep.loads))
@@ -222,7 +222,7 @@ def plan_lines(planned: PlannedSweep) -> list[str]:
     if planned.point_count_max <= 0:
         return lines
     for name, place in plan.places.items():
-        action = "make, fill and remove" if place.made else "read" if plan.read_only else "OVERWRITE"
+        action = "make, fill and remove" if place.is_made else "read" if plan.read_only else "OVERWRITE"
         lines.append(f"  {name}: {action} {place.path} ({place.size_bytes / 2**30:.2f} GiB)")
     lines += [f"  note: {note}" for note in plan.notes]
     timing = planned.workload.timing

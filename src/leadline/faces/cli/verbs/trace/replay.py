@@ -70,7 +70,7 @@ def command(
 
 
 def _plan_lines(plan: ReplayPlan) -> Iterator[str]:
-    action = "make, fill and remove" if plan.made else "read" if plan.read_only else "OVERWRITE"
+    action = "make, fill and remove" if plan.is_made else "read" if plan.read_only else "OVERWRITE"
     yield f"Plan: {plan.disk.request_count:,} requests of {plan.disk.name}"
     yield f"  {action} {plan.path} ({plan.size_bytes / 2**20:,.0f} MiB)"
     if plan.expected_s == plan.expected_s:
