@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias, final
+from typing import Any, Literal, TypeAlias, TypedDict, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,6 +133,29 @@ def pdh_write_rows(
 _Files: TypeAlias = Sequence[tuple[str | os.PathLike[str], str]]
 _Stream: TypeAlias = tuple[Sequence[tuple[int, float]], float, float, int, int, float, tuple[float, float] | None, int]
 
+class _TraceFacts(TypedDict):
+    """Counts, bytes, ns, and shares from 0 to 1; None is not known."""
+
+    read_count: int
+    write_count: int
+    read_bytes: int
+    write_bytes: int
+    duration_ns: int
+    end_bytes: int
+    read_share: float | None
+    sequential_share: float | None
+    sequential_read_count: int
+    read_stream_count: int
+    read_stream_bytes_p50: float | None
+    sequential_write_count: int
+    write_stream_count: int
+    write_stream_bytes_p50: float | None
+    pause_count: int
+    pause_ns: int
+    working_set_bytes: int
+    page_sampling_rate: float
+    page_use_count: int
+
 @final
 class TraceProfile:
     """What one disk's requests are like."""
@@ -144,7 +167,7 @@ class TraceProfile:
         self, kind: str, way: str
     ) -> tuple[NDArray[np.uint64], NDArray[np.uint64], NDArray[np.uint64]] | None: ...
     def quantile(self, kind: str, way: str, share: float) -> float | None: ...
-    def facts(self) -> dict[str, Any]: ...
+    def facts(self) -> _TraceFacts: ...
     def dispersion(self) -> list[tuple[int, float | None, float | None, float | None]]: ...
     def curve(self) -> list[tuple[int, float]]: ...
     def distances(self, other: TraceProfile) -> list[tuple[str, float | None]]: ...

@@ -24,7 +24,6 @@ from leadline.core.model.finding import Diagnosis
 from leadline.core.model.result import Watch
 from leadline.core.model.run import Run
 from leadline.core.model.workload import Workload
-from leadline.core.system import dsn
 from leadline.core.system.addresses import Address
 from leadline.stores.runs import RunStore
 
@@ -58,7 +57,7 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
     """
     if target.secret and workload.kind != "database":
         raise UsageError(
-            dsn.masked(target.name),
+            target.name,
             found=f"a database with a password, for a workload of kind {workload.kind}",
             expected="a target of that kind",
             advice="`leadline bench workloads` lists the workloads of databases.",

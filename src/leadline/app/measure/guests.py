@@ -74,16 +74,26 @@ class LabPlan:
 
 
 def plan_lab(lab: Lab) -> LabPlan:
-    """What will be made, after everything that can be checked was.
+    """What will be made and loaded, after everything that can be checked was.
 
     Raises:
         ToolError: a program or the kernel is missing, or memory or space does not suffice.
-        UsageError: a workload is not there.
+        UsageError: a workload is not there, or a guest asks for a CPU that is not there.
     """
-    guests = lab.machines()
-    for guest in guests:
+    for guest in lab.machines():
         for variant in lab.variants() if guest.load is not None and guest.load.command is None else ():
             workload_in(guest, variant)
+    return plan_guests(lab)
+
+
+def plan_guests(lab: Lab) -> LabPlan:
+    """What will be made, whatever it is loaded with.
+
+    Raises:
+        ToolError: a program or the kernel is missing, or memory or space does not suffice.
+        UsageError: a guest asks for a CPU that is not there.
+    """
+    guests = lab.machines()
     kernel = find_kernel()
     works = accelerator(kernel)
     machines, left_out = _possible(lab, guests, works)

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_lab
+from leadline.app.measure.guests import CLOCK_S, LabPlan, booted, plan_guests
 from leadline.app.measure.recording import recording
 from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
 from leadline.benchmarks import fio
@@ -122,7 +122,9 @@ def plan(workload: Workload, target: Target) -> LoadPlan:
             advice="`leadline lab run` loads guests with databases too: name the workload in the lab file.",
         )
     alone = lab_target.guest.model_copy(update={"count": 1, "load": None})
-    lab_plan = plan_lab(lab_target.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1}))
+    lab_plan = plan_guests(
+        lab_target.lab.model_copy(update={"guests": (alone,), "vary": {}, "at_once": (), "repeats": 1})
+    )
     driver = GuestDriver(lab_target, lab_plan, lambda say: booted_one(lab_plan, say))
     return LoadPlan(
         workload,

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leadline._core import TraceProfile
 from leadline.core.model.histogram import Histogram
 from leadline.formats.traces import Step, TraceFiles, find_traces, read_trace
+
+if TYPE_CHECKING:
+    from leadline._core import _TraceFacts as TraceFacts
 
 WAYS = ("all", "read", "write")
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99, "p99.9": 0.999}
@@ -64,7 +67,7 @@ class DiskTrace:
         return self.profile.name
 
     @property
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> TraceFacts:
         """Single numbers; None is not measured."""
         return self.profile.facts()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,22 +21,21 @@ PASSWORD_HELP = "Ask for a password for SSH (or LEADLINE_PASSWORD)."
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What the command line asked for."""
+    """What the command line asked for, but for what is loaded."""
 
-    hosts: Path
-    folder: str
-    destroy: tuple[str, ...] = ()
-    seed: int | None = None
-    ask_password: bool = False
-    most: Theoretical | None = None
-    yes: bool = False
-    json: bool = False
-    quiet: bool = False
-    verb: str = field(default="bench hosts")
+    verb: str
+    seed: int | None
+    ask_password: bool
+    most: Theoretical | None
+    yes: bool
+    json: bool
+    quiet: bool
 
 
-def load_many(workload: Workload, asked: Asked) -> None:
+def load_many(workload: Workload, hosts_file: Path, folder: str, destroy: tuple[str, ...], asked: Asked) -> None:
     """Print the plan, ask, load, show, and end with status 4 when a host failed.
+
+    ``folder`` is the target of hosts whose line names none.
 
     Raises:
         UsageError: the workload is none for hosts, a target holds data nobody named, or there is nobody to ask.
@@ -57,12 +56,12 @@ def load_many(workload: Workload, asked: Asked) -> None:
             expected="io",
             advice="On many hosts load is fio's; run others on one.",
         )
-    hosts = read_hosts(asked.hosts, asked.folder)
+    hosts = read_hosts(hosts_file, folder)
     require_fio()
-    require_destroyable(workload, hosts, asked.destroy)
+    require_destroyable(workload, hosts, destroy)
     agree(asked.verb, _plan_lines(workload, hosts), yes=asked.yes, quiet=asked.quiet)
     password = password_of("the SSH users") if asked.ask_password else Secret()
-    options = HostsOptions(password=password, destroy=asked.destroy)
+    options = HostsOptions(password=password, destroy=destroy)
     store = RunStore()
     with talking(quiet=asked.quiet) as talk:
         run, done = run_hosts(

@@ -49,5 +49,5 @@ def command(
 
     most = most_of(theoretical)
     wanted = changed(workload_of(workload), "bench hosts", size, seconds, rounds, warm_up)
-    asked = Asked(hosts, folder, tuple(destroy or ()), seed, ask_password, most, yes, json, quiet)
-    load_many(wanted, asked)
+    asked = Asked("bench hosts", seed, ask_password, most, yes, json, quiet)
+    load_many(wanted, hosts, folder, tuple(destroy or ()), asked)

@@ -108,7 +108,7 @@ def command(
         _refuse_with_hosts(wal=wal, html=html, keep=keep_as, repeat=repeat > 1, fail_on_worse=fail_on_worse)
         named = () if destroy is None else (destroy,)
         folder = "/tmp" if on is None else on
-        load_many(wanted, Asked(hosts, folder, named, seed, ask_password, most, yes, json, quiet, "bench run"))
+        load_many(wanted, hosts, folder, named, Asked("bench run", seed, ask_password, most, yes, json, quiet))
         return
     if on is None:
         raise UsageError(
