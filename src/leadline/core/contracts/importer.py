@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from leadline.core.io.source import Source
@@ -67,12 +68,14 @@ class Request:
         timezone: IANA name to assume for local times without a zone; None is UTC, with a warning.
         date: ISO date to assume for times without a date; None is the file's last change.
         truncate_last: drop a malformed last row even where the file does not look cut.
+        map_file: what the columns of tables mean that no importer knows.
     """
 
     metrics: frozenset[str] | None = None
     timezone: str | None = None
     date: str | None = None
     truncate_last: bool = False
+    map_file: Path | None = None
 
     def wants(self, metric: str) -> bool:
         """Whether a metric is asked for."""

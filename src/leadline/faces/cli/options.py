@@ -50,6 +50,10 @@ Timezone = Annotated[
     typer.Option("--timezone", help="Zone of times printed without one, e.g. Europe/Berlin.", show_default=False),
 ]
 Date = Annotated[str | None, typer.Option("--date", help="Date of times printed without one.", show_default=False)]
+MapFile = Annotated[
+    Path | None,
+    typer.Option("--map", help="What the columns of other tables mean; see --suggest-map.", show_default=False),
+]
 Offsets = Annotated[
     list[str] | None,
     typer.Option(
@@ -126,6 +130,7 @@ def read_paths(
     timezone: str | None = None,
     date: str | None = None,
     offsets: dict[str, float] | None = None,
+    map_file: Path | None = None,
     quiet: bool = False,
     notes: bool = True,
 ) -> Imported:
@@ -134,7 +139,7 @@ def read_paths(
     from leadline.core.contracts.importer import Request
     from leadline.faces.cli.output import reading_progress, say_sources
 
-    request = Request(metrics=metrics, timezone=timezone, date=date)
+    request = Request(metrics=metrics, timezone=timezone, date=date, map_file=map_file)
     with reading_progress(quiet=quiet) as progress:
         imported = import_paths(paths, request, clock_offsets=offsets, progress=progress)
     say_sources(imported, quiet=quiet or not notes)

@@ -13,6 +13,7 @@ from leadline.faces.cli.options import (
     FailOn,
     Html,
     Json,
+    MapFile,
     Offsets,
     Paths,
     ProfileFile,
@@ -58,6 +59,7 @@ def command(
     html: Html = None,
     anonymize: Annotated[bool, typer.Option("--anonymize", help="Replace names and addresses in all it says.")] = False,
     profile: ProfileFile = None,
+    map_file: MapFile = None,
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
@@ -76,7 +78,9 @@ def command(
     # The report lets every series be looked at; without it only what rules read is worth the reading.
     metrics = metrics_of_rules() if html is None else None
     offsets = {**site.clock_offsets, **offsets_of(clock_offset)}
-    reading = partial(read_paths, metrics=metrics, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
+    reading = partial(
+        read_paths, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
+    )
     imported = reading(paths, notes=not anonymize)
     diagnosis = diagnose(imported.capture, site)
     comparison = None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leadline.faces.cli.options import Date, Json, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
+from leadline.faces.cli.options import Date, Json, MapFile, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
 from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
@@ -18,6 +18,10 @@ Examples:
   leadline import bundle.tar.gz -o incident.parquet --timezone Europe/Berlin
 
   leadline import esxtop.csv
+
+  leadline import --suggest-map export.csv -o export.map.yaml
+
+  leadline import --map export.map.yaml export.csv -o export.parquet
 """
 
 
@@ -29,6 +33,10 @@ def command(
         Path | None,
         typer.Option("--output", "-o", help="Parquet file to write; only a summary without it.", show_default=False),
     ] = None,
+    map_file: MapFile = None,
+    suggest_map: Annotated[
+        bool, typer.Option("--suggest-map", help="Write the first draft of a map for a table instead.")
+    ] = False,
     json: Json = False,
     timezone: Timezone = None,
     date: Date = None,
@@ -43,9 +51,12 @@ def command(
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.documents import not_read_document, result_document, source_document
 
+    if suggest_map:
+        _suggest(ctx, paths, output, force=force)
+        return
     offsets = offsets_of(clock_offset)
     file = output_file(ctx, "output", output, force=force, reads=paths)
-    imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
+    imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, map_file=map_file, quiet=quiet)
     capture = imported.capture
     if file is not None:
         from leadline.core.io.parquet import save
@@ -70,3 +81,20 @@ def command(
         out.print(results_table(capture))
     if output is not None:
         out.print(f"saved {capture.series_count:,} series to {output}", markup=False)
+
+
+def _suggest(ctx: typer.Context, paths: list[Path], output: Path | None, *, force: bool) -> None:
+    from leadline.app.read.suggesting import suggest
+    from leadline.core.model.errors import UsageError
+
+    if len(paths) != 1:
+        raise UsageError(
+            "--suggest-map", found=f"{len(paths)} files", expected="one table", advice="A map fits every table like it."
+        )
+    file = output_file(ctx, "output", output, force=force, reads=paths)
+    draft = suggest(paths[0])
+    if file is None:
+        typer.echo(draft, nl=False)
+    else:
+        with file.aside() as beside:
+            beside.write_text(draft, encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leadline.faces.cli.options import Date, Json, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
+from leadline.faces.cli.options import Date, Json, MapFile, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
 from leadline.faces.cli.outputs import Force, output_file
 
 EPILOG = """\
@@ -32,6 +32,7 @@ def command(
         Path | None, typer.Option("--output", "-o", help="Export to .parquet or .csv.", show_default=False)
     ] = None,
     json: Json = False,
+    map_file: MapFile = None,
     timezone: Timezone = None,
     date: Date = None,
     clock_offset: Offsets = None,
@@ -51,7 +52,7 @@ def command(
         check_ending(output)
     file = output_file(ctx, "output", output, force=force, reads=paths)
     offsets = offsets_of(clock_offset)
-    imported = read_paths(paths, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
+    imported = read_paths(paths, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
     capture = imported.capture
     chosen = choose(capture, metric or [], entity or [])
     if file is not None:
