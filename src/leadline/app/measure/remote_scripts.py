@@ -76,7 +76,7 @@ PATH=$PATH:/usr/local/bin:/usr/sbin:/sbin
 umask 077
 d=$(mktemp -d "${TMPDIR:-/tmp}/leadline-XXXXXX") || exit 1
 server=
-is_made=
+made=
 own=
 finish() {
     trap '' HUP INT TERM PIPE
@@ -111,7 +111,7 @@ else
     cd -P -- "$real" && [ "$(stat -c %d:%i .)" = "$identity" ] || fail "another folder than was looked at"
     mkdir -m 700 "./$name" && cd -P "./$name" && [ -O . ] || fail "a folder for the load cannot be made"
     own=$(stat -c %d:%i .)
-    is_made=$real/$name
+    made=$real/$name
     n=0
     for size in "$@"; do
         dd if=/dev/null of="t$n" bs=1 seek="$size" count=0 2>/dev/null || fail "a file of $size bytes cannot be made"
