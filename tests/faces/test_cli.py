@@ -120,6 +120,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory, fixtures: Path) -> Path:
     (folder / "runs.vdbench").write_text(
         "sd=sd1,lun=/dev/sdx\nwd=wd1,sd=sd1,rdpct=70\nrd=rd1,wd=wd1,iorate=max\nrd=rd2,wd=wd1,iorate=500\n"
     )
+    (folder / "export.csv").write_text("time,cpu idle\n2026-11-20T08:00:00Z,90\n2026-11-20T08:00:10Z,80\n")
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "my.yaml").write_text(
         "name: my\nio_settings: {working_set: 4m}\nio: [{oio: 4}]\ntiming: {warm_up_s: 0, measure_s: 2, rounds: 1}\n"
@@ -163,6 +164,10 @@ def test_the_examples_of_the_help_work(example: str, bench: Path, request: pytes
         request.getfixturevalue("served")
     if "--add" in example:
         RunStore().mark("tonight", [])  # examples run in any order: what it held may be of another load
+    if "--suggest-map" in example:
+        (bench / "export.map.yaml").unlink(missing_ok=True)  # of the example below
+    elif "--map" in example and not (bench / "export.map.yaml").exists():
+        _done("import", "--suggest-map", "export.csv", "-o", "export.map.yaml", cwd=bench)
     if "-o probed" in example:
         shutil.rmtree(bench / "probed", ignore_errors=True)  # of the example below, or of an earlier try of this one
     elif "--from probed" in example and not (bench / "probed").exists():
