@@ -1,0 +1,131 @@
+"""Today's diagnosis on incidents that others recorded and labelled: ``make bench-incidents``.
+
+The tables of ``../shared/dbsherlock`` (MySQL under TPC-C, ten causes and six compounds, faults set from outside) are
+read through ``benches/dbsherlock.map.yaml``. Nothing is learned from the labels. Counted apart, because they are the
+worst: wrong clearances, where the disk is cleared and I/O saturation was the cause. A finding below medium, which the
+headline passes over, is no finding here. The exit status is 0: this measures.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Severity
+from tests.conftest import ROOT
+
+DATA = ROOT.parent / "shared" / "dbsherlock"
+MAP = ROOT / "benches" / "dbsherlock.map.yaml"
+START_NS = 1_767_225_600 * 10**9  # `start` of the map
+NS_PER_S = 10**9
+OVERLAP_MIN = 0.5  # of the found and the marked rows, by union
+# Layers of which one is to blame, by part of the cause's name; of a compound every part counts.
+LAYERS = {
+    "CPU": {"guest"},
+    "I/O": {"guest", "storage-path", "datastore"},
+    "IO": {"guest", "storage-path", "datastore"},
+    "Network": {"network"},
+    "Lock Contention": {"database"},
+    "Poorly Written Query": {"database"},
+    "Poor Physical Design": {"database"},
+    "Workload Spike": {"database"},
+    "DB Backup": {"database", "guest", "network"},
+    "Table Restore": {"database", "guest"},
+    "Flush Log/Table": {"database", "guest"},
+}
+DISK_IS_THE_CAUSE = ("I/O Saturation", "CPU,IO,Network")
+DISK_IS_NOT = ("CPU Saturation", "Lock Contention", "Network Congestion", "Poorly Written Query")
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What was said of one incident."""
+
+    cause: str
+    disk: str  # yes, no, or unknown
+    top: Finding | None
+    is_layer_right: bool
+    is_time_right: bool
+
+    @property
+    def is_cleared_wrongly(self) -> bool:
+        """Whether the disk was cleared, and is the cause."""
+        return self.disk == "no" and any(part in self.cause for part in DISK_IS_THE_CAUSE)
+
+    @property
+    def is_accused_wrongly(self) -> bool:
+        """Whether the disk was accused, and the cause is another."""
+        return self.disk == "yes" and self.cause in DISK_IS_NOT
+
+
+def judged(row: dict[str, str]) -> Incident:
+    """Diagnose one incident of the list."""
+    capture = import_paths([DATA / row["file"]], Request(map_file=MAP)).capture
+    diagnosis = diagnose(capture)
+    answer = diagnosis.verdict.is_it_the_disk
+    disk = "no" if answer.startswith(("No:", "No,", "Probably not")) else "unknown"
+    if answer.startswith(("Yes", "Also")):
+        disk = "yes"
+    weighty = (finding for finding in diagnosis.findings if finding.severity >= Severity.MEDIUM)
+    top = next((finding for finding in weighty if not finding.is_symptom), None)
+    marked = set(range(int(row["first_abnormal_row"]), int(row["last_abnormal_row"]) + 1))
+    layers = {layer for part, layers in LAYERS.items() if part in row["cause"] for layer in layers}
+    return Incident(
+        row["cause"],
+        disk,
+        top,
+        top is not None and top.layer.value in layers,
+        top is not None and _overlap(top, marked) >= OVERLAP_MIN,
+    )
+
+
+def _overlap(finding: Finding, marked: set[int]) -> float:
+    rows = {
+        row
+        for window in finding.windows
+        for row in range(
+            round((window.start_ns - START_NS) / NS_PER_S), round((window.end_ns - START_NS) / NS_PER_S) + 1
+        )
+    }
+    return len(rows & marked) / len(rows | marked)
+
+
+def print_line(name: str, incidents: Iterable[Incident]) -> None:
+    """One row of the table."""
+    some = list(incidents)
+    answers = Counter(one.disk for one in some)
+    tops = Counter("nothing explains it" if one.top is None else one.top.rule for one in some)
+    print(
+        f"{name:<34}{len(some):>3}{sum(one.is_cleared_wrongly for one in some):>9}"
+        f"{sum(one.is_accused_wrongly for one in some):>8}{answers['yes']:>8}{answers['no']:>4}{answers['unknown']:>5}"
+        f"{sum(one.is_layer_right for one in some):>7}{sum(one.is_time_right for one in some):>6}   "
+        + ", ".join(f"{rule} {count}" for rule, count in tops.most_common(2))
+    )
+
+
+def main() -> int:
+    """Print the table by cause."""
+    if not DATA.is_dir():
+        print(f"{DATA} is not there: nothing to measure")
+        return 0
+    with (DATA / "truth.tsv").open(encoding="utf-8", newline="") as stream:
+        rows = list(csv.DictReader(stream, delimiter="\t"))
+    incidents = [judged(row) for row in rows]
+    print(f"{'':<37}{'cleared':>9}{'accused':>8}{'is it the disk?':>17}{'layer':>7}{'time':>6}")
+    heads = f"{'cause':<34}{'n':>3}{'wrongly':>9}{'wrongly':>8}{'yes':>8}{'no':>4}{'?':>5}{'right':>7}{'right':>6}"
+    print(f"{heads}   top finding")
+    for cause in sorted({one.cause for one in incidents}):
+        print_line(cause, (one for one in incidents if one.cause == cause))
+    print_line("all", incidents)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
