@@ -21,7 +21,6 @@ from leadline.core.contracts.unit_index import unit_index
 from leadline.core.io.source import Source, is_text, shown_name
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError, LeadlineError
-from leadline.formats.mapped.reading import read_mapped
 
 SURE_ENOUGH = 20  # below this an importer's guess is not worth an error message about the file's contents
 
@@ -131,6 +130,8 @@ def _read(source: Source, request: Request) -> Capture | None:
         if known is not None:
             return capture_of(known[1], source, request)
         if request.map_file is not None and is_text(source.head):
+            from leadline.formats.mapped.reading import read_mapped  # noqa: PLC0415 - pydantic, for those who need it
+
             return read_mapped(source, request, request.map_file)
     except (OSError, MemoryError, RecursionError) as error:
         raise unreadable(source.name, error) from error

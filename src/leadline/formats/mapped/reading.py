@@ -303,8 +303,8 @@ def _has_zone(cell: str, time: MapTime) -> bool:
 def as_numbers(cells: Sequence[str], decimal: str) -> Floats | None:
     """The numbers of cells, NaN where there is nothing; None where one is a text.
 
-    >>> as_numbers(["1,5", "", "2 000 %"], ",")
-    array([ 1.5e+00,      nan,  2.0e+03])
+    >>> as_numbers(["1,5", "", "2 000 %"], ",").tolist()
+    [1.5, nan, 2000.0]
     """
     numbers = np.empty(len(cells), dtype=np.float64)
     for index, cell in enumerate(cells):
