@@ -3,7 +3,9 @@
 The tables of ``../shared/dbsherlock`` (MySQL under TPC-C, ten causes and six compounds, faults set from outside) are
 read through ``benches/dbsherlock.map.yaml``. Nothing is learned from the labels. Counted apart, because they are the
 worst: wrong clearances, where the disk is cleared and I/O saturation was the cause. A finding below medium, which the
-headline passes over, is no finding here. The exit status is 0: this measures.
+headline passes over, is no finding here. Beside it stands what a list of thresholds says of the same numbers, as a
+spreadsheet would: the disk is to blame when it is over a limit in one sample of twenty. The exit status is 0: this
+measures.
 """
 
 from __future__ import annotations
@@ -13,6 +15,8 @@ import sys
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
@@ -40,6 +44,8 @@ LAYERS = {
     "Table Restore": {"database", "guest"},
     "Flush Log/Table": {"database", "guest"},
 }
+# Rules of thumb: over 90 % busy, over 20 % of the CPUs' time waiting for it.
+THRESHOLDS = {"guest_disk_util_pct": 90.0, "guest_cpu_iowait_pct": 20.0}
 DISK_IS_THE_CAUSE = ("I/O Saturation", "CPU,IO,Network")
 DISK_IS_NOT = ("CPU Saturation", "Lock Contention", "Network Congestion", "Poorly Written Query")
 
@@ -53,16 +59,20 @@ class Incident:
     top: Finding | None
     is_layer_right: bool
     is_time_right: bool
+    is_over_threshold: bool
+
+    def is_cleared_wrongly(self, disk: str) -> bool:
+        """Whether that answer clears the disk, and it is the cause."""
+        return disk == "no" and any(part in self.cause for part in DISK_IS_THE_CAUSE)
+
+    def is_accused_wrongly(self, disk: str) -> bool:
+        """Whether that answer accuses the disk, and the cause is another."""
+        return disk == "yes" and self.cause in DISK_IS_NOT
 
     @property
-    def is_cleared_wrongly(self) -> bool:
-        """Whether the disk was cleared, and is the cause."""
-        return self.disk == "no" and any(part in self.cause for part in DISK_IS_THE_CAUSE)
-
-    @property
-    def is_accused_wrongly(self) -> bool:
-        """Whether the disk was accused, and the cause is another."""
-        return self.disk == "yes" and self.cause in DISK_IS_NOT
+    def threshold_answer(self) -> str:
+        """What thresholds say of the disk."""
+        return "yes" if self.is_over_threshold else "no"
 
 
 def judged(row: dict[str, str]) -> Incident:
@@ -83,6 +93,12 @@ def judged(row: dict[str, str]) -> Incident:
         top,
         top is not None and top.layer.value in layers,
         top is not None and _overlap(top, marked) >= OVERLAP_MIN,
+        any(
+            float(np.nanquantile(values, 0.95)) > limit
+            for metric, limit in THRESHOLDS.items()
+            for group in capture.of(metric)
+            for values in group.values
+        ),
     )
 
 
@@ -103,8 +119,11 @@ def print_line(name: str, incidents: Iterable[Incident]) -> None:
     answers = Counter(one.disk for one in some)
     tops = Counter("nothing explains it" if one.top is None else one.top.rule for one in some)
     print(
-        f"{name:<34}{len(some):>3}{sum(one.is_cleared_wrongly for one in some):>9}"
-        f"{sum(one.is_accused_wrongly for one in some):>8}{answers['yes']:>8}{answers['no']:>4}{answers['unknown']:>5}"
+        f"{name:<36}{len(some):>3}{sum(one.is_cleared_wrongly(one.threshold_answer) for one in some):>9}"
+        f"{sum(one.is_accused_wrongly(one.threshold_answer) for one in some):>8}"
+        f"{sum(one.is_cleared_wrongly(one.disk) for one in some):>10}"
+        f"{sum(one.is_accused_wrongly(one.disk) for one in some):>8}"
+        f"{answers['yes']:>8}{answers['no']:>4}{answers['unknown']:>5}"
         f"{sum(one.is_layer_right for one in some):>7}{sum(one.is_time_right for one in some):>6}   "
         + ", ".join(f"{rule} {count}" for rule, count in tops.most_common(2))
     )
@@ -118,9 +137,9 @@ def main() -> int:
     with (DATA / "truth.tsv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     incidents = [judged(row) for row in rows]
-    print(f"{'':<37}{'cleared':>9}{'accused':>8}{'is it the disk?':>17}{'layer':>7}{'time':>6}")
-    heads = f"{'cause':<34}{'n':>3}{'wrongly':>9}{'wrongly':>8}{'yes':>8}{'no':>4}{'?':>5}{'right':>7}{'right':>6}"
-    print(f"{heads}   top finding")
+    print(f"{'':<39}{'thresholds: disk':>17}  {'diagnosis: disk':>16}  {'is it the disk?':>15}{'layer':>7}{'time':>6}")
+    wrongly = f"{'cleared':>9}{'accused':>8}{'cleared':>10}{'accused':>8}"
+    print(f"{'cause':<36}{'n':>3}{wrongly}{'yes':>8}{'no':>4}{'?':>5}{'right':>7}{'right':>6}   top finding")
     for cause in sorted({one.cause for one in incidents}):
         print_line(cause, (one for one in incidents if one.cause == cause))
     print_line("all", incidents)
