@@ -6,18 +6,21 @@ import io
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 
+from benches.mutations import mutated
 from leadline.app.read.importing import import_paths
 from leadline.app.read.suggesting import suggest
 from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
-from leadline.core.model.errors import InputError
-from leadline.formats.mapped.reading import as_numbers
+from leadline.core.model.errors import InputError, LeadlineError
+from leadline.formats.mapped.reading import as_numbers, read_mapped
 from leadline.formats.mapped.table_map import read_map
 from tests.conftest import ROOT
 
@@ -236,6 +239,44 @@ def test_damaged_tables(table: Path) -> None:
         read(table, "t,a,a\n1,2,3\n", table_map)
     with pytest.raises(InputError, match=r"export.csv:2: '\[1\]'; expected a JSON object"):
         read(table, '{"t": 1}\n[1]\n{"t": 2}\n', table_map)
+
+
+SEEDS = (
+    (b"t,idle,util\n1700000000,1.5,2\n1700000001,2.5,\n1700000002,1e3,4\n", "time: {column: t}\n"),
+    (
+        b"Zeit;Leerlauf\n20.11.2026 09:00:00;97,5\n20.11.2026 09:00:10;1.000\n",
+        'decimal: ","\ntime: {column: Zeit, format: "%d.%m.%Y %H:%M:%S", timezone: Europe/Berlin}\n'
+        "columns: [{column: Leerlauf, metric: guest_cpu_idle_pct}]\n",
+    ),
+    (
+        b'{"time": "2026-11-20T08:00:00Z", "d": {"host": "a"}, "k": "x", "v": 1}\n'
+        b'{"time": "2026-11-20T08:00:01Z", "d": {"host": "b"}, "k": "x", "v": 2.5}\n',
+        "time: {column: time}\nentity: {kind: guest, column: d.host}\nlong: {name: k, value: v}\n"
+        "columns: [{column: x, metric: guest_disk_util_pct, unit: ms, counts: counter}]\n",
+    ),
+)
+
+
+@pytest.mark.parametrize(("content", "table_map"), SEEDS)
+def test_damage_is_one_error_or_a_whole_capture(tmp_path: Path, content: bytes, table_map: str) -> None:
+    map_file = tmp_path / "map.yaml"
+    map_file.write_text(HEAD + table_map, encoding="utf-8")
+    path = tmp_path / "damaged.csv"
+    accepted_count = 0
+    for seed in range(400):
+        path.write_bytes(mutated(content, [seed_content for seed_content, _ in SEEDS], Random(seed)))
+        try:
+            capture = read_mapped(Source("damaged.csv", path), Request(), map_file)
+        except LeadlineError as error:
+            assert error.where.startswith(("damaged.csv", str(map_file), "the time "))
+            assert "\n" not in str(error)
+            continue
+        accepted_count += 1
+        for group in capture.groups:
+            assert group.values.shape == (len(group.entities), len(group.times_ns))
+            assert (np.diff(group.times_ns) > 0).all()
+            assert not np.isinf(group.values).any()
+    assert 10 < accepted_count < 390
 
 
 def test_thousands_are_no_decimals() -> None:

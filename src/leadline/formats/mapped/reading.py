@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 TOOL = "table"
 NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
+NS_MAX = 4.2e18  # 2103
 # Since 1970 in that unit: 1973 to 2100. Smaller numbers count from a start of their own.
 SIZES = (("s", 1e8, 4.2e9), ("ms", 1e11, 4.2e12), ("us", 1e14, 4.2e15), ("ns", 1e17, 4.2e18))
 NOTHING = {"", "-", "nan", "null", "none", "n/a", "na", "undefined", "inf", "-inf", "+inf", "infinity", "-infinity"}
@@ -112,6 +113,15 @@ class _Reader:
     def _counted_times(self, numbers: Floats, time: MapTime, source: Source, request: Request) -> tuple[Times, bool]:
         largest = float(numbers.max(initial=0.0))
         unit: str = time.unit or next((name for name, least, most in SIZES if least <= largest < most), "s")
+        impossible = np.flatnonzero((numbers < 0) | (numbers >= NS_MAX / NS[unit]))
+        if len(impossible):
+            row = int(impossible[0])
+            raise InputError(
+                f"{self.name}:{self.table.lines[row]}: column {time.column}",
+                found=repr(self.table.columns[time.column][row][:40]),
+                expected=f"a time in {unit}, 0 or more",
+                advice="Set time.unit in the map: s, ms, us or ns.",
+            )
         whole: Times = np.round(numbers * NS[unit]).astype(np.int64)
         if unit == "ns":  # a float has no whole numbers beyond 2^53
             cells = self.table.columns[time.column]
@@ -270,9 +280,11 @@ class _Reader:
         if np.isnan(numbers).all():
             return
         column = use.column
-        if column is not None and column.counts != "level":
-            numbers = self._per_second(column, times, numbers)
-        self.builder.add_series(use.metric, entity, times, numbers * (1.0 if column is None else column.factor()))
+        with np.errstate(over="ignore", invalid="ignore"):  # numbers that no monitoring system writes
+            if column is not None and column.counts != "level":
+                numbers = self._per_second(column, times, numbers)
+            values = numbers * (1.0 if column is None else column.factor())
+        self.builder.add_series(use.metric, entity, times, np.where(np.isinf(values), np.nan, values))
 
     def _per_second(self, column: MapColumn, times: Times, numbers: Floats) -> Floats:
         """Counted things per second; NaN in the first row of a counter, and where it began again."""
