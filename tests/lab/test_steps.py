@@ -175,7 +175,8 @@ def test_one_repeat_has_no_interval_and_an_idle_phase_no_comparison(tmp_path: Pa
 @pytest.mark.real
 def test_a_guest_that_needs_kvm_is_left_out_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     planned(LAB)  # skips where there can be no lab
-    monkeypatch.setattr("leadline.app.measure.guests.accelerator", lambda _: Accelerator("tcg", "it opens and never boots"))
+    asked = "leadline.app.measure.guests.accelerator"
+    monkeypatch.setattr(asked, lambda _: Accelerator("tcg", "it opens and never boots"))
     plain = yaml.safe_load(LAB)
     plain["guests"] += [{**plain["guests"][0], "name": "fast", "accelerator": "kvm"}]
     made = plan_lab(lab_of(yaml.safe_dump(plain)))
@@ -188,7 +189,7 @@ def test_a_guest_that_needs_kvm_is_left_out_where_there_is_none(monkeypatch: pyt
     plain["steps"] = []
     with pytest.raises(ToolError, match="no KVM"):
         plan_lab(lab_of(yaml.safe_dump(plain)))
-    monkeypatch.setattr("leadline.app.measure.guests.accelerator", lambda _: Accelerator("kvm", "a guest booted with it"))
+    monkeypatch.setattr(asked, lambda _: Accelerator("kvm", "a guest booted with it"))
     plain["guests"] += [{**plain["guests"][0], "name": "slow", "accelerator": "tcg"}]
     made = plan_lab(lab_of(yaml.safe_dump(plain)))
     assert [made.accelerator_of(guest).name for guest in made.machines] == ["kvm", "tcg"]
