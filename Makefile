@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan corpus fuzz fuzz-readers docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents record-incidents bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan corpus fuzz fuzz-readers docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -115,6 +115,11 @@ bench-faults: $(READY)
 
 bench-incidents: $(READY)
 	$(PY) -m benches.bench_incidents
+
+# As root, on a quiet machine: what is missing of incidents/recorded is recorded anew, within an hour; it goes on where an
+# interrupted run ended. KINDS="slow-disk lock-waits" for some, ARGUMENTS=--again to replace what is there.
+record-incidents: $(READY_ALL)
+	$(PY) -m incidents.record $(KINDS) $(ARGUMENTS)
 
 bench-kills: $(READY)
 	$(PY) -m benches.bench_kills

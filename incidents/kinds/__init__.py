@@ -1,0 +1,1 @@
+"""Kinds of incident, one file each, found by their names."""

@@ -1,0 +1,39 @@
+"""A high load average of tasks that give way at once: nobody waits for them."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from incidents.contract import Kind, Parameters, Shown, Stage, above
+from incidents.numbers import Numbers
+from incidents.processes import start, stop
+
+KIND = Kind(
+    summary="Nothing is wrong; {tasks} tasks of the idle class use what the database leaves.",
+    truth=None,
+    takes_cpu=True,
+    usual=("latency_ms", "cpu_busy_pct", "run_queue", "load_average"),
+)
+
+
+def draw(generator: random.Random) -> Parameters:
+    """Many for each processor."""
+    return {"tasks": generator.randrange(8, 20)}
+
+
+@contextmanager
+def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
+    """Busy loops under SCHED_IDLE."""
+    command = ["chrt", "--idle", "0", "stress-ng", "--cpu", "1", "--cpu-method", "int64"]
+    with ExitStack() as stack:
+        for _ in range(parameters["tasks"]):
+            stack.callback(stop, start(command), signal.SIGTERM, 5.0)
+        yield f"started {parameters['tasks']} busy loops of the idle class"
+
+
+def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:
+    """The processors look full and the run queue long."""
+    return [above(numbers, "cpu_busy_pct", 95.0), above(numbers, "run_queue", parameters["tasks"] * 0.7)]

@@ -1,0 +1,242 @@
+"""Record incidents with the real tools, on this machine, whose fault is set from outside and written down.
+
+    sudo python -m incidents.record [KIND...] [--variants 3] [--output FOLDER] [--again] [--minutes 60]
+
+Runs on Debian or Ubuntu as root, in private mount, UTS and network namespaces' worth of its own things: the host's own
+mounts, files and host name stay as they are, and whatever was started is ended and removed afterwards, also on Ctrl-C.
+What is there already is not recorded again: a second run goes on where the first one ended.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import importlib
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import cast
+
+from incidents import archive, limits, postgresql, rig, session
+from incidents.contract import KindModule, Stage
+from incidents.processes import RigError
+
+HERE = Path(__file__).resolve().parent
+RECORDED = HERE / "recorded"
+HOST_NAME = "db01"
+INSIDE = "LEADLINE_RECORD_INSIDE"
+QUIET_BUSY_PCT = 20.0  # a machine busier than this with other work spoils the healthy phase
+QUIET_WAIT_S = 900.0
+ATTEMPTS = 3
+
+
+def say(text: str) -> None:
+    """Tell the person watching."""
+    sys.stderr.write(f"{datetime.now(UTC):%H:%M:%S} {text}\n")
+
+
+def kinds() -> list[str]:
+    """Every kind there is."""
+    return sorted(path.stem.replace("_", "-") for path in (HERE / "kinds").glob("[a-z]*.py"))
+
+
+def load_kind(name: str) -> KindModule:
+    """The module of a kind."""
+    return cast("KindModule", importlib.import_module(f"incidents.kinds.{name.replace('-', '_')}"))
+
+
+def record(names: list[str], arguments: argparse.Namespace) -> int:
+    """Record what is missing of these kinds; the number of recordings that are missing afterwards."""
+    deadline = time.monotonic() + arguments.minutes * 60
+    missing = {name: wanted for name in names if (wanted := _missing(name, arguments))}
+    count = sum(map(len, missing.values()))
+    if not count:
+        say("every recording is there")
+        return 0
+    say(f"{count} recordings of {len(missing)} kinds to make, about {_minutes(missing):.0f} minutes")
+    with ExitStack() as stack:
+        work = Path(tempfile.mkdtemp(prefix="leadline-", dir="/var/tmp"))
+        stack.callback(shutil.rmtree, work, ignore_errors=True)
+        stage = build(work, stack, {need for name in missing for need in _needs(load_kind(name))})
+        for attempt in range(ATTEMPTS):
+            for name, variants in list(missing.items()):
+                if time.monotonic() > deadline:
+                    say(f"{arguments.minutes} minutes are over; run it again to go on")
+                    break
+                if not arguments.accept_noise:
+                    wait_for_quiet()
+                tried = [replace(variant, attempt=attempt) for variant in variants]
+                kept = _record_kind(stage, name, tried, arguments)
+                missing[name] = [variant for variant in variants if variant.number not in kept]
+            missing = {name: variants for name, variants in missing.items() if variants}
+    for name, variants in missing.items():
+        say(f"{name}: missing {', '.join(str(variant.number) for variant in variants)}")
+    return sum(map(len, missing.values()))
+
+
+def _record_kind(stage: Stage, name: str, variants: list[session.Variant], arguments: argparse.Namespace) -> set[int]:
+    """Record variants of a kind; the numbers of those that were kept."""
+    module = load_kind(name)
+    out = stage.file("out")
+    kept: set[int] = set()
+    try:
+        recordings = session.play(stage, module, variants, out, say)
+    except RigError as error:
+        say(f"{name}: {error}")
+        return kept
+    for recording in recordings:
+        untrue = [shown.text for shown in recording.shown if not shown.is_true]
+        mark = "thrown away, it does not show its fault" if untrue else "kept"
+        print(f"{name} {recording.variant.number}: {mark}")
+        for shown in recording.shown:
+            print(f"    {'  ' if shown.is_true else 'NO'} {shown.text}")
+        if not untrue or arguments.keep_all:
+            archive.write(stage, module, recording, arguments.output, arguments.variants)
+            kept.add(recording.variant.number)
+        shutil.rmtree(recording.folder)
+    sys.stdout.flush()
+    return kept
+
+
+def _missing(name: str, arguments: argparse.Namespace) -> list[session.Variant]:
+    every = [session.Variant(name, number) for number in range(1, arguments.variants + 1)]
+    if arguments.again:
+        return every
+    return [variant for variant in every if not archive.path(arguments.output, variant).exists()]
+
+
+def _needs(module: KindModule) -> Iterator[str]:
+    yield module.KIND.database
+    yield from module.KIND.needs
+
+
+def _minutes(missing: dict[str, list[session.Variant]]) -> float:
+    each = session.FAULT_S + session.GAP_S
+    return sum(session.HEALTHY_S + 3 + each * len(variants) for variants in missing.values()) / 60
+
+
+def build(work: Path, stack: ExitStack, needs: set[str]) -> Stage:
+    """The disks, the servers and whatever else the kinds need."""
+    say("building the disks")
+    programs = rig.check_tools()
+    disks = rig.build(work, stack)
+    clients = limits.build(stack, 1)
+    link = None
+    say(", ".join(f"{disk.role} on {disk.device}" for disk in disks.disks.values()) + "; starting PostgreSQL")
+    if "network" in needs:
+        from incidents import network  # noqa: PLC0415 - only for those kinds
+
+        link = network.build(work, stack)
+    server = postgresql.start_server(disks, programs, limits.build(stack, 2), link.server_address if link else None)
+    stage = Stage(disks, server, clients, work, link)
+    if link is not None:
+        link.serve(server.port)
+    if "mysql" in needs:
+        from incidents import mysql  # noqa: PLC0415
+
+        stage.mysql = mysql.start(disks, stack)
+    return stage
+
+
+def wait_for_quiet() -> None:
+    """Wait until other work leaves the processors alone.
+
+    Raises:
+        RigError: they stay busy.
+    """
+    deadline = time.monotonic() + QUIET_WAIT_S
+    while True:
+        before = processor_ticks()
+        time.sleep(0.5)
+        busy = busy_pct(before, processor_ticks())
+        if busy <= QUIET_BUSY_PCT:
+            return
+        if time.monotonic() > deadline:
+            raise RigError(f"the processors are {busy:.0f} % busy with other work; record when they are quiet")
+        time.sleep(2.0)
+
+
+def processor_ticks() -> tuple[int, int]:
+    """Ticks of all processors since boot: in total, and idle or waiting for I/O."""
+    ticks = [int(cell) for cell in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
+    return sum(ticks), ticks[3] + ticks[4]
+
+
+def busy_pct(before: tuple[int, int], after: tuple[int, int]) -> float:
+    """Share of processor time between two readings that is neither idle nor waiting for I/O, in percent."""
+    total = after[0] - before[0]
+    return 100.0 * (1.0 - (after[1] - before[1]) / total) if total else 0.0
+
+
+def enter_namespaces() -> None:
+    """Become a process whose mounts and host name are its own (the kernel drops both with the last process)."""
+    if os.geteuid() != 0:
+        raise RigError("must run as root: it mounts file systems and attaches loop devices")
+    if os.environ.get(INSIDE) != "1":
+        os.environ[INSIDE] = "1"
+        wrapper = ["unshare", "--uts", "--mount", "--propagation", "private", "--"]
+        os.execvp("unshare", [*wrapper, sys.executable, "-m", "incidents.record", *sys.argv[1:]])
+    socket.sethostname(HOST_NAME)
+
+
+def claim() -> None:
+    """Hold this folder's lock until the process ends: two recordings at once would disturb each other.
+
+    Raises:
+        RigError: another recording is running.
+    """
+    try:
+        fcntl.flock(os.open(HERE, os.O_RDONLY), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise RigError("another recording is running; wait until it has ended") from error
+
+
+def main() -> int:
+    """Command line; exit status 1: recordings are missing, 2: wrong call, 4: a tool failed, 130: interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m incidents.record", description=__doc__.split("\n\n")[0])
+    parser.add_argument("kind", nargs="*", help="which kinds (default: all)")
+    parser.add_argument("--variants", type=int, default=3, help="recordings of each kind (default: 3)")
+    parser.add_argument(
+        "--output", type=Path, default=RECORDED, help="where they are kept (default: incidents/recorded)"
+    )
+    parser.add_argument("--again", action="store_true", help="record also what is there already")
+    parser.add_argument("--minutes", type=float, default=60.0, help="begin no kind after this time (default: 60)")
+    parser.add_argument("--keep-all", action="store_true", help="keep what does not show its fault, too")
+    parser.add_argument("--accept-noise", action="store_true", help="record although other work disturbs")
+    parser.add_argument("--list", action="store_true", help="print the kinds and what each does")
+    arguments = parser.parse_args()
+    chosen = arguments.kind or kinds()
+    if unknown := set(chosen) - set(kinds()):
+        parser.error(f"no such kind: {', '.join(sorted(unknown))}; --list prints them")
+    if arguments.list:
+        for name in chosen:
+            print(f"{name:24} {load_kind(name).KIND.summary}")
+        return 0
+    arguments.output = arguments.output.resolve()
+    # A shell starts background jobs with SIGINT ignored, and the recorders, ended by it, would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, lambda *_: sys.exit(143))
+    try:
+        enter_namespaces()
+        claim()
+        return 1 if record(chosen, arguments) else 0
+    except RigError as error:
+        say(f"record: {error}")
+        return 4
+    except KeyboardInterrupt:
+        say("interrupted; everything that was started has been removed")
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())
