@@ -1,148 +1,135 @@
-"""Today's diagnosis on incidents that others recorded and labelled: ``make bench-incidents``.
+"""The diagnosis on recorded incidents whose cause is known: ``make bench-incidents``.
 
-The tables of ``../shared/dbsherlock`` (MySQL under TPC-C, ten causes and six compounds, faults set from outside) are
-read through ``benches/dbsherlock.map.yaml``. Nothing is learned from the labels. Counted apart, because they are the
-worst: wrong clearances, where the disk is cleared and I/O saturation was the cause. A finding below medium, which the
-headline passes over, is no finding here. Beside it stands what a list of thresholds says of the same numbers, as a
-spreadsheet would: the disk is to blame when it is over a limit in one sample of twenty. The exit status is 0: this
-measures.
+Two parts. The first is our own recordings: archives ``incidents/recorded/KIND/VARIANT.tar.xz`` of real tools' files and
+a ``truth.yaml`` that says what was done to the machine. Each is diagnosed in several views: everything, without the
+healthy minutes, twenty seconds alone, and each recorder's files alone. Wrong clearances come first, because they are
+the worst: the disk is cleared and to blame, or a layer that is to blame is cleared and none of those is accused. Then
+come wrong accusations, what the diagnosis says where a view cannot show the cause, and whether the top finding names
+it. Beside it stands what a list of thresholds says of the same numbers, as a spreadsheet would.
+
+Half of the recordings are set aside: they are counted in one table of totals and shown by kind or one by one only with
+``--set-aside``, so that no rule is tuned on them by accident. The second part is incidents that others recorded
+(``benches/incidents/dbsherlock.py``). The exit status is 0: this measures; 2 on wrong arguments.
 """
 
 from __future__ import annotations
 
-import csv
+import argparse
+import json
 import sys
-from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
-import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.read.importing import import_paths
-from leadline.core.contracts.importer import Request
-from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import Severity
+from benches.incidents import dbsherlock, table
+from benches.incidents.judging import Judgement
+from benches.incidents.measuring import Measured, measure_all
+from benches.incidents.recordings import archives
+from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT
 from tests.conftest import ROOT
 
-DATA = ROOT.parent / "shared" / "dbsherlock"
-MAP = ROOT / "benches" / "dbsherlock.map.yaml"
-START_NS = 1_767_225_600 * 10**9  # `start` of the map
-NS_PER_S = 10**9
-OVERLAP_MIN = 0.5  # of the found and the marked rows, by union
-# Layers of which one is to blame, by part of the cause's name; of a compound every part counts.
-LAYERS = {
-    "CPU": {"guest"},
-    "I/O": {"guest", "storage-path", "datastore"},
-    "IO": {"guest", "storage-path", "datastore"},
-    "Network": {"network"},
-    "Lock Contention": {"database"},
-    "Poorly Written Query": {"database"},
-    "Poor Physical Design": {"database"},
-    "Workload Spike": {"database"},
-    "DB Backup": {"database", "guest", "network"},
-    "Table Restore": {"database", "guest"},
-    "Flush Log/Table": {"database", "guest"},
-}
-# Rules of thumb: over 90 % busy, over 20 % of the CPUs' time waiting for it.
-THRESHOLDS = {"guest_disk_util_pct": 90.0, "guest_cpu_iowait_pct": 20.0}
-DISK_IS_THE_CAUSE = ("I/O Saturation", "CPU,IO,Network")
-DISK_IS_NOT = ("CPU Saturation", "Lock Contention", "Network Congestion", "Poorly Written Query")
+RECORDED = ROOT / "incidents" / "recorded"
+PARTS = ("recorded", "dbsherlock")
 
 
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """What was said of one incident."""
-
-    cause: str
-    disk: str  # yes, no, or unknown
-    top: Finding | None
-    is_layer_right: bool
-    is_time_right: bool
-    is_over_threshold: bool
-
-    def is_cleared_wrongly(self, disk: str) -> bool:
-        """Whether that answer clears the disk, and it is the cause."""
-        return disk == "no" and any(part in self.cause for part in DISK_IS_THE_CAUSE)
-
-    def is_accused_wrongly(self, disk: str) -> bool:
-        """Whether that answer accuses the disk, and the cause is another."""
-        return disk == "yes" and self.cause in DISK_IS_NOT
-
-    @property
-    def threshold_answer(self) -> str:
-        """What thresholds say of the disk."""
-        return "yes" if self.is_over_threshold else "no"
+def parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="bench_incidents", description="The diagnosis on recorded incidents.")
+    parser.add_argument("--recorded", type=Path, default=RECORDED, metavar="FOLDER", help="holds KIND/VARIANT.tar.xz")
+    parser.add_argument("--kind", action="append", metavar="KIND", help="only this kind of incident; may be repeated")
+    views = f"{FULL}, {NO_HEALTHY}, {SHORT} or '{ALONE}RECORDER'"
+    parser.add_argument("--view", action="append", metavar="VIEW", help=f"only this view: {views}; may be repeated")
+    parser.add_argument("--part", choices=PARTS, help="only this part")
+    parser.add_argument("--count", type=int, metavar="N", help="only the first N recordings")
+    parser.add_argument("--details", action="store_true", help="print what was said of each recording")
+    parser.add_argument("--set-aside", action="store_true", help="show the recordings set aside like the others")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write every judgement to a file")
+    parser.add_argument("--jobs", type=int, default=0, metavar="N", help="processes; one for each processor by default")
+    return parser
 
 
-def judged(row: dict[str, str]) -> Incident:
-    """Diagnose one incident of the list."""
-    capture = import_paths([DATA / row["file"]], Request(map_file=MAP)).capture
-    diagnosis = diagnose(capture)
-    answer = diagnosis.verdict.is_it_the_disk
-    disk = "no" if answer.startswith(("No:", "No,", "Probably not")) else "unknown"
-    if answer.startswith(("Yes", "Also")):
-        disk = "yes"
-    weighty = (finding for finding in diagnosis.findings if finding.severity >= Severity.MEDIUM)
-    top = next((finding for finding in weighty if not finding.is_symptom), None)
-    marked = set(range(int(row["first_abnormal_row"]), int(row["last_abnormal_row"]) + 1))
-    layers = {layer for part, layers in LAYERS.items() if part in row["cause"] for layer in layers}
-    return Incident(
-        row["cause"],
-        disk,
-        top,
-        top is not None and top.layer.value in layers,
-        top is not None and _overlap(top, marked) >= OVERLAP_MIN,
-        any(
-            float(np.nanquantile(values, 0.95)) > limit
-            for metric, limit in THRESHOLDS.items()
-            for group in capture.of(metric)
-            for values in group.values
-        ),
-    )
+@contextmanager
+def progress_of(title: str, total: int) -> Iterator[Callable[[object], None]]:
+    """A bar on stderr while the work of one part goes on; called once for each recording."""
+    columns = (TextColumn("{task.description}"), BarColumn(20), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(title, total=total or None)
+        yield lambda _: bar.advance(task)
 
 
-def _overlap(finding: Finding, marked: set[int]) -> float:
-    rows = {
-        row
-        for window in finding.windows
-        for row in range(
-            round((window.start_ns - START_NS) / NS_PER_S), round((window.end_ns - START_NS) / NS_PER_S) + 1
-        )
-    }
-    return len(rows & marked) / len(rows | marked)
+def recorded_lines(results: list[Measured], *, show_details: bool, show_set_aside: bool) -> Iterator[str]:
+    """The page of our own recordings."""
+    judgements = [one for result in results for one in result.judgements]
+    shown = [one for one in judgements if show_set_aside or not one.is_set_aside]
+    truths = [result.truth for result in results if result.truth is not None]
+    visible = [truth for truth in truths if show_set_aside or not truth.set_aside]
+    yield f"Recorded by us: {len(truths)} recordings, {len(judgements)} views of them"
+    if shown:
+        yield "x/n: in x of n. A dot: no error. A dash: nothing to count. Recordings set aside are in the totals only."
+        yield from table.tables_by_kind(shown)
+    yield from table.totals([one for one in judgements if not one.is_set_aside], "Open")
+    yield from table.totals([one for one in judgements if one.is_set_aside], "Set aside")
+    yield from table.waiting(visible)
+    yield from table.usual(visible)
+    if show_details:
+        yield from table.details(shown)
+    yield from table.problems(results)
 
 
-def print_line(name: str, incidents: Iterable[Incident]) -> None:
-    """One row of the table."""
-    some = list(incidents)
-    answers = Counter(one.disk for one in some)
-    tops = Counter("nothing explains it" if one.top is None else one.top.rule for one in some)
-    print(
-        f"{name:<36}{len(some):>3}{sum(one.is_cleared_wrongly(one.threshold_answer) for one in some):>9}"
-        f"{sum(one.is_accused_wrongly(one.threshold_answer) for one in some):>8}"
-        f"{sum(one.is_cleared_wrongly(one.disk) for one in some):>10}"
-        f"{sum(one.is_accused_wrongly(one.disk) for one in some):>8}"
-        f"{answers['yes']:>8}{answers['no']:>4}{answers['unknown']:>5}"
-        f"{sum(one.is_layer_right for one in some):>7}{sum(one.is_time_right for one in some):>6}   "
-        + ", ".join(f"{rule} {count}" for rule, count in tops.most_common(2))
-    )
+def measure_recorded(options: argparse.Namespace, usage: argparse.ArgumentParser) -> list[Measured] | None:
+    """Our own recordings judged; None when there are none."""
+    folder: Path = options.recorded
+    known = sorted({path.parent.name for path in archives(folder)})
+    if not known:
+        return None
+    for kind in options.kind or ():
+        if kind not in known:
+            usage.error(f"--kind {kind}: no such kind in {folder}; there are {', '.join(known)}")
+    some = archives(folder, options.kind)[: options.count]
+    with progress_of("incidents recorded by us", len(some)) as progress:
+        results = measure_all(some, options.view, options.jobs, progress)
+    if options.view and any(result.truth for result in results) and not any(result.judgements for result in results):
+        usage.error(f"--view {', '.join(options.view)}: no recording has such a view")
+    return results
 
 
-def main() -> int:
-    """Print the table by cause."""
-    if not DATA.is_dir():
-        print(f"{DATA} is not there: nothing to measure")
-        return 0
-    with (DATA / "truth.tsv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream, delimiter="\t"))
-    incidents = [judged(row) for row in rows]
-    print(f"{'':<39}{'thresholds: disk':>17}  {'diagnosis: disk':>16}  {'is it the disk?':>15}{'layer':>7}{'time':>6}")
-    wrongly = f"{'cleared':>9}{'accused':>8}{'cleared':>10}{'accused':>8}"
-    print(f"{'cause':<36}{'n':>3}{wrongly}{'yes':>8}{'no':>4}{'?':>5}{'right':>7}{'right':>6}   top finding")
-    for cause in sorted({one.cause for one in incidents}):
-        print_line(cause, (one for one in incidents if one.cause == cause))
-    print_line("all", incidents)
+def as_json(one: Judgement) -> dict[str, Any]:
+    """One judgement with what is concluded from it."""
+    return {**asdict(one), "is_top_right": one.is_top_right, "says_it_cannot_know": one.says_it_cannot_know}
+
+
+def main(arguments: list[str] | None = None) -> int:
+    usage = parser()
+    options = usage.parse_args(arguments)
+    if (options.count is not None and options.count < 1) or options.jobs < 0:
+        usage.error("--count and --jobs are whole numbers above 0")
+    if options.json is not None and not options.json.parent.is_dir():
+        usage.error(f"--json {options.json}: there is no folder {options.json.parent}")
+    document: dict[str, Any] = {"recorded": [], "damaged": [], "dbsherlock": []}
+    if options.part != "dbsherlock":
+        results = measure_recorded(options, usage)
+        if results is None:
+            print(f"{options.recorded} holds no recording: nothing to measure")
+        else:
+            for line in recorded_lines(results, show_details=options.details, show_set_aside=options.set_aside):
+                print(line)
+            document["recorded"] = [as_json(one) for result in results for one in result.judgements]
+            document["damaged"] = [result.problem for result in results if result.problem]
+    if options.part != "recorded" and not options.kind and not options.view:
+        with progress_of("incidents recorded by others", 0) as progress:
+            incidents = dbsherlock.measured_incidents(progress)
+        print("\nRecorded by others: DBSherlock, MySQL under TPC-C")
+        for line in (
+            dbsherlock.table(incidents) if incidents else [f"{dbsherlock.DATA} is not there: nothing to measure"]
+        ):
+            print(line)
+        document["dbsherlock"] = [one.to_dict() for one in incidents]
+    if options.json is not None:
+        options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

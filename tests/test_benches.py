@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 RUNS = {
     "bench_import": ["--size", "400", "20", "--no-pandas", "--repeat", "1"],
     "bench_faults": ["--sizes", "small", "--seeds", "1", "--faults", "cpu-limit"],
-    "bench_incidents": [],
+    "bench_incidents": ["--count", "1", "--jobs", "1"],
     "bench_report": ["--series", "400", "--samples", "20", "--repeat", "1"],
     "bench_iostat": ["--reports", "20", "--disks", "3", "--repeat", "1"],
     "bench_trace": ["--records", "20000", "--repeat", "1"],

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,44 @@ def test_of_restricts_to_kinds() -> None:
 def test_shape_mismatch_is_a_programming_error() -> None:
     with pytest.raises(ValueError, match="shape"):
         SeriesGroup("guest_disk_await_ms", [GUEST], TIMES, np.zeros((2, 3)), 10.0)
+
+
+def timed(since_boot: bool = False, interval_s: float = 10.0) -> SeriesGroup:
+    values = np.arange(3.0).reshape(1, 3)
+    return SeriesGroup("guest_disk_await_ms", [GUEST], TIMES, values, interval_s, since_boot=since_boot)
+
+
+@pytest.mark.parametrize(
+    ("start_s", "end_s", "kept_s"),
+    [(0, 30, [10, 20, 30]), (10, 30, [20, 30]), (11, 30, [30]), (10, 29.9, [20]), (10, 19, []), (40, 50, [])],
+)
+def test_a_sample_lies_in_a_span_with_its_whole_interval(start_s: float, end_s: float, kept_s: list[int]) -> None:
+    kept = timed().between(round(start_s * 1e9), round(end_s * 1e9))
+    assert (kept.times_ns // 10**9).tolist() == kept_s
+    assert kept.values.shape == (1, len(kept_s))
+
+
+def test_a_sample_without_an_interval_lies_in_a_span_by_its_moment() -> None:
+    kept = timed(interval_s=float("nan")).between(10 * 10**9, 20 * 10**9)
+    assert kept.times_ns.tolist() == [20 * 10**9]
+
+
+def test_the_mark_of_the_since_boot_sample_goes_with_it() -> None:
+    assert timed(since_boot=True).between(0, 20 * 10**9).since_boot
+    assert not timed(since_boot=True).between(10 * 10**9, 30 * 10**9).since_boot
+
+
+def test_a_capture_is_cut_by_time_and_keeps_what_is_known_of_the_machine() -> None:
+    capture = sample()
+    run = capture.results[0]
+    capture.results = [replace(run, start_ns=start_s * 10**9) for start_s in (17, 18)] + [run]
+    cut = capture.between(10 * 10**9, 20 * 10**9)
+    assert [(s.start_ns, s.end_ns, s.series_count) for s in cut.sources] == [(20 * 10**9, 20 * 10**9, 2)]
+    assert [result.start_ns for result in cut.results] == [17 * 10**9]  # it ran for three seconds
+    assert cut.inventory.get(GUEST, "cpu_count") == 4
+    nothing = capture.between(0, 1)
+    assert not nothing.groups
+    assert [(s.start_ns, s.end_ns, s.series_count) for s in nothing.sources] == [(None, None, 0)]
 
 
 def test_merging_keeps_each_clock_and_shifting_moves_one() -> None:

@@ -144,6 +144,19 @@ class SeriesGroup:
             return self
         return replace(self, times_ns=self.times_ns[1:], values=self.values[:, 1:], since_boot=False)
 
+    def between(self, start_ns: int, end_ns: int) -> SeriesGroup:
+        """The samples whose whole interval lies in a span; where no interval is known, the moment of the sample does.
+
+        A sample stands for the interval that ends there. One that began before the span would tell what was before it.
+        """
+        step_ns = round(self.interval_s * NS_PER_S) if np.isfinite(self.interval_s) else 1
+        first = int(np.searchsorted(self.times_ns, start_ns + step_ns))
+        end = max(int(np.searchsorted(self.times_ns, end_ns, side="right")), first)
+        if first == 0 and end == len(self.times_ns):
+            return self
+        times_ns, since_boot = self.times_ns[first:end], self.since_boot and first == 0 < end
+        return replace(self, times_ns=times_ns, values=self.values[:, first:end], since_boot=since_boot)
+
 
 @dataclass(slots=True)
 class Capture:
@@ -232,6 +245,23 @@ class Capture:
         ]
         return Capture(groups, sources, self.inventory, list(self.results))
 
+    def between(self, start_ns: int, end_ns: int) -> Capture:
+        """What was recorded in a span of time, UTC nanoseconds; the inventory stays.
+
+        Samples are those of `SeriesGroup.between`. A result of a load tool is one number for its whole run: it stays
+        when the whole run lies in the span.
+        """
+        cut = (group.between(start_ns, end_ns) for group in self.groups)
+        groups = [group for group in cut if len(group.times_ns)]
+        sources = []
+        for index, source in enumerate(self.sources):
+            kept = [group for group in groups if group.source == index]
+            span = Capture(kept).span_ns() or (None, None)
+            count = sum(len(group.entities) for group in kept)
+            sources.append(replace(source, start_ns=span[0], end_ns=span[1], series_count=count))
+        results = [result for result in self.results if _ran_between(result, start_ns, end_ns)]
+        return Capture(groups, sources, self.inventory, results)
+
     @classmethod
     def merged(cls, captures: Iterable[Capture]) -> Capture:
         """Several captures on one time line; each keeps its own samples and its own clock offset."""
@@ -243,6 +273,12 @@ class Capture:
             whole.inventory.merge(capture.inventory)
             whole.results.extend(capture.results)
         return whole
+
+
+def _ran_between(result: Result, start_ns: int, end_ns: int) -> bool:
+    if result.start_ns is None or not np.isfinite(result.duration_s):
+        return False
+    return start_ns <= result.start_ns and result.start_ns + round(result.duration_s * NS_PER_S) <= end_ns
 
 
 def _sampled_together(one: SeriesGroup, other: SeriesGroup) -> bool:
