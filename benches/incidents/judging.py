@@ -103,7 +103,7 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
         diagnosis.verdict.is_it_the_disk,
         fault is not None and top is not None and top.layer in fault.layers,
         fault is not None and top is not None and _is_entity_right(top.entity, fault),
-        fault is not None and top is not None and fault.cause in causes_of(top),
+        fault is not None and top is not None and not fault.causes.isdisjoint(causes_of(top)),
         _is_time_right(top, fault) if is_timed and fault is not None else None,
         tuple(wrong_clearances(truth, diagnosis, disk)),
         tuple(wrong_accusations(truth, causes, disk)),

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import AwareDatetime, BaseModel, Field, field_validator, model_validator
 
+from incidents.contract import CAUSES
 from leadline.app.read.importing import import_paths, is_recording
 from leadline.core.contracts.importer import Request
 from leadline.core.io.yaml_files import read_model
@@ -26,12 +27,6 @@ from leadline.core.model.vocabulary import EntityKind, Layer
 
 TRUTH = "truth.yaml"
 UNPACKED_BYTES_MAX = 2 * 1024**3  # Judgement: a recording of some minutes has megabytes
-CAUSES = (
-    *("disk-capped", "disk-slow", "disk-stalled", "disk-busy-with-others", "flush-slow", "disk-full"),
-    *("cpu-taken", "cpu-busy", "cpu-capped", "memory-short", "swapping"),
-    *("lock-waits", "checkpoints", "wal-volume", "temp-files", "cold-cache", "connections", "statement", "more-work"),
-    *("network-latency", "network-loss", "network-narrow", "client-slow", "time-step", "partner-capped"),
-)
 _PACKINGS = (".gz", ".xz", ".bz2", ".zst")
 
 
@@ -55,18 +50,23 @@ class Fault(BaseModel):
     """What was done to the machine, and which answers name it: any of the layers, any of the entities."""
 
     cause: str
+    others: list[str] = []  # causes that are true as well: of two faults, or what the first one leads to
     layers: list[Layer] = Field(min_length=1)
     entities: list[TrueEntity] = []
     start: AwareDatetime
     end: AwareDatetime
 
-    @field_validator("cause")
-    @classmethod
-    def _is_a_cause(cls, cause: str) -> str:
-        if cause not in CAUSES:
-            message = f"{cause} is none of {', '.join(CAUSES)}"
+    @property
+    def causes(self) -> frozenset[str]:
+        """Every cause that is true."""
+        return frozenset({self.cause, *self.others})
+
+    @model_validator(mode="after")
+    def _has_causes_there_are(self) -> Fault:
+        if unknown := self.causes - CAUSES:
+            message = f"{', '.join(sorted(unknown))}: none of {', '.join(sorted(CAUSES))}"
             raise ValueError(message)
-        return cause
+        return self
 
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> Fault:

@@ -307,7 +307,7 @@ def test_a_packed_file_is_known_by_its_plain_name(file: str, recorder: str | Non
     ("changes", "problem"),
     [
         ({"disk": "perhaps"}, "disk is neither"),
-        ({"fault": {**CPU_FAULT, "cause": "bad-luck"}}, "bad-luck is none of"),
+        ({"fault": {**CPU_FAULT, "cause": "bad-luck"}}, "bad-luck: none of"),
         ({"fault": {**CPU_FAULT, "end": START}}, "ends before it starts"),
         ({"recordings": None}, "recordings"),
     ],
