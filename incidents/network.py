@@ -1,8 +1,8 @@
 """A link between a client and the server that can be made bad: a client in a network namespace of its own.
 
-The client reaches the server through a veth pair, and through toxiproxy when the kind asks for latency: Linux kernels of
-virtual machines often have no netem. Loss is made by nftables, which drops packets at random; a narrow link by tc's token
-bucket filter. Names begin with ``leadline``; what a killed run left is removed first.
+The client reaches the server through a veth pair and toxiproxy, which adds latency: kernels of virtual machines often
+have no netem. Loss is made by nftables, which drops packets at random; a narrow link by tc's token bucket filter. Names
+begin with ``leadline``; what a killed run left is removed first.
 
 Sources: toxiproxy's HTTP API (README of github.com/Shopify/toxiproxy); nft(8), "numgen"; tc-tbf(8).
 """

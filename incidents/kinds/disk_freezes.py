@@ -1,4 +1,4 @@
-"""A disk answers nothing for seconds, then works again, again and again: a path that fails over, a firmware that hangs."""
+"""A disk answers nothing for seconds, again and again: a path that fails over, a firmware that hangs."""
 
 from __future__ import annotations
 

@@ -48,17 +48,12 @@ def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     """A large file beside the database."""
     mount = stage.rig.disks["data"].mount
     filler = mount / "export.dump"
+    space = os.statvfs(mount)
     try:
-        space = os.statvfs(mount)
-        run("fallocate", "-l", str(space.f_bfree * space.f_frsize - (16 << 20)), filler)
-        space = os.statvfs(mount)
-        left = space.f_bavail * space.f_frsize - parameters["kib"] * 1024
-        if left > 0:
-            run("fallocate", "-l", str(left), mount / "export.log")
+        run("fallocate", "-l", str(space.f_bavail * space.f_frsize - parameters["kib"] * 1024), filler)
         yield f"filled the data disk but for {parameters['kib']} KiB"
     finally:
-        for path in (filler, mount / "export.log"):
-            path.unlink(missing_ok=True)
+        filler.unlink(missing_ok=True)
         query("TRUNCATE intake")
 
 

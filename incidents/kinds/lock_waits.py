@@ -38,7 +38,7 @@ def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     )
     with ExitStack() as stack:
         looped(stack, script, stage.file("batch"), ["--client=1"])
-        yield f"started a session that updates every branch and commits {parameters['hold_ms']} ms later, again and again"
+        yield f"started a session that updates every branch and commits {parameters['hold_ms']} ms later"
 
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:

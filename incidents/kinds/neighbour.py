@@ -1,4 +1,4 @@
-"""Another virtual machine works on the datastore of the data disk: the guest sees slow answers and no load of its own."""
+"""Another virtual machine works on the datastore of the data disk: the guest sees slow answers to a load as before."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     command += ["--size=200m", "--time_based", "--runtime=600", f"--iodepth={parameters['depth']}"]
     with ExitStack() as stack:
         stack.callback(stop, start(command), signal.SIGTERM, 5.0)
-        yield f"started a neighbour with {parameters['depth']} requests at a time under the throttle group of {stage.rig.device('data')}"
+        yield f"started a neighbour of {stage.rig.device('data')} with {parameters['depth']} requests at a time"
 
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:

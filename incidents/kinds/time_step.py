@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from incidents.contract import Kind, Parameters, Shown, Stage
 from incidents.numbers import Numbers

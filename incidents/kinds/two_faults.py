@@ -40,7 +40,7 @@ def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
         stack.enter_context(stage.rig.capped("wal", iops_total=parameters["iops"]))
         for _ in range(parameters["hogs"]):
             stack.callback(stop, start(["stress-ng", "--cpu", "1", "--cpu-method", "int64"]), signal.SIGTERM, 5.0)
-        yield f"set iops-total={parameters['iops']} on {stage.rig.device('wal')} and started {parameters['hogs']} busy loops"
+        yield f"capped {stage.rig.device('wal')} at {parameters['iops']} IOPS, started {parameters['hogs']} busy loops"
 
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:

@@ -19,10 +19,11 @@ from benches import bench_incidents
 from benches.incidents.causes import causes_of_rule, patterns_by_cause
 from benches.incidents.judging import Judgement, blank, disk_of, judged, overlap
 from benches.incidents.measuring import measured
-from benches.incidents.recordings import CAUSES, ImportedFile, Recording, Truth, ns_of, read_recording
+from benches.incidents.recordings import ImportedFile, Recording, Truth, ns_of, read_recording
 from benches.incidents.table import BY_KIND, TOTALS, WIDTH, tables_by_kind, totals, usual, waiting
 from benches.incidents.thresholds import AREAS, judge_areas, threshold_errors
 from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT, last_seconds, spans_of, views
+from incidents.contract import CAUSES
 from leadline.core.contracts.discovery import unit_modules
 from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
