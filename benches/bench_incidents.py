@@ -69,7 +69,8 @@ def recorded_lines(results: list[Measured], *, show_details: bool, show_set_asid
     visible = [truth for truth in truths if show_set_aside or not truth.set_aside]
     yield f"Recorded by us: {len(truths)} recordings, {len(judgements)} views of them"
     if shown:
-        yield "x/n: in x of n. A dot: no error. A dash: nothing to count. Recordings set aside are in the totals only."
+        note = "" if show_set_aside else " Recordings set aside are in the totals only."
+        yield f"x/n: in x of n. A dot: no error. A dash: nothing to count.{note}"
         yield from table.tables_by_kind(shown)
     yield from table.totals([one for one in judgements if not one.is_set_aside], "Open")
     yield from table.totals([one for one in judgements if one.is_set_aside], "Set aside")

@@ -130,6 +130,14 @@ class Truth(BaseModel):
             raise ValueError("disk is neither yes, no nor either")
         return str(answer)
 
+    @model_validator(mode="after")
+    def _blames_no_innocent(self) -> Truth:
+        for layer in self.innocent.layers:
+            if self.fault is not None and layer in self.fault.layers:
+                message = f"layer {layer.value} is to blame and innocent"
+                raise ValueError(message)
+        return self
+
     @property
     def recorders(self) -> list[str]:
         """Names of the recorders, in the order of their files."""

@@ -15,6 +15,7 @@ from leadline.core.model.capture import NS_PER_S, Capture
 FULL, NO_HEALTHY, SHORT, ALONE = "full", "no-healthy", "20-s", "alone: "
 SHORT_S = 20
 SKIPPED_S = 2  # a fault hardly longer than the short view is taken whole
+STAMP_S = 1  # tools round their times down to the second: the last sample of a fault may reach beyond its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,7 @@ def combined(files: list[ImportedFile] | tuple[ImportedFile, ...]) -> Capture:
 def spans_of(truth: Truth, whole: Capture) -> dict[str, tuple[int, int] | None]:
     """Start and end in UTC nanoseconds of each view that is cut by time; None is the whole length."""
     if truth.fault is not None:
-        fault = (ns_of(truth.fault.start), ns_of(truth.fault.end))
+        fault = (ns_of(truth.fault.start), ns_of(truth.fault.end) - STAMP_S * NS_PER_S)
         return {FULL: None, NO_HEALTHY: fault, SHORT: last_seconds(*fault)}
     ends = [ns_of(phase.end) for phase in truth.phases] or [(whole.span_ns() or (0, 0))[1]]
     starts = [ns_of(phase.start) for phase in truth.phases] or [(whole.span_ns() or (0, 0))[0]]

@@ -234,8 +234,8 @@ def test_views_are_cut_by_time_and_by_recorder() -> None:
         kept[name] = [(int(g.values[0, 0]), int(g.values[0, -1])) for g in groups]
     assert kept == {
         FULL: [(1, 60)],
-        NO_HEALTHY: [(11, 40)],
-        SHORT: [(21, 40)],
+        NO_HEALTHY: [(11, 39)],
+        SHORT: [(20, 39)],
         f"{ALONE}iostat": [(1, 60)],
         f"{ALONE}pgbench": [],
     }
@@ -311,6 +311,7 @@ def test_a_packed_file_is_known_by_its_plain_name(file: str, recorder: str | Non
         ({"fault": {**CPU_FAULT, "cause": "bad-luck"}}, "bad-luck: none of"),
         ({"fault": {**CPU_FAULT, "end": START}}, "ends before it starts"),
         ({"recordings": None}, "recordings"),
+        ({"fault": CPU_FAULT, "innocent": {"layers": ["guest"]}}, "guest is to blame and innocent"),
     ],
 )
 def test_a_damaged_truth_is_one_line(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
