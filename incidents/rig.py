@@ -32,6 +32,7 @@ HEALTHY_US = (300, 250, 400)
 # A real disk does not wait for the guest's processors. These programs are the disk, so they go before all others;
 # without this, a guest short of processors would seem to have slow disks.
 BEFORE_ANYTHING_ELSE = ("chrt", "--fifo", "1")
+LIMITS = tuple(f"{unit}-{way}" for unit in ("iops", "bps") for way in ("total", "read", "write"))
 DROP_INTERVAL_S = 0.25
 
 PACKAGES = {
@@ -96,7 +97,8 @@ class Rig:
         Raises:
             RigError: the storage daemon refused.
         """
-        value = {name.replace("_", "-"): limit for name, limit in (limits or {"iops_total": 0}).items()}
+        # The daemon keeps what is not mentioned.
+        value = dict.fromkeys(LIMITS, 0) | {name.replace("_", "-"): limit for name, limit in limits.items()}
         path = f"/objects/limit-{role}"
         _qmp(self.qmp_socket, "qom-set", {"path": path, "property": "limits", "value": value})
 

@@ -10,7 +10,7 @@ from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, rise
 from incidents.numbers import Numbers
 from incidents.postgresql import query
 
-BASE_IOPS = 350  # what the disk can do at all times
+BASE_IOPS = 500  # what the disk can do at all times
 
 KIND = Kind(
     summary="max_wal_size is {mib} MB: checkpoints follow each other.",
@@ -22,7 +22,7 @@ KIND = Kind(
         others=("disk-busy-with-others", "disk-capped"),
         innocent_layers=("network",),
     ),
-    load=Load(rate=200),
+    load=Load(rate=150),
     is_uncached=True,
     usual=("latency_ms", "data_util_pct", "data_write_ms", "data_writes_per_s", "wal_write_kb_per_s"),
 )
