@@ -9,7 +9,7 @@ it. Beside it stands what a list of thresholds says of the same numbers, as a sp
 
 Half of the recordings are set aside: they are counted in one table of totals and shown by kind or one by one only with
 ``--set-aside``, so that no rule is tuned on them by accident. The second part is incidents that others recorded
-(``benches/incidents/dbsherlock.py``). The exit status is 0: this measures; 2 on wrong arguments.
+(``benches/incidents/others.py``). The exit status is 0: this measures; 2 on wrong arguments.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from benches.incidents import dbsherlock, table
+from benches.incidents import others, table
 from benches.incidents.judging import Judgement
 from benches.incidents.measuring import Measured, measure_all
 from benches.incidents.recordings import archives
@@ -34,7 +34,7 @@ from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "incidents" / "recorded"
-PARTS = ("recorded", "dbsherlock")
+PARTS = ("recorded", "others")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -110,8 +110,8 @@ def main(arguments: list[str] | None = None) -> int:
         usage.error("--count and --jobs are whole numbers above 0")
     if options.json is not None and not options.json.parent.is_dir():
         usage.error(f"--json {options.json}: there is no folder {options.json.parent}")
-    document: dict[str, Any] = {"recorded": [], "damaged": [], "dbsherlock": []}
-    if options.part != "dbsherlock":
+    document: dict[str, Any] = {"recorded": [], "damaged": [], "others": {}}
+    if options.part != "others":
         results = measure_recorded(options, usage)
         if results is None:
             print(f"{options.recorded} holds no recording: nothing to measure")
@@ -121,14 +121,13 @@ def main(arguments: list[str] | None = None) -> int:
             document["recorded"] = [as_json(one) for result in results for one in result.judgements]
             document["damaged"] = [result.problem for result in results if result.problem]
     if options.part != "recorded" and not options.kind and not options.view:
-        with progress_of("incidents recorded by others", 0) as progress:
-            incidents = dbsherlock.measured_incidents(progress)
-        print("\nRecorded by others: DBSherlock, MySQL under TPC-C")
-        for line in (
-            dbsherlock.table(incidents) if incidents else [f"{dbsherlock.DATA} is not there: nothing to measure"]
-        ):
-            print(line)
-        document["dbsherlock"] = [one.to_dict() for one in incidents]
+        for labelled in others.SETS:
+            with progress_of(labelled.name, 0) as progress:
+                incidents = others.measured_incidents(labelled, progress)
+            print(f"\nRecorded by others: {labelled.name}")
+            for line in others.table(incidents) if incidents else ["It is not there: nothing to measure."]:
+                print(line)
+            document["others"][labelled.name] = [one.to_dict() for one in incidents]
     if options.json is not None:
         options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
     return 0

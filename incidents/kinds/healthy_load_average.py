@@ -6,6 +6,7 @@ import random
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 from incidents.contract import Kind, Parameters, Shown, Stage, above
 from incidents.numbers import Numbers
@@ -27,10 +28,14 @@ def draw(generator: random.Random) -> Parameters:
 @contextmanager
 def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     """Busy loops under SCHED_IDLE."""
-    command = ["chrt", "--idle", "0", "stress-ng", "--cpu", "1", "--cpu-method", "int64"]
+    command = ["chrt", "--idle", "0", "stress-ng", "--cpu", str(parameters["tasks"]), "--cpu-method", "int64"]
     with ExitStack() as stack:
-        for _ in range(parameters["tasks"]):
-            stack.callback(stop, start(command), signal.SIGTERM, 5.0)
+        loops = start(command)
+        stack.callback(stop, loops, signal.SIGTERM, 5.0)
+        # Linux shares the processors between sessions first (autogroup), and a session has a class of its own.
+        group = Path(f"/proc/{loops.pid}/autogroup")
+        if group.exists():
+            group.write_text("19")
         yield f"started {parameters['tasks']} busy loops of the idle class"
 
 

@@ -1,0 +1,1 @@
+"""Incidents that others recorded and labelled, with their licences."""
