@@ -37,7 +37,7 @@ def write(stage: Stage, module: KindModule, recording: Recording, output: Path, 
         for file in sorted(recording.folder.iterdir()):
             data = file.read_bytes()
             member = tarfile.TarInfo(f"{recording.folder.name}/{file.name}")
-            member.size, member.mtime, member.mode = len(data), int(recording.end.timestamp()), 0o644
+            member.size, member.mtime, member.mode = len(data), int(file.stat().st_mtime), 0o644
             packed.addfile(member, io.BytesIO(data))
     aside.replace(target)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from incidents.processes import RigError
 from leadline.core.system.cgroups import PERIOD_US, ControlGroup, Groups, InstanceLimits, find
 
+TAKING_BACK_S = 3.0
 UNLIMITED = InstanceLimits(cpus=64.0, memory_bytes=1 << 40)
 
 
@@ -42,11 +44,29 @@ class Group:
 
     def _held(self, controller: str, name: str, limit: str, none: str) -> Iterator[None]:
         path = self.folders[controller] / name
-        path.write_text(limit)
+        _write(path, limit)
         try:
             yield
         finally:
             path.write_text(none)
+
+
+def _write(path: Path, limit: str) -> None:
+    """Set a limit; the kernel may need several tries to take memory back.
+
+    Raises:
+        RigError: it cannot.
+    """
+    deadline = time.monotonic() + TAKING_BACK_S
+    while True:
+        try:
+            path.write_text(limit)
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise RigError(f"the kernel does not take {limit} for {path.name}: {error.strerror}") from error
+            time.sleep(0.05)
+        else:
+            return
 
 
 def build(stack: ExitStack, number: int) -> Group:

@@ -122,8 +122,14 @@ def loss(per_mille: int) -> Iterator[None]:
     drop = f"numgen random mod 1000 < {per_mille} drop"
     rules = f"""
         table ip leadline {{
-            chain in {{ type filter hook input priority 0; {drop} }}
-            chain out {{ type filter hook output priority 0; {drop} }}
+            chain received {{
+                type filter hook input priority 0;
+                {drop};
+            }}
+            chain sent {{
+                type filter hook output priority 0;
+                {drop};
+            }}
         }}"""
     run("ip", "netns", "exec", NAMESPACE, "nft", rules)
     try:

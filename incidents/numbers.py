@@ -174,7 +174,7 @@ def _load(folder: Path) -> Iterator[Sample]:
         if (found := _PGBENCH.match(line)) is not None:
             at = datetime.fromtimestamp(float(found["at"]), UTC)
             yield at, {"transactions_per_s": float(found["tps"]), "latency_ms": float(found["ms"])}
-    for line in _lines(folder, "sysbench.txt"):
+    for line in _lines(folder, "sysbench.stamped"):
         if (found := _SYSBENCH.match(line)) is not None:
             at = datetime.fromisoformat(found["at"]).astimezone(UTC)
             yield at, {"transactions_per_s": float(found["tps"]), "latency_ms": float(found["ms"])}

@@ -88,9 +88,10 @@ def start_server(rig: Rig, programs: Path, group: Group, link_address: str | Non
     if link_address:
         with (data / "pg_hba.conf").open("a") as file:
             file.write(f"host all postgres {link_address}/30 trust\n")
-    options = [part for name, setting in settings.items() for part in ("-c", f"{name}={setting}")]
+    with (data / "postgresql.conf").open("a") as file:
+        file.writelines(f"{name} = '{setting}'\n" for name, setting in settings.items())
     become = ["setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups"]
-    command = [*become, str(programs / "postgres"), "-D", str(data), "-p", str(port), *options]
+    command = [*become, str(programs / "postgres"), "-D", str(data), "-p", str(port)]
     with log.open("wb") as file:
         process = start(group.enter(command), file)
     rig.stack.callback(stop, process, signal.SIGQUIT)  # at once: the cluster is thrown away

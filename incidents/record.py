@@ -90,7 +90,7 @@ def _record_kind(stage: Stage, name: str, variants: list[session.Variant], argum
     kept: set[int] = set()
     try:
         recordings = session.play(stage, module, variants, out, say)
-    except RigError as error:
+    except (RigError, OSError) as error:
         say(f"{name}: {error}")
         return kept
     for recording in recordings:
@@ -143,7 +143,7 @@ def build(work: Path, stack: ExitStack, needs: set[str]) -> Stage:
     if "mysql" in needs:
         from incidents import mysql  # noqa: PLC0415
 
-        stage.mysql = mysql.start(disks, stack)
+        stage.mysql = mysql.start_server(disks)
     return stage
 
 

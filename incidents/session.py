@@ -7,6 +7,7 @@ belongs to both recordings, which overlap there.
 from __future__ import annotations
 
 import math
+import os
 import random
 import re
 import shutil
@@ -147,7 +148,7 @@ def start_load(stage: Stage, kind: Kind, output: Path, seconds: int) -> tuple[su
     for old in stage.work.glob("pgbench_log.*"):
         old.unlink()
     if kind.database == "mysql":
-        command = stage.mysql.load(kind.load, seconds)
+        command = stage.mysql.load(kind.load.clients, kind.load.rate, kind.load.script, seconds)
     else:
         load = kind.load
         command = [
@@ -212,7 +213,8 @@ def _hold(
 def finish(stage: Stage, kind: Kind, module: KindModule, recording: Recording, load_file: Path) -> None:
     """Give a recording its part of what ran throughout, and look whether it shows its fault."""
     if kind.database == "mysql":
-        _slice(load_file, recording, "sysbench.txt", _stamp_first)
+        _slice(load_file, recording, "sysbench.stamped", _stamp_first)
+        _unstamp(recording)
     else:
         _slice(load_file, recording, "pgbench.txt", _stamp_pgbench)
         for aggregate in stage.work.glob("pgbench_log.*"):
@@ -220,6 +222,7 @@ def finish(stage: Stage, kind: Kind, module: KindModule, recording: Recording, l
         _slice(stage.server.log, recording, "postgresql.log", _stamp_log)
     roles = {disk.role: disk.device for disk in stage.rig.disks.values()}
     recording.measured = numbers.read(recording.folder, recording.phases, roles)
+    (recording.folder / "sysbench.stamped").unlink(missing_ok=True)
     feeling = unfelt if kind.truth is None else felt
     recording.shown = [feeling(recording.measured), *module.shows(recording.measured, recording.parameters)]
 
@@ -235,6 +238,16 @@ def _slice(source: Path, recording: Recording, name: str, stamped: Callable[[str
         if inside:
             lines.append(line)
     (recording.folder / name).write_text("".join(lines))
+
+
+def _unstamp(recording: Recording) -> None:
+    """Sysbench's own lines, without the time that was put before each; the file's own time says when the last was."""
+    stamped = (recording.folder / "sysbench.stamped").read_text().splitlines(keepends=True)
+    path = recording.folder / "sysbench.txt"
+    path.write_text("".join(line.partition(" ")[2] for line in stamped))
+    last = [at.timestamp() for line in stamped if (at := _stamp_first(line)) is not None][-1:]
+    if last:
+        os.utime(path, (last[0], last[0]))
 
 
 def _stamp_pgbench(line: str) -> datetime | None:

@@ -1,19 +1,19 @@
-"""Checkpoints are forced every few seconds by a WAL that may not grow; each makes every page be logged whole again."""
+"""Checkpoints follow each other: each writes every changed page, and lets every page be logged whole again."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, rises
+from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth
 from incidents.numbers import Numbers
-from incidents.postgresql import query
+from incidents.postgresql import looped, query
 
-BASE_IOPS = 500  # what the disk can do at all times
+BASE_IOPS = 300  # what the disk can do at all times
 
 KIND = Kind(
-    summary="max_wal_size is {mib} MB: checkpoints follow each other.",
+    summary="A job asks for a checkpoint {pause_ms} ms after the last, and max_wal_size is 32 MB.",
     truth=Truth(
         cause="checkpoints",
         layers=("database",),
@@ -22,15 +22,15 @@ KIND = Kind(
         others=("disk-busy-with-others", "disk-capped"),
         innocent_layers=("network",),
     ),
-    load=Load(rate=150),
+    load=Load(rate=100),
     is_uncached=True,
     usual=("latency_ms", "data_util_pct", "data_write_ms", "data_writes_per_s", "wal_write_kb_per_s"),
 )
 
 
 def draw(generator: random.Random) -> Parameters:
-    """A few WAL segments."""
-    return {"mib": generator.choice([32, 40, 48])}
+    """How long after the last one."""
+    return {"pause_ms": generator.randrange(200, 1500)}
 
 
 @contextmanager
@@ -43,18 +43,22 @@ def prepare(stage: Stage) -> Iterator[None]:
 @contextmanager
 def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     """Settings, and back."""
-    query(f"ALTER SYSTEM SET max_wal_size = '{parameters['mib']}MB'")
+    query("ALTER SYSTEM SET max_wal_size = '32MB'")
     query("ALTER SYSTEM SET min_wal_size = '32MB'")
-    query("ALTER SYSTEM SET checkpoint_completion_target = 0")
     query("SELECT pg_reload_conf()")
+    script = f"CHECKPOINT;\n\\sleep {parameters['pause_ms']} ms\n"
     try:
-        yield f"set max_wal_size = {parameters['mib']}MB and checkpoint_completion_target = 0"
+        with ExitStack() as stack:
+            looped(stack, script, stage.file("checkpoints"), ["--client=1"])
+            yield f"set max_wal_size = 32MB and asked for a checkpoint every {parameters['pause_ms']} ms"
     finally:
-        for name in ("max_wal_size", "min_wal_size", "checkpoint_completion_target"):
+        for name in ("max_wal_size", "min_wal_size"):
             query(f"ALTER SYSTEM RESET {name}")
         query("SELECT pg_reload_conf()")
 
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:
     """The data disk is written again and again."""
-    return [rises(numbers, "data_write_kb_per_s", 2.0, 500.0)]
+    written = numbers.mean_inside.get("data_write_kb_per_s", 0.0)
+    before = numbers.mean_outside.get("data_write_kb_per_s", 0.0)
+    return [Shown(f"{before:.4g} -> {written:.4g} KiB/s written to the data disk", written >= 2 * before + 200)]

@@ -26,7 +26,7 @@ KIND = Kind(
 
 def draw(generator: random.Random) -> Parameters:
     """Less than buffers, sessions and page cache use."""
-    return {"mib": generator.randrange(100, 125)}
+    return {"mib": generator.randrange(115, 150)}
 
 
 @contextmanager

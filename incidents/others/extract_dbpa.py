@@ -41,7 +41,8 @@ class PlainUnpickler(pickle.Unpickler):
 def header(folder: Path) -> list[str]:
     """Names of the columns, each with dstat's group, as the set's list of metrics has them."""
     groups, names, *_ = csv.reader((folder / "metrics_mysql.csv").read_text(encoding="utf-8").splitlines())
-    group, found = "", []
+    group = ""
+    found: list[str] = []
     for part, name in zip(groups + [""] * (len(names) - len(groups)), names, strict=True):
         group = part or group
         found.append("time" if not found else f"{group.removeprefix('mysql5 time').strip() or 'cpu'}: {name}")
