@@ -134,6 +134,12 @@ def rises(numbers: Numbers, measure: str, times: float = 1.5, least: float = 0.0
     return Shown(f"{measure} {outside:.4g} -> {inside:.4g}{unit}", inside >= max(base * times, least, 1e-9))
 
 
+def mean_rises(numbers: Numbers, measure: str, times: float, unit: str = "") -> Shown:
+    """A measure's mean is so many times what it was: for what comes in bursts."""
+    inside, outside = (one.get(measure, math.nan) for one in (numbers.mean_inside, numbers.mean_outside))
+    return Shown(f"{measure} {outside:.4g} -> {inside:.4g}{unit} on average", inside >= outside * times)
+
+
 def falls(numbers: Numbers, measure: str, to: float) -> Shown:
     """A measure's median fell to that share of what it was, or less."""
     inside, outside = _pair(numbers, measure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pwd
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from incidents.processes import RigError, run, start, stop, wait_for
 from incidents.recorders import Recorder
-from incidents.rig import SERVER_ROOT, Rig
+from incidents.rig import Rig
 
 TABLES, ROWS = 4, 40_000
 SETTINGS = {
@@ -80,11 +81,12 @@ def start_server(rig: Rig) -> Server:
     Raises:
         RigError: it does not come up; the message quotes its log.
     """
-    entry = pwd.getpwnam("mysql")
+    entry = pwd.getpwnam("nobody")
     data, redo = rig.disks["data"].mount / "mysql", rig.disks["wal"].mount / "mysql_redo"
-    for folder in (data, redo):
+    temporary = rig.disks["data"].mount / "mysql_tmp"
+    for folder in (data, redo, temporary):
         folder.mkdir()
-    socket, log = SERVER_ROOT / "mysql.sock", rig.work / "mariadb.log"
+    socket, log = temporary / "mysql.sock", rig.work / "mariadb.log"
     options = [f"--{name}={setting}" for name, setting in SETTINGS.items()]
     run(
         "mariadb-install-db",
@@ -93,10 +95,11 @@ def start_server(rig: Rig) -> Server:
         "--skip-test-db",
         "--auth-root-authentication-method=normal",
     )
-    for folder in (data, redo):
+    shutil.move(data / "ib_logfile0", redo)
+    for folder in (data, redo, temporary):
         run("chown", "-R", f"{entry.pw_uid}:{entry.pw_gid}", folder)
-    command = ["mariadbd", "--no-defaults", "--user=mysql", f"--datadir={data}", f"--socket={socket}"]
-    command += [f"--innodb_log_group_home_dir={redo}", f"--pid-file={data / 'mariadb.pid'}", *options]
+    command = ["mariadbd", "--no-defaults", "--user=nobody", f"--datadir={data}", f"--socket={socket}"]
+    command += [f"--innodb_log_group_home_dir={redo}", f"--pid-file={data / 'mariadb.pid'}", f"--tmpdir={temporary}", *options]
     with log.open("wb") as file:
         process = start(command, file)
     rig.stack.callback(stop, process, signal.SIGTERM)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, falls
+from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, mean_rises
 from incidents.numbers import Numbers
 
 KIND = Kind(
@@ -41,4 +41,4 @@ def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:
     """Most transactions do not come through."""
-    return [falls(numbers, "transactions_per_s", 0.7)]
+    return [mean_rises(numbers, "latency_ms", 5.0, " ms")]
