@@ -4,15 +4,18 @@ Collects:
     ``pg_stat_database``, ``pg_stat_bgwriter``, ``pg_stat_wal`` (14 and newer), ``pg_stat_io`` (16) and
     ``pg_stat_checkpointer`` (17) again and again, each as CSV snapshots with a time, and ``pg_settings`` once.
     Transactions, checkpoints, read and log write latency follow from them (see the importer pg-stat).
+    On request the sessions at work, many times a second (see the importer pg-active-sessions). Of a statement only the
+    verb and the first table are kept, because its text may hold secrets.
 
 Cost:
     One connection that stays open; a few milliseconds of one backend per sample. Transactions are read-only, statements
-    end after five seconds.
+    end after five seconds. Active sessions take a second connection and one query of ``pg_stat_activity`` per sample.
 
 Late or missing data:
     The server publishes what a backend did when its transaction ends, at the latest after a second. Latencies are there
     only with track_io_timing and track_wal_io_timing. Views of newer versions and those without privilege (grant
-    pg_monitor) are left out and named. When the connection is lost the recording ends, with what was sampled kept.
+    pg_monitor) are left out and named. A late sample of active sessions is skipped and counted.
+    When the connection is lost the recording ends, with what was sampled kept.
 
 Sources:
     PostgreSQL 13 to 17 documentation, chapter "The Cumulative Statistics System"; psycopg 3, COPY.
@@ -23,6 +26,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from leadline.collectors._postgresql_sessions import SessionSampler
 from leadline.core.contracts.collector import CollectorMeta
 from leadline.core.io.outputs import RECORDED_BY, Output, open_to_append
 from leadline.core.model.errors import ToolError
@@ -56,17 +60,29 @@ _SESSION = (
 CONNECT_TIMEOUT_S = 10
 
 
-def record(target: Address, folder: Path) -> PostgresqlRecorder:
-    """A recorder of the server a connection string names.
+def record(target: Address, folder: Path, *, active_sessions_every_ms: int = 0) -> PostgresqlRecorder:
+    """A recorder of the server a connection string names; active sessions are sampled unless their interval is 0.
 
     Raises:
         UsageError: the folder holds settings that Leadline did not record.
         ToolError: it cannot be reached or refuses the login.
     """
-    import psycopg  # noqa: PLC0415 - 0.2 s that only this collector needs
-
     settings = Output(folder / f"{SETTINGS}.csv", "--output", advice="Name another folder.")
     settings.check()
+    recorder = PostgresqlRecorder(_connected(target), folder, settings)
+    if active_sessions_every_ms > 0:
+        try:
+            recorder.sample_sessions(_connected(target), active_sessions_every_ms / 1000)
+        except BaseException:
+            recorder.close()
+            raise
+    return recorder
+
+
+def _connected(target: Address) -> psycopg.Connection[Any]:
+    """A connection that only reads."""
+    import psycopg  # noqa: PLC0415 - 0.2 s that only this collector needs
+
     try:
         connection = psycopg.connect(
             target.text,
@@ -77,7 +93,9 @@ def record(target: Address, folder: Path) -> PostgresqlRecorder:
         )
     except (psycopg.Error, ValueError) as error:
         raise _unreachable(target.text, error) from None  # the error of libpq may repeat the password
-    return PostgresqlRecorder(connection, folder, settings)
+    for statement in _SESSION:
+        connection.execute(statement.encode())
+    return connection
 
 
 def _unreachable(target: str, error: Exception) -> ToolError:
@@ -101,13 +119,20 @@ class PostgresqlRecorder:
         self._connection = connection
         self._folder = folder
         self._headers: set[str] = set()
-        for statement in _SESSION:
-            connection.execute(statement.encode())
+        self._sessions: SessionSampler | None = None
         version = connection.info.server_version
         self._views = [view for view, since in VIEWS.items() if version >= since]
         secret = ", ".join(f"'{name}'" for name in SECRET_SETTINGS)
         query = f"select *, 'Leadline' as {RECORDED_BY} from pg_settings where name not in ({secret})"
         self._copy(SETTINGS, query, header=True, whole=settings)
+
+    def sample_sessions(self, connection: psycopg.Connection[Any], every_s: float) -> None:
+        """Sample the sessions at work from now on, on a connection of their own."""
+        sees_all = "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')"
+        row = connection.execute(sees_all.encode()).fetchone()
+        if row is not None and not row[0]:
+            self.notes.append("active sessions: only those of this user are seen; grant pg_monitor to see all")
+        self._sessions = SessionSampler(connection, self._folder, every_s, self._connection.info.backend_pid)
 
     def sample(self) -> None:
         """Append a snapshot of every view.
@@ -115,6 +140,8 @@ class PostgresqlRecorder:
         Raises:
             ToolError: the connection is lost.
         """
+        if self._sessions is not None:
+            self._sessions.check()
         for view in list(self._views):
             header = view not in self._headers
             if self._copy(view, f"select clock_timestamp() as now, * from {view}", header=header):
@@ -148,5 +175,7 @@ class PostgresqlRecorder:
         return True
 
     def close(self) -> None:
-        """Give up the connection."""
+        """Give up the connections."""
+        if self._sessions is not None:
+            self.notes.extend(self._sessions.close())
         self._connection.close()

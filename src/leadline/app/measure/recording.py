@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from leadline.core.contracts.collector import Recorder, RecordingCollector
@@ -35,8 +36,9 @@ def record(
     every_s: float,
     seconds: float,
     progress: Callable[[int, int], None] | None = None,
+    **options: int,
 ) -> RecordingOutcome:
-    """Sample until the time is over or Ctrl-C, which ends it like the time.
+    """Sample until the time is over or Ctrl-C, which ends it like the time; options are the collector's own.
 
     Raises:
         UsageError: a time is not positive, the target cannot be read, or the folder cannot be made.
@@ -49,7 +51,7 @@ def record(
             expected=f"at least {EVERY_S_MIN:g} s, and a recording of at least one interval",
             advice="For example --every 5 --seconds 600.",
         )
-    recorder = _opened(source, target, folder)
+    recorder = _opened(source, target, folder, options)
     count, whole = 0, int(seconds / every_s) + 1
     try:
         for _ in _beats(every_s, seconds):
@@ -64,7 +66,9 @@ def record(
     return RecordingOutcome(count, tuple(recorder.notes))
 
 
-def _opened(source: str, target: str | Address, folder: Path) -> Recorder:
+def _opened(
+    source: str, target: str | Address, folder: Path, options: Mapping[str, int] = MappingProxyType({})
+) -> Recorder:
     unit = cast("RecordingCollector", load_unit("collector", source))
     check_folder(folder, "--output")
     try:
@@ -73,7 +77,7 @@ def _opened(source: str, target: str | Address, folder: Path) -> Recorder:
         raise UsageError(
             str(folder), found=str(error.strerror), expected="a folder to write to", advice="Name another one."
         ) from error
-    return unit.record(target if isinstance(target, Address) else address_of(target), folder)
+    return unit.record(target if isinstance(target, Address) else address_of(target), folder, **options)
 
 
 def _beats(every_s: float, seconds: float) -> Iterator[None]:

@@ -68,5 +68,5 @@ class RecordingCollector(Protocol):
 
     META: CollectorMeta
 
-    def record(self, target: Address, folder: Path) -> Recorder:
-        """A recorder of a target that appends to files in a folder that is there."""
+    def record(self, target: Address, folder: Path, **options: int) -> Recorder:
+        """A recorder of a target that appends to files in a folder that is there; options have defaults."""

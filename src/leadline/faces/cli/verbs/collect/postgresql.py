@@ -24,6 +24,9 @@ def command(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder to write the recordings to.")],
     seconds: Annotated[float, typer.Option(help="How long.")] = 600.0,
     every: Annotated[float, typer.Option(help="Seconds from sample to sample.")] = 5.0,
+    active_sessions_every: Annotated[
+        int, typer.Option(help="Milliseconds between samples of active sessions; 0: none.", min=0, max=60_000)
+    ] = 100,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -34,4 +37,5 @@ def command(
     """
     from leadline.faces.cli.verbs.collect._sampling import sample
 
-    sample("postgresql", dsn, output, every, seconds, json=json, quiet=quiet)
+    sessions = {"active_sessions_every_ms": active_sessions_every}
+    sample("postgresql", dsn, output, every, seconds, json=json, quiet=quiet, **sessions)

@@ -1,0 +1,169 @@
+"""Active sessions of PostgreSQL, sampled many times a second on a connection and in a thread of their own."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import threading
+import time
+from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from leadline.core.io.outputs import open_to_append
+from leadline.core.model.errors import ToolError
+
+if TYPE_CHECKING:
+    import psycopg
+
+FILE_NAME = "pg_active_sessions.csv"
+COLUMNS = (
+    *("now", "pid", "datname", "backend_type", "state", "wait_event_type", "wait_event", "query_id"),
+    *("xact_age_s", "query_age_s", "blocked_by", "query"),
+)
+FLUSH_S = 1.0  # a killed recorder loses no more than this
+QUERY_CHARACTERS = 60
+_SINCE_QUERY_ID = 140000  # Source: PostgreSQL 14 release notes, pg_stat_activity.query_id
+_READ_CHARACTERS = 1024  # of a statement; the table is named near its beginning
+
+# One row per session at work, or one row of nulls when there is none.
+_QUERY = """
+with moment as materialized (select clock_timestamp() as now)
+select to_char(m.now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00', a.pid, a.datname, a.backend_type,
+    a.state, a.wait_event_type, a.wait_event, {query_id},
+    round(greatest(extract(epoch from m.now - a.xact_start), 0)::numeric, 3),
+    round(greatest(extract(epoch from m.now - a.query_start), 0)::numeric, 3),
+    case when a.wait_event_type = 'Lock' then array_to_string(pg_blocking_pids(a.pid), ' ') end,
+    left(a.query, {characters})
+from moment m left join pg_stat_activity a on a.pid <> pg_backend_pid() and a.pid <> {other_pid}
+    and a.backend_type is not null and a.state is distinct from 'idle'
+    and a.wait_event_type is distinct from 'Activity'
+    and (a.state is not null or a.backend_type <> 'client backend')
+"""
+
+_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?(?![\w.$])"
+# A verb and the table right after it. No quote, dollar or comment may come before the table, so it is no literal.
+_TABLE = re.compile(
+    r"\s*(?P<verb>update|insert\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum|analyze|copy|"
+    r"autovacuum:\s+(?:vacuum|analyze|vacuum\s+analyze))\s+(?:only\s+|table\s+)?(?P<table>" + _NAME + ")",
+    re.IGNORECASE | re.ASCII,
+)
+_SELECT = re.compile(
+    r"\s*(?P<verb>select)\s[\w\s.,*()]*?\sfrom\s+(?:only\s+)?(?P<table>" + _NAME + ")", re.IGNORECASE | re.ASCII
+)
+_VERB = re.compile(
+    r"\s*(?P<verb>select|insert|update|delete|merge|with|copy|begin|start|commit|end|rollback|abort|savepoint|release|"
+    r"vacuum|analyze|truncate|lock|create|alter|drop|grant|revoke|reindex|cluster|refresh|call|do|set|show|declare|fetch|"
+    r"close|prepare|execute|deallocate|explain|checkpoint|listen|notify|autovacuum)\b",
+    re.IGNORECASE | re.ASCII,
+)
+
+
+@lru_cache(maxsize=4096)
+def statement_name(query: str) -> str:
+    """The verb of a statement and its first table; never a literal. ``?`` where the beginning is no known verb.
+
+    >>> statement_name("update pgbench_branches set bbalance = 5"), statement_name("ALTER ROLE x PASSWORD 'secret'")
+    ('UPDATE pgbench_branches', 'ALTER')
+    """
+    match = _TABLE.match(query) or _SELECT.match(query)
+    if match is not None:
+        return f"{' '.join(match['verb'].upper().split())} {match['table']}"[:QUERY_CHARACTERS]
+    verb = _VERB.match(query)
+    return verb["verb"].upper() if verb is not None else "?"
+
+
+class Schedule:
+    """Beats at multiples of an interval since the start; a beat that is already over is skipped and counted."""
+
+    def __init__(self, every_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.skipped_count = 0
+        self.every_s = every_s
+        self._clock = clock
+        self._began = clock()
+        self._beat = 0
+
+    def wait_s(self) -> float:
+        """Choose the next beat and return the seconds until it."""
+        passed = self._clock() - self._began
+        following = max(self._beat + 1, int(passed / self.every_s) + 1)
+        self.skipped_count += following - self._beat - 1
+        self._beat = following
+        return self._began + following * self.every_s - self._clock()
+
+
+class SessionSampler:
+    """Appends the sessions at work to a CSV file until it is closed; the first error ends it and is kept."""
+
+    def __init__(self, connection: psycopg.Connection[Any], folder: Path, every_s: float, other_pid: int) -> None:
+        self.error: Exception | None = None
+        self.sample_count = 0
+        self._connection = connection
+        has_id = connection.info.server_version >= _SINCE_QUERY_ID
+        query_id = "a.query_id" if has_id else "null"
+        self._query = _QUERY.format(query_id=query_id, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
+        self._stream = open_to_append(folder / FILE_NAME)
+        self._text = io.StringIO()
+        self._rows = csv.writer(self._text, lineterminator="\n")
+        self._rows.writerow(COLUMNS)
+        self._flushed = time.monotonic()
+        self._over = threading.Event()
+        self.schedule = Schedule(every_s)
+        self._thread = threading.Thread(target=self._work, name="leadline-sessions", daemon=True)
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what ended the sampling, if anything did.
+
+        Raises:
+            ToolError: the connection is lost, or the file cannot be written.
+        """
+        if self.error is not None:
+            reason = str(self.error).splitlines()[0][:120] if str(self.error) else "no reason"
+            raise ToolError(
+                "PostgreSQL",
+                found=f"the sampling of active sessions broke off ({reason})",
+                expected="a server that goes on answering and space to write to",
+                advice="What was sampled until then is kept.",
+            ) from self.error
+
+    def close(self) -> list[str]:
+        """End the thread, write what is left, and return notes on samples that were skipped."""
+        self._over.set()
+        self._thread.join(10.0)
+        self._connection.close()
+        self._stream.close()
+        skipped = self.schedule.skipped_count
+        if not skipped:
+            return []
+        return [f"active sessions: {skipped} samples came too late and were skipped, {self.sample_count} were taken"]
+
+    def _work(self) -> None:
+        import psycopg  # noqa: PLC0415
+
+        try:
+            while True:
+                self._sample()
+                if self._over.wait(max(self.schedule.wait_s(), 0.0)):
+                    break
+        except (psycopg.Error, OSError) as error:
+            self.error = error
+        try:
+            self._flush()
+        except OSError as error:
+            self.error = self.error or error
+
+    def _sample(self) -> None:
+        for *cells, query in self._connection.execute(self._query, prepare=True).fetchall():
+            self._rows.writerow([*cells, "" if cells[1] is None else statement_name(query or "")])
+        self.sample_count += 1
+        if time.monotonic() - self._flushed >= FLUSH_S - self.schedule.every_s:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._stream.write(self._text.getvalue().encode())
+        self._text.seek(0)
+        self._text.truncate()
+        self._flushed = time.monotonic()

@@ -1,0 +1,334 @@
+r"""Active sessions of PostgreSQL over time, by what they wait for, from samples of pg_stat_activity.
+
+Reads:
+    ``pg_active_sessions.csv`` of ``leadline collect postgresql``, and CSV of all columns of ``pg_stat_activity``
+    (13 to 17) with a time column, appended again and again. A header once, or before every sample.
+
+Sample:
+    .. code-block:: text
+
+        now,pid,datname,backend_type,state,wait_event_type,wait_event,query_id,xact_age_s,query_age_s,blocked_by,query
+        2026-11-21 00:55:56.442699+00,812,shop,client backend,active,Lock,transactionid,,0.412,0.411,640,UPDATE stock
+        2026-11-21 00:55:56.442699+00,640,shop,client backend,idle in transaction,,,,9.310,8.120,,UPDATE stock
+
+Lost:
+    What happened between two samples. Statements, users and addresses. Which session blocks another where the column
+    ``blocked_by`` is missing, as in ``pg_stat_activity`` itself. A last row without an end is left out. A recorder that
+    was killed loses its last second.
+
+Units:
+    Means of the number of sessions over the samples of one second, or per sample where these are further apart than
+    half a second. A session that is active without a wait event counts as CPU. Ages are seconds.
+
+Sources:
+    PostgreSQL 13 to 17 documentation, "pg_stat_activity", "Wait Event Types" and "pg_blocking_pids".
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
+from leadline.core.io.clock import to_ns
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.stamps import YEARS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+META = ImporterMeta(
+    tool="pg_stat_activity",
+    layers=(Layer.DATABASE,),
+    fields={
+        "state = active": Field("db_active_sessions_count", "count"),
+        "wait_event": Field("db_wait_event_sessions_count", "count"),
+        "backend_type": Field("db_background_sessions_count", "count"),
+        "backend_type, wait_event": Field("db_background_wait_event_sessions_count", "count"),
+        "state = idle in transaction": Field("db_idle_in_transaction_sessions_count", "count"),
+        "wait_event_type = Lock": Field("db_blocked_sessions_count", "count"),
+        "blocked_by": Field("db_sessions_behind_blocker_count", "count"),
+        "xact_age_s": Field("db_transaction_age_s_max", "s"),
+    },
+    record="leadline collect postgresql DSN -o FOLDER --active-sessions-every 100",
+    marks=("wait_event_type",),
+)
+
+_NEEDED = frozenset({"pid", "backend_type", "state", "wait_event_type", "wait_event"})
+_TIMES = ("now", "clock_timestamp", "ts", "time", "sampled_at", "statement_timestamp")
+_TEXTS = ("backend_type", "state", "wait_event_type", "wait_event", "blocked_by", "xact_start", "query")
+_SERVER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
+_SECOND_NS = 1_000_000_000
+_SLOW_NS = _SECOND_NS // 2  # Judgement: a second must hold two samples for a mean
+_CELL_BYTES_MAX = 1 << 20
+_HOPS_MAX = 100
+_PID_DIGITS_MAX = 12
+
+
+def sniff(source: Source) -> int:
+    """Sure by the columns of pg_stat_activity beside a column of times."""
+    lines = source.head_text.splitlines()
+    return 95 if lines and _header(lines[0]) is not None else 0
+
+
+def _header(line: str) -> tuple[str, ...] | None:
+    names = tuple(cell.strip().strip('"').casefold() for cell in line.split(","))
+    timed = names[0] in _TIMES
+    return names if timed and set(names) >= _NEEDED and len(set(names)) == len(names) else None
+
+
+def read(source: Source, request: Request) -> Capture:
+    """The capture of the samples.
+
+    Raises:
+        InputError: a row is damaged, or there is no sample.
+    """
+    builder = CaptureBuilder(source.name, "pg-active-sessions", META.tool)
+    data = source.text().replace("\r\n", "\n")
+    names = _header(data.split("\n", 1)[0])
+    if names is None:
+        raise _refused(source, "no header of pg_stat_activity with a column of times first")
+    if not data.endswith("\n"):
+        builder.warn("cut", "the last row has no end and was left out")
+        data = data[: data.rfind("\n") + 1]
+    rows = _rows(source, data, names, request)
+    if not rows.zoned and request.timezone is None:
+        builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
+    builder.inventory.add(_SERVER, source.name, engine="postgresql")
+    _emit(rows, builder, request)
+    return builder.build(clock_known=rows.zoned or request.timezone is not None)
+
+
+@dataclass(slots=True)
+class _Rows:
+    """Rows of sessions as columns [n]; ``times_ns`` [m] are the moments of samples, ``sample`` indexes them."""
+
+    times_ns: NDArray[np.int64]
+    sample: NDArray[np.int64]
+    pid: NDArray[np.int64]  # -1 where nobody was active
+    client: NDArray[np.bool_]
+    state: NDArray[np.object_]
+    event: tuple[NDArray[np.int64], list[str]]
+    age_s: NDArray[np.float64]
+    blocked_by: tuple[NDArray[np.int64], list[str]]
+    zoned: bool
+
+
+def _rows(source: Source, data: str, names: tuple[str, ...], request: Request) -> _Rows:
+    """The rows of a file.
+
+    Raises:
+        InputError: one is damaged.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - 0.3 s that only some importers need
+    from pyarrow import compute as pc  # noqa: PLC0415
+
+    try:
+        table = _table(data, names)
+        pid = pc.cast(pc.fill_null(table["pid"], "-1"), pa.int64()).to_numpy()
+        if "query" in names and "blocked_by" not in names:  # the home-made loop samples itself
+            asks = pc.fill_null(pc.match_substring(table["query"], "pg_stat_activity"), fill_value=False)
+            pid = np.where(asks.to_numpy(), -1, pid)
+        texts = {n: _codes(table[n]) for n in table.column_names if pa.types.is_dictionary(table[n].type)}
+        codes, moments = texts[names[0]]
+        stamps = [_moment(text) for text in moments]
+        times_ns = np.array([to_ns(stamp, request) for stamp in stamps], dtype=np.int64)
+        ages = _ages(table, texts, times_ns[codes], request)
+        blocked_by = texts.get("blocked_by", (np.full(len(pid), -1), []))
+        _check_pids(blocked_by[1])
+    except (pa.ArrowException, ValueError, OverflowError) as error:
+        raise _refused(source, str(error).splitlines()[0][:120] if str(error) else "a damaged row") from None
+    unique, place = np.unique(times_ns, return_inverse=True)
+    return _Rows(
+        unique,
+        place[codes],
+        pid,
+        _texts(texts["backend_type"]) == "client backend",
+        _texts(texts["state"]),
+        _events(texts),
+        ages,
+        blocked_by,
+        all(stamp.tzinfo is not None for stamp in stamps),
+    )
+
+
+def _table(data: str, names: tuple[str, ...]) -> pa.Table:
+    """The columns that are needed, without repeated headers; raises ValueError or ArrowException for damage."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import csv  # noqa: PLC0415
+
+    wanted = [n for n in (names[0], "pid", "xact_age_s", *_TEXTS) if n in names]
+    types = {n: pa.dictionary(pa.int32(), pa.string()) for n in wanted}
+    types |= {n: pa.string() for n in (names[0], "pid", "xact_age_s", "query") if n in wanted}
+    header = "\n" + data.split("\n", 1)[0]
+    body = f"\n{data}".replace(header, "").lstrip("\n")
+    if not body:
+        message = "no sample"
+        raise ValueError(message)
+    table = csv.read_csv(
+        io.BytesIO(body.encode()),
+        csv.ReadOptions(column_names=list(names), block_size=_CELL_BYTES_MAX * 8),
+        csv.ParseOptions(newlines_in_values=True),
+        csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[""], strings_can_be_null=True),
+    )
+    times = table[names[0]]
+    if times.null_count:
+        message = "a row without a time"
+        raise ValueError(message)
+    return table.set_column(0, names[0], table[names[0]].dictionary_encode())
+
+
+def _check_pids(lists: list[str]) -> None:
+    """Raise ValueError for a list of blockers that is not made of numbers."""
+    for text in lists:
+        if not all(word.isascii() and word.isdigit() and len(word) < _PID_DIGITS_MAX for word in text.split()):
+            raise ValueError(text)
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    if moment.year not in YEARS:
+        raise ValueError(text)
+    return moment
+
+
+def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str]]:
+    """Indices [n] into a list of texts, -1 for null."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute as pc  # noqa: PLC0415
+
+    if not len(column):
+        return np.array([], np.int64), []
+    whole = column.unify_dictionaries().combine_chunks()
+    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
+    return pc.fill_null(whole.indices, -1).to_numpy().astype(np.int64), whole.dictionary.to_pylist()
+
+
+def _texts(codes: tuple[NDArray[np.int64], list[str]]) -> NDArray[np.object_]:
+    return np.array([*codes[1], ""], dtype=object)[codes[0]]
+
+
+def _events(texts: dict[str, tuple[NDArray[np.int64], list[str]]]) -> tuple[NDArray[np.int64], list[str]]:
+    """Indices [n] into a list of wait events, written class:event; CPU where there is none."""
+    (classes, class_names), (events, event_names) = texts["wait_event_type"], texts["wait_event"]
+    pairs, codes = np.unique((classes + 1) * (len(event_names) + 1) + events + 1, return_inverse=True)
+    names = []
+    for pair in pairs.tolist():
+        kind, event = divmod(pair, len(event_names) + 1)
+        names.append(f"{class_names[kind - 1]}:{event_names[event - 1] if event else ''}" if kind else "CPU")
+    return codes.astype(np.int64), names
+
+
+def _ages(
+    table: pa.Table,
+    texts: dict[str, tuple[NDArray[np.int64], list[str]]],
+    times_ns: NDArray[np.int64],
+    request: Request,
+) -> NDArray[np.float64]:
+    """Age of each session's transaction in seconds [n]; NaN where it has none."""
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute as pc  # noqa: PLC0415
+
+    if "xact_age_s" in table.column_names:
+        ages = pc.cast(table["xact_age_s"], pa.float64()).to_numpy().astype(np.float64)
+        if np.isinf(ages).any() or (ages < 0).any():
+            message = "an impossible age of a transaction"
+            raise ValueError(message)
+        return ages
+    if "xact_start" not in texts:
+        return np.full(len(times_ns), np.nan)
+    codes, moments = texts["xact_start"]
+    starts = np.array([*(to_ns(_moment(text), request) for text in moments), 0], dtype=np.int64)
+    return np.where(codes >= 0, np.maximum((times_ns - starts[codes]) / 1e9, 0.0), np.nan)
+
+
+def _emit(rows: _Rows, builder: CaptureBuilder, request: Request) -> None:
+    """Add every series that is asked for."""
+    step = float(np.median(np.diff(rows.times_ns))) if len(rows.times_ns) > 1 else float("nan")
+    if step <= _SLOW_NS:
+        ends, bins = np.unique(rows.times_ns // _SECOND_NS, return_inverse=True)
+        ends = (ends + 1) * _SECOND_NS
+    else:
+        ends, bins = rows.times_ns, np.arange(len(rows.times_ns))
+    samples = np.bincount(bins, minlength=len(ends))
+    at = bins[rows.sample]
+
+    def mean(chosen: NDArray[np.bool_]) -> NDArray[np.float64]:
+        return np.bincount(at[chosen], minlength=len(ends)) / samples
+
+    there = rows.pid >= 0
+    active = np.isin(rows.state, ("active", "fastpath function call"))
+    client = there & rows.client & active
+    background = there & ~rows.client & (rows.state != "idle")
+    classes = np.array([name.split(":")[0] for name in rows.event[1]] or [""])
+    if len(rows.event[1]):
+        background &= classes[rows.event[0]] != "Activity"
+    idle = there & rows.client & np.isin(rows.state, ("idle in transaction", "idle in transaction (aborted)"))
+    locked = client & (classes[rows.event[0]] == "Lock") if len(rows.event[1]) else client
+    totals = {
+        "db_active_sessions_count": client,
+        "db_background_sessions_count": background,
+        "db_idle_in_transaction_sessions_count": idle,
+        "db_blocked_sessions_count": locked,
+    }
+    for metric, chosen in totals.items():
+        if request.wants(metric):
+            builder.add_series(metric, _SERVER, ends, mean(chosen))
+    for prefix, chosen in (("db_", client), ("db_background_", background)):
+        if request.wants(f"{prefix}wait_event_sessions_count"):
+            for code in np.unique(rows.event[0][chosen]).tolist():
+                entity = Entity(EntityKind.DATABASE, rows.event[1][code], _SERVER)
+                values = mean(chosen & (rows.event[0] == code))
+                builder.add_series(f"{prefix}wait_event_sessions_count", entity, ends, values)
+    aged = (client | idle) & ~np.isnan(rows.age_s)
+    if request.wants("db_transaction_age_s_max") and aged.any():
+        oldest = np.zeros(len(ends))
+        np.maximum.at(oldest, at[aged], rows.age_s[aged])
+        builder.add_series("db_transaction_age_s_max", _SERVER, ends, oldest)
+    if request.wants("db_sessions_behind_blocker_count"):
+        for name, counts in _behind(rows, bins, len(ends)).items():
+            builder.add_series(
+                "db_sessions_behind_blocker_count", Entity(EntityKind.DATABASE, name, _SERVER), ends, counts / samples
+            )
+
+
+def _behind(rows: _Rows, bins: NDArray[np.int64], count: int) -> dict[str, NDArray[np.float64]]:
+    """Sessions that wait for each head blocker, summed per interval; the name is its pid and state."""
+    codes, lists = rows.blocked_by
+    waiting = np.flatnonzero((codes >= 0) & (rows.pid >= 0))
+    firsts = [text.split()[0] for text in lists if text.split()]
+    parents = {text: int(first) for text, first in zip([t for t in lists if t.split()], firsts, strict=True)}
+    blocker: dict[tuple[int, int], int] = {}
+    for row in waiting.tolist():
+        parent = parents.get(lists[codes[row]])
+        if parent is not None:
+            blocker[int(rows.sample[row]), int(rows.pid[row])] = parent
+    moments = np.unique(rows.sample[waiting])
+    shown = np.flatnonzero(np.isin(rows.sample, moments) & (rows.state != ""))
+    states = {(int(rows.sample[row]), int(rows.pid[row])): rows.state[row] for row in shown.tolist()}
+    behind: dict[str, NDArray[np.float64]] = {}
+    for (moment, pid), parent in blocker.items():
+        head, hops = parent, 0
+        while (moment, head) in blocker and head != pid and hops < _HOPS_MAX:
+            head, hops = blocker[moment, head], hops + 1
+        name = f"pid {head} ({states.get((moment, head), 'not sampled')})"
+        behind.setdefault(name, np.zeros(count))[bins[moment]] += 1
+    return behind
+
+
+def _refused(source: Source, problem: str) -> InputError:
+    return InputError(
+        source.name,
+        found=problem,
+        expected="CSV samples of pg_stat_activity, with a column of times first",
+        advice=f"Record again: {META.record}",
+    )

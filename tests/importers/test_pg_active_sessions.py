@@ -1,0 +1,87 @@
+"""Samples of PostgreSQL's active sessions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadline.core.contracts.importer import Request
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError
+from leadline.estate.active_sessions import resource_of, wait_shares
+from leadline.importers import pg_active_sessions
+from tests.importers.load_tools import seed
+from tests.importers.recordings import codes, source_of, values_of
+
+SERVER = "guest:guest/database:postgresql"
+TEXT = seed("pg_active_sessions.csv")
+SECOND_NS = 1_000_000_000
+LOOP = """\
+now,datid,datname,pid,backend_type,state,xact_start,wait_event_type,wait_event,query
+2026-11-21 00:00:00+00,5,shop,1,client backend,active,2026-11-20 23:59:50+00,IO,DataFileRead,"select 1,
+2"
+2026-11-21 00:00:00+00,5,shop,2,client backend,active,2026-11-21 00:00:00+00,,,select * from pg_stat_activity
+2026-11-21 00:00:00+00,5,shop,3,client backend,idle,,Client,ClientRead,select 3
+2026-11-21 00:00:00+00,,,4,checkpointer,,,Activity,CheckpointerMain,
+now,datid,datname,pid,backend_type,state,xact_start,wait_event_type,wait_event,query
+2026-11-21 00:00:05+00,5,shop,1,client backend,active,2026-11-20 23:59:50+00,,,select 1
+"""
+
+
+def read_text(folder: Path, text: str) -> Capture:
+    return pg_active_sessions.read(source_of(folder, text), Request())
+
+
+def test_means_of_a_second(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT)
+    assert values_of(capture, "db_active_sessions_count", SERVER).tolist() == [1.5, 0.5]
+    assert values_of(capture, "db_wait_event_sessions_count", f"{SERVER}/database:CPU").tolist() == [0.5, 0.0]
+    assert values_of(capture, "db_blocked_sessions_count", SERVER).tolist() == [1.0, 0.0]
+    assert values_of(capture, "db_idle_in_transaction_sessions_count", SERVER).tolist() == [0.5, 0.0]
+    assert values_of(capture, "db_background_sessions_count", SERVER).tolist() == [0.5, 0.0]
+    assert values_of(capture, "db_transaction_age_s_max", SERVER).tolist() == [9.31, 0.01]
+    head = f"{SERVER}/database:pid 640 (idle in transaction)"
+    assert values_of(capture, "db_sessions_behind_blocker_count", head).tolist() == [1.0, 0.0]
+    assert codes(capture) == []
+
+
+def test_shares_of_a_span(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT)
+    start, end = capture.span_ns() or (0, 0)
+    whole = wait_shares(capture, start - SECOND_NS, end)
+    assert whole == {e: pytest.approx(0.25) for e in ("Lock:transactionid", "Lock:tuple", "CPU", "IO:WALSync")}
+    assert wait_shares(capture, start, end) == {"IO:WALSync": 1.0}
+    assert wait_shares(capture, end, end + SECOND_NS) == {}
+    assert {resource_of(event) for event in whole} == {"lock", "cpu", "wal"}
+
+
+def test_a_loop_of_psql(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, LOOP)
+    assert values_of(capture, "db_active_sessions_count", SERVER).tolist() == [1.0, 1.0]
+    assert values_of(capture, "db_background_sessions_count", SERVER).tolist() == [0.0, 0.0]
+    assert np.allclose(values_of(capture, "db_transaction_age_s_max", SERVER), [10.0, 15.0])
+
+
+def test_a_torn_last_row_is_left_out(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT + "2026-11-21 00:55:58.1")
+    assert codes(capture) == ["cut"]
+    assert len(values_of(capture, "db_active_sessions_count", SERVER)) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        TEXT.splitlines()[0] + "\n",
+        TEXT + "2026-11-21 00:55:58+00,1,2\n",
+        TEXT.replace("812", "8x2"),
+        TEXT.replace("2026", "abcd"),
+        TEXT.replace("9.310", "-9"),
+        TEXT.replace(",640,", ",6x0,"),
+    ],
+)
+def test_damage(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError):
+        read_text(tmp_path, text)
