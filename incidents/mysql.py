@@ -50,7 +50,7 @@ class Server:
 
     def session(self, stack: ExitStack, sql: str) -> None:
         """A session that runs SQL again and again until the stack closes."""
-        loop = f"while :; do printf %s {shlex.quote(sql)}; done | {' '.join(self._client())}"
+        loop = f"while :; do printf '%s\\n' {shlex.quote(sql)}; done | {' '.join(self._client())}"
         stack.callback(stop, start(["bash", "-c", loop]), signal.SIGTERM, 5.0)
 
     def _client(self) -> list[str]:
