@@ -99,7 +99,12 @@ def start_server(rig: Rig) -> Server:
     for folder in (data, redo, temporary):
         run("chown", "-R", f"{entry.pw_uid}:{entry.pw_gid}", folder)
     command = ["mariadbd", "--no-defaults", "--user=nobody", f"--datadir={data}", f"--socket={socket}"]
-    command += [f"--innodb_log_group_home_dir={redo}", f"--pid-file={data / 'mariadb.pid'}", f"--tmpdir={temporary}", *options]
+    command += [
+        f"--innodb_log_group_home_dir={redo}",
+        f"--pid-file={data / 'mariadb.pid'}",
+        f"--tmpdir={temporary}",
+        *options,
+    ]
     with log.open("wb") as file:
         process = start(command, file)
     rig.stack.callback(stop, process, signal.SIGTERM)

@@ -22,11 +22,11 @@ COLUMNS = (
     "now,pid,datname,backend_type,state,wait_event_type,wait_event,query_id,xact_age_s,query_age_s,blocked_by,query"
 )
 END = "~ end ~"
-# A wait has begun and not ended while its time is not known; a session that waits for a row lock is told by InnoDB.
+# A wait that goes on has no end yet; a session that waits for a row lock is told by InnoDB.
 HISTORY = """
 SELECT t.processlist_id, COALESCE(t.processlist_db, ''), COALESCE(x.trx_state, ''),
        COALESCE((SELECT w.event_name FROM performance_schema.events_waits_current w
-                 WHERE w.thread_id = t.thread_id AND w.timer_end IS NULL ORDER BY w.event_id DESC LIMIT 1), ''),
+                 WHERE w.thread_id = t.thread_id AND w.end_event_id IS NULL ORDER BY w.event_id DESC LIMIT 1), ''),
        COALESCE(TIMESTAMPDIFF(MICROSECOND, x.trx_started, NOW(6)) / 1e6, '')
 FROM performance_schema.threads t
 LEFT JOIN information_schema.innodb_trx x ON x.trx_mysql_thread_id = t.processlist_id

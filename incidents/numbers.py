@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 
-EDGE_S = 2.0  # samples this near to a change of phase belong to neither side
+EDGE_S = 1.0  # samples this near to a change of phase belong to neither side
 _PGBENCH = re.compile(r"^progress: (?P<at>[\d.]+) s, (?P<tps>[\d.]+) tps, lat (?P<ms>[\d.]+|NaN) ms")
 _SYSBENCH = re.compile(r"^(?P<at>\S+) \[ \d+s \] thds: \d+ tps: (?P<tps>[\d.]+) .*lat \(ms,95%\): (?P<ms>[\d.]+)")
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d)")

@@ -24,8 +24,8 @@ from incidents import numbers, recorders
 from incidents.contract import Kind, KindModule, Parameters, Shown, Stage, felt, unfelt
 from incidents.processes import RigError, run, start, stop
 
-WARM_UP_S = 3.0
-HEALTHY_S, FAULT_S, GAP_S, END_S = 8.0, 20.0, 8.0, 4.0
+WARM_UP_S = 2.0
+HEALTHY_S, FAULT_S, GAP_S, END_S = 7.0, 20.0, 6.5, 3.5
 LOAD_END_S = 8.0
 RECOVERY_S = 2.0  # of the gap: it belongs to neither phase
 SEED = 15

@@ -35,9 +35,11 @@ def prepare(stage: Stage) -> Iterator[None]:
     """Swap space on a disk of its own."""
     swap = f"/dev/{stage.rig.device('swap')}"
     run("swapon", swap)
+    stage.rig.slow("swap", read_us=5000)
     try:
         yield
     finally:
+        stage.rig.slow("swap")
         run("swapoff", swap)
 
 
