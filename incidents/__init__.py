@@ -1,0 +1,1 @@
+"""Incidents recorded with real tools, on machines whose fault is known and written down."""
