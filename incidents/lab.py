@@ -37,7 +37,8 @@ LATENCY_LIMIT_MS = 2000  # what is later is skipped, as an application's time-ou
 TAIL_S = 30.0  # Judgement: pgbench's last transactions of a guest that was held back
 READY_S = 60.0
 SWAP_MIB = 256
-_CONNECTION = ("-h", "/tmp", "-U", "postgres")
+_REACH = ("--host=/tmp", "--username=postgres")
+_DATABASE = "postgres"
 _CLEAN = {"LC_ALL": "C", "TZ": "UTC", "S_TIME_FORMAT": "ISO", "PGHOST": "/tmp", "PGUSER": "postgres"}
 _LAB = {
     "name": "incident",
@@ -100,7 +101,7 @@ class Guest:
     def load_command(self) -> list[str]:
         """The words of pgbench without its length."""
         return [
-            *("pgbench", *_CONNECTION, f"--client={CLIENTS}", "--jobs=1", f"--rate={self.rate_per_s:g}"),
+            *("pgbench", *_REACH, f"--client={CLIENTS}", "--jobs=1", f"--rate={self.rate_per_s:g}"),
             *("--no-vacuum", f"--latency-limit={LATENCY_LIMIT_MS}", "--progress=1", "--progress-timestamp"),
             *("--log", "--aggregate-interval=1"),
         ]
@@ -128,7 +129,7 @@ class Guest:
                 iostat = running_in(channel, sampler, output=folder / "iostat.txt", talk=talk / "iostat-errors.txt")
                 stack.enter_context(iostat)
             stack.enter_context(recording({"qemu": str(self.machine.files.counters)}, folder))
-            load_words = [*self.load_command, f"--time={seconds:.0f}", f"--log-prefix={inside}/pgbench_log"]
+            load_words = [*self.load_command, f"--time={seconds:.0f}", f"--log-prefix={inside}/pgbench_log", _DATABASE]
             script = f"exec {' '.join(load_words)} 2>&1"
             log = folder / "pgbench.txt"
             load = stack.enter_context(running_in(channel, ["sh", "-c", script], output=log, talk=talk / "load.txt"))
@@ -218,7 +219,7 @@ def run(machine: Machine, script: str, timeout_s: float = 120.0) -> str:
         lines = (answer.err or answer.out).decode(errors="replace").strip().splitlines()
         raise ToolError(
             f"guest {machine.guest.name}: {script}",
-            found=lines[-1] if lines else f"exit status {answer.status}",
+            found="; ".join(lines[-3:]) if lines else f"exit status {answer.status}",
             expected="exit status 0",
             advice="Look at it with lab console.",
         )
@@ -245,9 +246,9 @@ def _start_server(machine: Machine, devices: dict[str, str]) -> None:
 
 def _rate_of(machine: Machine) -> float:
     """Transactions per second that keep the vCPUs as busy as they shall be, from a short load without a rate."""
-    words = ["pgbench", *_CONNECTION, f"-c{CLIENTS}", "-j1", "-n"]
+    words = ["pgbench", *_REACH, f"-c{CLIENTS}", "-j1", "-n"]
     before_s = _busy_s(machine)
-    text = run(machine, f"{' '.join(words)} -T {MEASURE_S}")
+    text = run(machine, f"{' '.join(words)} -T {MEASURE_S} {_DATABASE}")
     busy_s = _busy_s(machine) - before_s
     done = next(line for line in text.splitlines() if line.startswith("number of transactions actually processed"))
     count = int(done.rpartition(":")[2].split("/")[0])
