@@ -14,7 +14,7 @@ from leadline.core.system.processes import running
 from leadline.lab.hardware import limit_group
 
 NO_QUOTA_CPUS = 1000.0  # more than any machine this runs on has
-BALLOON_S = 15.0  # Judgement: a guest that has to swap gives its memory back slowly
+BALLOON_S = 5.0  # Judgement: the guest gives what is free in two; what it has to swap for comes slowly
 _UNIFIED = Path("/sys/fs/cgroup")
 _DEFAULT_SHARES, _DEFAULT_WEIGHT = 1024, 100  # Source: Linux, sched-design-CFS.rst and cgroup-v2.rst
 
