@@ -25,7 +25,7 @@ from incidents.contract import Kind, KindModule, Parameters, Shown, Stage, felt,
 from incidents.processes import RigError, run, start, stop
 
 WARM_UP_S = 2.0
-HEALTHY_S, FAULT_S, GAP_S, END_S = 7.0, 20.0, 6.5, 3.5
+HEALTHY_S, FAULT_S, GAP_S, END_S = 6.5, 20.0, 6.5, 3.5
 LOAD_END_S = 8.0
 RECOVERY_S = 2.0  # of the gap: it belongs to neither phase
 SEED = 15

@@ -12,6 +12,7 @@ from typing import Any
 from leadline.lab.specification import Adapter, DiskLimits, Guest, LabDisk
 
 ROOT = "root"
+BALLOON = "balloon"
 # Adapter type -> QEMU's device and, where disks are devices on its bus, what they are called there.
 _DEVICES: dict[str, tuple[str, str]] = {
     "pvscsi": ("pvscsi", "scsi-hd"),
@@ -88,6 +89,7 @@ def options(guest: Guest, files: Files, *, direct: bool, networks: Mapping[str, 
     words += ["-chardev", f"file,id=console,path={files.console}", "-serial", "chardev:console"]
     words += ["-device", "virtio-serial-pci", "-chardev", f"socket,id=agent,path={files.channel},server=on,wait=off"]
     words += ["-device", "virtserialport,chardev=agent,name=leadline", "-device", "virtio-rng-pci"]
+    words += ["-device", f"virtio-balloon-pci,id={BALLOON}"]  # empty until somebody asks for memory
     words += ["-chardev", f"socket,id=person,path={files.terminal},server=on,wait=off"]
     words += ["-device", "virtserialport,chardev=person,name=leadline-console"]
     for path in (files.monitor, files.counters):
@@ -130,7 +132,7 @@ def chain(disk: LabDisk, image: Path, *, direct: bool) -> dict[str, Any]:
         overlay = layer(disk, layer_image(disk, number, image.parent), number, direct=direct)
         node = {**overlay, "backing": {**node, "read-only": True}}
     if disk.limits is not None:
-        node = {"driver": "throttle", "throttle-group": _group_of(disk), "node-name": limit_node(disk), "file": node}
+        node = {"driver": "throttle", "throttle-group": limit_group(disk), "node-name": limit_node(disk), "file": node}
     return node
 
 
@@ -191,12 +193,13 @@ def _cache(mode: str, *, direct: bool) -> dict[str, bool]:
     return {"direct": direct and mode in ("none", "directsync"), "no-flush": mode == "unsafe"}
 
 
-def _group_of(disk: LabDisk) -> str:
+def limit_group(disk: LabDisk) -> str:
+    """The throttle group of a disk's limit."""
     return f"limit-{disk.shared_limit or disk.name}"
 
 
 def _groups(guest: Guest) -> dict[str, DiskLimits]:
-    above = {_group_of(disk): disk.limits for disk in guest.disks if disk.limits is not None}
+    above = {limit_group(disk): disk.limits for disk in guest.disks if disk.limits is not None}
     return above | {f"storage-{disk.name}": disk.storage for disk in guest.disks if disk.storage is not None}
 
 

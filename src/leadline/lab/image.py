@@ -28,7 +28,8 @@ from leadline.lab.kernel import Kernel
 VERSION = "1"  # of what is in the root; another one makes another image
 # The modules every guest loads: its root, its channel, and the devices the lab offers.
 MODULES = (
-    *("virtio_pci", "virtio_blk", "virtio_console", "virtio_rng", "crc32c_generic", "crc32c_intel", "ext4", "overlay"),
+    *("virtio_pci", "virtio_blk", "virtio_console", "virtio_rng", "virtio_balloon"),
+    *("crc32c_generic", "crc32c_intel", "ext4", "overlay"),
     *("sd_mod", "vmw_pvscsi", "sym53c8xx", "mptsas", "megaraid_sas", "virtio_scsi", "nvme"),
     *("vmxnet3", "virtio_net", "e1000", "e1000e", "libcrc32c", "xfs"),
 )
