@@ -15,6 +15,7 @@ import yaml
 
 from incidents import numbers, recorders
 from incidents.contract import KindModule, Stage, described
+from incidents.lab import facts
 from incidents.session import SEED, Recording, Variant
 
 HISTORIES = ("pg_active_sessions.csv", "mysql_active_sessions.csv")
@@ -80,7 +81,11 @@ def _truth(stage: Stage, module: KindModule, recording: Recording, count: int) -
     document["recordings"] = _recordings(recording)
     document["wait_shares"] = _wait_shares(recording)
     document["usual"] = _usual(kind.usual, recording.measured)
-    document["disks"] = {disk.role: disk.device for disk in stage.rig.disks.values()}
+    if kind.database == "lab":
+        document["host"] = facts(stage.guest)["guest"]
+        document["guest"] = facts(stage.guest)
+    else:
+        document["disks"] = {disk.role: disk.device for disk in stage.rig.disks.values()}
     document["tools"] = {"kernel": os.uname().release, "cpu_count": os.cpu_count()}
     return document
 
@@ -106,6 +111,8 @@ def _recordings(recording: Recording) -> dict[str, dict[str, str]]:
         elif name.startswith("pg_") and "postgresql" in folders:
             recorder = "active-sessions" if name in HISTORIES else "pg-stat"
             found[name] = {"recorder": recorder, "command": "leadline collect postgresql"}
+        elif name in ("qemu.jsonl", "linux.txt", "iostat.txt"):
+            found[name] = {"recorder": name.partition(".")[0], "command": f"leadline lab, {name}"}
         elif name.startswith("mysql_"):
             found[name] = {"recorder": name.partition(".")[0].replace("_", "-"), "command": "python -m incidents.mysql"}
     return found
@@ -140,6 +147,20 @@ def _usual(measures: tuple[str, ...], measured: numbers.Numbers | None) -> dict[
 
 def _inventory(stage: Stage, module: KindModule) -> dict[str, Any]:
     """What an operator knows without measuring; the fault is not among it."""
+    if module.KIND.database == "lab":
+        vm = facts(stage.guest)
+        disks = {role: names["in_guest"] for role, names in vm["disks"].items() if role != "swap"}
+        return {
+            "leadline_inventory": 1,
+            "guests": [
+                {
+                    "name": vm["guest"],
+                    "cpu_count": vm["vcpus"],
+                    "devices": [{"name": name, "role": role, "filesystem": "ext4"} for role, name in disks.items()],
+                    "databases": [{"name": "main", "engine": "postgresql"}],
+                }
+            ],
+        }
     devices = [
         {"name": disk.device, "role": disk.role, "mount": str(disk.mount), "filesystem": "ext4", "medium": "flash"}
         for disk in stage.rig.disks.values()

@@ -26,9 +26,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from incidents import archive, limits, postgresql, rig, session
+from incidents import archive, lab, limits, postgresql, rig, session
 from incidents.contract import KindModule, Stage
 from incidents.processes import RigError
+from leadline.core.model.errors import LeadlineError
 
 HERE = Path(__file__).resolve().parent
 RECORDED = HERE / "recorded"
@@ -57,6 +58,8 @@ def load_kind(name: str) -> KindModule:
 def record(names: list[str], arguments: argparse.Namespace) -> int:
     """Record what is missing of these kinds; the number of recordings that are missing afterwards."""
     deadline = time.monotonic() + arguments.minutes * 60
+    # The virtual machine comes last: it takes processor time as long as it is there.
+    names = sorted(names, key=lambda name: load_kind(name).KIND.database == "lab")
     missing = {name: wanted for name in names if (wanted := _missing(name, arguments))}
     count = sum(map(len, missing.values()))
     if not count:
@@ -89,8 +92,11 @@ def _record_kind(stage: Stage, name: str, variants: list[session.Variant], argum
     out = stage.file("out")
     kept: set[int] = set()
     try:
+        if module.KIND.database == "lab" and stage.guest is None:
+            say("booting a virtual machine")
+            stage.guest = lab.boot(stage.work, stage.rig.stack)
         recordings = session.play(stage, module, variants, out, say)
-    except (RigError, OSError) as error:
+    except (RigError, LeadlineError, OSError) as error:
         say(f"{name}: {error}")
         return kept
     for recording in recordings:

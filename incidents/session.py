@@ -19,9 +19,11 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Protocol
 
 from incidents import numbers, recorders
 from incidents.contract import Kind, KindModule, Parameters, Shown, Stage, felt, unfelt
+from incidents.lab import facts
 from incidents.processes import RigError, run, start, stop
 
 WARM_UP_S = 2.0
@@ -73,6 +75,13 @@ class Recording:
         self.actions.append((now(), text))
 
 
+class Ending(Protocol):
+    """A program that may end by itself."""
+
+    def poll(self) -> int | None:
+        """The exit status; None while it runs."""
+
+
 _Begun = tuple[Recording, recorders.Running]
 
 
@@ -90,6 +99,8 @@ def play(
         RigError: the load failed, or a fault could not be set.
     """
     kind = module.KIND
+    if kind.database == "lab":
+        return play_guest(stage, module, variants, out, say)
     with ExitStack() as stack:
         if not kind.is_uncached:
             warm(stage)
@@ -126,6 +137,38 @@ def play(
             load.wait(LOAD_END_S)  # pgbench writes the end of its log when its time is over, not when it is interrupted
     for recording in done:
         finish(stage, kind, module, recording, load_file)
+    return done
+
+
+def play_guest(
+    stage: Stage, module: KindModule, variants: Iterable[Variant], out: Path, say: Callable[[str], None]
+) -> list[Recording]:
+    """Record variants of a kind in the virtual machine of the stage, each with a load of its own.
+
+    Raises:
+        ToolError: the guest does not answer, or its load failed.
+    """
+    done = []
+    for variant in variants:
+        folder = out / f"{variant.kind}-{variant.number}"
+        shutil.rmtree(folder, ignore_errors=True)
+        recording = Recording(variant, folder, variant.parameters(module), now(), now())
+        recording.load_command = " ".join(stage.guest.load_command)
+        with stage.guest.play(HEALTHY_S + FAULT_S + END_S, folder) as load:
+            recording.start = now()
+            recording.did("started the recorders and the load")
+            time.sleep(HEALTHY_S)
+            _hold(stage, module, recording, recording.start, load)
+            after_from = now()
+            time.sleep(RECOVERY_S)
+        recording.end = now()
+        recording.phases.append(numbers.Phase("after", after_from, recording.end))
+        say(f"{variant.kind} {variant.number}: recorded")
+        disks = facts(stage.guest)["disks"]
+        roles = {role: names["in_guest"] for role, names in disks.items()}
+        recording.measured = numbers.read(folder, recording.phases, roles)
+        recording.shown = [felt(recording.measured), *module.shows(recording.measured, recording.parameters)]
+        done.append(recording)
     return done
 
 
@@ -194,9 +237,7 @@ def _begin(stage: Stage, kind: Kind, module: KindModule, out: Path, variant: Var
     return recording, running
 
 
-def _hold(
-    stage: Stage, module: KindModule, recording: Recording, healthy_from: datetime, load: subprocess.Popen[bytes]
-) -> None:
+def _hold(stage: Stage, module: KindModule, recording: Recording, healthy_from: datetime, load: Ending) -> None:
     """The fault of one variant, from its beginning to its end."""
     began = now()
     recording.phases.append(numbers.Phase("healthy", healthy_from, began))
@@ -207,7 +248,7 @@ def _hold(
     recording.phases.append(numbers.Phase("fault", began, ended))
     recording.did("undid it")
     if load.poll() is not None and not module.KIND.ends_load:
-        raise RigError(f"the load of {recording.variant.kind} ended early with status {load.returncode}")
+        raise RigError(f"the load of {recording.variant.kind} ended early with status {load.poll()}")
 
 
 def finish(stage: Stage, kind: Kind, module: KindModule, recording: Recording, load_file: Path) -> None:

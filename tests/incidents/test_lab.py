@@ -11,9 +11,9 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+
 from incidents.holding import cpu_limit
 from incidents.lab import NAME, boot, facts
-
 from leadline.core.model.errors import ToolError
 from leadline.core.system.cgroups import InstanceLimits, find
 from leadline.lab.kernel import find_kernel
