@@ -49,8 +49,8 @@ def test_medians_inside_and_outside(folder: Path) -> None:
     assert (numbers.outside["data_reads_per_s"], numbers.inside["data_reads_per_s"]) == (100.0, 40.0)
     assert numbers.inside["cpu_busy_pct"] == 11.0
     assert "data_write_ms" not in numbers.inside, "no write: its latency was not measured"
-    # The last transaction ended at second 9, the last sample of the fault is that of second 28.
-    assert numbers.largest_inside["standstill_s"] == 19.0
+    # The last transaction ended at second 9, the last sample of the fault is that of second 29.
+    assert numbers.largest_inside["standstill_s"] == 20.0
 
 
 def test_what_a_fault_shows(folder: Path) -> None:
