@@ -10,7 +10,7 @@ import pytest
 from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
-from leadline.estate.active_sessions import resource_of, wait_shares
+from leadline.formats.active_sessions import resource_of, wait_shares
 from leadline.importers import pg_active_sessions
 from tests.importers.load_tools import seed
 from tests.importers.recordings import codes, source_of, values_of

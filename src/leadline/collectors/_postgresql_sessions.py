@@ -46,8 +46,8 @@ from moment m left join pg_stat_activity a on a.pid <> pg_backend_pid() and a.pi
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?(?![\w.$])"
 # A verb and the table right after it. No quote, dollar or comment may come before the table, so it is no literal.
 _TABLE = re.compile(
-    r"\s*(?P<verb>update|insert\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum|analyze|copy|"
-    r"autovacuum:\s+(?:vacuum|analyze|vacuum\s+analyze))\s+(?:only\s+|table\s+)?(?P<table>" + _NAME + ")",
+    r"\s*(?P<verb>update|insert\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum\s+analyze|vacuum|analyze|copy|"
+    r"autovacuum:\s+(?:vacuum\s+analyze|vacuum|analyze))\s+(?:only\s+|table\s+)?(?P<table>" + _NAME + ")",
     re.IGNORECASE | re.ASCII,
 )
 _SELECT = re.compile(

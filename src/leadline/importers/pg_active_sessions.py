@@ -239,7 +239,7 @@ def _ages(
     from pyarrow import compute as pc  # noqa: PLC0415
 
     if "xact_age_s" in table.column_names:
-        ages = pc.cast(table["xact_age_s"], pa.float64()).to_numpy().astype(np.float64)
+        ages: NDArray[np.float64] = pc.cast(table["xact_age_s"], pa.float64()).to_numpy().astype(np.float64)
         if np.isinf(ages).any() or (ages < 0).any():
             message = "an impossible age of a transaction"
             raise ValueError(message)
