@@ -70,6 +70,14 @@ def test_a_torn_last_row_is_left_out(tmp_path: Path) -> None:
     assert len(values_of(capture, "db_active_sessions_count", SERVER)) == 2
 
 
+def test_a_torn_row_before_a_second_recording_is_left_out(tmp_path: Path) -> None:
+    header, rows = TEXT.split("\n", 1)
+    later = rows.replace("00:55", "00:56")
+    capture = read_text(tmp_path, f"{TEXT}2026-11-21 00:55:58.1,81\n{header}\n{later}")
+    assert codes(capture) == ["cut"]
+    assert len(values_of(capture, "db_active_sessions_count", SERVER)) == 4
+
+
 @pytest.mark.parametrize(
     "text",
     [

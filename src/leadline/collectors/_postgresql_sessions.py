@@ -94,6 +94,15 @@ class Schedule:
         return self._began + following * self.every_s - self._clock()
 
 
+def _is_cut(path: Path) -> bool:
+    """Whether the last row of a file has no end: its recorder was killed while it wrote."""
+    if path.stat().st_size == 0:
+        return False
+    with path.open("rb") as stream:
+        stream.seek(-1, io.SEEK_END)
+        return stream.read() != b"\n"
+
+
 class SessionSampler:
     """Appends the sessions at work to a CSV file until it is closed; the first error ends it and is kept."""
 
@@ -104,8 +113,10 @@ class SessionSampler:
         has_id = connection.info.server_version >= _SINCE_QUERY_ID
         query_id = "a.query_id" if has_id else "null"
         self._query = _QUERY.format(query_id=query_id, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
-        self._stream = open_to_append(folder / FILE_NAME)
-        self._text = io.StringIO()
+        path = folder / FILE_NAME
+        self._stream = open_to_append(path)
+        self._text = io.StringIO("\n" if _is_cut(path) else "")
+        self._text.seek(0, io.SEEK_END)
         self._rows = csv.writer(self._text, lineterminator="\n")
         self._rows.writerow(COLUMNS)
         self._flushed = time.monotonic()
