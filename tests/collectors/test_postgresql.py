@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 import os
 import pwd
 import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +20,15 @@ from typer.testing import CliRunner
 
 from leadline.app.measure.recording import record, recording
 from leadline.app.read.importing import import_paths
+from leadline.collectors import postgresql
 from leadline.core.contracts.importer import Request
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
+from leadline.core.system.addresses import address_of
 from leadline.core.system.dsn import masked
 from leadline.core.system.tools import find_program
 from leadline.faces.cli.main import build_app
+from leadline.formats.active_sessions import wait_shares
 
 SECRET = "not-to-be-seen-anywhere"
 INITDB, PG_CTL, PGBENCH = (find_program(name) for name in ("initdb", "pg_ctl", "pgbench"))
@@ -88,6 +93,72 @@ def test_what_was_recorded_is_what_pgbench_did(server: Server, tmp_path: Path) -
     assert 400 <= done <= 500  # two clients' 200 transactions, and the recorder's own few
     settings = capture.inventory.of_kind(EntityKind.DATABASE)
     assert any(capture.inventory.get(entity, "engine") == "postgresql" for entity in settings)
+
+
+def test_a_lock_wait_is_seen_for_as_long_as_it_lasted(server: Server, tmp_path: Path) -> None:
+    import psycopg
+
+    statement_secret = "a-secret-in-a-statement"
+    with psycopg.connect(server.url) as holder, psycopg.connect(server.url) as waiter:
+        holder.execute("create table if not exists shelf (id int, note text)")
+        holder.execute("insert into shelf values (1, '')")
+        holder.commit()
+        holder.execute("update shelf set note = 'x'")
+
+        def wait() -> None:
+            waiter.execute(f"update shelf set note = '{statement_secret}'")
+            waiter.rollback()
+
+        thread = threading.Thread(target=wait)
+        recording_thread = threading.Thread(
+            target=record,
+            args=("postgresql", server.words, tmp_path),
+            kwargs={"every_s": 0.5, "seconds": 4.0, "active_sessions_every_ms": 50},
+        )
+        recording_thread.start()
+        time.sleep(1.0)
+        began = time.monotonic()
+        thread.start()
+        time.sleep(2.0)
+        holder.commit()
+        thread.join()
+        waited_s = time.monotonic() - began
+        recording_thread.join()
+        blocker = holder.info.backend_pid
+    written = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert statement_secret.encode() not in written
+    assert b"UPDATE shelf" in written
+    with (tmp_path / "pg_active_sessions.csv").open() as stream:  # an independent reading
+        rows = list(csv.DictReader(stream))
+    moments = {row["now"] for row in rows}
+    locked = [row for row in rows if row["wait_event_type"] == "Lock"]
+    assert 75 <= len(moments) <= 92  # 4 s and the interval in which the recording ends
+    assert {row["blocked_by"] for row in locked} == {str(blocker)}
+    assert len(locked) * 0.05 == pytest.approx(waited_s, abs=0.4)
+    capture = import_paths([tmp_path], Request()).capture
+    start, end = capture.span_ns() or (0, 0)
+    assert wait_shares(capture, start - 10**9, end)["Lock:transactionid"] > 0.9
+    (behind,) = capture.of("db_sessions_behind_blocker_count")
+    assert [entity.name for entity in behind.entities] == [f"pid {blocker} (idle in transaction)"]
+
+
+def test_a_lost_connection_of_sessions_ends_the_recording(server: Server, tmp_path: Path) -> None:
+    import psycopg
+
+    recorder = postgresql.record(address_of(server.words), tmp_path, active_sessions_every_ms=50)
+    try:
+        time.sleep(0.3)
+        with psycopg.connect(server.url, autocommit=True) as connection:
+            connection.execute(
+                "select pg_terminate_backend(pid) from pg_stat_activity"
+                " where application_name = 'leadline' and query like '%moment%' and pid <> pg_backend_pid()"
+            )
+        time.sleep(0.3)
+        with pytest.raises(ToolError, match="What was sampled until then is kept"):
+            recorder.sample()
+    finally:
+        recorder.close()
+    assert (tmp_path / "pg_active_sessions.csv").read_text().count("\n") > 2
 
 
 @pytest.mark.parametrize("form", ["url", "words"])

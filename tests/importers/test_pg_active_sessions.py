@@ -10,7 +10,7 @@ import pytest
 from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
-from leadline.estate.active_sessions import resource_of, wait_shares
+from leadline.formats.active_sessions import resource_of, wait_shares
 from leadline.importers import pg_active_sessions
 from tests.importers.load_tools import seed
 from tests.importers.recordings import codes, source_of, values_of
@@ -68,6 +68,14 @@ def test_a_torn_last_row_is_left_out(tmp_path: Path) -> None:
     capture = read_text(tmp_path, TEXT + "2026-11-21 00:55:58.1")
     assert codes(capture) == ["cut"]
     assert len(values_of(capture, "db_active_sessions_count", SERVER)) == 2
+
+
+def test_a_torn_row_before_a_second_recording_is_left_out(tmp_path: Path) -> None:
+    header, rows = TEXT.split("\n", 1)
+    later = rows.replace("00:55", "00:56")
+    capture = read_text(tmp_path, f"{TEXT}2026-11-21 00:55:58.1,81\n{header}\n{later}")
+    assert codes(capture) == ["cut"]
+    assert len(values_of(capture, "db_active_sessions_count", SERVER)) == 4
 
 
 @pytest.mark.parametrize(

@@ -46,8 +46,8 @@ from moment m left join pg_stat_activity a on a.pid <> pg_backend_pid() and a.pi
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?(?![\w.$])"
 # A verb and the table right after it. No quote, dollar or comment may come before the table, so it is no literal.
 _TABLE = re.compile(
-    r"\s*(?P<verb>update|insert\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum|analyze|copy|"
-    r"autovacuum:\s+(?:vacuum|analyze|vacuum\s+analyze))\s+(?:only\s+|table\s+)?(?P<table>" + _NAME + ")",
+    r"\s*(?P<verb>update|insert\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum\s+analyze|vacuum|analyze|copy|"
+    r"autovacuum:\s+(?:vacuum\s+analyze|vacuum|analyze))\s+(?:only\s+|table\s+)?(?P<table>" + _NAME + ")",
     re.IGNORECASE | re.ASCII,
 )
 _SELECT = re.compile(
@@ -94,6 +94,15 @@ class Schedule:
         return self._began + following * self.every_s - self._clock()
 
 
+def _is_cut(path: Path) -> bool:
+    """Whether the last row of a file has no end: its recorder was killed while it wrote."""
+    if path.stat().st_size == 0:
+        return False
+    with path.open("rb") as stream:
+        stream.seek(-1, io.SEEK_END)
+        return stream.read() != b"\n"
+
+
 class SessionSampler:
     """Appends the sessions at work to a CSV file until it is closed; the first error ends it and is kept."""
 
@@ -104,8 +113,10 @@ class SessionSampler:
         has_id = connection.info.server_version >= _SINCE_QUERY_ID
         query_id = "a.query_id" if has_id else "null"
         self._query = _QUERY.format(query_id=query_id, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
-        self._stream = open_to_append(folder / FILE_NAME)
-        self._text = io.StringIO()
+        path = folder / FILE_NAME
+        self._stream = open_to_append(path)
+        self._text = io.StringIO("\n" if _is_cut(path) else "")
+        self._text.seek(0, io.SEEK_END)
         self._rows = csv.writer(self._text, lineterminator="\n")
         self._rows.writerow(COLUMNS)
         self._flushed = time.monotonic()

@@ -100,12 +100,26 @@ def read(source: Source, request: Request) -> Capture:
     if not data.endswith("\n"):
         builder.warn("cut", "the last row has no end and was left out")
         data = data[: data.rfind("\n") + 1]
+    if "blocked_by" in names:
+        data = _mended(data, builder)
     rows = _rows(source, data, names, request)
     if not rows.zoned and request.timezone is None:
         builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
     builder.inventory.add(_SERVER, source.name, engine="postgresql")
     _emit(rows, builder, request)
     return builder.build(clock_known=rows.zoned or request.timezone is not None)
+
+
+def _mended(data: str, builder: CaptureBuilder) -> str:
+    """A recording of Leadline without rows that were cut when it was killed and then recorded again into the file."""
+    header = "\n" + data.split("\n", 1)[0]
+    pieces = data.split(header)
+    for index, piece in enumerate(pieces[:-1]):
+        rest, _, last = piece.rpartition("\n")
+        if last and last.count(",") < header.count(","):
+            builder.warn("cut", "a row before a header has no end and was left out")
+            pieces[index] = rest
+    return header.join(pieces)
 
 
 @dataclass(slots=True)
@@ -239,7 +253,7 @@ def _ages(
     from pyarrow import compute as pc  # noqa: PLC0415
 
     if "xact_age_s" in table.column_names:
-        ages = pc.cast(table["xact_age_s"], pa.float64()).to_numpy().astype(np.float64)
+        ages: NDArray[np.float64] = pc.cast(table["xact_age_s"], pa.float64()).to_numpy().astype(np.float64)
         if np.isinf(ages).any() or (ages < 0).any():
             message = "an impossible age of a transaction"
             raise ValueError(message)
