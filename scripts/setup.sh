@@ -98,6 +98,20 @@ install_vcsim() {
         say "could not build it; the tests of the vCenter collector will be skipped"
 }
 
+# The proxy through which a client of the incident rig reaches its server over a long way.
+install_toxiproxy() {
+    if ! command -v go >/dev/null 2>&1 || [ -x .tools/bin/toxiproxy-server ]; then return 0; fi
+    say "building toxiproxy"
+    local built
+    built=$(mktemp -d)
+    if GOBIN="$built" go install github.com/Shopify/toxiproxy/v2/cmd/server@v2.12.0 2>/dev/null; then
+        mkdir -p .tools/bin && mv "$built/server" .tools/bin/toxiproxy-server
+    else
+        say "could not build it; incidents of a bad network cannot be recorded"
+    fi
+    rm -rf "$built"
+}
+
 # The same simulator with a template, addresses of workers and failures on request, for the tests of `bench fleet`.
 install_vcsim_fleet() {
     local built=.tools/bin/vcsim-fleet
@@ -162,9 +176,11 @@ test | all)
 esac
 if [ "$LEVEL" = all ]; then
     install_packages "$PACKAGES_ALL"
+    [ -e /usr/include/nbdkit-plugin.h ] || install_packages "nbdkit-plugin-dev:nbdkit-plugin.h"
     unpack_sshd
     unpack_kernel
     install_vcsim_fleet
+    install_toxiproxy
 fi
 build_extension
 # What a level has, the levels below it have too.
