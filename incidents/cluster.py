@@ -28,13 +28,13 @@ def server_programs() -> Path:
     return programs[-1].parent
 
 
-def fill_disks(work: Path, data_image: Path, wal_image: Path) -> None:
+def fill_disks(data_image: Path, wal_image: Path) -> None:
     """Write a filled cluster into two raw images: ``pg`` on the first, its log ``pg_wal`` on the second.
 
     Raises:
         ToolError: a program is missing or fails.
     """
-    del work  # the user postgres may not enter it
+    # A folder the user postgres may enter, with a path short enough for a socket.
     folder = Path(tempfile.mkdtemp(prefix="leadline-cluster-", dir="/var/tmp"))
     try:
         data, wal = folder / "data" / "pg", folder / "wal" / "pg_wal"

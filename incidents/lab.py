@@ -83,6 +83,7 @@ class Guest:
 
     Attributes:
         machine: the guest of the lab.
+        work: takes what recorders and load complain of.
         accelerator: KVM or TCG, and why.
         rate_per_s: transactions per second that keep the guest at most half busy.
         boot_s: from the start of QEMU to a server that answers and a rate that is known.
@@ -91,6 +92,7 @@ class Guest:
     """
 
     machine: Machine
+    work: Path
     accelerator: Accelerator
     rate_per_s: float
     boot_s: float
@@ -116,7 +118,7 @@ class Guest:
         folder.mkdir(parents=True, exist_ok=True)
         channel, inside = self.machine.channel, f"/tmp/play-{time.monotonic_ns()}"
         run(self.machine, f"mkdir -m 1777 {inside}")
-        talk = self.machine.files.folder
+        talk = self.work
         whole_s = f"{seconds + TAIL_S:.0f}"
         words = ["python3", "-c", _RECORDER, inside, whole_s]
         with ExitStack() as stack:
@@ -147,7 +149,7 @@ class Guest:
     def _copy(self, inside: str, folder: Path) -> None:
         """Bring the files of a folder of the guest here."""
         run(self.machine, f"rm -f {inside}/stop")
-        fetched = self.machine.channel.fetch(inside, self.machine.files.folder)
+        fetched = self.machine.channel.fetch(inside, self.work)
         for file in fetched.iterdir():
             shutil.copyfile(file, folder / file.name)
         shutil.rmtree(fetched)
@@ -158,7 +160,7 @@ def boot(work: Path, stack: ExitStack, *, vcpus: int = 1) -> Guest:
     """Boot a guest with a filled PostgreSQL; it ends, and its files are removed, with the stack.
 
     Args:
-        work: an existing folder for the files of the cluster while it is filled.
+        work: an existing folder, which takes what the guest's recorders and load complain of.
         stack: what ends the guest.
         vcpus: of the guest.
 
@@ -174,7 +176,7 @@ def boot(work: Path, stack: ExitStack, *, vcpus: int = 1) -> Guest:
     began = time.monotonic()
     booting = stack.enter_context(launched(plan.machines[0], grounds, folder / NAME))
     # The guest reads nothing but partition tables of the disks until it is asked to mount them.
-    fill_disks(work, booting.files.images["data"], booting.files.images["wal"])
+    fill_disks(booting.files.images["data"], booting.files.images["wal"])
     machine = stack.enter_context(answering(booting))
     offset_s = _set_clock(machine)
     devices = {disk.name: machine.device_of(disk.name) for disk in machine.guest.disks}
@@ -182,7 +184,7 @@ def boot(work: Path, stack: ExitStack, *, vcpus: int = 1) -> Guest:
     iostat = shutil.which("iostat")
     if iostat is not None:
         machine.channel.put("/tmp/iostat", Path(iostat).resolve().read_bytes(), 0o755)
-    return Guest(machine, plan.accelerator, _rate_of(machine), time.monotonic() - began, offset_s, devices)
+    return Guest(machine, work, plan.accelerator, _rate_of(machine), time.monotonic() - began, offset_s, devices)
 
 
 def facts(guest: Guest) -> dict[str, Any]:

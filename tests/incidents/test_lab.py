@@ -19,7 +19,7 @@ from leadline.core.system.cgroups import InstanceLimits, find
 from leadline.lab.kernel import find_kernel
 
 LIMIT_PCT = 20.0
-HEALTHY_S, FAULT_S, RECOVERY_S = 5.0, 6.0, 5.0
+HEALTHY_S, FAULT_S, RECOVERY_S = 3.0, 6.0, 4.0
 
 
 def _skip_where_there_is_no_guest() -> None:
