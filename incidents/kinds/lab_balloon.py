@@ -28,7 +28,7 @@ KIND = Kind(
 
 def draw(generator: random.Random) -> Parameters:
     """Most of what it has."""
-    return {"mib": generator.randrange(270, 330)}
+    return {"mib": generator.randrange(230, 285)}
 
 
 @contextmanager
