@@ -114,7 +114,7 @@ def play(
             stack.enter_context(stage.rig.uncached())
         time.sleep(WARM_UP_S)
         done: list[Recording] = []
-        following: _Begun | None = _begin(stage, kind, module, out, pending.pop(0))
+        following: _Begun | None = _begin(stage, stack, module, out, pending.pop(0))
         recorders.settle()
         healthy_from = now()
         time.sleep(HEALTHY_S)
@@ -122,7 +122,7 @@ def play(
             recording, running = following
             recording.load_command = command
             _hold(stage, module, recording, healthy_from, load)
-            following = _begin(stage, kind, module, out, pending.pop(0)) if pending else None
+            following = _begin(stage, stack, module, out, pending.pop(0)) if pending else None
             time.sleep(RECOVERY_S)
             # What comes now is this recording's last phase and the next one's first.
             healthy_from = now()
@@ -222,7 +222,9 @@ def start_load(stage: Stage, kind: Kind, output: Path, seconds: int) -> tuple[su
     return process, words.replace(f"{stage.work}/", "")
 
 
-def _begin(stage: Stage, kind: Kind, module: KindModule, out: Path, variant: Variant) -> _Begun:
+def _begin(stage: Stage, stack: ExitStack, module: KindModule, out: Path, variant: Variant) -> _Begun:
+    """Start the recorders of a variant; they end with the stack, if not before."""
+    kind = module.KIND
     folder = out / f"{variant.kind}-{variant.number}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -232,6 +234,7 @@ def _begin(stage: Stage, kind: Kind, module: KindModule, out: Path, variant: Var
     if "network" in kind.needs:
         chosen += stage.link.recorders()
     running = recorders.Running(folder, chosen, stage.recorder_prefix)
+    stack.callback(running.end)
     recording.recorders = running.recorders
     recording.did("started the recorders; the load was running")
     return recording, running
