@@ -44,7 +44,7 @@ def parser() -> argparse.ArgumentParser:
     views = f"{FULL}, {NO_HEALTHY}, {SHORT} or '{ALONE}RECORDER'"
     parser.add_argument("--view", action="append", metavar="VIEW", help=f"only this view: {views}; may be repeated")
     parser.add_argument("--part", choices=PARTS, help="only this part")
-    parser.add_argument("--count", type=int, metavar="N", help="only the first N recordings")
+    parser.add_argument("--count", type=int, metavar="N", help="only the first N recordings of each part")
     parser.add_argument("--details", action="store_true", help="print what was said of each recording")
     parser.add_argument("--set-aside", action="store_true", help="show the recordings set aside like the others")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every judgement to a file")
@@ -123,7 +123,7 @@ def main(arguments: list[str] | None = None) -> int:
     if options.part != "recorded" and not options.kind and not options.view:
         for labelled in others.SETS:
             with progress_of(labelled.name, 0) as progress:
-                incidents = others.measured_incidents(labelled, progress)
+                incidents = others.measured_incidents(labelled, progress, options.count)
             print(f"\nRecorded by others: {labelled.name}")
             for line in others.table(incidents) if incidents else ["It is not there: nothing to measure."]:
                 print(line)

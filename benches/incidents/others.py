@@ -194,15 +194,17 @@ def _tables(labelled: LabelledSet) -> Iterator[Path]:
         yield Path(folder)
 
 
-def measured_incidents(labelled: LabelledSet, progress: Callable[[str], None]) -> list[Incident]:
-    """Diagnose every incident of a set; none where it does not lie beside this checkout."""
+def measured_incidents(
+    labelled: LabelledSet, progress: Callable[[str], None], count: int | None = None
+) -> list[Incident]:
+    """Diagnose the incidents of a set, or the first few; none where it does not lie beside this checkout."""
     if not labelled.folder.is_dir():
         return []
     with (labelled.folder / "truth.tsv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream, delimiter="\t"))
     incidents = []
     with _tables(labelled) as folder:
-        for row in rows:
+        for row in rows[:count]:
             incidents.append(judged(labelled, folder, row))
             progress(row["file"])
     return incidents

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 
-# A page of orders read, a document of 19 kB stored.
+# A range of 500 kB read, a document of 19 kB stored.
 SCRIPT = r"""
-\set first random(1, 195000)
-SELECT count(note) FROM orders WHERE id BETWEEN :first AND :first + 4000;
+\set first random(1, 1990000)
+SELECT count(filler) FROM pgbench_accounts WHERE aid BETWEEN :first AND :first + 4000;
 INSERT INTO intake (body) SELECT string_agg(md5(random()::text), '') FROM generate_series(1, 600);
 """
 
