@@ -24,7 +24,7 @@ from typing import Protocol
 from incidents import numbers, recorders
 from incidents.contract import Kind, KindModule, Parameters, Shown, Stage, felt, unfelt
 from incidents.lab import facts
-from incidents.processes import RigError, run, start, stop
+from incidents.processes import RigError, start, stop
 
 WARM_UP_S = 2.0
 HEALTHY_S, FAULT_S, GAP_S, END_S = 6.5, 20.0, 6.5, 3.5
@@ -103,7 +103,7 @@ def play(
         return play_guest(stage, module, variants, out, say)
     with ExitStack() as stack:
         if not kind.is_uncached:
-            warm(stage)
+            stage.warm()
         if (prepare := getattr(module, "prepare", None)) is not None:
             stack.enter_context(prepare(stage))
         load_file = stage.file("load.txt")
@@ -170,14 +170,6 @@ def play_guest(
         recording.shown = [felt(recording.measured), *module.shows(recording.measured, recording.parameters)]
         done.append(recording)
     return done
-
-
-def warm(stage: Stage) -> None:
-    """Read the database's files into the page cache, on the account of its control group."""
-    folder = stage.rig.disks["data"].mount
-    with stage.rig.uncached(every_s=0.05):
-        time.sleep(0.2)  # what is there already may be on another group's account
-    run(*stage.server.group.enter(["sh", "-c", 'find "$0" -type f -exec cat {} + >/dev/null', str(folder)]))
 
 
 def _length_s(count: int) -> int:

@@ -44,8 +44,13 @@ def prepare(stage: Stage) -> Iterator[None]:
 @contextmanager
 def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     """Files of the database leave the page cache."""
-    with stage.rig.uncached(every_s=parameters["every_s"]):
-        yield f"dropped the database's files from the page cache every {parameters['every_s']} s"
+    try:
+        with stage.rig.uncached(every_s=parameters["every_s"]):
+            yield f"dropped the database's files from the page cache every {parameters['every_s']} s"
+    finally:
+        stage.rig.slow("data")
+        stage.warm()
+        stage.rig.slow("data", read_us=READ_US)
 
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:

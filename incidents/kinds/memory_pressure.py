@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from incidents.contract import Kind, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 
+READ_US = 5000  # a disk on which reading again is felt
+
 KIND = Kind(
     summary="The database's control group gets {mib} MiB of memory.",
     truth=Truth(
@@ -32,7 +34,7 @@ def draw(generator: random.Random) -> Parameters:
 @contextmanager
 def prepare(stage: Stage) -> Iterator[None]:
     """A disk on which reading again is felt."""
-    stage.rig.slow("data", read_us=5000)
+    stage.rig.slow("data", read_us=READ_US)
     try:
         yield
     finally:
@@ -42,8 +44,13 @@ def prepare(stage: Stage) -> Iterator[None]:
 @contextmanager
 def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     """The memory limit of the control group."""
-    with stage.server.group.memory(parameters["mib"] << 20):
-        yield f"limited the memory of the database's control group to {parameters['mib']} MiB"
+    try:
+        with stage.server.group.memory(parameters["mib"] << 20):
+            yield f"limited the memory of the database's control group to {parameters['mib']} MiB"
+    finally:
+        stage.rig.slow("data")
+        stage.warm()
+        stage.rig.slow("data", read_us=READ_US)
 
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:
