@@ -49,18 +49,19 @@ class Phase:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Medians of each measure inside the fault and in the healthy phase before it, and means inside; NaN: no sample."""
+    """Each measure inside the fault and in the healthy phase before it: medians, means, the largest, how many samples."""
 
     inside: Mapping[str, float]
     outside: Mapping[str, float]
     mean_inside: Mapping[str, float]
     largest_inside: Mapping[str, float]
     mean_outside: Mapping[str, float]
+    count_inside: Mapping[str, int]
 
 
 def read(folder: Path, phases: Iterable[Phase], roles: Mapping[str, str]) -> Numbers:
     """The numbers of a recording; ``roles`` maps a disk's role to its device name."""
-    samples = [*_iostat(folder, roles), *_vmstat(folder), *_load(folder), *_psi(folder)]
+    samples = [*_iostat(folder, roles), *_vmstat(folder), *_load(folder), *_psi(folder), *_log(folder)]
     by_phase = {phase.name: phase for phase in phases}
     samples += _standstills(samples)
     inside, outside = (_columns(samples, by_phase[name]) for name in ("fault", "healthy"))
@@ -70,6 +71,7 @@ def read(folder: Path, phases: Iterable[Phase], roles: Mapping[str, str]) -> Num
         {name: sum(values) / len(values) for name, values in inside.items()},
         {name: max(values) for name, values in inside.items()},
         {name: sum(values) / len(values) for name, values in outside.items()},
+        {name: len(values) for name, values in inside.items()},
     )
 
 
@@ -167,6 +169,13 @@ def _psi(folder: Path) -> Iterator[Sample]:
                 since, old = before[path]
                 yield at, {f"{path}_pressure_pct": (total - old) / 1e4 / max((at - since).total_seconds(), 1e-3)}
             before[path] = at, total
+
+
+def _log(folder: Path) -> Iterator[Sample]:
+    """Checkpoints as the server's log has them."""
+    for line in _lines(folder, "postgresql.log"):
+        if "checkpoint starting" in line and (stamp := _STAMP.match(line)) is not None:
+            yield _at(stamp[1]), {"checkpoint": 1.0}
 
 
 def _load(folder: Path) -> Iterator[Sample]:

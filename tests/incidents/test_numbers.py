@@ -65,7 +65,7 @@ def test_what_a_fault_shows(folder: Path) -> None:
 
 
 def test_a_load_that_did_nothing_is_neither_felt_nor_healthy() -> None:
-    nothing = Numbers({}, {}, {}, {}, {})
+    nothing = Numbers({}, {}, {}, {}, {}, {})
     assert not felt(nothing).is_true
     assert not unfelt(nothing).is_true
 
