@@ -59,17 +59,26 @@ _LAB = {
     ],
 }
 # Both recorders in one process: without KVM, loading Python a second time takes seconds.
+# Ten samples of the sessions a second would be a third of an emulated CPU.
 _RECORDER = """
 import sys, time
 from pathlib import Path
 from leadline.app.measure.recording import recording
+from leadline.collectors.postgresql import record
+from leadline.core.system.addresses import address_of
 folder = Path(sys.argv[1])
-with recording({"linux": "", "postgresql": "host=/tmp user=postgres dbname=postgres"}, folder) as notes:
+with recording({"linux": ""}, folder) as notes:
+    server = record(address_of("host=/tmp user=postgres dbname=postgres"), folder, active_sessions_every_ms=250)
     print("ready", flush=True)
-    deadline = time.monotonic() + float(sys.argv[2])
+    at = time.monotonic()
+    deadline = at + float(sys.argv[2])
     while time.monotonic() < deadline and not (folder / "stop").exists():
-        time.sleep(0.2)
-print(*notes, sep="\\n")
+        server.sample()
+        at += 1.0
+        while time.monotonic() < at and not (folder / "stop").exists():
+            time.sleep(0.1)
+    server.close()
+print(*notes, *server.notes, sep="\\n")
 """
 _SETTINGS = (
     "listen_addresses= unix_socket_directories=/tmp shared_buffers=64MB max_wal_size=128MB checkpoint_timeout=30s "

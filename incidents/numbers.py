@@ -49,7 +49,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Each measure inside the fault and in the healthy phase before it: medians, means, the largest, how many samples."""
+    """Each measure in the fault and in the healthy phase before it: medians, means, the largest, sample counts."""
 
     inside: Mapping[str, float]
     outside: Mapping[str, float]
