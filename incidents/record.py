@@ -67,7 +67,7 @@ def record(names: list[str], arguments: argparse.Namespace) -> int:
         return 0
     say(f"{count} recordings of {len(missing)} kinds to make, about {_minutes(missing):.0f} minutes")
     with ExitStack() as stack:
-        work = Path(tempfile.mkdtemp(prefix="leadline-", dir="/var/tmp"))
+        work = Path(tempfile.mkdtemp(prefix="leadline-incident-", dir="/var/tmp"))
         stack.callback(shutil.rmtree, work, ignore_errors=True)
         stage = build(work, stack, {need for name in missing for need in _needs(load_kind(name))})
         for attempt in range(ATTEMPTS):

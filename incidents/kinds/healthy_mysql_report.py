@@ -27,7 +27,7 @@ def draw(generator: random.Random) -> Parameters:
 def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     """One session with a scan after the other."""
     with ExitStack() as stack:
-        stage.mysql.session(stack, f"SELECT COUNT(DISTINCT c) FROM {parameters['table']}; SELECT SLEEP(0.05);")
+        stage.mysql.session(stack, f"SELECT COUNT(DISTINCT c) FROM {parameters['table']}; SELECT SLEEP(0.2);")
         yield f"started a session that scans {parameters['table']}"
 
 

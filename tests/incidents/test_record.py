@@ -33,8 +33,8 @@ def command(*words: str) -> list[str]:
 def left_behind() -> set[str]:
     loops = subprocess.run(["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=True).stdout
     spaces = subprocess.run(["ip", "netns", "list"], capture_output=True, text=True, check=False).stdout
-    lines = {line for line in (*loops.splitlines(), *spaces.splitlines()) if "leadline" in line}
-    return lines | {str(path) for path in Path("/var/tmp").glob("leadline-*")}
+    lines = {line for line in (*loops.splitlines(), *spaces.splitlines()) if "/disk" in line or "leadline" in line}
+    return lines | {str(path) for path in Path("/var/tmp").glob("leadline-incident-*")}
 
 
 def test_a_slow_disk_is_recorded_and_shows_itself(tmp_path: Path) -> None:

@@ -162,15 +162,24 @@ class Channel:
             seen: is given what the shell shows.
         """
         number = next(self._ids)
-        ended = threading.Event()
+        is_open, ended = threading.Event(), threading.Event()
         status = 0
+
+        def shown(stream: str, data: bytes) -> None:
+            is_open.set()
+            if data:
+                seen(stream, data)
 
         def show() -> None:
             nonlocal status
-            status = self._ask("shell", float("inf"), seen, number, rows=rows, columns=columns)[0].status
-            ended.set()
+            try:
+                status = self._ask("shell", float("inf"), shown, number, rows=rows, columns=columns)[0].status
+            finally:
+                ended.set()
+                is_open.set()
 
         threading.Thread(target=show, daemon=True).start()
+        is_open.wait()
         while not ended.is_set():
             data = typed()
             if not data or LEAVE in data:

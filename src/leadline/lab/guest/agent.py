@@ -169,6 +169,7 @@ class Agent:
         size = struct.pack("4H", message.get("rows", 24), message.get("columns", 80), 0, 0)
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, size)
         self._terminals[message["id"]] = terminal
+        self._send(message, out=b"")  # it takes input from now on; what came before would be lost
         with contextlib.suppress(OSError):  # a terminal whose shell ended gives an error, not an end
             while data := os.read(terminal, PIECE_BYTES):
                 self._send(message, out=data)
