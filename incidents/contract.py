@@ -14,7 +14,7 @@ import math
 import random
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,6 +85,7 @@ class Kind:
     takes_cpu: bool = False  # the fault itself takes the processors
     needs: tuple[str, ...] = ()  # `network`, `swap`
     ends_load: bool = False  # the load's clients may give up
+    slack_s: float = 0.0  # what setting and lifting the fault takes, beyond three seconds for all of them
     usual: tuple[str, ...] = ("transactions_per_s", "latency_ms", "data_util_pct", "data_write_ms", "wal_write_ms")
 
 
@@ -99,6 +100,7 @@ class Stage:
     link: Any = None
     mysql: Any = None
     guest: Any = None
+    guests: ExitStack = field(default_factory=ExitStack)  # ends the guest
     recorder_prefix: list[str] = field(default_factory=list)
 
     @property

@@ -81,6 +81,8 @@ def record(names: list[str], arguments: argparse.Namespace) -> int:
                 kept = _record_kind(stage, name, tried, arguments)
                 missing[name] = [variant for variant in variants if variant.number not in kept]
             missing = {name: variants for name, variants in missing.items() if variants}
+            stage.guests.close()
+            stage.guest = None
     for name, variants in missing.items():
         say(f"{name}: missing {', '.join(str(variant.number) for variant in variants)}")
     return sum(map(len, missing.values()))
@@ -94,7 +96,7 @@ def _record_kind(stage: Stage, name: str, variants: list[session.Variant], argum
     try:
         if module.KIND.database == "lab" and stage.guest is None:
             say("booting a virtual machine")
-            stage.guest = lab.boot(stage.work, stage.rig.stack)
+            stage.guest = lab.boot(stage.work, stage.guests)
         recordings = session.play(stage, module, variants, out, say)
     except (RigError, LeadlineError, OSError) as error:
         say(f"{name}: {error}")
@@ -144,6 +146,7 @@ def build(work: Path, stack: ExitStack, needs: set[str]) -> Stage:
         link = network.build(work, stack)
     server = postgresql.start_server(disks, programs, limits.build(stack, 2), link.server_address if link else None)
     stage = Stage(disks, server, clients, work, link)
+    stack.callback(stage.guests.close)
     if link is not None:
         link.serve(server.port)
     if "mysql" in needs:

@@ -14,8 +14,9 @@ import os
 import shutil
 import socket
 import struct
+import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ from incidents.processes import RigError, run, start, stop, wait_for
 SERVER_ROOT = Path("/srv/db")
 DISK_BYTES = {"data": 2 << 30, "wal": 3 << 29, "swap": 1 << 29}
 DISK_PROGRAM = Path(__file__).with_name("disk.c")
+LOCKING_LIBRARY = Path(__file__).with_name("locked.c")
 QMP_TIMEOUT_S = 10.0
 # A solid-state disk of a shared array: time of a read, of a write and of a flush.
 HEALTHY_US = (300, 250, 400)
@@ -86,6 +88,11 @@ class Rig:
     def qmp_socket(self) -> Path:
         """Where the storage daemon takes its orders."""
         return self.work / "qmp.sock"
+
+    @property
+    def locking(self) -> Path:
+        """What keeps the memory of the programs that serve the disks from being swapped out."""
+        return self.work / "locked.so"
 
     def device(self, role: str) -> str:
         """The kernel's name of a disk."""
@@ -209,9 +216,10 @@ def build(work: Path, stack: ExitStack) -> Rig:
     stack.callback(run, "umount", SERVER_ROOT)
     images = work / "images"
     images.mkdir()
-    run("mount", "-t", "tmpfs", "-o", "size=5g,mode=700", "tmpfs", images)
+    run("mount", "-t", "ramfs", "-o", "mode=700", "ramfs", images)  # not tmpfs: that may be swapped out, to itself
     stack.callback(run, "umount", images)
-    command: list[str | Path] = [*BEFORE_ANYTHING_ELSE, "qemu-storage-daemon"]
+    run("gcc", "-shared", "-fPIC", "-o", rig.locking, LOCKING_LIBRARY)
+    command: list[str | Path] = ["qemu-storage-daemon"]
     command += ["--chardev", f"socket,id=qmp,path={rig.qmp_socket},server=on,wait=off", "--monitor", "chardev=qmp"]
     command += ["--nbd-server", f"addr.type=unix,addr.path={work}/nbd.sock,max-connections=16"]
     for role, size in DISK_BYTES.items():
@@ -221,7 +229,7 @@ def build(work: Path, stack: ExitStack) -> Rig:
     # A neighbour's disk: its own blocks, but the throttle group of the data disk.
     _serve(rig, "neighbour-data", 1 << 28)
     command += _exported(work, "neighbour-data", "limit-data", "neighbour-data")
-    stack.callback(stop, start(command))
+    stack.callback(stop, _start_server(rig, command))
     wait_for("qemu-storage-daemon", rig.qmp_socket.exists)
     for role in DISK_BYTES:
         _attach(rig, role)
@@ -236,12 +244,17 @@ def _serve(rig: Rig, role: str, size: int) -> Disk:
     with image.open("wb") as file:
         file.truncate(size)
     control.write_bytes(struct.pack("4I", *HEALTHY_US, 0))
-    command = [*BEFORE_ANYTHING_ELSE, "nbdkit", "--foreground", "--exit-with-parent", "--threads=64"]
-    rig.stack.callback(
-        stop, start([*command, f"--unix={path}", "cc", DISK_PROGRAM, f"image={image}", f"control={control}"])
-    )
+    command = ["nbdkit", "--foreground", "--exit-with-parent", "--threads=64", f"--unix={path}"]
+    command += ["cc", str(DISK_PROGRAM), f"image={image}", f"control={control}"]
+    rig.stack.callback(stop, _start_server(rig, command))
     wait_for("nbdkit", path.exists)
     return Disk(role, SERVER_ROOT / role, control)
+
+
+def _start_server(rig: Rig, command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+    """Start a program that is the disk: before all others, and never swapped out."""
+    environment = {**os.environ, "LD_PRELOAD": str(rig.locking)}
+    return start([*BEFORE_ANYTHING_ELSE, *command], environment=environment)
 
 
 def _exported(work: Path, role: str, group: str, name: str) -> list[str | Path]:
@@ -257,7 +270,7 @@ def _attach(rig: Rig, role: str) -> None:
     disk = rig.disks[role]
     file = rig.work / f"{role}-nbd" / "disk"
     file.parent.mkdir()
-    bridge = start([*BEFORE_ANYTHING_ELSE, "nbdfuse", file, f"nbd+unix:///{role}?socket={rig.work}/nbd.sock"])
+    bridge = _start_server(rig, ["nbdfuse", file, f"nbd+unix:///{role}?socket={rig.work}/nbd.sock"])
     rig.stack.callback(stop, bridge)
     wait_for("nbdfuse", file.exists)
     rig.stack.callback(run, "fusermount3", "-u", "-z", file.parent)

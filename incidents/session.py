@@ -108,7 +108,7 @@ def play(
             stack.enter_context(prepare(stage))
         load_file = stage.file("load.txt")
         pending = list(variants)
-        load, command = start_load(stage, kind, load_file, _length_s(len(pending)))
+        load, command = start_load(stage, kind, load_file, _length_s(len(pending), kind.slack_s))
         stack.callback(stop, load, signal.SIGINT)
         if kind.is_uncached:
             stack.enter_context(stage.rig.uncached())
@@ -134,7 +134,8 @@ def play(
             say(f"{recording.variant.kind} {recording.variant.number}: recorded")
             done.append(recording)
         with suppress(subprocess.TimeoutExpired):
-            load.wait(LOAD_END_S)  # pgbench writes the end of its log when its time is over, not when it is interrupted
+            # pgbench writes the end of its log when its time is over, not when it is interrupted.
+            load.wait(LOAD_END_S + len(done) * kind.slack_s)
     for recording in done:
         finish(stage, kind, module, recording, load_file)
     return done
@@ -172,9 +173,9 @@ def play_guest(
     return done
 
 
-def _length_s(count: int) -> int:
+def _length_s(count: int, slack_s: float) -> int:
     """How long so many variants take, and a second more."""
-    between = count * FAULT_S + (count - 1) * GAP_S
+    between = count * (FAULT_S + slack_s) + (count - 1) * GAP_S
     return math.ceil(WARM_UP_S + HEALTHY_S + between + END_S + 3.0)
 
 

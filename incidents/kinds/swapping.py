@@ -10,6 +10,8 @@ from incidents.contract import Kind, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 from incidents.processes import run
 
+READ_US = 5000  # of the swap disk: swapping in is felt
+
 KIND = Kind(
     summary="The database's control group gets {mib} MiB of memory; the rest is swapped.",
     truth=Truth(
@@ -21,6 +23,7 @@ KIND = Kind(
         innocent_layers=("network",),
         innocent_roles=("wal",),
     ),
+    slack_s=8.0,
     usual=("latency_ms", "swap_in_kb_per_s", "swap_out_kb_per_s", "memory_pressure_pct", "swap_read_ms"),
 )
 
@@ -35,19 +38,25 @@ def prepare(stage: Stage) -> Iterator[None]:
     """Swap space on a disk of its own."""
     swap = f"/dev/{stage.rig.device('swap')}"
     run("swapon", swap)
-    stage.rig.slow("swap", read_us=5000)
     try:
         yield
     finally:
-        stage.rig.slow("swap")
         run("swapoff", swap)
 
 
 @contextmanager
 def fault(stage: Stage, parameters: Parameters) -> Iterator[str]:
     """The memory limit of the control group."""
+    swap = f"/dev/{stage.rig.device('swap')}"
     with stage.server.group.memory(parameters["mib"] << 20):
-        yield f"limited the memory of the database's control group to {parameters['mib']} MiB"
+        # Only now: the kernel takes the limit when enough has been swapped out, while the load swaps it in again.
+        stage.rig.slow("swap", read_us=READ_US)
+        try:
+            yield f"limited the memory of the database's control group to {parameters['mib']} MiB"
+        finally:
+            stage.rig.slow("swap")
+    run("swapoff", swap)  # brings back what the load has not asked for again
+    run("swapon", swap)
 
 
 def shows(numbers: Numbers, parameters: Parameters) -> list[Shown]:

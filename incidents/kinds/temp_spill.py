@@ -29,6 +29,7 @@ KIND = Kind(
         innocent_roles=("wal",),
     ),
     is_uncached=True,
+    slack_s=8.0,
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_write_kb_per_s"),
 )
 

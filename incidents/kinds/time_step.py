@@ -10,6 +10,8 @@ from pathlib import Path
 from incidents.contract import Kind, Parameters, Shown, Stage
 from incidents.numbers import Numbers
 
+SHARED = Path("/dev/shm")
+
 KIND = Kind(
     summary="Nothing is wrong; the clock steps by {step_s} s and back.",
     truth=None,
@@ -26,6 +28,7 @@ def draw(generator: random.Random) -> Parameters:
 def prepare(stage: Stage) -> Iterator[None]:
     """Recorders under libfaketime."""
     stage.clock.write_text("+0")
+    before = set(SHARED.glob("*faketime*"))
     library = next(Path("/usr/lib").glob("*/faketime/libfaketime.so.1"))
     stage.recorder_prefix = [
         "env",
@@ -38,6 +41,8 @@ def prepare(stage: Stage) -> Iterator[None]:
         yield
     finally:
         stage.recorder_prefix = []
+        for left in set(SHARED.glob("*faketime*")) - before:  # of programs that were ended
+            left.unlink(missing_ok=True)
 
 
 @contextmanager
