@@ -1,0 +1,84 @@
+"""Sessions wait for a lock that another session holds.
+
+Finds:
+    More than half a session (warning) or two sessions (critical) that wait for a lock, on average, in most seconds for
+    at least 5 s. The session at the head of the queue is named, with what it does.
+
+Why:
+    Whoever waits for a row or a table lock does no work, however fast disks and processors are. Behind one transaction
+    that holds a lock everybody who needs it queues, and whoever queues holds locks of its own.
+
+Do:
+    Look at the session that is named: what it runs, or why it holds its transaction open. End it with
+    pg_terminate_backend(PID) when it is stuck. Then make such transactions shorter: commit after each batch, take locks
+    late, set lock_timeout and idle_in_transaction_session_timeout.
+
+When it is wrong:
+    A migration or a batch at night may be meant to hold others back.
+
+Sources:
+    PostgreSQL documentation, "Wait Event Types" (class Lock), pg_blocking_pids, log_lock_waits.
+    Judgement: half a session that waits all the time, or one that waits half of it, is felt; 5 s, as a user would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.templates import Over, over_threshold
+
+_BEHIND = "db_sessions_behind_blocker_count"
+
+META = RuleMeta(
+    code="DBS156",
+    layer=Layer.DATABASE,
+    severity=Severity.HIGH,
+    needs=("db_blocked_sessions_count",),
+    uses=(_BEHIND,),
+    thresholds={
+        "warn": Threshold(0.5, "count", "Judgement: a session that waits half of the time"),
+        "crit": Threshold(2.0, "count", "Judgement: four times the warning"),
+        "duration": Threshold(5.0, "s", "Judgement: what a user calls a standstill"),
+    },
+    explains=("db-component-response-time",),
+    clears=False,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """Findings per database server, with the session at the head of the queue."""
+    for finding in over_threshold(
+        context, Over("db_blocked_sessions_count", "sessions that wait for a lock", mostly=True)
+    ):
+        head = _head(context, finding)
+        yield finding if head is None else replace(finding, evidence=(*finding.evidence, head))
+
+
+def _head(context: RuleContext, finding: Finding) -> Evidence | None:
+    """The session behind which most waited in the windows of a finding."""
+    waited: dict[Entity, float] = {}
+    for group in context.of(_BEHIND):
+        inside = np.zeros(len(group.times_ns), dtype=bool)
+        for window in finding.windows:
+            inside |= (group.times_ns >= window.start_ns) & (group.times_ns <= window.end_ns)
+        for entity, values in zip(group.entities, group.values, strict=True):
+            if inside.any() and np.isfinite(values[inside]).any():
+                waited[entity] = float(np.nanmean(values[inside]))
+    if not waited:
+        return None
+    entity = max(waited, key=lambda one: waited[one])
+    return Evidence(
+        f"{waited[entity]:.2g} of them on average wait for the session with {entity.name}",
+        metric=_BEHIND,
+        entity=entity,
+        statistic="mean",
+        value=waited[entity],
+        unit="count",
+    )
