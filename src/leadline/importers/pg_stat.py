@@ -63,6 +63,20 @@ META = ImporterMeta(
         "checkpoints_req": Field("db_checkpoints_requested_per_s", "per_s"),
         "num_timed": Field("db_checkpoints_timed_per_s", "per_s"),
         "num_requested": Field("db_checkpoints_requested_per_s", "per_s"),
+        "buffers_checkpoint": Field("db_checkpoint_pages_per_s", "per_s"),
+        "buffers_written": Field("db_checkpoint_pages_per_s", "per_s"),
+        "buffers_checkpoint + buffers_clean + buffers_backend": Field("db_page_writes_per_s", "per_s"),
+        "blks_read": Field("db_page_reads_per_s", "per_s"),
+        "blks_hit + blks_read": Field("db_logical_reads_per_s", "per_s"),
+        "tup_returned": Field("db_rows_scanned_per_s", "per_s"),
+        "tup_fetched": Field("db_rows_fetched_per_s", "per_s"),
+        "tup_inserted": Field("db_rows_inserted_per_s", "per_s"),
+        "tup_inserted + tup_updated + tup_deleted": Field("db_rows_changed_per_s", "per_s"),
+        "temp_bytes": Field("db_temp_bytes_per_s", "bytes_per_s"),
+        "sessions": Field("db_logons_per_s", "per_s"),
+        "numbackends": Field("db_sessions_count", "count"),
+        "wal_bytes": Field("db_log_bytes_per_s", "bytes_per_s"),
+        "wal_records": Field("db_log_records_per_s", "per_s"),
     },
     record=r"\copy (select now(), * from pg_stat_wal) to program 'cat >> pg_stat_wal.csv' with (format csv, header)",
 )
@@ -252,7 +266,8 @@ def _emit(entity: Entity, kind: str, snapshots: _Snapshots, into: tuple[CaptureB
     times, values = times[order], np.array(snapshots.rows, dtype=np.float64)[order]
     steps = _steps(snapshots, values, np.array(snapshots.resets)[order], builder)
     seconds = np.diff(times) / 1e9
-    for metric, series in _canonical(steps, seconds, kind, builder).items():
+    levels = {name: values[1:, i] for i, name in enumerate(snapshots.columns) if name in _GAUGES}
+    for metric, series in _canonical((steps, levels), seconds, kind, builder).items():
         if request.wants(metric) and not np.isnan(series).all():
             builder.add_series(metric, entity, times[1:], series)
     if request.metrics is None:
@@ -277,15 +292,22 @@ def _steps(
     return {name: steps[:, i] for i, name in enumerate(snapshots.columns)}
 
 
-def _canonical(steps: Counters, seconds: NDArray[np.float64], kind: str, builder: CaptureBuilder) -> Counters:
-    """Canonical metrics, one value per interval."""
+def _canonical(
+    counters: tuple[Counters, Counters], seconds: NDArray[np.float64], kind: str, builder: CaptureBuilder
+) -> Counters:
+    """Canonical metrics, one value per interval, of what counters grew by and of levels."""
+    steps, levels = counters
     metrics: Counters = {}
     for formula, known in META.fields.items():
         names = re.split(r" [+/] ", formula)
-        if not set(names) <= set(steps) or known.metric in metrics:
+        there = levels if known.unit == "count" else steps
+        if not set(names) <= set(there) or known.metric in metrics:
             continue
         of_log = known.metric == "db_log_write_latency_ms"
         if kind.startswith("pg_stat_io") and of_log != kind.endswith(".wal"):
+            continue
+        if known.unit == "count":
+            metrics[known.metric] = levels[names[0]]
             continue
         if "/" not in formula:
             metrics[known.metric] = np.sum([steps[name] for name in names], axis=0) / seconds

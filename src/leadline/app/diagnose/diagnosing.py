@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
     from leadline.core.model.incident import Incident
 
+NO_INCIDENT = "an incident and a normal time to compare it with"
 SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
 SEEN_S_MIN = 8.0  # Judgement: less than that is a burst, whatever it is part of
 
@@ -40,13 +41,19 @@ def metrics_of_rules() -> frozenset[str]:
     return frozenset(FELT).union(*(meta.metrics() for meta in rule_metas().values()))
 
 
-def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[str] | None = None) -> Diagnosis:
+def diagnose(
+    capture: Capture,
+    profile: Profile | None = None,
+    rules: Iterable[str] | None = None,
+    told: tuple[Incident, ...] = (),
+) -> Diagnosis:
     """Findings and verdict of a capture.
 
     Args:
         capture: as read by `leadline.app.read.importing.import_paths`.
         profile: a site's own limits.
         rules: names of the rules to run; all by default.
+        told: incidents whose times were given; they are looked for by default.
     """
     site = profile or Profile()
     findings: list[Finding] = []
@@ -54,7 +61,7 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
     run: list[str] = []
     powerful: list[str] = []
     present: dict[str, bool] = {}
-    incidents = find_incidents(capture)
+    incidents = told or find_incidents(capture)
     longest_s = _longest_s(capture, incidents)
     for name, meta in rule_metas().items():
         if name in site.disabled or (rules is not None and name not in rules):
@@ -63,15 +70,20 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
         if missing:
             skipped.append(Skipped(name, meta.layer, missing))
             continue
+        if meta.of_incident and not incidents:
+            skipped.append(Skipped(name, meta.layer, (NO_INCIDENT,)))
+            continue
         module = load_unit("rule", name)
-        context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name), longest_s)
-        findings.extend(cast("Rule", module).check(context))
+        for incident in incidents[: None if meta.of_incident else 1] or (None,):
+            limits = site.limits.get(name)
+            context = RuleContext(name, meta, module.__doc__ or "", capture, limits, longest_s, incident)
+            findings.extend(cast("Rule", module).check(context))
         run.append(name)
         if meta.clears and not missing_needs(capture, meta.clears_with, present):
             powerful.append(name)
     feeling = feeling_of(capture)
-    for incident in incidents:
-        findings = [placed(finding, incident, capture) for finding in findings]
+    if incidents:
+        findings = [placed(finding, incidents, capture) for finding in findings]
     if not incidents and feeling.felt is Felt.FINE:
         findings = [unfelt(finding, feeling.sentence) for finding in findings]
     ordered = order(explain(told_once(findings), capture))

@@ -16,6 +16,7 @@ import numpy as np
 from leadline.app.diagnose.parting import POINT_COUNT_MAX, Spans, ranks, smoothed, votes
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Basis, Change, Incident
+from leadline.core.statistics.changes import SAME_SHARE, share_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,6 +40,7 @@ ASKED_SHARE = 0.75  # of the usual sessions: with fewer and no throughput, nobod
 IDLE_COUNT = 5  # points without work that part what was before from what comes after
 THROUGHPUT_RATIO, LATENCY_RATIO, SESSIONS_RATIO = 0.85, 4.0 / 3.0, 1.5  # Judgement: what users call slow
 LATENCY_MS_MIN, SESSIONS_MIN = 1.0, 2.0  # Judgement: less than that more nobody feels
+INCIDENT_COUNT_MAX = 3
 CHANCE = 2.2  # of n points without an incident the best of n^2 / 2 spans explains about 2 ln(n^2 / 2) / n by chance
 
 
@@ -84,7 +86,10 @@ class _Points:
 
 
 def find_incidents(capture: Capture) -> tuple[Incident, ...]:
-    """The incident of a capture that users felt; none where nothing felt was recorded, or where nothing changed."""
+    """The incidents of a capture that users felt, the clearest first.
+
+    None where nothing felt was recorded, or where nothing changed. After the first, what is left is searched again.
+    """
     felt = [group for metric in FELT for group in capture.of(metric) if len(group.times_ns) >= POINT_COUNT_MIN]
     if not felt:
         return ()
@@ -92,36 +97,57 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
     series = [one for group in felt for one in _series(points, group)]
     if not series:
         return ()
-    busy = _busy(series)
-    if np.count_nonzero(busy) < POINT_COUNT_MIN:
-        return ()
-    rows = np.flatnonzero(busy)
+    normal = _busy(series)
+    found: list[NDArray[np.bool_]] = []
+    while len(found) < INCIDENT_COUNT_MAX and np.count_nonzero(normal) >= POINT_COUNT_MIN:
+        inside = _clearest(capture, points, series, normal)
+        if inside is None:
+            break
+        found.append(inside)
+        normal &= ~inside
+    symptoms = ((inside, _symptoms(series, inside, normal)) for inside in found)
+    runs = tuple(_runs(points, normal))
+    return tuple(
+        Incident(_window(points, inside), runs, Basis.FELT, felt_more) for inside, felt_more in symptoms if felt_more
+    )
+
+
+def _clearest(
+    capture: Capture, points: _Points, series: list[_Series], among: NDArray[np.bool_]
+) -> NDArray[np.bool_] | None:
+    """Which points [n] are the incident that parts those of a recording best; None where none is felt."""
+    rows = np.flatnonzero(among)
     pieces = np.concatenate(([0], np.cumsum(np.diff(rows) > IDLE_COUNT)))
     spans = Spans.of(len(rows), SPAN_COUNT_MIN, pieces)
     if not len(spans.firsts):
-        return ()
+        return None
     badness = [_badness(one, series)[rows] for one in series]
-    felt_shares = [spans.shares(bad) for bad in badness]
+    shares = [spans.shares(bad) for bad in badness]
     worst = np.max([ranks(smoothed(bad)) for bad in badness], axis=0)
-    score = FELT_WEIGHT * (votes(spans.shares(worst)) + np.sum([votes(shares) for shares in felt_shares], axis=0))
+    score = FELT_WEIGHT * (votes(spans.shares(worst)) + np.sum([votes(each) for each in shares], axis=0))
     for values in _others(capture, points, rows):
         score += votes(np.abs(spans.shares(values)))
     best = int(np.argmax(score))
-    first, end = int(spans.firsts[best]), int(spans.ends[best])
     inside = np.zeros(len(points.ends_ns), dtype=bool)
-    inside[rows[first:end]] = True
-    normal = busy & ~inside
+    inside[rows[int(spans.firsts[best]) : int(spans.ends[best])]] = True
     least = CHANCE * float(np.log(len(rows) ** 2 / 2)) / len(rows)
-    changes = [
-        _change(one, inside, normal, float(shares[best])) for one, shares in zip(series, felt_shares, strict=True)
-    ]
-    symptoms = sorted(
-        (change for change in changes if change.share >= least and _is_felt(change)), key=lambda change: -change.share
-    )
-    if not symptoms:
-        return ()
-    window = points.window(int(rows[first]), int(rows[end - 1]) + 1)
-    return (Incident(window, tuple(_runs(points, normal)), Basis.FELT, tuple(symptoms)),)
+    clear = (one for one, each in zip(series, shares, strict=True) if float(each[best]) >= least)
+    normal = among & ~inside
+    return inside if any(_is_felt(_change(one, inside, normal)) for one in clear) else None
+
+
+def _symptoms(
+    series: list[_Series], inside: NDArray[np.bool_], normal: NDArray[np.bool_]
+) -> tuple[Change, ...]:
+    """What was felt in an incident, the clearest first."""
+    changes = (_change(one, inside, normal) for one in series)
+    felt = (change for change in changes if change.share >= SAME_SHARE and _is_felt(change))
+    return tuple(sorted(felt, key=lambda change: -change.share))
+
+
+def _window(points: _Points, inside: NDArray[np.bool_]) -> Window:
+    rows = np.flatnonzero(inside)
+    return points.window(int(rows[0]), int(rows[-1]) + 1)
 
 
 def _points(felt: list[SeriesGroup]) -> _Points:
@@ -193,19 +219,20 @@ def _others(capture: Capture, points: _Points, rows: NDArray[np.int64]) -> Itera
             yield filled
 
 
-def _change(one: _Series, inside: NDArray[np.bool_], normal: NDArray[np.bool_], share: float) -> Change:
+def _change(one: _Series, inside: NDArray[np.bool_], normal: NDArray[np.bool_]) -> Change:
     during, before = one.values[inside], one.values[normal]
     during, before = during[np.isfinite(during)], before[np.isfinite(before)]
     middle = float(np.median(before)) if len(before) else float("nan")
     noise = 1.4826 * float(np.median(np.abs(before - middle))) if len(before) else float("nan")
     level = float(np.median(during)) if len(during) else float("nan")
+    share = share_of(during, before) if len(during) and len(before) else 0.0
     return Change(one.group.entities[one.row], one.metric, one.group.unit, middle, level, noise, share)
 
 
 def _is_felt(change: Change) -> bool:
     """Whether users would have called it slow."""
     if change.metric in THROUGHPUT:
-        return change.during <= THROUGHPUT_RATIO * change.normal
+        return change.during < change.normal and change.during <= THROUGHPUT_RATIO * change.normal
     more = change.during - change.normal
     if change.metric in SESSIONS:
         return more >= SESSIONS_MIN and change.during >= SESSIONS_RATIO * change.normal

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.examine import EXAMINE
 from leadline.app.diagnose.feeling import Feeling, Felt
-from leadline.app.diagnose.placing import change_in, is_same
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Finding, LayerVerdict, Skipped, Verdict
 from leadline.core.model.metrics import metric
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
+from leadline.core.statistics.changes import change_in, is_same
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -123,6 +123,8 @@ def felt_in(incident: Incident) -> str:
     """What users felt in an incident, and when: "10:00:36 to 10:01:05 UTC: transactions per second 42/s to 0/s"."""
     times = (incident.window.start_ns, incident.window.end_ns)
     start, end = (datetime.fromtimestamp(ns / 1e9, UTC).strftime("%H:%M:%S") for ns in times)
+    if not incident.symptoms:
+        return f"{start} to {end} UTC was told to be slow"
     symptom = incident.symptoms[0]
     return f"{start} to {end} UTC: {metric(symptom.metric).meaning.split(',')[0]} went from {symptom}"
 

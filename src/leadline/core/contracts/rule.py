@@ -20,12 +20,14 @@ from leadline.core.contracts.docstrings import flowed, sections
 from leadline.core.contracts.unit_index import unit_index
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.statistics.changes import change_in
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.model.capture import Capture, SeriesGroup
     from leadline.core.model.entities import Entity, Inventory
+    from leadline.core.model.incident import Change, Incident
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class RuleMeta:
         clears: this rule running without a finding counts as having examined its layer.
         examines: the part of its layer it looks at ("CPU", "memory", "disks"); a layer is cleared when each part that
             any of its rules looks at was examined.
+        causes: kinds of cause a finding names, most likely first; ``benches/incidents/causes.yaml`` has the list.
+        of_incident: it compares an incident with its normal, and is skipped where there is none.
         clears_with: metrics without one of which the rule may find, but not clear: what it reads beside them is the view
             from another layer.
         judgement: its numbers are ours, not a source's; then severity is at most medium.
@@ -72,6 +76,8 @@ class RuleMeta:
     explains: tuple[str, ...] = ()
     clears: bool = True
     examines: str = ""
+    causes: tuple[str, ...] = ()
+    of_incident: bool = False
     clears_with: tuple[str, ...] = ()
     judgement: bool = False
 
@@ -121,10 +127,12 @@ class RuleContext:
         capture: Capture,
         overrides: Mapping[str, float] | None = None,
         longest_s: float = float("inf"),
+        incident: Incident | None = None,
     ) -> None:
         self.name = name
         self.meta = meta
         self.capture = capture
+        self.incident = incident
         self._doc = doc
         self._overrides = dict(overrides or {})
         self._longest_s = longest_s
@@ -161,6 +169,23 @@ class RuleContext:
         Rows are NaN where that entity has no such series with these times. None when no entity has one.
         """
         return self.capture.aligned(group, metric)
+
+    def changes(self, metric: str, *kinds: EntityKind) -> list[Change]:
+        """What each series of a metric did inside the incident and outside; empty without an incident."""
+        if self.incident is None:
+            return []
+        found = [
+            change_in(group, row, self.incident)
+            for group in self.of(metric, *kinds)
+            for row in range(len(group.entities))
+        ]
+        return [change for change in found if change is not None]
+
+    def change(self, metric: str, *kinds: EntityKind) -> Change | None:
+        """The change of the series that had most of a metric, inside or outside; None where it was not recorded."""
+        return max(
+            self.changes(metric, *kinds), key=lambda change: max(abs(change.normal), abs(change.during)), default=None
+        )
 
     def source_name(self, group: SeriesGroup) -> str:
         """The file a group was read from."""

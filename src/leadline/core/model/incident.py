@@ -24,8 +24,8 @@ class Change:
     """What one series did inside an incident and outside it.
 
     Attributes:
-        normal: median outside, in the metric's unit.
-        during: median inside.
+        normal: what it was outside, in the metric's unit: the mean of what is counted, the median of a level.
+        during: what it was inside.
         noise: what single samples differ by outside, as a standard deviation (1.4826 x median absolute deviation).
         share: how much of the series' variance parting it at the incident's ends explains, 0 to 1, by ranks.
     """

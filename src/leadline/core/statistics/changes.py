@@ -1,0 +1,69 @@
+"""What a series did inside an incident and outside it, and whether that is more than chance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leadline.core.model.finding import Window
+from leadline.core.model.incident import Change, Incident
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.model.capture import SeriesGroup
+
+SAME_RATIO = 1.1  # Judgement: a level within 10 % of the normal one is the normal one
+LIKE_RATIO = 1.3  # Judgement: so is one within 30 %, unless the incident parts the series clearly
+SAME_SHARE, CLEAR_SHARE = 0.1, 0.4  # of the variance; what parts a series by less than the first is chance
+# What is counted, time among it, comes in bursts: its mean tells how much it was. Of a level the median tells how it
+# usually was.
+_COUNTED = frozenset({"per_s", "bytes_per_s", "kib_per_s", "mib_per_s", "mbit_per_s", "pct"})
+
+
+def change_in(group: SeriesGroup, row: int, incident: Incident) -> Change | None:
+    """What one series of a group did inside and outside an incident; None where it was not recorded in both."""
+    values = group.values[row].astype(np.float64)
+    inside = _within(group.times_ns, (incident.window,)) & np.isfinite(values)
+    outside = _within(group.times_ns, incident.normal) & np.isfinite(values)
+    if np.count_nonzero(inside) < 2 or np.count_nonzero(outside) < 2:
+        return None
+    during, normal = values[inside], values[outside]
+    noise = 1.4826 * float(np.median(np.abs(normal - np.median(normal))))
+    level = np.mean if group.unit in _COUNTED else np.median
+    return Change(
+        group.entities[row],
+        group.metric,
+        group.unit,
+        float(level(normal)),
+        float(level(during)),
+        noise,
+        share_of(during, normal),
+    )
+
+
+def is_same(change: Change) -> bool:
+    """Whether the level inside is that outside: as high within its noise, or parted no more than by chance."""
+    if change.share < SAME_SHARE:
+        return True
+    low, high = sorted((abs(change.normal), abs(change.during)))
+    return high <= (SAME_RATIO if change.share >= CLEAR_SHARE else LIKE_RATIO) * low
+
+
+def _within(times_ns: NDArray[np.int64], windows: tuple[Window, ...]) -> NDArray[np.bool_]:
+    inside = np.zeros(len(times_ns), dtype=bool)
+    for window in windows:
+        inside |= (times_ns > window.start_ns) & (times_ns <= window.end_ns)
+    return inside
+
+
+def share_of(during: NDArray[np.floating[Any]], normal: NDArray[np.floating[Any]]) -> float:
+    """The share of the variance of ranks that parting the two explains."""
+    whole = np.concatenate((during, normal))
+    order = np.argsort(np.argsort(whole, kind="stable"), kind="stable").astype(np.float64)
+    deviation = float(order.std())
+    if deviation == 0.0 or np.ptp(whole) == 0.0:
+        return 0.0
+    inside = (order[: len(during)] - order.mean()).sum() / deviation
+    return float(inside**2 / (len(during) * len(normal)))

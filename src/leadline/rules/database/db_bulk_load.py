@@ -1,0 +1,61 @@
+"""Rows are loaded in bulk: a restore, an import or a batch.
+
+Finds:
+    At least three times as many rows changed and three times as much log written as in the normal time, while not more
+    transactions end.
+
+Why:
+    Every row goes into the log, into its table and into each index. The log's disk and the buffer pool belong to the
+    load while it runs, and everybody else's commit waits behind its log.
+
+Do:
+    Load in smaller batches with pauses, or in a quiet hour; load before the indexes are made; COPY instead of INSERT;
+    on a new table with wal_level = minimal. Give the log a disk of its own, and max_wal_size room for the load.
+
+When it is wrong:
+    A database whose purpose is loading does this all day.
+
+Sources:
+    PostgreSQL documentation, "Populating a Database".
+    Judgement: three times is beyond what the usual mix of statements varies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, ratio, shown, throughput
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
+
+META = RuleMeta(
+    code="DBS161",
+    layer=Layer.DATABASE,
+    severity=Severity.HIGH,
+    needs=("db_rows_changed_per_s", "db_log_bytes_per_s"),
+    uses=("db_tps", "db_qps"),
+    thresholds={
+        "rows": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
+        "log": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
+        "done": Threshold(1.5, "ratio", "Judgement: with more transactions it is more work"),
+    },
+    explains=(*LONGER_TRANSACTIONS, *GUEST_AND_DATABASE_WAIT_FOR_DISK, "db-checkpoints-requested", "db-pages-flushed"),
+    clears=False,
+    causes=("bulk-load", "wal-volume"),
+    of_incident=True,
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """At most one finding, on the database whose rows change."""
+    rows, log, done = (
+        context.change("db_rows_changed_per_s"),
+        context.change("db_log_bytes_per_s"),
+        throughput(context),
+    )
+    if rows is None or log is None or ratio(done) >= context.limit("done"):
+        return
+    if ratio(rows) >= context.limit("rows") and ratio(log) >= context.limit("log"):
+        yield changed(context, rows.entity, f"Rows are loaded in bulk: {shown(rows)} changed", (rows, log, done))

@@ -1,0 +1,147 @@
+"""Another program uses the disk that the database needs.
+
+Finds:
+    Programs that are no database read, or write, at least a third of all that programs read or write, at least 1 MiB/s
+    more than in the normal time, while a disk of the machine makes requests wait: 5 ms or more, and twice as long as in
+    the normal time. The three busiest are named. Without processes in the recording: a disk that writes or reads at
+    least 1.5 times as much as in the normal time, while the database itself wrote and read no more, and
+    fewer transactions end.
+
+Why:
+    A disk serves whoever asks. A copy, a backup agent, a log shipper or an unpacking archive takes its requests, and the
+    database's wait behind them.
+
+Do:
+    Look at the programs that are named, or record `pidstat -d 1`. Move them to another disk or hour, or limit them:
+    io.max of their control group, ionice where the scheduler knows it, --bwlimit.
+
+When it is wrong:
+    The database's own helpers (archive_command, pg_basebackup) are other programs too; they are named.
+
+Sources:
+    pidstat(1), kB_rd/s and kB_wr/s; Linux Documentation/admin-guide/iostats.rst.
+    Judgement: a third of the traffic is enough to fill a disk that was two thirds busy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.finding import Finding
+from leadline.core.model.units import show
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.rules._families.changes import changed, evidence, ratio, shown, throughput
+from leadline.rules._families.programs import SHOWN_COUNT, Program, programs, whole
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
+
+if TYPE_CHECKING:
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.incident import Change
+
+_WAITS = ("guest_disk_await_ms", "guest_disk_await_ms_read", "guest_disk_await_ms_write")
+_MOVED = {"read": ("process_read_kib_per_s", "disk_read_mib_per_s"), "write": ("process_write_kib_per_s", "disk_write_mib_per_s")}
+_OWN = {"read": ("db_page_reads_per_s",), "write": ("db_page_writes_per_s", "db_log_bytes_per_s")}
+
+META = RuleMeta(
+    code="GST155",
+    layer=Layer.GUEST,
+    severity=Severity.HIGH,
+    needs=("process_read_kib_per_s|process_write_kib_per_s|disk_read_mib_per_s|disk_write_mib_per_s",),
+    uses=(*_WAITS, "db_tps", "db_qps", "db_page_reads_per_s", "db_page_writes_per_s", "db_log_bytes_per_s"),
+    thresholds={
+        "share": Threshold(0.33, "ratio", "Judgement: enough to fill a disk that was two thirds busy"),
+        "least": Threshold(1024.0, "kib_per_s", "Judgement: less is noise on any disk"),
+        "await": Threshold(5.0, "ms", "Judgement: a disk that answers sooner has room for both"),
+        "slower": Threshold(2.0, "ratio", "Judgement: beyond the noise of a busy disk"),
+        "more": Threshold(1.5, "ratio", "Judgement: beyond the noise of a busy disk"),
+        "own": Threshold(1.2, "ratio", "Judgement: a fifth more is the noise of page writes, which come in bursts"),
+        "done": Threshold(0.9, "ratio", "Judgement: a tenth fewer transactions is noise"),
+    },
+    explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit", "db-lock-waits", "db-cache-cold"),
+    clears=False,
+    causes=("disk-busy-with-others",),
+)
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """At most one finding, on the disk that makes requests wait longest."""
+    seen = False
+    for way, (by_process, _) in _MOVED.items():
+        used = programs(context, by_process, whole(context))
+        seen = seen or bool(used)
+        others = [program for program in used if not program.is_database]
+        moved = sum(program.during for program in others)
+        if not used or moved < context.limit("share") * sum(program.during for program in used):
+            continue
+        disk = _slow_disk(context)
+        if disk is not None and sum(program.more for program in others) >= context.limit("least"):
+            yield _by_programs(context, disk, others, way)
+            return
+    if not seen:
+        yield from _by_change(context)
+
+
+def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[Program], way: str) -> Finding:
+    entity, await_ms = disk
+    names = " and ".join(program.name for program in others[:SHOWN_COUNT])
+    verb = "reads" if way == "read" else "writes"
+    rate = show(sum(program.during for program in others) / 1024.0, "mib_per_s")
+    return context.finding(
+        entity,
+        f"{names} {verb} {rate} beside the database; requests to {entity.label()} wait {show(await_ms, 'ms')}",
+        [program.evidence for program in others[:SHOWN_COUNT]],
+        windows=whole(context),
+        score=await_ms / context.limit("await"),
+    )
+
+
+def _slow_disk(context: RuleContext) -> tuple[Entity, float] | None:
+    """The disk with most time waited in a second, and how long a request waited; None where none is slow."""
+    slow: dict[Entity, float] = {}
+    (window,) = whole(context) or (None,)
+    for metric in _WAITS:
+        for group in context.of(metric, EntityKind.BLOCK_DEVICE):
+            inside = np.ones(len(group.times_ns), dtype=bool)
+            if window is not None:
+                inside = (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
+            for row, entity in enumerate(group.entities):
+                values = group.values[row][inside]
+                values = values[np.isfinite(values)]
+                if len(values) and float(np.mean(values)) >= context.limit("await"):
+                    slow[entity] = max(slow.get(entity, 0.0), float(np.mean(values)))
+    if context.incident is not None:
+        changes = [change for metric in _WAITS for change in context.changes(metric, EntityKind.BLOCK_DEVICE)]
+        same = {change.entity for change in changes} - {
+            change.entity for change in changes if ratio(change) >= context.limit("slower")
+        }
+        slow = {entity: value for entity, value in slow.items() if entity not in same}
+    entity = max(slow, key=lambda one: slow[one], default=None)
+    return None if entity is None else (entity, slow[entity])
+
+
+def _by_change(context: RuleContext) -> Iterator[Finding]:
+    """A disk that moves more while the database moves no more."""
+    done = throughput(context)
+    if done is None or ratio(done) >= context.limit("done"):
+        return
+    for way, (_, by_disk) in _MOVED.items():
+        own = [change for change in map(context.change, _OWN[way]) if change is not None]
+        disk = context.change(by_disk, EntityKind.BLOCK_DEVICE)
+        if disk is None or not own or max(ratio(change) for change in own) >= context.limit("own"):
+            continue
+        most = max(context.limit("more"), context.limit("more") * max(ratio(change) for change in own))
+        if ratio(disk) >= most and disk.during - disk.normal >= context.limit("least") / 1024.0:
+            yield _another(context, disk, own, done)
+            return
+
+
+def _another(context: RuleContext, disk: Change, own: list[Change], done: Change) -> Finding:
+    summary = f"Another program uses {disk.entity.label()}: {shown(disk)}, of which the database's own is no more"
+    finding = changed(context, disk.entity, summary, (disk, *own))
+    return context.finding(
+        finding.entity, summary, [*finding.evidence, evidence(done)], windows=finding.windows, score=finding.score
+    )
