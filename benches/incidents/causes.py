@@ -8,6 +8,7 @@ from pathlib import Path
 
 import yaml
 
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Finding
 
 FILE = Path(__file__).with_name("causes.yaml")
@@ -15,7 +16,7 @@ FILE = Path(__file__).with_name("causes.yaml")
 
 def causes_of(finding: Finding) -> frozenset[str]:
     """The causes a finding may mean; none when it names no cause."""
-    return causes_of_rule(finding.rule)
+    return causes_of_rule(finding.rule) | frozenset(rule_metas()[finding.rule].causes)
 
 
 @cache

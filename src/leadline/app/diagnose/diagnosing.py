@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from leadline.app.diagnose.feeling import Felt, feeling_of
+from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, suffered_before
 from leadline.app.diagnose.incidents import FELT, find_incidents
 from leadline.app.diagnose.judging import Ran, judge
 from leadline.app.diagnose.placing import placed, unfelt
@@ -19,7 +19,7 @@ from leadline.core.contracts.rule import Rule, RuleContext, rule_metas
 from leadline.core.model.entities import Entity, machines
 from leadline.core.model.finding import Diagnosis, Evidence, Finding, Skipped
 from leadline.core.model.profile import Profile
-from leadline.core.model.vocabulary import EntityKind, Severity
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -82,13 +82,36 @@ def diagnose(
         if meta.clears and not missing_needs(capture, meta.clears_with, present):
             powerful.append(name)
     feeling = feeling_of(capture)
-    if incidents:
-        findings = [placed(finding, incidents, capture) for finding in findings]
-    if not incidents and feeling.felt is Felt.FINE:
-        findings = [unfelt(finding, feeling.sentence) for finding in findings]
-    ordered = order(explain(told_once(findings), capture))
-    verdict = judge(ordered, Ran(tuple(run), tuple(powerful), tuple(skipped)), capture, incidents, feeling)
+    weighed = _weighed(findings, incidents, feeling, capture)
+    ordered = order(explain(told_once(weighed), capture))
+    unfelt_layers = frozenset() if incidents else _weighty_layers(findings) - _weighty_layers(weighed)
+    ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers)
+    verdict = judge(ordered, ran, capture, incidents, feeling)
     return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents)
+
+
+def _weighed(
+    findings: list[Finding], incidents: tuple[Incident, ...], feeling: Feeling, capture: Capture
+) -> list[Finding]:
+    """Findings of less weight where they explain nothing that was felt.
+
+    Where users suffered before the incident too and nothing that changed explains it, limits judge, as without one.
+    """
+    if incidents:
+        compared = [placed(finding, incidents, capture) for finding in findings]
+        is_explained = any(not finding.is_symptom for finding in _weighty(compared))
+        return compared if is_explained or not any(map(suffered_before, incidents)) else findings
+    if feeling.felt is Felt.FINE:
+        return [unfelt(finding, feeling.sentence) for finding in findings]
+    return findings
+
+
+def _weighty(findings: Iterable[Finding]) -> list[Finding]:
+    return [finding for finding in findings if finding.windows and finding.severity >= Severity.MEDIUM]
+
+
+def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
+    return frozenset(finding.layer for finding in _weighty(findings))
 
 
 def _longest_s(capture: Capture, incidents: tuple[Incident, ...]) -> float:

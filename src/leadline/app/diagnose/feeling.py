@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.model.capture import Capture
+    from leadline.core.model.incident import Incident
 
     Floats = NDArray[np.float64]
 
@@ -56,6 +57,12 @@ def feeling_of(capture: Capture) -> Feeling:
     if usual <= FINE_MS and slow <= 2.0 * FINE_MS:
         return Feeling(Felt.FINE, f"a transaction took {show(usual, 'ms')} throughout")
     return Feeling(Felt.UNKNOWN)
+
+
+def suffered_before(incident: Incident) -> bool:
+    """Whether what is taken for the normal of an incident was slow as well."""
+    limits = {"db_latency_ms": SUFFERED_MS, "db_schedule_lag_ms": LAG_MS}
+    return any(change.normal > limits.get(change.metric, float("inf")) for change in incident.symptoms)
 
 
 def _samples(capture: Capture, metric: str) -> Floats:

@@ -45,11 +45,15 @@ UNKNOWN = Feeling(Felt.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Names of the rules that looked, of those among them that had the power to clear, and the rules that could not."""
+    """Names of the rules that looked, of those among them that had the power to clear, and the rules that could not.
+
+    ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared.
+    """
 
     rules: tuple[str, ...]
     powerful: tuple[str, ...]
     skipped: tuple[Skipped, ...]
+    unfelt: frozenset[Layer] = frozenset()
 
 
 def judge(
@@ -66,7 +70,11 @@ def judge(
     headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, capture)
     answer = _is_it_the_disk(findings, layers, ran)
     if answer.startswith("No:"):
-        answer = _doubted(answer, incidents, capture, unexplained=unexplained)
+        seen = next((f for f in findings if f.windows and rule_metas()[f.rule].examines == DISKS), None)
+        if Layer.GUEST in ran.unfelt and seen is not None:
+            answer = f"Not known: {seen.summary}, but nobody felt it in this recording."
+        else:
+            answer = _doubted(answer, incidents, capture, unexplained=unexplained)
     return Verdict(headline, answer, layers)
 
 
@@ -88,6 +96,8 @@ def _judge_layer(layer: Layer, findings: list[Finding], of_all: Ran, *, unexplai
         state, reason = LayerState.NOT_EXAMINED, told
     elif symptom is not None:
         state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {symptom.caused_by}"
+    elif layer in of_all.unfelt:
+        state, reason = LayerState.NOT_EXAMINED, f"{layer_findings[0].summary}, but nobody felt it: not ruled out"
     elif unseen:
         seen = [part for part in parts if part not in unseen]
         fine = f"nothing of weight at its {_and(seen)}; " if seen else ""

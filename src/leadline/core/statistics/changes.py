@@ -16,10 +16,13 @@ if TYPE_CHECKING:
 
 SAME_RATIO = 1.1  # Judgement: a level within 10 % of the normal one is the normal one
 LIKE_RATIO = 1.3  # Judgement: so is one within 30 %, unless the incident parts the series clearly
+OTHER_RATIO = 3.0  # Judgement: bursts that make it so much more are another level, however the rest is parted
 SAME_SHARE, CLEAR_SHARE = 0.1, 0.4  # of the variance; what parts a series by less than the first is chance
 # What is counted, time among it, comes in bursts: its mean tells how much it was. Of a level the median tells how it
-# usually was.
+# usually was. The normal leaves out the samples at both ends of their order: an incident's ends are never sharp, and what
+# little of it is taken for normal must not hide it.
 _COUNTED = frozenset({"per_s", "bytes_per_s", "kib_per_s", "mib_per_s", "mbit_per_s", "pct"})
+_LEFT_OUT = 0.15  # Judgement: at each end
 
 
 def change_in(group: SeriesGroup, row: int, incident: Incident) -> Change | None:
@@ -31,23 +34,28 @@ def change_in(group: SeriesGroup, row: int, incident: Incident) -> Change | None
         return None
     during, normal = values[inside], values[outside]
     noise = 1.4826 * float(np.median(np.abs(normal - np.median(normal))))
-    level = np.mean if group.unit in _COUNTED else np.median
+    is_counted = group.unit in _COUNTED
     return Change(
         group.entities[row],
         group.metric,
         group.unit,
-        float(level(normal)),
-        float(level(during)),
+        _usual(normal) if is_counted else float(np.median(normal)),
+        float(np.mean(during) if is_counted else np.median(during)),
         noise,
         share_of(during, normal),
     )
 
 
+def _usual(values: NDArray[np.floating[Any]]) -> float:
+    cut = int(_LEFT_OUT * len(values))
+    return float(np.mean(np.sort(values)[cut : len(values) - cut]))
+
+
 def is_same(change: Change) -> bool:
     """Whether the level inside is that outside: as high within its noise, or parted no more than by chance."""
-    if change.share < SAME_SHARE:
-        return True
     low, high = sorted((abs(change.normal), abs(change.during)))
+    if change.share < SAME_SHARE and high < OTHER_RATIO * low:
+        return True
     return high <= (SAME_RATIO if change.share >= CLEAR_SHARE else LIKE_RATIO) * low
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from math import log2
+from math import isnan, log2
 from typing import TYPE_CHECKING
 
 from leadline.core.model.finding import Evidence
 from leadline.core.model.metrics import metric
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
+from leadline.rules._families.levels import looked_at
 
 if TYPE_CHECKING:
     from leadline.core.contracts.rule import RuleContext
@@ -28,7 +29,7 @@ LONGER_TRANSACTIONS = ("db-lock-waits",)
 
 def ratio(change: Change | None) -> float:
     """How many times as much it was inside; 1 where it was not recorded, at most `RATIO_MAX`."""
-    return 1.0 if change is None else min(change.ratio, RATIO_MAX)
+    return 1.0 if change is None or isnan(change.normal) else min(change.ratio, RATIO_MAX)
 
 
 def throughput(context: RuleContext) -> Change | None:
@@ -59,20 +60,26 @@ def changed(
     *,
     severity: Severity | None = None,
 ) -> Finding:
-    """A finding over the incident, with a line of evidence for each change; the first one's size is its score."""
+    """A finding over the incident, or all of a recording, with a line of evidence for each change.
+
+    The first change's size is its score.
+    """
     known = [change for change in changes if change is not None]
     return context.finding(
         entity,
         summary,
         [evidence(change) for change in known],
         severity=severity,
-        windows=() if context.incident is None else (context.incident.window,),
+        windows=looked_at(context),
         score=abs(log2(max(ratio(known[0]), 1.0 / RATIO_MAX))) if known else 1.0,
     )
 
 
 def evidence(change: Change) -> Evidence:
     """What changed, from what it was to what it became."""
+    if isnan(change.normal):
+        said = f"{name(change)}: {show(change.during, change.unit)}"
+        return Evidence(said, change.metric, change.entity, "mean", change.during, unit=change.unit)
     times = ratio(change)
     size = "" if times >= RATIO_MAX or not times else f", {times:.3g} times"
     return Evidence(
@@ -92,5 +99,7 @@ def name(change: Change) -> str:
 
 
 def shown(change: Change) -> str:
-    """A change in a summary: 56 to 165."""
+    """A change in a summary: 56 to 165; the level alone where there is nothing to compare with."""
+    if isnan(change.normal):
+        return show(change.during, change.unit)
     return f"{show(change.normal, change.unit)} to {show(change.during, change.unit)}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.core.model.finding import Evidence, Window
+from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leadline.core.contracts.rule import RuleContext
     from leadline.core.model.capture import SeriesGroup
     from leadline.core.model.entities import Entity
+    from leadline.core.model.finding import Window
 
 DATABASES = re.compile(
     r"postgres|postmaster|mysqld|mariadbd|ora_|oracle|tnslsnr|sqlservr|irisdb|cache$|mongod|db2sysc", re.IGNORECASE
@@ -37,6 +38,7 @@ class Program:
     metric: str
     during: float
     normal: float  # NaN where everything is inside
+    most: float  # what the busiest of its processes used inside
 
     @property
     def is_database(self) -> bool:
@@ -96,16 +98,7 @@ def _of_group(group: SeriesGroup, inside: NDArray[np.bool_]) -> list[Program]:
                 group.metric,
                 float(during[rows].sum()),
                 float(normal[rows].sum()),
+                float(during[busiest]),
             )
         )
     return [program for program in made if program.during > 0]
-
-
-def whole(context: RuleContext) -> tuple[Window, ...]:
-    """What is looked at: the incident, or all of the recording."""
-    if context.incident is not None:
-        return (context.incident.window,)
-    span = context.capture.span_ns()
-    if span is None:
-        return ()
-    return (Window(span[0] - 1, span[1]),)

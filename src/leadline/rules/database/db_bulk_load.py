@@ -2,7 +2,8 @@
 
 Finds:
     At least three times as many rows changed and three times as much log written as in the normal time, while not more
-    transactions end.
+    transactions end. Without an incident to compare: more than 2 MiB/s of log with at least 50 rows inserted for each
+    transaction.
 
 Why:
     Every row goes into the log, into its table and into each index. The log's disk and the buffer pool belong to the
@@ -23,39 +24,52 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, ratio, shown, throughput
+from leadline.rules._families.levels import level
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
+
+if TYPE_CHECKING:
+    from leadline.core.model.incident import Change
 
 META = RuleMeta(
     code="DBS161",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
     needs=("db_rows_changed_per_s", "db_log_bytes_per_s"),
-    uses=("db_tps", "db_qps"),
+    uses=("db_tps", "db_qps", "db_rows_inserted_per_s"),
     thresholds={
         "rows": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
         "log": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
+        "batch": Threshold(50.0, "count", "Judgement: rows of a transaction that loads"),
+        "log_least": Threshold(2097152.0, "bytes_per_s", "Judgement: less fills no disk"),
         "done": Threshold(1.5, "ratio", "Judgement: with more transactions it is more work"),
     },
     explains=(*LONGER_TRANSACTIONS, *GUEST_AND_DATABASE_WAIT_FOR_DISK, "db-checkpoints-requested", "db-pages-flushed"),
     clears=False,
     causes=("bulk-load", "wal-volume"),
-    of_incident=True,
 )
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the database whose rows change."""
-    rows, log, done = (
-        context.change("db_rows_changed_per_s"),
-        context.change("db_log_bytes_per_s"),
-        throughput(context),
-    )
+    rows, log = level(context, "db_rows_changed_per_s"), level(context, "db_log_bytes_per_s")
+    done = throughput(context)
     if rows is None or log is None or ratio(done) >= context.limit("done"):
         return
-    if ratio(rows) >= context.limit("rows") and ratio(log) >= context.limit("log"):
+    grown = ratio(rows) >= context.limit("rows") and ratio(log) >= context.limit("log")
+    if grown or (context.incident is None and _in_batches(context, log)):
         yield changed(context, rows.entity, f"Rows are loaded in bulk: {shown(rows)} changed", (rows, log, done))
+
+
+def _in_batches(context: RuleContext, log: Change) -> bool:
+    """Whether transactions insert many rows each, and fill the log."""
+    inserted = level(context, "db_rows_inserted_per_s")
+    done = None if inserted is None else level(context, "db_tps", of=inserted.entity)
+    if inserted is None or done is None or log.during < context.limit("log_least"):
+        return False
+    return inserted.during >= context.limit("batch") * done.during

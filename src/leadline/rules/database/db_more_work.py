@@ -1,9 +1,11 @@
 """More work came in: more sessions ran statements at once.
 
 Finds:
-    At least 1.5 times as many sessions that run a statement as in the normal time, and at least two more, while as many
-    transactions ended in a second as before, or more. Or twice as many while fewer ended: more work came in, and
-    something else held it back too (medium severity).
+    At least 1.5 times as many sessions that run a statement as in the normal time, and at least two more, with a sign
+    that more was asked for: 1.3 times as many connected sessions; or, where those were not recorded, 1.1 times as many
+    transactions that ended. Of medium severity where fewer transactions ended (0.9): then something else holds
+    it back too. Connected sessions that were not recorded are also taken to be more where at least ten sessions were
+    at work in the normal time and twice as many are now.
 
 Why:
     Work that comes in faster than it can be done queues. Nothing broke; what was enough for the usual load is not
@@ -15,8 +17,7 @@ Do:
     wanted, size for it: `leadline plan cpu` and `leadline plan iops`.
 
 When it is wrong:
-    Sessions also grow in number when each takes longer and clients do not wait for each other; then fewer transactions
-    end, and another finding says why.
+    A pool that opens connections because the database became slow looks like more work; the other findings say why.
 
 Sources:
     Little's law: sessions at work = throughput x response time.
@@ -40,11 +41,14 @@ META = RuleMeta(
     uses=("db_sessions_count",),
     thresholds={
         "sessions": Threshold(1.5, "ratio", "Judgement: more than the noise of a busy second"),
-        "rush": Threshold(2.0, "ratio", "Judgement: twice as many sessions at once are a rush, whatever slows them"),
         "least": Threshold(2.0, "count", "Judgement: one session more is nobody's rush"),
+        "connected": Threshold(1.3, "ratio", "Judgement: a third more connections were opened for something"),
+        "done": Threshold(1.1, "ratio", "Judgement: a tenth more transactions is more than noise"),
+        "rush": Threshold(2.0, "ratio", "Judgement: twice as many at once, where many always are, is a rush"),
+        "many": Threshold(10.0, "count", "Judgement: with fewer, slow statements alone make sessions add up"),
         "kept": Threshold(0.9, "ratio", "Judgement: a tenth fewer transactions is noise"),
     },
-    explains=(*LONGER_TRANSACTIONS, "db-transactions-held-open"),
+    explains=LONGER_TRANSACTIONS,
     clears=False,
     causes=("more-work", "connections"),
     of_incident=True,
@@ -54,15 +58,21 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the database with most sessions."""
     sessions, done = context.change("db_active_sessions_count"), throughput(context)
+    connected = context.change("db_sessions_count")
     if sessions is None or done is None or sessions.during - sessions.normal < context.limit("least"):
         return
-    kept = ratio(done) >= context.limit("kept")
-    if ratio(sessions) < context.limit("sessions" if kept else "rush"):
+    if ratio(sessions) < context.limit("sessions"):
         return
-    yield changed(
-        context,
-        sessions.entity,
-        f"More work came in: {shown(sessions)} sessions at once",
-        (sessions, done),
-        severity=None if kept else Severity.MEDIUM,
-    )
+    if connected is not None:
+        asked = ratio(connected) >= context.limit("connected")
+    else:
+        crowd = sessions.normal >= context.limit("many") and ratio(sessions) >= context.limit("rush")
+        asked = crowd or ratio(done) >= context.limit("done")
+    if asked:
+        yield changed(
+            context,
+            sessions.entity,
+            f"More work came in: {shown(sessions)} sessions at once",
+            (sessions, connected, done),
+            severity=None if ratio(done) >= context.limit("kept") else Severity.MEDIUM,
+        )

@@ -2,7 +2,8 @@
 
 Finds:
     At least half fewer rows changed than in the normal time, and as many pages written or more, so that each changed
-    row costs at least three times as many page writes; fewer than half of the transactions end.
+    row costs at least three times as many page writes; fewer than half of the transactions end. Not where three times
+    as many sessions wait for locks: then these hold everybody up, and pages are written meanwhile.
 
 Why:
     FLUSH TABLES, a flush of the logs or a checkpoint that must end now writes all dirty pages at once, and some of these
@@ -35,7 +36,10 @@ META = RuleMeta(
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
     needs=("db_page_writes_per_s|db_checkpoint_pages_per_s", "db_rows_changed_per_s", "db_tps|db_qps"),
+    uses=("db_blocked_sessions_count",),
     thresholds={
+        "blocked": Threshold(3.0, "ratio", "Judgement: locks alone explain that"),
+        "least": Threshold(10.0, "per_s", "Judgement: fewer pages are nobody's trouble"),
         "kept": Threshold(0.8, "ratio", "Judgement: a fifth less is the noise of page writes, which come in bursts"),
         "per_row": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
         "done": Threshold(0.5, "ratio", "Judgement: half of the transactions lost is an incident"),
@@ -53,7 +57,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     pages = context.change("db_page_writes_per_s") or context.change("db_checkpoint_pages_per_s")
     if rows is None or done is None or pages is None or ratio(done) >= context.limit("done"):
         return
-    if ratio(pages) < max(context.limit("kept"), context.limit("per_row") * ratio(rows)):
+    if pages.during < context.limit("least") or ratio(pages) < max(context.limit("kept"), context.limit("per_row") * ratio(rows)):
+        return
+    if ratio(context.change("db_blocked_sessions_count")) >= context.limit("blocked"):
         return
     summary = f"Pages are flushed ({shown(pages)}) while hardly a row changes ({shown(rows)})"
     yield changed(context, pages.entity, summary, (rows, pages, done))

@@ -31,7 +31,8 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.guests import cpu_count
 from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, cpu_used, ratio, shown, throughput
-from leadline.rules._families.programs import SHOWN_COUNT, Program, programs, whole
+from leadline.rules._families.levels import looked_at
+from leadline.rules._families.programs import SHOWN_COUNT, Program, programs
 
 _OWN_WORK = ("db_logical_reads_per_s", "db_logons_per_s", "db_rows_changed_per_s")
 
@@ -72,7 +73,7 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the guest."""
-    used = programs(context, "process_cpu_pct", whole(context))
+    used = programs(context, "process_cpu_pct", looked_at(context))
     if not used:
         yield from _by_change(context)
         return
@@ -82,7 +83,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     guest = used[0].entity.ancestor(EntityKind.GUEST)
     if guest is None or sum(program.more for program in others) < context.limit("least"):
         return
-    waiting = sum(program.during for program in programs(context, "process_cpu_wait_pct", whole(context)))
+    waiting = sum(program.during for program in programs(context, "process_cpu_wait_pct", looked_at(context)))
     busy = sum(program.during for program in used) / max(cpu_count(context, guest), 1.0)
     if busy >= context.limit("busy") or waiting >= context.limit("waiting"):
         yield _named(context, guest, others, busy)
@@ -95,7 +96,7 @@ def _named(context: RuleContext, guest: Entity, others: list[Program], busy: flo
         guest,
         f"{names} {'uses' if len(others) == 1 else 'use'} {cpus:.2g} CPUs beside the database on {guest.label()}",
         [program.evidence for program in others[:SHOWN_COUNT]],
-        windows=whole(context),
+        windows=looked_at(context),
         score=busy / context.limit("used"),
     )
 

@@ -35,7 +35,8 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.rules._families.changes import changed, evidence, ratio, shown, throughput
-from leadline.rules._families.programs import SHOWN_COUNT, Program, programs, whole
+from leadline.rules._families.levels import looked_at
+from leadline.rules._families.programs import SHOWN_COUNT, Program, programs
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ META = RuleMeta(
     },
     explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit", "db-lock-waits", "db-cache-cold"),
     clears=False,
+    examines="disks",
     causes=("disk-busy-with-others",),
 )
 
@@ -71,7 +73,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the disk that makes requests wait longest."""
     seen = False
     for way, (by_process, _) in _MOVED.items():
-        used = programs(context, by_process, whole(context))
+        used = programs(context, by_process, looked_at(context))
         seen = seen or bool(used)
         others = [program for program in used if not program.is_database]
         moved = sum(program.during for program in others)
@@ -94,7 +96,7 @@ def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[
         entity,
         f"{names} {verb} {rate} beside the database; requests to {entity.label()} wait {show(await_ms, 'ms')}",
         [program.evidence for program in others[:SHOWN_COUNT]],
-        windows=whole(context),
+        windows=looked_at(context),
         score=await_ms / context.limit("await"),
     )
 
@@ -102,7 +104,7 @@ def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[
 def _slow_disk(context: RuleContext) -> tuple[Entity, float] | None:
     """The disk with most time waited in a second, and how long a request waited; None where none is slow."""
     slow: dict[Entity, float] = {}
-    (window,) = whole(context) or (None,)
+    (window,) = looked_at(context) or (None,)
     for metric in _WAITS:
         for group in context.of(metric, EntityKind.BLOCK_DEVICE):
             inside = np.ones(len(group.times_ns), dtype=bool)

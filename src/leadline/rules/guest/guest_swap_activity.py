@@ -54,6 +54,10 @@ META = RuleMeta(
         "guest-iowait-high",
         "guest-blocked-processes",
         "guest-load-average-per-core",
+        "guest-cpu-system-share",
+        "guest-cache-cold",
+        "db-data-read-latency",
+        "db-log-write-latency",
     ),
     examines="memory",
 )
