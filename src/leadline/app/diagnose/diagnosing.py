@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, suffered_before
+from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, is_comparable, suffered_before
 from leadline.app.diagnose.incidents import FELT, find_incidents
 from leadline.app.diagnose.judging import Ran, judge
 from leadline.app.diagnose.placing import placed, unfelt
@@ -61,7 +61,7 @@ def diagnose(
     run: list[str] = []
     powerful: list[str] = []
     present: dict[str, bool] = {}
-    incidents = told or find_incidents(capture)
+    incidents = told or tuple(filter(is_comparable, find_incidents(capture)))
     longest_s = _longest_s(capture, incidents)
     for name, meta in rule_metas().items():
         if name in site.disabled or (rules is not None and name not in rules):
@@ -82,8 +82,8 @@ def diagnose(
         if meta.clears and not missing_needs(capture, meta.clears_with, present):
             powerful.append(name)
     feeling = feeling_of(capture)
-    weighed = _weighed(findings, incidents, feeling, capture)
-    ordered = order(explain(told_once(weighed), capture))
+    weighed = _weighed(told_once(findings), incidents, feeling, capture)
+    ordered = order(weighed)
     unfelt_layers = frozenset() if incidents else _weighty_layers(findings) - _weighty_layers(weighed)
     ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers)
     verdict = judge(ordered, ran, capture, incidents, feeling)
@@ -98,12 +98,13 @@ def _weighed(
     Where users suffered before the incident too and nothing that changed explains it, limits judge, as without one.
     """
     if incidents:
-        compared = [placed(finding, incidents, capture) for finding in findings]
+        compared = explain([placed(finding, incidents, capture) for finding in findings], capture)
         is_explained = any(not finding.is_symptom for finding in _weighty(compared))
-        return compared if is_explained or not any(map(suffered_before, incidents)) else findings
-    if feeling.felt is Felt.FINE:
-        return [unfelt(finding, feeling.sentence) for finding in findings]
-    return findings
+        if is_explained or not any(map(suffered_before, incidents)):
+            return compared
+    elif feeling.felt is Felt.FINE:
+        findings = [unfelt(finding, feeling.sentence) for finding in findings]
+    return explain(findings, capture)
 
 
 def _weighty(findings: Iterable[Finding]) -> list[Finding]:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-FINE_MS, SUFFERED_MS = 10.0, 100.0  # Judgement: of a mean transaction; between them it depends on the work
+FINE_MS, SUFFERED_MS = 5.0, 100.0  # Judgement: of a mean transaction; between them it depends on the work
 LAG_MS = 50.0  # Judgement: a load generator that starts this late has its sessions all waiting
 STOP_RATIO = 0.1  # of the usual throughput
+NORMAL_S_MIN = 20.0  # Judgement: shorter, and slow itself, it may be the same trouble
 STOP_S = 2.0  # Judgement: a standstill that people notice
 
 
@@ -63,6 +64,12 @@ def suffered_before(incident: Incident) -> bool:
     """Whether what is taken for the normal of an incident was slow as well."""
     limits = {"db_latency_ms": SUFFERED_MS, "db_schedule_lag_ms": LAG_MS}
     return any(change.normal > limits.get(change.metric, float("inf")) for change in incident.symptoms)
+
+
+def is_comparable(incident: Incident) -> bool:
+    """Whether its normal is one: a short time that was slow too is rather a part of the same trouble."""
+    normal_s = sum(window.duration_s for window in incident.normal)
+    return normal_s >= NORMAL_S_MIN or not suffered_before(incident)
 
 
 def _samples(capture: Capture, metric: str) -> Floats:

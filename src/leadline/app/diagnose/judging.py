@@ -94,7 +94,7 @@ def _judge_layer(layer: Layer, findings: list[Finding], of_all: Ran, *, unexplai
     elif not examining:
         told = f"shows symptoms only, explained by {symptom.caused_by}" if symptom else _missing(layer, skipped)
         state, reason = LayerState.NOT_EXAMINED, told
-    elif symptom is not None:
+    elif symptom is not None and not unexplained:
         state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {symptom.caused_by}"
     elif layer in of_all.unfelt:
         state, reason = LayerState.NOT_EXAMINED, f"{layer_findings[0].summary}, but nobody felt it: not ruled out"

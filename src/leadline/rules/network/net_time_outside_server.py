@@ -38,11 +38,10 @@ META = RuleMeta(
     layer=Layer.NETWORK,
     severity=Severity.HIGH,
     needs=("db_latency_ms", "db_tps", "db_active_sessions_count"),
-    uses=("db_schedule_lag_ms", "db_idle_in_transaction_sessions_count", "db_blocked_sessions_count", "db_sessions_count", "net_tx_mbit_per_s"),
+    uses=("db_schedule_lag_ms", "db_idle_in_transaction_sessions_count", "db_sessions_count", "net_tx_mbit_per_s"),
     thresholds={
         "under_way": Threshold(1.0, "count", "Judgement: with less than one nobody waits"),
         "inside": Threshold(0.2, "ratio", "Judgement: room for sampling and for the ends of statements"),
-        "blocked": Threshold(0.5, "count", "Judgement: a session that waits half of the time"),
         "connected": Threshold(1.5, "ratio", "Judgement: more than there are connections is an error of means"),
         "slower": Threshold(2.0, "ratio", "Judgement: beyond what the same load varies"),
         "least": Threshold(5.0, "ms", "Judgement: less nobody feels"),
@@ -64,9 +63,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     under_way = done.during * service_ms / 1000.0
     if service_ms < context.limit("least") or under_way < context.limit("under_way"):
         return
-    blocked, connected = level(context, "db_blocked_sessions_count"), level(context, "db_sessions_count")
-    if blocked is not None and blocked.during >= context.limit("blocked"):
-        return  # while sessions stand in a queue, means of what ended do not say how many are under way
+    connected = level(context, "db_sessions_count")
     if connected is not None and under_way > context.limit("connected") * connected.during:
         return
     if active.during >= context.limit("inside") * under_way:
