@@ -5,6 +5,7 @@ A document starts with a comment that says why the case is there, and has:
 - ``case``: its name. The first word says what the rule does: *fires*, *warning* (it fires below its full severity),
   *quiet*, *threshold* (a value exactly at the limit) or *skipped* (what the rule needs was not recorded).
 - ``interval_s`` and ``series``: entity, metric, values as [value, count] runs or plain numbers; null is not measured.
+- ``incident_s``: start and end of the incident in seconds from the recording's start; the rest is its normal.
 - ``inventory`` (the inventory format) and ``limits`` (overrides), where the case needs them.
 - ``expect``: the findings by entity, severity and window (seconds from the recording's start), or ``skipped: true``.
 """
@@ -19,8 +20,11 @@ from typing import Any
 import numpy as np
 import yaml
 
+from leadline.core.contracts.rule import Scope
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Window
+from leadline.core.model.incident import Basis, Incident
 from leadline.formats.inventory_file import parse_inventory
 
 CASES = Path(__file__).parent / "cases" / "rules"
@@ -67,6 +71,17 @@ def capture_of(case: dict[str, Any]) -> Capture:
     if "inventory" in case:
         builder.inventory.merge(parse_inventory(yaml.safe_dump(case["inventory"]), "case"))
     return builder.build()
+
+
+def scope_of(case: dict[str, Any]) -> Scope | None:
+    """What the rule is asked about; None where the case names no incident."""
+    if "incident_s" not in case:
+        return None
+    start_ns, end_ns = (START_NS + round(second * 1e9) for second in case["incident_s"])
+    first_ns, last_ns = capture_of(case).span_ns() or (0, 0)
+    normal = [(first_ns - 1, start_ns), (end_ns, last_ns)]
+    windows = tuple(Window(first, last) for first, last in normal if last > first)
+    return Scope(Incident(Window(start_ns, end_ns), windows, Basis.TOLD))
 
 
 def _expanded(values: list[Any]) -> list[float]:

@@ -15,7 +15,7 @@ from leadline.core.model.metrics import metrics
 from leadline.core.model.units import UNITS
 from leadline.core.model.vocabulary import Severity
 from leadline.estate.settings import is_setting
-from tests.rule_cases import KINDS, START_NS, RuleCase, capture_of, rule_cases
+from tests.rule_cases import KINDS, START_NS, RuleCase, capture_of, rule_cases, scope_of
 
 RULES = rule_modules()
 
@@ -93,7 +93,8 @@ def test_case(case: RuleCase) -> None:
 
 def _context(case: RuleCase, module: ModuleType) -> RuleContext:
     limits = case.document.get("limits")
-    return RuleContext(case.rule, module.META, module.__doc__ or "", capture_of(case.document), limits)
+    scope = scope_of(case.document)
+    return RuleContext(case.rule, module.META, module.__doc__ or "", capture_of(case.document), limits, scope)
 
 
 def _seen(finding: object) -> tuple[object, ...]:

@@ -12,10 +12,10 @@ import numpy as np
 
 from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, is_comparable, suffered_before
 from leadline.app.diagnose.incidents import FELT, find_incidents
-from leadline.app.diagnose.judging import Ran, judge
+from leadline.app.diagnose.judging import Ran, faint_disks, judge
 from leadline.app.diagnose.placing import placed, unfelt
 from leadline.core.contracts.discovery import load_unit, load_units
-from leadline.core.contracts.rule import Rule, RuleContext, rule_metas
+from leadline.core.contracts.rule import Rule, RuleContext, Scope, rule_metas
 from leadline.core.model.entities import Entity, machines
 from leadline.core.model.finding import Diagnosis, Evidence, Finding, Skipped
 from leadline.core.model.profile import Profile
@@ -45,7 +45,7 @@ def diagnose(
     capture: Capture,
     profile: Profile | None = None,
     rules: Iterable[str] | None = None,
-    told: tuple[Incident, ...] = (),
+    given: tuple[Incident, ...] = (),
 ) -> Diagnosis:
     """Findings and verdict of a capture.
 
@@ -53,7 +53,7 @@ def diagnose(
         capture: as read by `leadline.app.read.importing.import_paths`.
         profile: a site's own limits.
         rules: names of the rules to run; all by default.
-        told: incidents whose times were given; they are looked for by default.
+        given: incidents whose times are known; they are looked for by default.
     """
     site = profile or Profile()
     findings: list[Finding] = []
@@ -61,7 +61,7 @@ def diagnose(
     run: list[str] = []
     powerful: list[str] = []
     present: dict[str, bool] = {}
-    incidents = told or tuple(filter(is_comparable, find_incidents(capture)))
+    incidents = given or tuple(filter(is_comparable, find_incidents(capture)))
     longest_s = _longest_s(capture, incidents)
     for name, meta in rule_metas().items():
         if name in site.disabled or (rules is not None and name not in rules):
@@ -75,17 +75,18 @@ def diagnose(
             continue
         module = load_unit("rule", name)
         for incident in incidents[: None if meta.of_incident else 1] or (None,):
-            limits = site.limits.get(name)
-            context = RuleContext(name, meta, module.__doc__ or "", capture, limits, longest_s, incident)
+            limits, scope = site.limits.get(name), Scope(incident, longest_s)
+            context = RuleContext(name, meta, module.__doc__ or "", capture, limits, scope)
             findings.extend(cast("Rule", module).check(context))
         run.append(name)
         if meta.clears and not missing_needs(capture, meta.clears_with, present):
             powerful.append(name)
     feeling = feeling_of(capture)
-    weighed = _weighed(told_once(findings), incidents, feeling, capture)
+    once = told_once(findings)
+    weighed = _weighed(once, incidents, feeling, capture)
     ordered = order(weighed)
     unfelt_layers = frozenset() if incidents else _weighty_layers(findings) - _weighty_layers(weighed)
-    ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers)
+    ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers, faint_disks(once))
     verdict = judge(ordered, ran, capture, incidents, feeling)
     return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents)
 

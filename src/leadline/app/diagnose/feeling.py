@@ -1,4 +1,4 @@
-"""Whether users suffered through all of a recording: what is judged where no part of it can be compared with another."""
+"""Whether users suffered through all of a recording: what is asked where no part can be compared with another."""
 
 from __future__ import annotations
 

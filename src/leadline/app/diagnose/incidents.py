@@ -98,14 +98,14 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
     if not series:
         return ()
     normal = _busy(series)
-    found: list[NDArray[np.bool_]] = []
-    while len(found) < INCIDENT_COUNT_MAX and np.count_nonzero(normal) >= POINT_COUNT_MIN:
+    masks: list[NDArray[np.bool_]] = []
+    while len(masks) < INCIDENT_COUNT_MAX and np.count_nonzero(normal) >= POINT_COUNT_MIN:
         inside = _clearest(capture, points, series, normal)
         if inside is None:
             break
-        found.append(inside)
+        masks.append(inside)
         normal &= ~inside
-    symptoms = ((inside, _symptoms(series, inside, normal)) for inside in found)
+    symptoms = ((inside, _symptoms(series, inside, normal)) for inside in masks)
     runs = tuple(_runs(points, normal))
     return tuple(
         Incident(_window(points, inside), runs, Basis.FELT, felt_more) for inside, felt_more in symptoms if felt_more
@@ -136,9 +136,7 @@ def _clearest(
     return inside if any(_is_felt(_change(one, inside, normal)) for one in clear) else None
 
 
-def _symptoms(
-    series: list[_Series], inside: NDArray[np.bool_], normal: NDArray[np.bool_]
-) -> tuple[Change, ...]:
+def _symptoms(series: list[_Series], inside: NDArray[np.bool_], normal: NDArray[np.bool_]) -> tuple[Change, ...]:
     """What was felt in an incident, the clearest first."""
     changes = (_change(one, inside, normal) for one in series)
     felt = (change for change in changes if change.share >= SAME_SHARE and _is_felt(change))
@@ -155,7 +153,7 @@ def _points(felt: list[SeriesGroup]) -> _Points:
     finest = max(felt, key=lambda group: len(group.times_ns))
     times = finest.times_ns
     step = int(np.median(np.diff(times)))
-    count = int(round((int(times[-1]) - int(times[0])) / step)) + 1
+    count = round((int(times[-1]) - int(times[0])) / step) + 1
     step *= max(-(-count // POINT_COUNT_MAX), 1)
     return _Points(np.arange(int(times[0]), int(times[-1]) + step // 2, step, dtype=np.int64), step)
 

@@ -47,13 +47,15 @@ UNKNOWN = Feeling(Felt.UNKNOWN)
 class Ran:
     """Names of the rules that looked, of those among them that had the power to clear, and the rules that could not.
 
-    ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared.
+    ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared. ``faint``
+    are findings of a slow disk that their own rule gave little weight: they convict nobody and clear nobody.
     """
 
     rules: tuple[str, ...]
     powerful: tuple[str, ...]
     skipped: tuple[Skipped, ...]
     unfelt: frozenset[Layer] = frozenset()
+    faint: tuple[Finding, ...] = ()
 
 
 def judge(
@@ -70,11 +72,7 @@ def judge(
     headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, capture)
     answer = _is_it_the_disk(findings, layers, ran)
     if answer.startswith("No:"):
-        seen = next((f for f in findings if f.windows and rule_metas()[f.rule].examines == DISKS), None)
-        if Layer.GUEST in ran.unfelt and seen is not None:
-            answer = f"Not known: {seen.summary}, but nobody felt it in this recording."
-        else:
-            answer = _doubted(answer, incidents, capture, unexplained=unexplained)
+        answer = _doubted(answer, _Doubts(findings, ran, incidents, capture, unexplained))
     return Verdict(headline, answer, layers)
 
 
@@ -92,8 +90,10 @@ def _judge_layer(layer: Layer, findings: list[Finding], of_all: Ran, *, unexplai
     elif any(f.severity >= Severity.MEDIUM for f in causes):
         state, reason = LayerState.SUSPECTED, causes[0].summary
     elif not examining:
-        told = f"shows symptoms only, explained by {symptom.caused_by}" if symptom else _missing(layer, skipped)
-        state, reason = LayerState.NOT_EXAMINED, told
+        symptoms_only = (
+            f"shows symptoms only, explained by {symptom.caused_by}" if symptom else _missing(layer, skipped)
+        )
+        state, reason = LayerState.NOT_EXAMINED, symptoms_only
     elif symptom is not None and not unexplained:
         state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {symptom.caused_by}"
     elif layer in of_all.unfelt:
@@ -139,17 +139,46 @@ def felt_in(incident: Incident) -> str:
     return f"{start} to {end} UTC: {metric(symptom.metric).meaning.split(',')[0]} went from {symptom}"
 
 
-def _doubted(answer: str, incidents: tuple[Incident, ...], capture: Capture, *, unexplained: bool) -> str:
-    """A "no" only where what was felt is explained, and no disk was waited for much longer meanwhile."""
-    for incident in incidents:
-        worse = [change for change in _disk_changes(capture, incident) if _is_much(change)]
+@dataclass(frozen=True, slots=True)
+class _Doubts:
+    """What a "no" is held against."""
+
+    findings: list[Finding]
+    ran: Ran
+    incidents: tuple[Incident, ...]
+    capture: Capture
+    is_unexplained: bool
+
+
+def _doubted(answer: str, doubts: _Doubts) -> str:
+    """A "no" only where what was felt is explained, and no disk was slow or waited for much longer meanwhile."""
+    unfelt = (f for f in doubts.findings if f.windows and _looks_at_disks(f)) if doubts.ran.unfelt else iter(())
+    seen = next(unfelt, None)
+    if seen is not None:
+        return f"Not known: {seen.summary}, but nobody felt it in this recording."
+    if doubts.ran.faint:
+        faint = doubts.ran.faint[0]
+        return f"Not known: {faint.summary}, {faint.evidence[-1].statement}."
+    for incident in doubts.incidents:
+        worse = [change for change in _disk_changes(doubts.capture, incident) if _is_much(change)]
         if worse:
             clearest = max(worse, key=lambda change: change.share)
-            what = f"{metric(clearest.metric).meaning.split(' (')[0]} of {clearest.entity.label()} went from {clearest}"
-            return f"Not known: no limit was passed, but {what} in the incident."
-    if unexplained:
+            worsened = (
+                f"{metric(clearest.metric).meaning.split(' (')[0]} of {clearest.entity.label()} went from {clearest}"
+            )
+            return f"Not known: no limit was passed, but {worsened} in the incident."
+    if doubts.is_unexplained:
         return "Not known: the disk was looked at and is not slow, but what was felt is not explained."
     return answer
+
+
+def faint_disks(findings: list[Finding]) -> tuple[Finding, ...]:
+    """Findings of a slow disk that their own rule gave little weight."""
+    return tuple(f for f in findings if f.windows and f.severity is Severity.LOW and _looks_at_disks(f))
+
+
+def _looks_at_disks(finding: Finding) -> bool:
+    return rule_metas()[finding.rule].examines == DISKS
 
 
 def _is_much(change: Change) -> bool:
@@ -184,14 +213,17 @@ def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...], r
     causes = [f for f in findings if not f.is_symptom and f.severity >= Severity.MEDIUM]
     slow = [f for f in causes if f.windows and f.layer in _DISK_LAYERS and f.rule not in _NOT_THE_DEVICE]
     held_back = [f for f in causes if f.rule in _NOT_THE_DEVICE]
-    seen = [f for f in causes if rule_metas()[f.rule].examines == DISKS or f.rule in _GUEST_DISK_RULES]
+    seen = [f for f in causes if _looks_at_disks(f) or f.rule in _GUEST_DISK_RULES]
     if slow:
         return f"{'Yes' if slow[0] is causes[0] else 'Also, but not first'}: {slow[0].summary}."
     if held_back:
         rule = held_back[0].rule
         if held_back[0].guessed:
-            return f"Yes as the guest sees it ({held_back[0].summary}); a limit or the device itself, nothing below was recorded."
+            seen_by_guest = f"Yes as the guest sees it ({held_back[0].summary})"
+            return f"{seen_by_guest}; a limit or the device itself, nothing below was recorded."
         return f"No, the device is not to blame: I/O is held back before it ({rule})."
+    if seen and all(finding.layer is Layer.DATABASE for finding in seen) and not _disk_examined(ran):
+        return f"Not known: {seen[0].summary}; whether a disk takes that time or a busy CPU was not recorded."
     if seen and _state(layers, Layer.STORAGE_PATH) is LayerState.NOT_EXAMINED:
         return f"Yes as the guest sees it ({seen[0].summary}); which layer below adds the time was not recorded."
     if seen:

@@ -61,8 +61,8 @@ class RuleMeta:
             any of its rules looks at was examined.
         causes: kinds of cause a finding names, most likely first; ``benches/incidents/causes.yaml`` has the list.
         of_incident: it compares an incident with its normal, and is skipped where there is none.
-        clears_with: metrics without one of which the rule may find, but not clear: what it reads beside them is the view
-            from another layer.
+        clears_with: metrics without one of which the rule may find, but not clear: what it reads beside them is the
+            view from another layer.
         judgement: its numbers are ours, not a source's; then severity is at most medium.
     """
 
@@ -116,6 +116,19 @@ def rule_metas() -> dict[str, RuleMeta]:
     return {name: RuleMeta.from_plain(plain) for name, plain in known.items()}
 
 
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What a rule is asked about.
+
+    Attributes:
+        incident: what is compared with its normal; None where all of a recording is looked at.
+        longest_s: the longest duration a rule may ask for, so that a short incident or recording is judged too.
+    """
+
+    incident: Incident | None = None
+    longest_s: float = float("inf")
+
+
 class RuleContext:
     """What a rule sees: capture, inventory, its own limits; and how it makes findings."""
 
@@ -126,16 +139,15 @@ class RuleContext:
         doc: str,
         capture: Capture,
         overrides: Mapping[str, float] | None = None,
-        longest_s: float = float("inf"),
-        incident: Incident | None = None,
+        scope: Scope | None = None,
     ) -> None:
         self.name = name
         self.meta = meta
         self.capture = capture
-        self.incident = incident
+        self.incident = None if scope is None else scope.incident
         self._doc = doc
         self._overrides = dict(overrides or {})
-        self._longest_s = longest_s
+        self._longest_s = float("inf") if scope is None else scope.longest_s
 
     @property
     def inventory(self) -> Inventory:
@@ -174,12 +186,12 @@ class RuleContext:
         """What each series of a metric did inside the incident and outside; empty without an incident."""
         if self.incident is None:
             return []
-        found = [
+        changes = [
             change_in(group, row, self.incident)
             for group in self.of(metric, *kinds)
             for row in range(len(group.entities))
         ]
-        return [change for change in found if change is not None]
+        return [change for change in changes if change is not None]
 
     def change(self, metric: str, *kinds: EntityKind) -> Change | None:
         """The change of the series that had most of a metric, inside or outside; None where it was not recorded."""

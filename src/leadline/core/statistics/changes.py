@@ -19,8 +19,8 @@ LIKE_RATIO = 1.3  # Judgement: so is one within 30 %, unless the incident parts 
 OTHER_RATIO = 3.0  # Judgement: bursts that make it so much more are another level, however the rest is parted
 SAME_SHARE, CLEAR_SHARE = 0.1, 0.4  # of the variance; what parts a series by less than the first is chance
 # What is counted, time among it, comes in bursts: its mean tells how much it was. Of a level the median tells how it
-# usually was. The normal leaves out the samples at both ends of their order: an incident's ends are never sharp, and what
-# little of it is taken for normal must not hide it.
+# usually was. The normal leaves out the samples at both ends of their order: an incident's ends are never sharp, and
+# what little of it is taken for normal must not hide it.
 _COUNTED = frozenset({"per_s", "bytes_per_s", "kib_per_s", "mib_per_s", "mbit_per_s", "pct"})
 _LEFT_OUT = 0.15  # Judgement: at each end
 

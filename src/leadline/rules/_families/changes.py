@@ -34,8 +34,8 @@ def ratio(change: Change | None) -> float:
 
 def throughput(context: RuleContext) -> Change | None:
     """The change of the transactions, or where they were not recorded of the queries, that ended in a second."""
-    found = (context.change(name) for name in THROUGHPUT)
-    return next((change for change in found if change is not None), None)
+    changes = (context.change(name) for name in THROUGHPUT)
+    return next((change for change in changes if change is not None), None)
 
 
 def cpu_used(context: RuleContext) -> Change | None:
@@ -78,8 +78,8 @@ def changed(
 def evidence(change: Change) -> Evidence:
     """What changed, from what it was to what it became."""
     if isnan(change.normal):
-        said = f"{name(change)}: {show(change.during, change.unit)}"
-        return Evidence(said, change.metric, change.entity, "mean", change.during, unit=change.unit)
+        statement = f"{name(change)}: {show(change.during, change.unit)}"
+        return Evidence(statement, change.metric, change.entity, "mean", change.during, unit=change.unit)
     times = ratio(change)
     size = "" if times >= RATIO_MAX or not times else f", {times:.3g} times"
     return Evidence(

@@ -22,7 +22,7 @@ def looked_at(context: RuleContext) -> tuple[Window, ...]:
     if context.incident is not None:
         return (context.incident.window,)
     span = context.capture.span_ns()
-    return () if span is None else (Window(span[0] - 1, span[1]),)
+    return () if span is None else (Window(span[0], span[1]),)
 
 
 def level(context: RuleContext, metric: str, *kinds: EntityKind, of: Entity | None = None) -> Change | None:

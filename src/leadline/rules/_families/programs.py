@@ -29,7 +29,7 @@ SHOWN_COUNT = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Consumer:
     """One program: the mean of what all its processes together used, inside the windows and outside."""
 
     name: str
@@ -64,34 +64,34 @@ class Program:
         )
 
 
-def programs(context: RuleContext, metric: str, windows: Sequence[Window]) -> list[Program]:
+def programs(context: RuleContext, metric: str, windows: Sequence[Window]) -> list[Consumer]:
     """Programs that used something in the windows, the busiest first; threads of the kernel left out."""
-    found: dict[str, Program] = {}
+    by_name: dict[str, Consumer] = {}
     for group in context.of(metric):
         inside = np.zeros(len(group.times_ns), dtype=bool)
         for window in windows:
             inside |= (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
         if np.any(inside):
             for program in _of_group(group, inside):
-                known = found.get(program.name)
+                known = by_name.get(program.name)
                 if known is None or known.during < program.during:
-                    found[program.name] = program
-    return sorted(found.values(), key=lambda program: -program.during)
+                    by_name[program.name] = program
+    return sorted(by_name.values(), key=lambda program: -program.during)
 
 
-def _of_group(group: SeriesGroup, inside: NDArray[np.bool_]) -> list[Program]:
+def _of_group(group: SeriesGroup, inside: NDArray[np.bool_]) -> list[Consumer]:
     names = [entity.name.split("[")[0] for entity in group.entities]
     values = np.nan_to_num(group.values.astype(np.float64))  # a process that was not there used nothing
     during = values[:, inside].mean(axis=1)
     normal = values[:, ~inside].mean(axis=1) if not inside.all() else np.full(len(names), np.nan)
-    made = []
+    every = []
     for name in dict.fromkeys(names):
         if _KERNEL.match(name):
             continue
         rows = [row for row, other in enumerate(names) if other == name]
         busiest = max(rows, key=lambda row: float(during[row]))
-        made.append(
-            Program(
+        every.append(
+            Consumer(
                 name,
                 group.entities[busiest],
                 group.unit,
@@ -101,4 +101,4 @@ def _of_group(group: SeriesGroup, inside: NDArray[np.bool_]) -> list[Program]:
                 float(during[busiest]),
             )
         )
-    return [program for program in made if program.during > 0]
+    return [program for program in every if program.during > 0]

@@ -43,7 +43,7 @@ META = RuleMeta(
         "least": Threshold(2.0, "count", "Judgement: one is the start of a backup"),
         "more": Threshold(2.0, "ratio", "Judgement: beyond what the same load varies"),
     },
-    explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit", "db-pages-flushed", "guest-disk-flush-slow"),
+    explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit", "db-pages-flushed"),
     clears=False,
     causes=("checkpoints",),
 )

@@ -38,7 +38,7 @@ META = RuleMeta(
     thresholds={
         "sent": Threshold(3.0, "ratio", "Judgement: beyond what the same statements vary"),
         "rows": Threshold(5.0, "ratio", "Judgement: beyond what the same statements vary"),
-        "reads": Threshold(0.6, "ratio", "Judgement: a dump reads what is not in memory, also where little else is read"),
+        "reads": Threshold(0.6, "ratio", "Judgement: a dump reads what is not in memory"),
         "done": Threshold(0.9, "ratio", "Judgement: a tenth fewer transactions is noise"),
     },
     explains=(*LONGER_TRANSACTIONS, "db-pages-flushed", "db-transactions-held-open", "guest-disk-await-high"),

@@ -2,7 +2,8 @@
 
 Finds:
     More than half a session (warning) or two sessions (critical) that wait for a lock, on average, in most seconds for
-    at least 5 s. The session at the head of the queue is named, with what it does.
+    at least 5 s. The session at the head of the queue is named, with what it does. Of low severity where at least a
+    third as many sessions wait for the log or for a read: whoever holds the lock waits for a disk.
 
 Why:
     Whoever waits for a row or a table lock does no work, however fast disks and processors are. Behind one transaction
@@ -32,8 +33,11 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_threshold
 
+_WAITS = "db_wait_event_sessions_count"
+_DISK_EVENTS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/")
 _BEHIND = "db_sessions_behind_blocker_count"
 
 META = RuleMeta(
@@ -41,10 +45,11 @@ META = RuleMeta(
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
     needs=("db_blocked_sessions_count",),
-    uses=(_BEHIND,),
+    uses=(_BEHIND, _WAITS),
     thresholds={
         "warn": Threshold(0.5, "count", "Judgement: a session that waits half of the time"),
         "crit": Threshold(2.0, "count", "Judgement: four times the warning"),
+        "behind_io": Threshold(0.33, "ratio", "Judgement: each of them holds locks that others wait for"),
         "duration": Threshold(5.0, "s", "Judgement: what a user calls a standstill"),
     },
     explains=("db-component-response-time",),
@@ -58,7 +63,29 @@ def check(context: RuleContext) -> Iterator[Finding]:
         context, Over("db_blocked_sessions_count", "sessions that wait for a lock", mostly=True)
     ):
         head = _head(context, finding)
-        yield finding if head is None else replace(finding, evidence=(*finding.evidence, head))
+        headed = finding if head is None else replace(finding, evidence=(*finding.evidence, head))
+        yield _behind_io(context, headed)
+
+
+def _behind_io(context: RuleContext, finding: Finding) -> Finding:
+    """The finding, of low severity where many sessions wait for a disk meanwhile."""
+    blocked = means_over(context.of("db_blocked_sessions_count"), finding.windows, finding.entity)
+    waiting = sum(
+        value
+        for entity, value in means_over(context.of(_WAITS), finding.windows).items()
+        if entity.parent == finding.entity and entity.name.startswith(_DISK_EVENTS)
+    )
+    if waiting < context.limit("behind_io") * blocked.get(finding.entity, float("inf")):
+        return finding
+    reason = Evidence(
+        f"but {waiting:.2g} sessions wait for the log or for a read: whoever holds the lock waits for a disk",
+        metric=_WAITS,
+        entity=finding.entity,
+        statistic="mean",
+        value=waiting,
+        unit="count",
+    )
+    return replace(finding, severity=Severity.LOW, evidence=(*finding.evidence, reason))
 
 
 def _head(context: RuleContext, finding: Finding) -> Evidence | None:

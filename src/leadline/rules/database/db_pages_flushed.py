@@ -6,8 +6,8 @@ Finds:
     as many sessions wait for locks: then these hold everybody up, and pages are written meanwhile.
 
 Why:
-    FLUSH TABLES, a flush of the logs or a checkpoint that must end now writes all dirty pages at once, and some of these
-    commands hold a lock until the last statement has ended and the last page is on disk.
+    FLUSH TABLES, a flush of the logs or a checkpoint that must end now writes all dirty pages at once, and some of
+    these commands hold a lock until the last statement has ended and the last page is on disk.
 
 Do:
     Look for the command: SHOW PROCESSLIST ("Waiting for table flush"), the server's log, scheduled jobs and backup
@@ -57,7 +57,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     pages = context.change("db_page_writes_per_s") or context.change("db_checkpoint_pages_per_s")
     if rows is None or done is None or pages is None or ratio(done) >= context.limit("done"):
         return
-    if pages.during < context.limit("least") or ratio(pages) < max(context.limit("kept"), context.limit("per_row") * ratio(rows)):
+    enough = max(context.limit("kept"), context.limit("per_row") * ratio(rows))
+    if pages.during < context.limit("least") or ratio(pages) < enough:
         return
     if ratio(context.change("db_blocked_sessions_count")) >= context.limit("blocked"):
         return

@@ -47,7 +47,6 @@ META = RuleMeta(
         "vm-iops-limit-hit",
         "guest-cache-cold",
         "db-statement-scans",
-        "guest-disk-flush-slow",
     ),
     clears=False,
     causes=("temp-files",),

@@ -1,7 +1,8 @@
 """Each changed row writes more than before: too many indexes, or a table made for reading.
 
 Finds:
-    At least 1.5 times as many log records for each changed row as in the normal time, and no fewer page writes, while rows go on to change (at least three tenths as many).
+    At least 1.5 times as many log records for each changed row as in the normal time, and no fewer page writes,
+    while rows go on to change (at least three tenths as many).
 
 Why:
     Every index of a table is written with each row. One that nobody needs costs log, pages and cache of every insert.

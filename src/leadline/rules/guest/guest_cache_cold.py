@@ -9,9 +9,9 @@ Why:
     restart, a backup that read everything once. The same statements now wait for a disk that they did not need.
 
 Do:
-    Look at memory: free -m over time, memory.max and memory.high of the control group, the balloon, what else grew. After
-    a restart warm the cache up (pg_prewarm). Give the database's own buffers more where the page cache cannot be
-    trusted.
+    Look at memory: free -m over time, memory.max and memory.high of the control group, the balloon, what else grew.
+    After a restart warm the cache up (pg_prewarm). Give the database's own buffers more where the page cache cannot
+    be trusted.
 
 When it is wrong:
     New data that was never in memory is read the same way; then the database asks for more pages, which is checked
@@ -32,15 +32,15 @@ from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.rules._families.changes import changed, ratio, shown, throughput
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
+_ASKED = ("db_page_reads_per_s", "db_logical_reads_per_s", "db_rows_scanned_per_s")
+
 META = RuleMeta(
     code="GST157",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
     needs=("disk_reads_per_s|disk_iops", "db_tps|db_qps"),
     uses=(
-        "db_page_reads_per_s",
-        "db_logical_reads_per_s",
-        "db_rows_scanned_per_s",
+        *_ASKED,
         "guest_memory_cached_mib",
         "guest_major_faults_per_s",
     ),
@@ -65,7 +65,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         return
     if ratio(reads) < context.limit("reads") or reads.during - reads.normal < context.limit("least"):
         return
-    asked = [context.change(name) for name in ("db_page_reads_per_s", "db_logical_reads_per_s", "db_rows_scanned_per_s")]
+    asked = [context.change(name) for name in _ASKED]
     if max(ratio(change) for change in asked) >= context.limit("asked"):
         return
     guest = reads.entity.ancestor(EntityKind.GUEST) or reads.entity

@@ -32,7 +32,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.guests import cpu_count
 from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, cpu_used, ratio, shown, throughput
 from leadline.rules._families.levels import looked_at
-from leadline.rules._families.programs import SHOWN_COUNT, Program, programs
+from leadline.rules._families.programs import SHOWN_COUNT, Consumer, programs
 
 _OWN_WORK = ("db_logical_reads_per_s", "db_logons_per_s", "db_rows_changed_per_s")
 
@@ -89,7 +89,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield _named(context, guest, others, busy)
 
 
-def _named(context: RuleContext, guest: Entity, others: list[Program], busy: float) -> Finding:
+def _named(context: RuleContext, guest: Entity, others: list[Consumer], busy: float) -> Finding:
     names = " and ".join(program.name for program in others[:SHOWN_COUNT])
     cpus = sum(program.during for program in others) / 100.0
     return context.finding(
@@ -104,10 +104,10 @@ def _named(context: RuleContext, guest: Entity, others: list[Program], busy: flo
 def _by_change(context: RuleContext) -> Iterator[Finding]:
     """More CPU used than the database's own work explains."""
     cpu, done = cpu_used(context), throughput(context)
-    own = [change for change in map(context.change, _OWN_WORK) if change is not None]
-    if cpu is None or done is None or not own:
+    own_work = [change for change in map(context.change, _OWN_WORK) if change is not None]
+    if cpu is None or done is None or not own_work:
         return
-    work = max(1.0, ratio(done), *(ratio(change) for change in own))
+    work = max(1.0, ratio(done), *(ratio(change) for change in own_work))
     if cpu.during >= context.limit("used") and ratio(cpu) >= context.limit("more") * work:
         summary = f"Another program takes CPU: {shown(cpu)} used, and the database does not do that much more"
-        yield changed(context, cpu.entity, summary, (cpu, done, *own))
+        yield changed(context, cpu.entity, summary, (cpu, done, *own_work))

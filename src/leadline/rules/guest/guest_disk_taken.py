@@ -8,8 +8,8 @@ Finds:
     fewer transactions end.
 
 Why:
-    A disk serves whoever asks. A copy, a backup agent, a log shipper or an unpacking archive takes its requests, and the
-    database's wait behind them.
+    A disk serves whoever asks. A copy, a backup agent, a log shipper or an unpacking archive takes its requests, and
+    the database's wait behind them.
 
 Do:
     Look at the programs that are named, or record `pidstat -d 1`. Move them to another disk or hour, or limit them:
@@ -36,7 +36,7 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.rules._families.changes import changed, evidence, ratio, shown, throughput
 from leadline.rules._families.levels import looked_at
-from leadline.rules._families.programs import SHOWN_COUNT, Program, programs
+from leadline.rules._families.programs import SHOWN_COUNT, Consumer, programs
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 if TYPE_CHECKING:
@@ -44,7 +44,10 @@ if TYPE_CHECKING:
     from leadline.core.model.incident import Change
 
 _WAITS = ("guest_disk_await_ms", "guest_disk_await_ms_read", "guest_disk_await_ms_write")
-_MOVED = {"read": ("process_read_kib_per_s", "disk_read_mib_per_s"), "write": ("process_write_kib_per_s", "disk_write_mib_per_s")}
+_MOVED = {
+    "read": ("process_read_kib_per_s", "disk_read_mib_per_s"),
+    "write": ("process_write_kib_per_s", "disk_write_mib_per_s"),
+}
 _OWN = {"read": ("db_page_reads_per_s",), "write": ("db_page_writes_per_s", "db_log_bytes_per_s")}
 
 META = RuleMeta(
@@ -62,7 +65,7 @@ META = RuleMeta(
         "own": Threshold(1.2, "ratio", "Judgement: a fifth more is the noise of page writes, which come in bursts"),
         "done": Threshold(0.9, "ratio", "Judgement: a tenth fewer transactions is noise"),
     },
-    explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit", "db-lock-waits", "db-cache-cold"),
+    explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit", "db-lock-waits", "guest-cache-cold"),
     clears=False,
     examines="disks",
     causes=("disk-busy-with-others",),
@@ -87,7 +90,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         yield from _by_change(context)
 
 
-def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[Program], way: str) -> Finding:
+def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[Consumer], way: str) -> Finding:
     entity, await_ms = disk
     names = " and ".join(program.name for program in others[:SHOWN_COUNT])
     verb = "reads" if way == "read" else "writes"
@@ -121,8 +124,7 @@ def _slow_disk(context: RuleContext) -> tuple[Entity, float] | None:
             change.entity for change in changes if ratio(change) >= context.limit("slower")
         }
         slow = {entity: value for entity, value in slow.items() if entity not in same}
-    entity = max(slow, key=lambda one: slow[one], default=None)
-    return None if entity is None else (entity, slow[entity])
+    return max(slow.items(), key=lambda one: one[1], default=None)
 
 
 def _by_change(context: RuleContext) -> Iterator[Finding]:
@@ -131,19 +133,19 @@ def _by_change(context: RuleContext) -> Iterator[Finding]:
     if done is None or ratio(done) >= context.limit("done"):
         return
     for way, (_, by_disk) in _MOVED.items():
-        own = [change for change in map(context.change, _OWN[way]) if change is not None]
+        own_work = [change for change in map(context.change, _OWN[way]) if change is not None]
         disk = context.change(by_disk, EntityKind.BLOCK_DEVICE)
-        if disk is None or not own or max(ratio(change) for change in own) >= context.limit("own"):
+        if disk is None or not own_work or max(ratio(change) for change in own_work) >= context.limit("own"):
             continue
-        most = max(context.limit("more"), context.limit("more") * max(ratio(change) for change in own))
+        most = max(context.limit("more"), context.limit("more") * max(ratio(change) for change in own_work))
         if ratio(disk) >= most and disk.during - disk.normal >= context.limit("least") / 1024.0:
-            yield _another(context, disk, own, done)
+            yield _another(context, disk, own_work, done)
             return
 
 
-def _another(context: RuleContext, disk: Change, own: list[Change], done: Change) -> Finding:
+def _another(context: RuleContext, disk: Change, own_work: list[Change], done: Change) -> Finding:
     summary = f"Another program uses {disk.entity.label()}: {shown(disk)}, of which the database's own is no more"
-    finding = changed(context, disk.entity, summary, (disk, *own))
+    finding = changed(context, disk.entity, summary, (disk, *own_work))
     return context.finding(
         finding.entity, summary, [*finding.evidence, evidence(done)], windows=finding.windows, score=finding.score
     )

@@ -11,8 +11,8 @@ Why:
     statements waits thirty times.
 
 Do:
-    Measure the way itself from the application's machine: ping, `ss -ti` (rtt, retrans), iperf3; look at drops and errors
-    of ports and switches between them. Then fewer ways: statements in one batch, procedures, a pool nearby.
+    Measure the way itself from the application's machine: ping, `ss -ti` (rtt, retrans), iperf3; look at drops and
+    errors of ports and switches between them. Then fewer ways: statements in one batch, procedures, a pool nearby.
 
 When it is wrong:
     Clients that stopped asking (a deployment, a stopped queue) look the same, but then no transaction takes longer.

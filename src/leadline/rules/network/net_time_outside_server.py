@@ -54,10 +54,11 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the database."""
-    took = level(context, "db_latency_ms")
-    done = None if took is None else level(context, "db_tps", of=took.entity)
-    active, lag = level(context, "db_active_sessions_count"), None if took is None else level(context, "db_schedule_lag_ms", of=took.entity)
-    if took is None or done is None or active is None or not is_more(took, context.limit("slower")):
+    took, active = level(context, "db_latency_ms"), level(context, "db_active_sessions_count")
+    if took is None or active is None or not is_more(took, context.limit("slower")):
+        return
+    done, lag = (level(context, name, of=took.entity) for name in ("db_tps", "db_schedule_lag_ms"))
+    if done is None:
         return
     service_ms = took.during - (0.0 if lag is None else lag.during)
     under_way = done.during * service_ms / 1000.0
@@ -69,7 +70,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if active.during >= context.limit("inside") * under_way:
         return
     share = 1.0 - active.during / under_way
-    summary = f"{share:.0%} of a transaction's {service_ms:.3g} ms pass outside the server, in the network or its clients"
+    summary = (
+        f"{share:.0%} of a transaction's {service_ms:.3g} ms pass outside the server, on the way or in its clients"
+    )
     idle, sent = level(context, "db_idle_in_transaction_sessions_count"), level(context, "net_tx_mbit_per_s")
     finding = changed(context, active.entity, summary, (took, done, active, idle, sent))
     counted = Evidence(
