@@ -18,7 +18,7 @@ _DISK_LAYERS = (Layer.STORAGE_PATH, Layer.DATASTORE)
 _NOT_THE_DEVICE = frozenset(
     {"vm-iops-limit-hit", "vsan-iops-limit-latency-artifact", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"}
 )
-_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", "guest-iowait-high"})
+_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", "guest-disk-stalled", "guest-iowait-high"})
 
 
 def judge(findings: list[Finding], run: list[str], skipped: list[Skipped], capture: Capture) -> Verdict:
