@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from leadline.app.diagnose.judging import judge
+from leadline.app.diagnose.feeling import Felt, feeling_of
+from leadline.app.diagnose.incidents import FELT, find_incidents
+from leadline.app.diagnose.judging import Ran, judge
+from leadline.app.diagnose.placing import placed, unfelt
 from leadline.core.contracts.discovery import load_unit, load_units
 from leadline.core.contracts.rule import Rule, RuleContext, rule_metas
 from leadline.core.model.entities import Entity, machines
@@ -20,6 +23,10 @@ from leadline.core.model.vocabulary import EntityKind, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
+    from leadline.core.model.incident import Incident
+
+SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
+SEEN_S_MIN = 8.0  # Judgement: less than that is a burst, whatever it is part of
 
 
 @cache
@@ -29,8 +36,8 @@ def rule_modules() -> dict[str, ModuleType]:
 
 
 def metrics_of_rules() -> frozenset[str]:
-    """Every metric any rule reads: what ``diagnose`` asks importers for."""
-    return frozenset().union(*(meta.metrics() for meta in rule_metas().values()))
+    """Every metric any rule reads, and what users feel: what ``diagnose`` asks importers for."""
+    return frozenset(FELT).union(*(meta.metrics() for meta in rule_metas().values()))
 
 
 def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[str] | None = None) -> Diagnosis:
@@ -45,7 +52,10 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     run: list[str] = []
+    powerful: list[str] = []
     present: dict[str, bool] = {}
+    incidents = find_incidents(capture)
+    longest_s = _longest_s(capture, incidents)
     for name, meta in rule_metas().items():
         if name in site.disabled or (rules is not None and name not in rules):
             continue
@@ -54,12 +64,27 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
             skipped.append(Skipped(name, meta.layer, missing))
             continue
         module = load_unit("rule", name)
-        context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name))
+        context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name), longest_s)
         findings.extend(cast("Rule", module).check(context))
         run.append(name)
+        if meta.clears and not missing_needs(capture, meta.clears_with, present):
+            powerful.append(name)
+    feeling = feeling_of(capture)
+    for incident in incidents:
+        findings = [placed(finding, incident, capture) for finding in findings]
+    if not incidents and feeling.felt is Felt.FINE:
+        findings = [unfelt(finding, feeling.sentence) for finding in findings]
     ordered = order(explain(told_once(findings), capture))
-    verdict = judge(ordered, run, skipped, capture)
-    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run))
+    verdict = judge(ordered, Ran(tuple(run), tuple(powerful), tuple(skipped)), capture, incidents, feeling)
+    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents)
+
+
+def _longest_s(capture: Capture, incidents: tuple[Incident, ...]) -> float:
+    """The longest duration a rule may ask for: a part of the incident, or of the recording where it is short."""
+    if incidents:
+        return max(SEEN_SHARE * min(incident.window.duration_s for incident in incidents), SEEN_S_MIN)
+    span = capture.span_ns()
+    return float("inf") if span is None else max(SEEN_SHARE * (span[1] - span[0]) / 1e9, SEEN_S_MIN)
 
 
 def missing_needs(capture: Capture, needs: tuple[str, ...], present: dict[str, bool] | None = None) -> tuple[str, ...]:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.examine import EXAMINE
+from leadline.app.diagnose.feeling import Feeling, Felt
+from leadline.app.diagnose.placing import change_in, is_same
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Finding, LayerVerdict, Skipped, Verdict
-from leadline.core.model.vocabulary import Layer, LayerState, Severity
+from leadline.core.model.metrics import metric
+from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
+    from leadline.core.model.incident import Change, Incident
 
 # Layers whose conviction means "yes, the disk"; the guest only sees it.
 _DISK_LAYERS = (Layer.STORAGE_PATH, Layer.DATASTORE)
@@ -18,39 +25,134 @@ _DISK_LAYERS = (Layer.STORAGE_PATH, Layer.DATASTORE)
 _NOT_THE_DEVICE = frozenset(
     {"vm-iops-limit-hit", "vsan-iops-limit-latency-artifact", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"}
 )
-_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", "guest-disk-stalled", "guest-iowait-high"})
+DISKS = "disks"  # the part of the guest whose rules tell of disks
+_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", "guest-iowait-high"})
 
 
-def judge(findings: list[Finding], run: list[str], skipped: list[Skipped], capture: Capture) -> Verdict:
+# What a disk shows a guest when it is waited for.
+_DISK_WAITS = (
+    "guest_disk_await_ms",
+    "guest_disk_await_ms_read",
+    "guest_disk_await_ms_write",
+    "guest_disk_flush_latency_ms",
+    "guest_disk_queue_count",
+)
+
+
+_MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk waits more that is not chance
+UNKNOWN = Feeling(Felt.UNKNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """Names of the rules that looked, of those among them that had the power to clear, and the rules that could not."""
+
+    rules: tuple[str, ...]
+    powerful: tuple[str, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def judge(
+    findings: list[Finding],
+    ran: Ran,
+    capture: Capture,
+    incidents: tuple[Incident, ...] = (),
+    feeling: Feeling = UNKNOWN,
+) -> Verdict:
     """The verdict of findings that are already in order, causes first."""
-    layers = tuple(_judge_layer(layer, findings, run, skipped) for layer in Layer)
-    return Verdict(_headline(findings, capture), _is_it_the_disk(findings, layers), layers)
+    explained = any(f.severity >= Severity.MEDIUM and f.windows and not f.is_symptom for f in findings)
+    unexplained = not explained and (bool(incidents) or feeling.felt is Felt.SUFFERED)
+    layers = tuple(_judge_layer(layer, findings, ran, unexplained=unexplained) for layer in Layer)
+    headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, capture)
+    answer = _is_it_the_disk(findings, layers, ran)
+    if answer.startswith("No:"):
+        answer = _doubted(answer, incidents, capture, unexplained=unexplained)
+    return Verdict(headline, answer, layers)
 
 
-def _judge_layer(layer: Layer, findings: list[Finding], run: list[str], skipped: list[Skipped]) -> LayerVerdict:
-    metas = rule_metas()
+def _judge_layer(layer: Layer, findings: list[Finding], of_all: Ran, *, unexplained: bool) -> LayerVerdict:
+    metas, skipped = rule_metas(), of_all.skipped
     layer_findings = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
-    ran = tuple(name for name in run if metas[name].layer is layer)
-    examining = tuple(name for name in ran if metas[name].clears)
+    ran = tuple(name for name in of_all.rules if metas[name].layer is layer)
+    examining = tuple(name for name in ran if name in of_all.powerful)
+    parts = dict.fromkeys(m.examines for m in metas.values() if m.layer is layer and m.clears and m.examines)
+    unseen = [part for part in parts if part not in {metas[name].examines for name in examining}]
     causes = [f for f in layer_findings if not f.is_symptom]
     symptom = next((f for f in layer_findings if f.is_symptom and f.severity >= Severity.MEDIUM), None)
     if any(f.severity >= Severity.HIGH and f.windows for f in causes):  # a setting alone convicts nobody
         state, reason = LayerState.CONVICTED, causes[0].summary
     elif any(f.severity >= Severity.MEDIUM for f in causes):
         state, reason = LayerState.SUSPECTED, causes[0].summary
-    elif not examining and not any(f.windows for f in layer_findings):  # low findings of settings examine nothing
-        state, reason = LayerState.NOT_EXAMINED, _missing(layer, skipped)
+    elif not examining:
+        told = f"shows symptoms only, explained by {symptom.caused_by}" if symptom else _missing(layer, skipped)
+        state, reason = LayerState.NOT_EXAMINED, told
     elif symptom is not None:
         state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {symptom.caused_by}"
+    elif unseen:
+        seen = [part for part in parts if part not in unseen]
+        fine = f"nothing of weight at its {_and(seen)}; " if seen else ""
+        state, reason = (
+            LayerState.NOT_EXAMINED,
+            f"{fine}its {_and(unseen)} {'were' if len(unseen) > 1 else 'was'} not recorded",
+        )
     else:
         count = len(ran)
-        state, reason = LayerState.CLEARED, f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
+        looked = f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
+        if unexplained:
+            state, reason = LayerState.NOT_EXAMINED, f"{looked}; not ruled out while what was felt is unexplained"
+        else:
+            state, reason = LayerState.CLEARED, looked
     waiting = any(s.layer is layer for s in skipped)
     examine = EXAMINE[layer] if state is LayerState.NOT_EXAMINED and waiting else ()
     return LayerVerdict(layer, state, reason, layer_findings, ran, examine)
 
 
-def _missing(layer: Layer, skipped: list[Skipped]) -> str:
+def _and(words: list[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _unexplained(incidents: tuple[Incident, ...], feeling: Feeling, layers: tuple[LayerVerdict, ...]) -> str:
+    """A symptom demands a cause: what was felt, that nothing explains it, and what was looked at."""
+    felt = felt_in(incidents[0]) if incidents else f"{feeling.sentence[0].upper()}{feeling.sentence[1:]}"
+    looked = [verdict.layer.value for verdict in layers if verdict.rules_run and not verdict.findings]
+    without = f" Looked at without a finding: {', '.join(looked)}." if looked else ""
+    return f"{felt}; nothing recorded explains it.{without}"
+
+
+def felt_in(incident: Incident) -> str:
+    """What users felt in an incident, and when: "10:00:36 to 10:01:05 UTC: transactions per second 42/s to 0/s"."""
+    times = (incident.window.start_ns, incident.window.end_ns)
+    start, end = (datetime.fromtimestamp(ns / 1e9, UTC).strftime("%H:%M:%S") for ns in times)
+    symptom = incident.symptoms[0]
+    return f"{start} to {end} UTC: {metric(symptom.metric).meaning.split(',')[0]} went from {symptom}"
+
+
+def _doubted(answer: str, incidents: tuple[Incident, ...], capture: Capture, *, unexplained: bool) -> str:
+    """A "no" only where what was felt is explained, and no disk was waited for much longer meanwhile."""
+    for incident in incidents:
+        worse = [change for change in _disk_changes(capture, incident) if _is_much(change)]
+        if worse:
+            clearest = max(worse, key=lambda change: change.share)
+            what = f"{metric(clearest.metric).meaning.split(' (')[0]} of {clearest.entity.label()} went from {clearest}"
+            return f"Not known: no limit was passed, but {what} in the incident."
+    if unexplained:
+        return "Not known: the disk was looked at and is not slow, but what was felt is not explained."
+    return answer
+
+
+def _is_much(change: Change) -> bool:
+    least = _MUCH_MS if change.unit == "ms" else _MUCH_COUNT
+    return change.during >= _MUCH_RATIO * change.normal and change.during - change.normal >= least
+
+
+def _disk_changes(capture: Capture, incident: Incident) -> Iterator[Change]:
+    for name in _DISK_WAITS:
+        for group in capture.of(name, EntityKind.BLOCK_DEVICE):
+            changes = (change_in(group, row, incident) for row in range(len(group.entities)))
+            yield from (change for change in changes if change is not None and not is_same(change))
+
+
+def _missing(layer: Layer, skipped: tuple[Skipped, ...]) -> str:
     waiting = sum(1 for s in skipped if s.layer is layer)
     if not waiting:
         return "no rule looks at it yet"
@@ -66,23 +168,23 @@ def _headline(findings: list[Finding], capture: Capture) -> str:
     return top.summary
 
 
-def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...]) -> str:
+def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...], ran: Ran) -> str:
     causes = [f for f in findings if not f.is_symptom and f.severity >= Severity.MEDIUM]
     slow = [f for f in causes if f.windows and f.layer in _DISK_LAYERS and f.rule not in _NOT_THE_DEVICE]
     held_back = [f for f in causes if f.rule in _NOT_THE_DEVICE]
-    seen = [f for f in causes if f.rule in _GUEST_DISK_RULES]
+    seen = [f for f in causes if rule_metas()[f.rule].examines == DISKS or f.rule in _GUEST_DISK_RULES]
     if slow:
         return f"{'Yes' if slow[0] is causes[0] else 'Also, but not first'}: {slow[0].summary}."
     if held_back:
         rule = held_back[0].rule
         if held_back[0].guessed:
-            return f"Probably not: I/O seems held back before the device ({rule}), but nothing below was recorded."
+            return f"Yes as the guest sees it ({held_back[0].summary}); a limit or the device itself, nothing below was recorded."
         return f"No, the device is not to blame: I/O is held back before it ({rule})."
     if seen and _state(layers, Layer.STORAGE_PATH) is LayerState.NOT_EXAMINED:
         return f"Yes as the guest sees it ({seen[0].summary}); which layer below adds the time was not recorded."
     if seen:
         return "The guest waits for its disk, but no layer below it was found slow."
-    if _disk_examined(layers):
+    if _disk_examined(ran):
         return "No: the disk was looked at and is not slow."
     return "Not known: no recording shows the disk's latency."
 
@@ -91,6 +193,9 @@ def _state(layers: tuple[LayerVerdict, ...], layer: Layer) -> LayerState:
     return next(verdict.state for verdict in layers if verdict.layer is layer)
 
 
-def _disk_examined(layers: tuple[LayerVerdict, ...]) -> bool:
-    ran = {name for verdict in layers for name in verdict.rules_run}
-    return any(name.startswith("disk-") or name in _GUEST_DISK_RULES - {"guest-iowait-high"} for name in ran)
+def _disk_examined(ran: Ran) -> bool:
+    """Whether a rule that looked had the power to see a slow disk: each of those that look at guests' disks did."""
+    metas = rule_metas()
+    below = any(metas[name].layer in _DISK_LAYERS for name in ran.powerful)
+    seeing = [name for name, meta in metas.items() if meta.clears and meta.examines == DISKS]
+    return below or all(name in ran.powerful for name in seeing)

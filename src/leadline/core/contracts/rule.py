@@ -55,6 +55,10 @@ class RuleMeta:
         catalogue: ids of the entries of the researched catalogue it implements beside the one of its name.
         explains: rules whose findings are symptoms where this one fires on a related entity at the same time.
         clears: this rule running without a finding counts as having examined its layer.
+        examines: the part of its layer it looks at ("CPU", "memory", "disks"); a layer is cleared when each part that
+            any of its rules looks at was examined.
+        clears_with: metrics without one of which the rule may find, but not clear: what it reads beside them is the view
+            from another layer.
         judgement: its numbers are ours, not a source's; then severity is at most medium.
     """
 
@@ -67,6 +71,8 @@ class RuleMeta:
     catalogue: tuple[str, ...] = ()
     explains: tuple[str, ...] = ()
     clears: bool = True
+    examines: str = ""
+    clears_with: tuple[str, ...] = ()
     judgement: bool = False
 
     def to_plain(self) -> dict[str, Any]:
@@ -114,12 +120,14 @@ class RuleContext:
         doc: str,
         capture: Capture,
         overrides: Mapping[str, float] | None = None,
+        longest_s: float = float("inf"),
     ) -> None:
         self.name = name
         self.meta = meta
         self.capture = capture
         self._doc = doc
         self._overrides = dict(overrides or {})
+        self._longest_s = longest_s
 
     @property
     def inventory(self) -> Inventory:
@@ -132,8 +140,12 @@ class RuleContext:
         return flowed(sections(self._doc).get("Do", ""))
 
     def limit(self, name: str) -> float:
-        """The threshold of that name, as overridden by the profile; in the unit META gives."""
-        return self._overrides.get(name, self.meta.thresholds[name].value)
+        """The threshold of that name, as overridden by the profile; in the unit META gives.
+
+        A duration is never longer than what an incident, or a recording, gives to see of it.
+        """
+        limit = self._overrides.get(name, self.meta.thresholds[name].value)
+        return min(limit, self._longest_s) if name == "duration" else limit
 
     def has_limit(self, name: str) -> bool:
         """Whether META names such a threshold."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer, LayerState, Severity
+
+if TYPE_CHECKING:
+    from leadline.core.model.incident import Incident
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +175,7 @@ class Diagnosis:
     skipped: tuple[Skipped, ...]
     rules_run: tuple[str, ...] = ()
     profile: dict[str, Any] = field(default_factory=dict)
+    incidents: tuple[Incident, ...] = ()
 
     @property
     def top(self) -> Finding | None:

@@ -46,6 +46,7 @@ META = RuleMeta(
     },
     explains=("db-component-response-time",),
     clears=False,
+    examines="disks",
 )
 
 

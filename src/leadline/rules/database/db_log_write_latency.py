@@ -58,6 +58,7 @@ META = RuleMeta(
         "duration": Threshold(15.0, "s", "Judgement: long enough to be more than a burst"),
     },
     clears=False,
+    examines="disks",
 )
 
 _WRITES = Busy("guest_disk_await_ms_write", (("disk_writes_per_s",), ("disk_iops",)))

@@ -42,6 +42,7 @@ META = RuleMeta(
         "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
     },
     explains=("guest-load-average-per-core",),
+    examines="CPU",
 )
 
 _SPEC = Over(

@@ -84,6 +84,7 @@ META = RuleMeta(
         "db-storage-latency-iris-journal",
         "db-iris-write-daemon-cycle",
     ),
+    examines="disks",
 )
 
 

@@ -89,6 +89,7 @@ META = RuleMeta(
         "starved": Threshold(2.0, "ratio", "yaspe documentation: run queue per CPU"),
     },
     explains=GUEST_AND_DATABASE_WAIT_FOR_DISK,
+    examines="disks",
 )
 
 

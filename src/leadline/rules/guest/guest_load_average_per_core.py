@@ -49,6 +49,7 @@ META = RuleMeta(
         "idle": Threshold(20.0, "pct", "Judgement: room that queueing tasks would use"),
         "duration": Threshold(60.0, "s", "Judgement: the time the average is taken over"),
     },
+    examines="CPU",
 )
 
 _SPEC = Over(metric="guest_load_1m", noun="load average per CPU", kinds=(EntityKind.GUEST,), value=per_cpu)

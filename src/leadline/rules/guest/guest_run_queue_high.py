@@ -44,6 +44,7 @@ META = RuleMeta(
         "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
     },
     explains=("guest-load-average-per-core", "db-log-write-latency"),
+    examines="CPU",
 )
 
 _SPEC = Over(

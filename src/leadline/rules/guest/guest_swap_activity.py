@@ -55,6 +55,7 @@ META = RuleMeta(
         "guest-blocked-processes",
         "guest-load-average-per-core",
     ),
+    examines="memory",
 )
 
 

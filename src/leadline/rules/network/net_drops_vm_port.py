@@ -47,6 +47,7 @@ META = RuleMeta(
         "load_min": Threshold(100.0, "per_s", "Judgement: below it a single packet is a percentage"),
         "duration": THREE_SAMPLES,
     },
+    clears_with=("net_tcp_rtt_us",),
 )
 
 

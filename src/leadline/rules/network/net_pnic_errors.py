@@ -48,6 +48,7 @@ META = RuleMeta(
         "duration": Threshold(60.0, "s", "Judgement: a single burst does not count"),
     },
     judgement=True,
+    clears_with=("net_tcp_rtt_us",),
 )
 _METRICS = {
     "net_rx_errors_per_s": "receive errors",

@@ -47,6 +47,7 @@ META = RuleMeta(
         "duration": Threshold(60.0, "s", "Judgement: links may be full for moments"),
     },
     judgement=True,
+    clears_with=("net_tcp_rtt_us",),
 )
 _DIRECTIONS = (("rx", "received"), ("tx", "sent"))
 

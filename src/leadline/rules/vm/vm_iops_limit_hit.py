@@ -85,6 +85,7 @@ META = RuleMeta(
     },
     explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK, "vsan-client-latency-high"),
     judgement=True,
+    clears_with=("virtual_disk_latency_ms_read",),
 )
 
 

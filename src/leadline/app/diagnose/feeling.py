@@ -1,0 +1,80 @@
+"""Whether users suffered through all of a recording: what is judged where no part of it can be compared with another."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.core.model.units import show
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.model.capture import Capture
+
+    Floats = NDArray[np.float64]
+
+FINE_MS, SUFFERED_MS = 10.0, 100.0  # Judgement: of a mean transaction; between them it depends on the work
+LAG_MS = 50.0  # Judgement: a load generator that starts this late has its sessions all waiting
+STOP_RATIO = 0.1  # of the usual throughput
+STOP_S = 2.0  # Judgement: a standstill that people notice
+
+
+class Felt(StrEnum):
+    """What users felt."""
+
+    FINE = "fine"
+    SUFFERED = "suffered"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Feeling:
+    """What users felt, and the sentence that says it."""
+
+    felt: Felt
+    sentence: str = ""
+
+
+def feeling_of(capture: Capture) -> Feeling:
+    """What users felt, from latency, lag and throughput of transactions; unknown where they were not recorded."""
+    lag = _samples(capture, "db_schedule_lag_ms")
+    if len(lag) and float(np.median(lag)) > LAG_MS:
+        return Feeling(Felt.SUFFERED, f"transactions started {show(float(np.median(lag)), 'ms')} late")
+    stopped_s = max((_stopped_s(capture, metric) for metric in ("db_tps", "db_qps")), default=0.0)
+    if stopped_s >= STOP_S:
+        return Feeling(Felt.SUFFERED, f"no transaction ended for {stopped_s:.0f} s in all")
+    latency = _samples(capture, "db_latency_ms")
+    if not len(latency):
+        return Feeling(Felt.UNKNOWN)
+    usual, slow = float(np.median(latency)), float(np.quantile(latency, 0.9))
+    if usual > SUFFERED_MS:
+        return Feeling(Felt.SUFFERED, f"a transaction took {show(usual, 'ms')}")
+    if usual <= FINE_MS and slow <= 2.0 * FINE_MS:
+        return Feeling(Felt.FINE, f"a transaction took {show(usual, 'ms')} throughout")
+    return Feeling(Felt.UNKNOWN)
+
+
+def _samples(capture: Capture, metric: str) -> Floats:
+    rows = [group.values[np.isfinite(group.values)].astype(np.float64) for group in capture.of(metric)]
+    return np.concatenate(rows) if rows else np.zeros(0)
+
+
+def _stopped_s(capture: Capture, metric: str) -> float:
+    """The longest sum of seconds in which hardly anything was done between times in which something was."""
+    longest = 0.0
+    for group in capture.of(metric):
+        if not np.isfinite(group.interval_s):
+            continue
+        for row in group.values:
+            values = np.nan_to_num(row.astype(np.float64))
+            works = np.flatnonzero(values > 0)
+            if not len(works):
+                continue
+            between = values[works[0] : works[-1] + 1]
+            stopped = between < STOP_RATIO * np.median(between[between > 0])
+            longest = max(longest, float(np.count_nonzero(stopped)) * group.interval_s)
+    return longest

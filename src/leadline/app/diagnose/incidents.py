@@ -1,0 +1,219 @@
+"""Step one of a verdict: when was it bad? Symptoms that users feel part a recording into an incident and its normal.
+
+Throughput, latency and waiting sessions lead; every other series adds a small vote, since what begins and ends together
+belongs together. A span counts only when somebody could have felt it: throughput lower, latency higher or more waiting
+sessions by a margin that chance does not make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.app.diagnose.parting import POINT_COUNT_MAX, Spans, ranks, smoothed, votes
+from leadline.core.model.finding import Window
+from leadline.core.model.incident import Basis, Change, Incident
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.core.model.capture import Capture, SeriesGroup
+
+    Floats = NDArray[np.float64]
+
+NS_PER_S = 1_000_000_000
+# What users feel, and which way is bad.
+THROUGHPUT = ("db_tps", "db_qps", "db_tpm", "job_iops", "job_mib_per_s")
+LATENCY = ("db_latency_ms", "db_schedule_lag_ms", "db_component_response_s", "job_latency_ms")
+SESSIONS = ("db_active_sessions_count",)
+FELT = (*THROUGHPUT, *LATENCY, *SESSIONS)
+FELT_WEIGHT = 20.0  # Judgement: what users feel outvotes as many other series
+OTHER_COUNT_MAX = 400
+POINT_COUNT_MIN = 12
+SPAN_COUNT_MIN = 3  # points of an incident
+DRIFT_MAX = 0.9  # correlation with time from which a series says only that time went by
+ASKED_SHARE = 0.75  # of the usual sessions: with fewer and no throughput, nobody asks for anything
+IDLE_COUNT = 5  # points without work that part what was before from what comes after
+THROUGHPUT_RATIO, LATENCY_RATIO, SESSIONS_RATIO = 0.85, 4.0 / 3.0, 1.5  # Judgement: what users call slow
+LATENCY_MS_MIN, SESSIONS_MIN = 1.0, 2.0  # Judgement: less than that more nobody feels
+CHANCE = 2.2  # of n points without an incident the best of n^2 / 2 spans explains about 2 ln(n^2 / 2) / n by chance
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Series:
+    """One series on the common points, [n]; NaN not measured."""
+
+    metric: str
+    group: SeriesGroup
+    row: int
+    values: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Points:
+    """The common time line: ends [n] of equal steps."""
+
+    ends_ns: NDArray[np.int64]
+    step_ns: int
+
+    def of(self, group: SeriesGroup) -> Floats | None:
+        """Means [k, n] of a group in the steps; None where its samples are too far apart for them."""
+        count = len(self.ends_ns)
+        if len(group.times_ns) < POINT_COUNT_MIN:
+            return None
+        place = np.searchsorted(self.ends_ns + self.step_ns // 2, group.times_ns)
+        inside = (place < count) & (group.times_ns > self.ends_ns[0] - self.step_ns * 3 // 2)
+        place = place[inside]
+        if len(np.unique(place)) < count / 2:
+            return None
+        values = group.values[:, inside].astype(np.float64)
+        known = np.isfinite(values)
+        sums, counts = np.zeros((len(values), count)), np.zeros((len(values), count))
+        for row in range(len(values)):
+            sums[row] = np.bincount(place, np.where(known[row], values[row], 0.0), count)
+            counts[row] = np.bincount(place, known[row], count)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            return np.where(counts > 0, sums / counts, np.nan)
+
+    def window(self, first: int, end: int) -> Window:
+        """The time of the points from first to before end."""
+        return Window(int(self.ends_ns[first]) - self.step_ns, int(self.ends_ns[end - 1]))
+
+
+def find_incidents(capture: Capture) -> tuple[Incident, ...]:
+    """The incident of a capture that users felt; none where nothing felt was recorded, or where nothing changed."""
+    felt = [group for metric in FELT for group in capture.of(metric) if len(group.times_ns) >= POINT_COUNT_MIN]
+    if not felt:
+        return ()
+    points = _points(felt)
+    series = [one for group in felt for one in _series(points, group)]
+    if not series:
+        return ()
+    busy = _busy(series)
+    if np.count_nonzero(busy) < POINT_COUNT_MIN:
+        return ()
+    rows = np.flatnonzero(busy)
+    pieces = np.concatenate(([0], np.cumsum(np.diff(rows) > IDLE_COUNT)))
+    spans = Spans.of(len(rows), SPAN_COUNT_MIN, pieces)
+    if not len(spans.firsts):
+        return ()
+    badness = [_badness(one, series)[rows] for one in series]
+    felt_shares = [spans.shares(bad) for bad in badness]
+    worst = np.max([ranks(smoothed(bad)) for bad in badness], axis=0)
+    score = FELT_WEIGHT * (votes(spans.shares(worst)) + np.sum([votes(shares) for shares in felt_shares], axis=0))
+    for values in _others(capture, points, rows):
+        score += votes(np.abs(spans.shares(values)))
+    best = int(np.argmax(score))
+    first, end = int(spans.firsts[best]), int(spans.ends[best])
+    inside = np.zeros(len(points.ends_ns), dtype=bool)
+    inside[rows[first:end]] = True
+    normal = busy & ~inside
+    least = CHANCE * float(np.log(len(rows) ** 2 / 2)) / len(rows)
+    changes = [
+        _change(one, inside, normal, float(shares[best])) for one, shares in zip(series, felt_shares, strict=True)
+    ]
+    symptoms = sorted(
+        (change for change in changes if change.share >= least and _is_felt(change)), key=lambda change: -change.share
+    )
+    if not symptoms:
+        return ()
+    window = points.window(int(rows[first]), int(rows[end - 1]) + 1)
+    return (Incident(window, tuple(_runs(points, normal)), Basis.FELT, tuple(symptoms)),)
+
+
+def _points(felt: list[SeriesGroup]) -> _Points:
+    """The time line of the series that was sampled most often."""
+    finest = max(felt, key=lambda group: len(group.times_ns))
+    times = finest.times_ns
+    step = int(np.median(np.diff(times)))
+    count = int(round((int(times[-1]) - int(times[0])) / step)) + 1
+    step *= max(-(-count // POINT_COUNT_MAX), 1)
+    return _Points(np.arange(int(times[0]), int(times[-1]) + step // 2, step, dtype=np.int64), step)
+
+
+def _series(points: _Points, group: SeriesGroup) -> Iterator[_Series]:
+    values = points.of(group)
+    if values is None:
+        return
+    for row in range(len(values)):
+        if np.count_nonzero(np.isfinite(values[row])) >= POINT_COUNT_MIN:
+            yield _Series(group.metric, group, row, values[row])
+
+
+def _busy(series: list[_Series]) -> NDArray[np.bool_]:
+    """Points [n] at which somebody asked for something: work was done, or as many sessions as usual waited for it."""
+    throughput = [one.values for one in series if one.metric in THROUGHPUT]
+    sessions = [one.values for one in series if one.metric in SESSIONS]
+    if not throughput or not sessions:
+        return np.ones(len(series[0].values), dtype=bool)
+    works = np.nan_to_num(np.max(throughput, axis=0)) > 0
+    waiting = np.nan_to_num(np.max(sessions, axis=0))
+    usual = float(np.median(waiting[works])) if works.any() else 0.0
+    asked = works | (waiting >= ASKED_SHARE * usual)
+    busy: NDArray[np.bool_] = smoothed(asked.astype(np.float64), 5) > 0.5
+    return busy
+
+
+def _badness(one: _Series, series: list[_Series]) -> Floats:
+    """The series [n] as high where it is bad; latency without a transaction that ended is worse than any."""
+    if one.metric in THROUGHPUT:
+        return -np.nan_to_num(one.values)
+    values = one.values.copy()
+    if one.metric in LATENCY:
+        stopped = np.zeros(len(values), dtype=bool)
+        for other in series:
+            if other.metric in THROUGHPUT and other.group.source == one.group.source:
+                stopped |= other.values == 0.0
+        values[stopped] = 2.0 * np.nanmax(values) + 1.0
+    return np.where(np.isfinite(values), values, np.nanmedian(values))
+
+
+def _others(capture: Capture, points: _Points, rows: NDArray[np.int64]) -> Iterator[Floats]:
+    """Every other series [len(rows)] that moves and does not only drift."""
+    count = 0
+    clock = np.linspace(0.0, 1.0, len(rows))
+    for group in capture.groups:
+        if group.metric in FELT or count + len(group.entities) > OTHER_COUNT_MAX:
+            continue
+        values = points.of(group.measured())
+        if values is None:
+            continue
+        for row in values[:, rows]:
+            known = np.isfinite(row)
+            if np.count_nonzero(known) < 0.9 * len(row):
+                continue
+            filled = np.where(known, row, np.median(row[known]))
+            ranked = ranks(filled)
+            if np.ptp(filled) == 0.0 or abs(float(np.corrcoef(ranked, clock)[0, 1])) > DRIFT_MAX:
+                continue
+            count += 1
+            yield filled
+
+
+def _change(one: _Series, inside: NDArray[np.bool_], normal: NDArray[np.bool_], share: float) -> Change:
+    during, before = one.values[inside], one.values[normal]
+    during, before = during[np.isfinite(during)], before[np.isfinite(before)]
+    middle = float(np.median(before)) if len(before) else float("nan")
+    noise = 1.4826 * float(np.median(np.abs(before - middle))) if len(before) else float("nan")
+    level = float(np.median(during)) if len(during) else float("nan")
+    return Change(one.group.entities[one.row], one.metric, one.group.unit, middle, level, noise, share)
+
+
+def _is_felt(change: Change) -> bool:
+    """Whether users would have called it slow."""
+    if change.metric in THROUGHPUT:
+        return change.during <= THROUGHPUT_RATIO * change.normal
+    more = change.during - change.normal
+    if change.metric in SESSIONS:
+        return more >= SESSIONS_MIN and change.during >= SESSIONS_RATIO * change.normal
+    least = LATENCY_MS_MIN / (1000.0 if change.unit == "s" else 1.0)
+    return more >= least and change.during >= LATENCY_RATIO * change.normal
+
+
+def _runs(points: _Points, met: NDArray[np.bool_]) -> Iterator[Window]:
+    edges = np.flatnonzero(np.diff(np.concatenate(([False], met, [False])).astype(np.int8)))
+    for first, end in zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True):
+        yield points.window(first, end)

@@ -1,0 +1,88 @@
+"""Incidents: when it was bad, what was felt, and what the rest of the recording, the normal, is compared with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Window
+from leadline.core.model.units import show
+
+
+class Basis(StrEnum):
+    """How an incident came to be known."""
+
+    FELT = "felt"  # users' throughput, latency or waiting sessions changed
+    WAITED = "waited"  # nothing users feel was recorded; what waits changed
+    TOLD = "told"  # its time was given
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one series did inside an incident and outside it.
+
+    Attributes:
+        normal: median outside, in the metric's unit.
+        during: median inside.
+        noise: what single samples differ by outside, as a standard deviation (1.4826 x median absolute deviation).
+        share: how much of the series' variance parting it at the incident's ends explains, 0 to 1, by ranks.
+    """
+
+    entity: Entity
+    metric: str
+    unit: str
+    normal: float
+    during: float
+    noise: float
+    share: float
+
+    @property
+    def ratio(self) -> float:
+        """During by normal; inf where it was zero before, 1 where both are zero."""
+        if self.normal == 0.0:
+            return 1.0 if self.during == 0.0 else float("inf")
+        return self.during / self.normal
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``; a ratio to zero is null."""
+        ratio = self.ratio
+        return {
+            "entity": str(self.entity),
+            "metric": self.metric,
+            "unit": self.unit,
+            "normal": self.normal,
+            "during": self.during,
+            "noise": self.noise,
+            "ratio": ratio if ratio != float("inf") else None,
+            "share": round(self.share, 3),
+        }
+
+    def __str__(self) -> str:
+        return f"{show(self.normal, self.unit)} to {show(self.during, self.unit)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """A span of time in which it was worse than in the rest of the recording.
+
+    Attributes:
+        window: from the first bad sample to the last.
+        normal: what it is compared with; spans in which nobody asked for anything belong to neither.
+        symptoms: what was felt, the clearest first.
+    """
+
+    window: Window
+    normal: tuple[Window, ...]
+    basis: Basis
+    symptoms: tuple[Change, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for ``--json``."""
+        return {
+            **self.window.to_dict(),
+            "normal": [window.to_dict() for window in self.normal],
+            "basis": self.basis.value,
+            "symptoms": [symptom.to_dict() for symptom in self.symptoms],
+        }
