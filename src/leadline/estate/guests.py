@@ -10,7 +10,7 @@ import numpy as np
 
 from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
-from leadline.core.model.vocabulary import EntityKind
+from leadline.core.model.vocabulary import EntityKind, Severity
 from leadline.estate.disks import Busy, block_awaits, means_over
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ DISK_METRICS = (
     "disk_reads_per_s",
     "disk_writes_per_s",
 )
+_SERVED_BY_THREADS = ("loop", "nbd", "rbd", "drbd")
 
 
 def cpu_count(context: RuleContext, guest: Entity) -> float:
@@ -52,6 +53,29 @@ def tasks_per_cpu(context: RuleContext, metric: str, guest: Entity, windows: Ite
     """Mean of a count of tasks of a guest over windows, divided by its CPUs; NaN when either is not known."""
     tasks = means_over(context.of(metric, EntityKind.GUEST), windows, guest).get(guest, float("nan"))
     return tasks / cpu_count(context, guest)
+
+
+def starved_by_cpu(context: RuleContext, finding: Finding) -> Finding:
+    """The finding of a slow disk, of low severity where it is slow because tasks queue for the guest's own CPUs.
+
+    That is so for disks that threads of the same machine serve. Needs the limit ``starved`` in tasks per CPU.
+    """
+    guest = finding.entity.ancestor(EntityKind.GUEST)
+    if guest is None or not finding.entity.name.startswith(_SERVED_BY_THREADS):
+        return finding
+    queue = tasks_per_cpu(context, "guest_run_queue_count", guest, finding.windows)
+    if not queue > context.limit("starved"):
+        return finding
+    starved = Evidence(
+        f"but threads of the same machine serve {finding.entity.name}, and {queue:.3g} tasks per CPU were runnable",
+        metric="guest_run_queue_count",
+        entity=guest,
+        statistic="mean",
+        value=queue,
+        threshold=context.limit("starved"),
+        unit="ratio",
+    )
+    return replace(finding, severity=Severity.LOW, evidence=(*finding.evidence, starved))
 
 
 def quick_disks(context: RuleContext, finding: Finding) -> Evidence | None:

@@ -36,14 +36,14 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import Evidence, Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.disks import Busy, Use, block_awaits, role_said, uses
-from leadline.estate.guests import tasks_per_cpu
+from leadline.estate.guests import starved_by_cpu
 from leadline.estate.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS
 
@@ -88,9 +88,6 @@ META = RuleMeta(
 )
 
 
-_SERVED_BY_THREADS = ("loop", "nbd", "rbd", "drbd")
-
-
 @dataclass(frozen=True, slots=True)
 class _Class:
     """Disks judged by the same limits, and which of their requests count."""
@@ -125,27 +122,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             crit=f"{judged.limits}_crit",
         )
         for finding in role_said(over_groups(context, groups, spec), known):
-            yield _excused(context, finding)
-
-
-def _excused(context: RuleContext, finding: Finding) -> Finding:
-    """A disk that needs the guest's own CPUs is slow because of them when tasks queue for them."""
-    guest = finding.entity.ancestor(EntityKind.GUEST)
-    if guest is None or not finding.entity.name.startswith(_SERVED_BY_THREADS):
-        return finding
-    queue = tasks_per_cpu(context, "guest_run_queue_count", guest, finding.windows)
-    if not queue > context.limit("starved"):
-        return finding
-    starved = Evidence(
-        f"but threads of the same machine serve {finding.entity.name}, and {queue:.3g} tasks per CPU were runnable",
-        metric="guest_run_queue_count",
-        entity=guest,
-        statistic="mean",
-        value=queue,
-        threshold=context.limit("starved"),
-        unit="ratio",
-    )
-    return replace(finding, severity=Severity.LOW, evidence=(*finding.evidence, starved))
+            yield starved_by_cpu(context, finding)
 
 
 def _of_class(limits: str, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:
