@@ -38,6 +38,7 @@ SPAN_COUNT_MIN = 3  # points of an incident
 DRIFT_MAX = 0.9  # correlation with time from which a series says only that time went by
 ASKED_SHARE = 0.75  # of the usual sessions: with fewer and no throughput, nobody asks for anything
 IDLE_COUNT = 5  # points without work that part what was before from what comes after
+SLOWER_RATIO, STOPPED_RATIO, HALVED_RATIO = 1.1, 0.1, 0.6  # Judgement: when fewer transactions are not less work
 THROUGHPUT_RATIO, LATENCY_RATIO, SESSIONS_RATIO = 0.85, 4.0 / 3.0, 1.5  # Judgement: what users call slow
 LATENCY_MS_MIN, SESSIONS_MIN = 1.0, 2.0  # Judgement: less than that more nobody feels
 INCIDENT_COUNT_MAX = 3
@@ -133,13 +134,16 @@ def _clearest(
     least = CHANCE * float(np.log(len(rows) ** 2 / 2)) / len(rows)
     clear = (one for one, each in zip(series, shares, strict=True) if float(each[best]) >= least)
     normal = among & ~inside
-    return inside if any(_is_felt(_change(one, inside, normal)) for one in clear) else None
+    clear_changes = [_change(one, inside, normal) for one in clear]
+    latency = [_change(one, inside, normal) for one in series if one.metric in LATENCY]
+    return inside if any(_is_felt(change, latency) for change in clear_changes) else None
 
 
 def _symptoms(series: list[_Series], inside: NDArray[np.bool_], normal: NDArray[np.bool_]) -> tuple[Change, ...]:
     """What was felt in an incident, the clearest first."""
-    changes = (_change(one, inside, normal) for one in series)
-    felt = (change for change in changes if change.share >= SAME_SHARE and _is_felt(change))
+    changes = [_change(one, inside, normal) for one in series]
+    latency = [change for change in changes if change.metric in LATENCY]
+    felt = (change for change in changes if change.share >= SAME_SHARE and _is_felt(change, latency))
     return tuple(sorted(felt, key=lambda change: -change.share))
 
 
@@ -218,7 +222,10 @@ def _others(capture: Capture, points: _Points, rows: NDArray[np.int64]) -> Itera
 
 
 def _change(one: _Series, inside: NDArray[np.bool_], normal: NDArray[np.bool_]) -> Change:
-    during, before = one.values[inside], one.values[normal]
+    values = one.values
+    if one.metric in LATENCY:  # zero where no transaction ended
+        values = np.where(values > 0.0, values, np.nan)
+    during, before = values[inside], values[normal]
     during, before = during[np.isfinite(during)], before[np.isfinite(before)]
     middle = float(np.median(before)) if len(before) else float("nan")
     noise = 1.4826 * float(np.median(np.abs(before - middle))) if len(before) else float("nan")
@@ -227,10 +234,12 @@ def _change(one: _Series, inside: NDArray[np.bool_], normal: NDArray[np.bool_]) 
     return Change(one.group.entities[one.row], one.metric, one.group.unit, middle, level, noise, share)
 
 
-def _is_felt(change: Change) -> bool:
-    """Whether users would have called it slow."""
+def _is_felt(change: Change, latency: list[Change]) -> bool:
+    """Whether users would have called it slow; fewer transactions that are as quick as ever were not asked for."""
     if change.metric in THROUGHPUT:
-        return change.during < change.normal and change.during <= THROUGHPUT_RATIO * change.normal
+        done = change.during / change.normal if change.normal > 0 else 1.0
+        slower = any(one.during >= SLOWER_RATIO * one.normal for one in latency)
+        return done <= (THROUGHPUT_RATIO if slower else STOPPED_RATIO if latency else HALVED_RATIO)
     more = change.during - change.normal
     if change.metric in SESSIONS:
         return more >= SESSIONS_MIN and change.during >= SESSIONS_RATIO * change.normal

@@ -33,6 +33,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.disks import means_over
 from leadline.estate.guests import cpu_count
 from leadline.rules._families.levels import looked_at
 
@@ -48,6 +49,7 @@ META = RuleMeta(
     layer=Layer.GUEST,
     severity=Severity.HIGH,
     needs=("process_cpu_wait_pct", "process_cpu_pct"),
+    uses=("guest_cpu_busy_pct",),
     thresholds={
         "waits": Threshold(25.0, "pct", "Judgement: a quarter of the time is felt in every answer"),
         "by_run": Threshold(3.0, "ratio", "Judgement: waiting costs it more than working"),
@@ -89,6 +91,8 @@ def _of_process(
     if guest is None or waited < context.limit("by_run") * ran:
         return None
     used = float(runs[:, met].sum(axis=0).mean()) / cpu_count(context, guest)
+    busy = means_over(context.of("guest_cpu_busy_pct", EntityKind.GUEST), looked_at(context), guest)
+    used = max(used, busy.get(guest, 0.0))  # programs that came and went between two samples are in the whole alone
     if not used < context.limit("busy_max"):
         return None
     name = entity.name.split("[")[0]

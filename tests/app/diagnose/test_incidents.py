@@ -1,0 +1,188 @@
+"""Incidents: when it was bad, what is compared with what, and what a verdict may say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.diagnose.incidents import find_incidents
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import Diagnosis, Window
+from leadline.core.model.incident import Basis, Incident
+from leadline.core.model.vocabulary import EntityKind, Layer, LayerState
+
+GUEST = Entity(EntityKind.GUEST, "db01")
+DISK = Entity(EntityKind.BLOCK_DEVICE, "sdb", GUEST)
+DATABASE = Entity(EntityKind.DATABASE, "main", GUEST)
+START_NS, NS_PER_S = 1_700_000_000_000_000_000, 1_000_000_000
+Runs = Sequence[tuple[float, int]]
+
+
+def capture(*series: tuple[str, Entity, Runs], seed: int = 1) -> Capture:
+    """A sample a second; levels vary by a tenth, zero stays zero."""
+    noise = np.random.default_rng(seed)
+    builder = CaptureBuilder("a.csv", "table", "table")
+    for metric, entity, runs in series:
+        values = np.concatenate([np.full(count, level) for level, count in runs])
+        times = START_NS + NS_PER_S * np.arange(1, len(values) + 1, dtype=np.int64)
+        varied = values * noise.normal(1.0, 0.1, len(values)).clip(0.5, 1.5)
+        builder.add_series(metric, entity, times, varied, interval_s=1)
+    return builder.build()
+
+
+def throughput(*runs: tuple[float, int]) -> tuple[str, Entity, Runs]:
+    return ("db_tps", DATABASE, runs)
+
+
+def latency(*runs: tuple[float, int]) -> tuple[str, Entity, Runs]:
+    return ("db_latency_ms", DATABASE, runs)
+
+
+def seconds(window: Window) -> tuple[float, float]:
+    return ((window.start_ns - START_NS) / NS_PER_S, (window.end_ns - START_NS) / NS_PER_S)
+
+
+def state(diagnosis: Diagnosis, layer: Layer) -> LayerState:
+    return diagnosis.verdict.layer(layer).state
+
+
+def test_an_outage_between_healthy_minutes_is_the_incident() -> None:
+    (incident,) = find_incidents(capture(throughput((42, 60), (0, 30), (42, 60))))
+    assert seconds(incident.window) == pytest.approx((60, 90), abs=3)
+    assert [edge for window in incident.normal for edge in seconds(window)] == pytest.approx([0, 60, 90, 150], abs=3)
+    assert incident.basis is Basis.FELT
+    symptom = incident.symptoms[0]
+    assert (symptom.normal, symptom.during) == (pytest.approx(42, rel=0.1), 0.0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_is_no_incident(seed: int) -> None:
+    assert find_incidents(capture(throughput((42, 150)), latency((100, 150)), seed=seed)) == ()
+
+
+def test_more_that_was_asked_for_later_is_no_incident() -> None:
+    assert find_incidents(capture(throughput((42, 60), (60, 60)))) == ()
+    assert find_incidents(capture(throughput((20, 60), (60, 60)), latency((50, 120)))) == ()
+
+
+def test_two_incidents_are_two() -> None:
+    quiet, slow = (1_500, 50), (9_000, 25)
+    found = find_incidents(capture(latency(quiet, slow, quiet, (20_000, 25), quiet)))
+    assert sorted(seconds(incident.window)[0] for incident in found) == pytest.approx([50, 125], abs=2)
+    for incident in found:
+        for window in incident.normal:
+            assert not any(
+                window.overlaps(other.window) and seconds(other.window)[0] + 2 < seconds(window)[1] for other in found
+            )
+
+
+def test_a_level_that_was_the_same_before_explains_nothing() -> None:
+    recorded = capture(
+        throughput((42, 60), (0, 30), (42, 60)),
+        ("guest_disk_await_ms", DISK, [(60, 150)]),
+        ("disk_reads_per_s", DISK, [(300, 150)]),
+    )
+    diagnosis = diagnose(recorded)
+    (await_high,) = [finding for finding in diagnosis.findings if finding.rule == "guest-disk-await-high"]
+    assert await_high.severity.label == "low"
+    assert any("before and after the incident as well" in evidence.statement for evidence in await_high.evidence)
+    assert "nothing recorded explains it" in diagnosis.verdict.headline
+    assert not diagnosis.verdict.is_it_the_disk.startswith(("Yes", "No:"))
+
+
+def test_a_level_that_came_with_the_incident_explains_it() -> None:
+    recorded = capture(
+        throughput((42, 60), (4, 30), (42, 60)),
+        ("guest_disk_await_ms", DISK, [(0.8, 60), (60, 30), (0.8, 60)]),
+        ("disk_reads_per_s", DISK, [(300, 150)]),
+    )
+    diagnosis = diagnose(recorded)
+    assert diagnosis.top is not None
+    assert diagnosis.top.rule == "guest-disk-await-high"
+    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert seconds(diagnosis.incidents[0].window) == pytest.approx((60, 90), abs=2)
+
+
+def test_a_high_level_without_a_healthy_minute_is_judged_by_its_limit() -> None:
+    recorded = capture(("guest_disk_await_ms", DISK, [(60, 60)]), ("disk_reads_per_s", DISK, [(300, 60)]))
+    assert diagnose(recorded).verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+
+
+def test_an_incident_that_nothing_explains_heads_the_verdict_and_clears_no_layer() -> None:
+    recorded = capture(
+        throughput((42, 60), (0, 30), (42, 60)),
+        ("guest_cpu_busy_pct", GUEST, [(5, 150)]),
+        ("guest_swap_in_kib_per_s", GUEST, [(0, 150)]),
+        ("guest_disk_await_ms", DISK, [(0.5, 150)]),
+        ("disk_reads_per_s", DISK, [(300, 150)]),
+        ("guest_disk_util_pct", DISK, [(10, 150)]),
+    )
+    diagnosis = diagnose(recorded)
+    assert diagnosis.verdict.headline.startswith("22:14:18 to 22:14:50 UTC: Transactions per second went from 41.8/s to 0/s")
+    assert LayerState.CLEARED not in {verdict.state for verdict in diagnosis.verdict.layers}
+    assert diagnosis.verdict.is_it_the_disk.startswith("Not known")
+
+
+def test_no_where_the_disk_was_waited_for_much_longer_below_its_limit() -> None:
+    recorded = capture(
+        throughput((42, 60), (4, 30), (42, 60)),
+        ("db_blocked_sessions_count", DATABASE, [(0, 60), (5, 30), (0, 60)]),
+        ("guest_disk_await_ms", DISK, [(0.2, 60), (1.8, 30), (0.2, 60)]),
+        ("disk_reads_per_s", DISK, [(300, 150)]),
+        ("guest_disk_util_pct", DISK, [(10, 150)]),
+    )
+    diagnosis = diagnose(recorded)
+    assert diagnosis.top is not None
+    assert diagnosis.top.rule == "db-lock-waits"
+    assert diagnosis.verdict.is_it_the_disk.startswith("Not known: no limit was passed, but")
+
+
+def test_a_busy_machine_that_nobody_feels_is_neither_accused_nor_cleared() -> None:
+    recorded = capture(latency((2, 90)), throughput((100, 90)), ("guest_cpu_busy_pct", GUEST, [(97, 90)]))
+    diagnosis = diagnose(recorded)
+    assert diagnosis.verdict.headline == "Nothing in these recordings explains slowness."
+    guest = diagnosis.verdict.layer(Layer.GUEST)
+    assert guest.state is LayerState.NOT_EXAMINED
+    assert "nobody felt it" in guest.reason
+
+
+def test_a_guest_is_cleared_only_where_its_cpus_memory_and_disks_were_seen() -> None:
+    series = [
+        ("guest_cpu_busy_pct", GUEST, [(5, 90)]),
+        ("guest_run_queue_count", GUEST, [(0, 90)]),
+        ("guest_load_1m", GUEST, [(0.1, 90)]),
+        ("guest_swap_in_kib_per_s", GUEST, [(0, 90)]),
+    ]
+    builder_series: list[tuple[str, Entity, Runs]] = [*series]
+    without_disks = diagnose(capture(*builder_series)).verdict.layer(Layer.GUEST)
+    assert without_disks.state is LayerState.NOT_EXAMINED
+    assert "disks" in without_disks.reason
+
+
+def test_a_given_incident_is_compared_without_a_search() -> None:
+    recorded = capture(
+        throughput((42, 60), (40, 30), (42, 60)), ("db_blocked_sessions_count", DATABASE, [(0, 60), (5, 30), (0, 60)])
+    )
+    assert find_incidents(recorded) == ()
+    normal = (Window(START_NS, START_NS + 60 * NS_PER_S), Window(START_NS + 90 * NS_PER_S, START_NS + 150 * NS_PER_S))
+    given = Incident(Window(START_NS + 60 * NS_PER_S, START_NS + 90 * NS_PER_S), normal, Basis.TOLD)
+    diagnosis = diagnose(recorded, given=(given,))
+    assert diagnosis.incidents == (given,)
+    assert diagnosis.top is not None
+    assert diagnosis.top.rule == "db-lock-waits"
+
+
+def test_a_slow_minute_within_slow_minutes_is_not_compared() -> None:
+    """Where the short normal is slow as well, it is the same trouble; limits judge."""
+    recorded = capture(
+        latency((1_000, 8), (2_000, 12)),
+        ("guest_disk_await_ms", DISK, [(60, 20)]),
+        ("disk_reads_per_s", DISK, [(300, 20)]),
+    )
+    diagnosis = diagnose(recorded)
+    assert diagnosis.incidents == ()
+    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
