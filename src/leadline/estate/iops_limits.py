@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,11 @@ from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.disks import behind, io_rate, means_over, virtual_disk_of
+from leadline.estate.plateaus import DiskLoad
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from leadline.core.contracts.rule import RuleContext
@@ -24,6 +28,71 @@ MIX_SPREAD_PCT = 5.0  # reads or writes must vary so much for their steady sum t
 REGULAR_DISPERSION_MAX = 0.3  # of a stream of arrivals by chance, whose dispersion is 1
 FLUSH_SHARE_MIN = 0.05  # of the rate; fewer flushes do not change what the ceiling is
 REGULAR_QUEUE_MIN = 2.0  # one writer after the other is regular on any disk
+SMOOTHED_S = 5.0  # Judgement: a second cuts requests at its ends; a limit holds the mean of five
+STEADIER_RATIO = 1.5  # Judgement: bytes that vary so much less than requests are what is held
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HeldRate:
+    """A rate of one disk that a limit may hold: operations or bytes, reads and writes together or one of them.
+
+    Attributes:
+        noun: what it is called: "reads", "bytes written".
+        is_bytes: the load's rate is MiB/s, not operations per second.
+    """
+
+    noun: str
+    is_bytes: bool
+    load: DiskLoad
+
+
+def held_rates(context: RuleContext, group: SeriesGroup, row: int, load: DiskLoad) -> Iterator[HeldRate]:
+    """The rates of one disk that a limit may hold, smoothed over `SMOOTHED_S`; ``load`` is of all its operations."""
+    sample_s = float(np.median(load.ends_ns - load.starts_ns)) / 1e9
+    width = max(round(SMOOTHED_S / sample_s), 1) if sample_s > 0 else 1
+    if width > 1:
+        yield HeldRate("IOPS", is_bytes=False, load=_smoothed(load, load.rate, load.rate, width))
+    sums: dict[str, NDArray[np.floating[Any]]] = {}
+    for way in ("read", "write"):
+        counts, sizes = context.aligned(group, f"disk_{way}s_per_s"), context.aligned(group, f"disk_{way}_mib_per_s")
+        if counts is None:
+            continue
+        if width > 1:
+            yield HeldRate(f"{way}s", is_bytes=False, load=_smoothed(load, counts[row], counts[row], width))
+        if sizes is not None:
+            sums[f"{way}s"] = sizes[row]
+    if len(sums) == 2:
+        sums = {"throughput": sums["reads"] + sums["writes"], **sums}
+    for noun, moved in sums.items():
+        name = noun if noun == "throughput" else f"throughput of {noun}"
+        yield HeldRate(name, is_bytes=True, load=_smoothed(load, moved, load.rate, width))
+
+
+def _smoothed(
+    load: DiskLoad, rate: NDArray[np.floating[Any]], operations: NDArray[np.floating[Any]], width: int
+) -> DiskLoad:
+    """A load whose rate is a running mean; one operation is as much of it as it is on average."""
+    known = np.isfinite(rate)
+    kernel = np.ones(width)
+    counts = np.convolve(known.astype(np.float64), kernel, mode="same")
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.convolve(np.where(known, rate, 0.0), kernel, mode="same") / counts
+        size = float(np.nansum(rate) / np.nansum(operations)) if np.nansum(operations) > 0 else 0.0
+    smooth = np.where(known, mean, np.nan)
+    return DiskLoad(smooth, load.latency_ms, load.starts_ns, load.ends_ns, operations, size / width)
+
+
+def steadier_bytes(plateau: Plateau, held: HeldRate, operations: NDArray[np.floating[Any]]) -> Evidence | None:
+    """Evidence that bytes are held and not operations: they vary much less; None where they do not."""
+    if not held.is_bytes:
+        return None
+    at = plateau.at_ceiling
+    mean = float(np.mean(operations[at]))
+    spread_pct = 100.0 * float(np.std(operations[at])) / mean if mean > 0 else 0.0
+    if spread_pct < STEADIER_RATIO * plateau.spread_pct:
+        return None
+    statement = f"requests vary by {show(spread_pct, 'pct')}, their bytes by {show(plateau.spread_pct, 'pct')}"
+    return Evidence(statement, statistic="spread", value=spread_pct, unit="pct")
 
 
 def signs_of_limit(context: RuleContext, group: SeriesGroup, row: int, plateau: Plateau) -> list[Evidence]:

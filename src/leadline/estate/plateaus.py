@@ -82,12 +82,20 @@ class Plateau:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DiskLoad:
-    """Rate [n] per second and latency [n] in ms of one disk, NaN not measured; start and end [n] of its samples."""
+    """Rate [n] and latency [n] in ms of one disk, NaN not measured; start and end [n] of its samples.
+
+    Attributes:
+        rate: what may be held at a ceiling: operations per second, or MiB/s.
+        operations: per second, where the rate is something else or was smoothed; they tell how many are under way.
+        one: what one operation is of the rate.
+    """
 
     rate: NDArray[np.floating[Any]]
     latency_ms: NDArray[np.floating[Any]]
     starts_ns: NDArray[np.int64]
     ends_ns: NDArray[np.int64]
+    operations: NDArray[np.floating[Any]] | None = None
+    one: float = 1.0
 
     def loaded(self) -> NDArray[np.bool_]:
         """Samples [n] with any I/O."""
@@ -99,7 +107,8 @@ class DiskLoad:
         """Samples [n] that are slow and have enough operations under way (Little's law)."""
         with np.errstate(invalid="ignore"):
             slow = self.latency_ms > shape.latency_ms_min
-            under_way = self.rate * self.latency_ms > shape.queue_min * MS_PER_S
+            counted = self.rate if self.operations is None else self.operations
+            under_way = counted * self.latency_ms > shape.queue_min * MS_PER_S
         queued: NDArray[np.bool_] = self.loaded() & slow & under_way
         return queued
 
@@ -143,7 +152,7 @@ def _densest(rates: NDArray[np.floating[Any]], flat_share: float) -> float:
 def _plateau_at(load: DiskLoad, shape: PlateauShape, ceiling: float, queued: NDArray[np.bool_]) -> Plateau | None:
     # A sample may hold one operation more or less than the ceiling lets through: much of a low one.
     sample_ns = float(np.median(load.ends_ns - load.starts_ns))
-    one_operation = 1e9 / sample_ns if sample_ns > 0 else 0.0
+    one_operation = load.one * 1e9 / sample_ns if sample_ns > 0 else 0.0
     width = max(shape.flat_share * ceiling, one_operation) * (1 + 1e-9)
     with np.errstate(invalid="ignore"):
         in_band = np.abs(load.rate - ceiling) <= width
@@ -189,9 +198,11 @@ def _measured(
             return None
     seconds = (load.ends_ns - load.starts_ns)[at_ceiling] / 1e9
     deviation = float(np.std(load.rate[at_ceiling]))
-    loaded = load.rate[inside & load.loaded()]
+    counted = load.rate if load.operations is None else load.operations
+    loaded = counted[inside & load.loaded()]
     quartiles = np.percentile(loaded, [25, 75])
-    sigma = max(float(quartiles[1] - quartiles[0]) / 1.349, deviation)  # 1.349 sigma lie between a normal's quartiles
+    # 1.349 sigma lie between a normal's quartiles.
+    sigma = max(float(quartiles[1] - quartiles[0]) / 1.349, float(np.std(counted[at_ceiling])))
     return Plateau(
         ceiling_per_s=ceiling,
         spread_pct=100.0 * deviation / ceiling,
@@ -201,7 +212,7 @@ def _measured(
         held_s=float(seconds.sum()),
         latency_ms=latency,
         outside_latency_ms=baseline,
-        dispersion=sigma**2 * float(np.median(seconds)) / ceiling,
+        dispersion=sigma**2 * float(np.median(seconds)) / float(np.mean(counted[at_ceiling])),
     )
 
 

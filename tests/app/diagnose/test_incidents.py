@@ -122,7 +122,9 @@ def test_an_incident_that_nothing_explains_heads_the_verdict_and_clears_no_layer
         ("guest_disk_util_pct", DISK, [(10, 150)]),
     )
     diagnosis = diagnose(recorded)
-    assert diagnosis.verdict.headline.startswith("22:14:18 to 22:14:50 UTC: Transactions per second went from 41.8/s to 0/s")
+    assert diagnosis.verdict.headline.startswith(
+        "22:14:18 to 22:14:50 UTC: Transactions per second went from 41.8/s to 0/s"
+    )
     assert LayerState.CLEARED not in {verdict.state for verdict in diagnosis.verdict.layers}
     assert diagnosis.verdict.is_it_the_disk.startswith("Not known")
 

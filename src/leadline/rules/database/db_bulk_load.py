@@ -49,7 +49,13 @@ META = RuleMeta(
         "log_least": Threshold(2097152.0, "bytes_per_s", "Judgement: less fills no disk"),
         "done": Threshold(1.5, "ratio", "Judgement: with more transactions it is more work"),
     },
-    explains=(*LONGER_TRANSACTIONS, *GUEST_AND_DATABASE_WAIT_FOR_DISK, "db-checkpoints-requested", "db-pages-flushed"),
+    explains=(
+        *LONGER_TRANSACTIONS,
+        *GUEST_AND_DATABASE_WAIT_FOR_DISK,
+        "vm-iops-limit-hit",
+        "db-checkpoints-requested",
+        "db-pages-flushed",
+    ),
     clears=False,
     causes=("bulk-load", "wal-volume"),
 )

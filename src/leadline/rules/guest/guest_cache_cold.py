@@ -50,7 +50,7 @@ META = RuleMeta(
         "done": Threshold(1.3, "ratio", "Judgement: with more transactions it is more work"),
         "asked": Threshold(1.5, "ratio", "Judgement: what the mix varies"),
     },
-    explains=GUEST_AND_DATABASE_WAIT_FOR_DISK,
+    explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit"),
     clears=False,
     causes=("cold-cache", "memory-short"),
     of_incident=True,

@@ -48,13 +48,25 @@ from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import block_awaits, io_rate, read_write_mean
 from leadline.estate.episodes import sample_bounds
-from leadline.estate.iops_limits import latency_below, limit_of, rate_without_flushes, signs_of_limit, units_of_32_kib
+from leadline.estate.iops_limits import (
+    LIMIT_UNIT_MIB,
+    HeldRate,
+    held_rates,
+    latency_below,
+    limit_of,
+    rate_without_flushes,
+    signs_of_limit,
+    steadier_bytes,
+    units_of_32_kib,
+)
 from leadline.estate.plateaus import DiskLoad, Plateau, PlateauShape, find_plateau
 from leadline.estate.templates import SCORE_MAX
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup
+
+MIB_IN_MB = 1.048576
 
 META = RuleMeta(
     code="VMC120",
@@ -79,6 +91,9 @@ META = RuleMeta(
         "latency_factor": Threshold(3.0, "ratio", "Judgement: beyond what a change of load does to a quick disk"),
         "latency_min": Threshold(2.0, "ms", "Judgement: what the slides allow a log; below it nobody is held back"),
         "latency_min_alone": Threshold(10.0, "ms", "Judgement: needed where nothing outside the plateau was recorded"),
+        "flat_bytes": Threshold(
+            8.0, "pct", "Judgement: half the width of the band; requests of many sizes cut samples"
+        ),
         "held_share": Threshold(80.0, "pct", "Judgement: share of samples at the ceiling"),
         "device_share": Threshold(50.0, "pct", "Judgement: a device that takes half of the latency is at fault"),
         "duration": Threshold(60.0, "s", "Judgement: twelve samples of esxtop's default interval"),
@@ -91,13 +106,17 @@ META = RuleMeta(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Disk:
-    """One disk's series: which row of which group, its rate, and in units of 32 KiB where its sizes were measured."""
+    """One disk's series: which row of which group, its rate, and in units of 32 KiB where its sizes were measured.
+
+    ``further`` are the other rates that a limit may hold.
+    """
 
     entity: Entity
     group: SeriesGroup
     row: int
     load: DiskLoad
     normalised: DiskLoad | None
+    further: tuple[HeldRate, ...]
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
@@ -133,21 +152,25 @@ def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
         queued = load.queued(shape)
         if (ends - starts)[queued].sum() / 1e9 >= shape.duration_s:
             larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
-            yield _Disk(group.entities[row], group, row, load, replace(load, rate=units[row]) if larger else None)
+            normalised = replace(load, rate=units[row]) if larger else None
+            further = tuple(held_rates(context, group, row, load))
+            yield _Disk(group.entities[row], group, row, load, normalised, further)
 
 
 def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
     limit = limit_of(context.inventory, disk.entity)
     plateau = None if limit is None else _first_plateau(context, disk, limit)
-    at_limit = plateau is not None
+    at_limit, held = plateau is not None, None
     plateau = plateau or _first_plateau(context, disk, None)
+    if plateau is None:
+        plateau, held = _held_plateau(context, disk)
     if plateau is None:
         return None
     device_share = context.limit("device_share") / 100.0
     below = latency_below(context, disk.entity, plateau, device_share)
     if below is not None and (below.value or 0.0) >= device_share * plateau.latency_ms:
         return None
-    signs = signs_of_limit(context, disk.group, disk.row, plateau)
+    signs = _signs(context, disk, plateau, held)
     if at_limit and limit is not None:
         signs.insert(
             0, Evidence(f"the inventory gives a limit of {show(limit, 'per_s')}", threshold=limit, unit="per_s")
@@ -162,7 +185,26 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
     further = (
         [*signs, below] if below is not None else [*signs, Evidence("latency of the device below was not recorded")]
     )
-    return _finding(context, disk, plateau, further, sure=sure, proven=proven)
+    return _finding(context, disk, (plateau, held), further, sure=sure, proven=proven)
+
+
+def _held_plateau(context: RuleContext, disk: _Disk) -> tuple[Plateau, HeldRate] | tuple[None, None]:
+    """The plateau of the first of the further rates that has one."""
+    for held in disk.further:
+        shape = _shape(context)
+        if held.is_bytes:
+            shape = replace(shape, flat_share=context.limit("flat_bytes") / 100.0)
+        plateau = find_plateau(held.load, shape)
+        if plateau is not None:
+            return plateau, held
+    return None, None
+
+
+def _signs(context: RuleContext, disk: _Disk, plateau: Plateau, held: HeldRate | None) -> list[Evidence]:
+    if held is None or not held.is_bytes:
+        return signs_of_limit(context, disk.group, disk.row, plateau)
+    steadier = steadier_bytes(plateau, held, disk.load.rate)
+    return [] if steadier is None else [steadier]
 
 
 def _first_plateau(context: RuleContext, disk: _Disk, limit: float | None) -> Plateau | None:
@@ -172,29 +214,37 @@ def _first_plateau(context: RuleContext, disk: _Disk, limit: float | None) -> Pl
 
 
 def _finding(
-    context: RuleContext, disk: _Disk, plateau: Plateau, further: list[Evidence], *, sure: bool, proven: bool
+    context: RuleContext,
+    disk: _Disk,
+    ceiling: tuple[Plateau, HeldRate | None],
+    further: list[Evidence],
+    *,
+    sure: bool,
+    proven: bool,
 ) -> Finding:
-    name = disk.entity.label()
-    rate, latency = show(plateau.ceiling_per_s, "per_s"), show(plateau.latency_ms, "ms")
+    plateau, held = ceiling
+    name, latency = disk.entity.label(), show(plateau.latency_ms, "ms")
+    noun, rate = "IOPS" if held is None else held.noun, show(plateau.ceiling_per_s, "per_s")
+    if held is not None and held.is_bytes:
+        rate = f"about {plateau.ceiling_per_s * MIB_IN_MB:.3g} MB/s"
     alone = np.isnan(plateau.outside_latency_ms)
     otherwise = "nothing else was recorded" if alone else f"{show(plateau.outside_latency_ms, 'ms')} otherwise"
     bare = rate_without_flushes(context, disk.group, disk.row, plateau)
-    if bare is not None:
+    if bare is not None and (held is None or not held.is_bytes):
         rate = f"{rate} ({show(bare, 'per_s')} without flushes)"
         further = [*further, Evidence("Linux counts empty flushes as writes: the limit may lie below the rate")]
-    if disk.normalised is not None and plateau.ceiling_per_s > 1.05 * float(
-        np.mean(disk.load.rate[plateau.at_ceiling])
-    ):
-        rate = f"{rate} in units of 32 KiB"
+    counted = float(np.mean(disk.load.rate[plateau.at_ceiling]))
+    if held is None and disk.normalised is not None and plateau.ceiling_per_s > 1.05 * counted:
+        noun, rate = "throughput", f"about {plateau.ceiling_per_s * LIMIT_UNIT_MIB * MIB_IN_MB:.3g} MB/s"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
     source = context.source_name(disk.group)
     evidence = [
         Evidence(
-            f"IOPS of {name} stayed at {rate} (spread {show(plateau.spread_pct, 'pct')}) for {plateau.held_s:.0f} s",
+            f"{noun} of {name} stayed at {rate} (spread {show(plateau.spread_pct, 'pct')}) for {plateau.held_s:.0f} s",
             metric="disk_iops",
             entity=disk.entity,
             statistic="mean",
-            value=plateau.ceiling_per_s,
+            value=counted,
             unit="per_s",
             source=source,
         ),
@@ -212,13 +262,20 @@ def _finding(
     guess = f"that a limit, not {name} itself, holds the rate: from inside the guest both look alike"
     return context.finding(
         disk.entity,
-        f"IOPS of {name} {'are' if proven else 'seem'} held at {rate} by a limit; {latency} of latency is its queue",
+        f"{noun} of {name} {_verb(noun, proven=proven)} held at {rate} by a limit; {latency} of latency is its queue",
         [*evidence, *further],
         severity=context.meta.severity if sure else Severity.LOW,
         windows=plateau.windows,
         score=min(plateau.latency_ms / np.fmax(reference, context.limit("latency_min")), SCORE_MAX),
         guessed=() if proven else (guess,),
     )
+
+
+def _verb(noun: str, *, proven: bool) -> str:
+    one = noun.startswith("throughput")
+    if proven:
+        return "is" if one else "are"
+    return "seems" if one else "seem"
 
 
 def _is_reported(context: RuleContext, finding: Finding, reported: list[Finding]) -> bool:
