@@ -171,7 +171,6 @@ def test_saying_nothing_is_right_only_where_the_view_cannot_show_the_cause() -> 
     [
         ("No: the disk was looked at and is not slow.", "no"),
         ("No, the device is not to blame", "no"),
-        ("Probably not: I/O seems held back", "no"),
         ("Not known: no recording shows the disk's latency.", "unknown"),
         ("The guest waits for its disk, but no layer below it was found slow.", "unknown"),
         ("Also, but not first: slow.", "yes"),

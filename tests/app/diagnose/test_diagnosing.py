@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.diagnose.judging import judge
+from leadline.app.diagnose.judging import Ran, judge
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Diagnosis, Finding
@@ -120,7 +120,7 @@ def test_a_recording_with_a_header_and_no_sample_measured_nothing() -> None:
     assert sampled.verdict.headline == "Nothing in these recordings explains slowness."
 
 
-@pytest.mark.parametrize(("guessed", "said"), [((), "No, "), (("a limit",), "Probably not: ")])
+@pytest.mark.parametrize(("guessed", "said"), [((), "No, the device"), (("a limit",), "Yes as the guest sees it (IOPS")])
 def test_the_answer_is_as_sure_as_the_finding_it_rests_on(guessed: tuple[str, ...], said: str) -> None:
     held = Finding(
         rule="vm-iops-limit-hit",
@@ -133,4 +133,4 @@ def test_the_answer_is_as_sure_as_the_finding_it_rests_on(guessed: tuple[str, ..
         remedy="Raise it.",
         guessed=guessed,
     )
-    assert judge([held], [], [], capture()).is_it_the_disk.startswith(said)
+    assert judge([held], Ran((), (), ()), capture()).is_it_the_disk.startswith(said)

@@ -52,6 +52,7 @@ META = RuleMeta(
     thresholds={
         "share": Threshold(0.33, "ratio", "Judgement: enough to make a busy database queue"),
         "least": Threshold(50.0, "pct", "Judgement: half a CPU"),
+        "named": Threshold(0.1, "ratio", "Judgement: of what they take together"),
         "busy": Threshold(75.0, "pct", "yaspe documentation: 75 % warns"),
         "waiting": Threshold(100.0, "pct", "Judgement: one task waits for a CPU at any time"),
         "more": Threshold(1.5, "ratio", "Judgement: beyond the noise of a busy second"),
@@ -90,8 +91,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _named(context: RuleContext, guest: Entity, others: list[Consumer], busy: float) -> Finding:
-    names = " and ".join(program.name for program in others[:SHOWN_COUNT])
     cpus = sum(program.during for program in others) / 100.0
+    others = [program for program in others if program.during >= context.limit("named") * cpus * 100.0]
+    names = " and ".join(program.name for program in others[:SHOWN_COUNT])
     return context.finding(
         guest,
         f"{names} {'uses' if len(others) == 1 else 'use'} {cpus:.2g} CPUs beside the database on {guest.label()}",

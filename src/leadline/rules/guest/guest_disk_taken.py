@@ -58,6 +58,7 @@ META = RuleMeta(
     uses=(*_WAITS, "db_tps", "db_qps", "db_page_reads_per_s", "db_page_writes_per_s", "db_log_bytes_per_s"),
     thresholds={
         "share": Threshold(0.33, "ratio", "Judgement: enough to fill a disk that was two thirds busy"),
+        "named": Threshold(0.1, "ratio", "Judgement: of what they move together"),
         "least": Threshold(1024.0, "kib_per_s", "Judgement: less is noise on any disk"),
         "await": Threshold(5.0, "ms", "Judgement: a disk that answers sooner has room for both"),
         "slower": Threshold(2.0, "ratio", "Judgement: beyond the noise of a busy disk"),
@@ -92,9 +93,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[Consumer], way: str) -> Finding:
     entity, await_ms = disk
+    moved = sum(program.during for program in others)
+    others = [program for program in others if program.during >= context.limit("named") * moved]
     names = " and ".join(program.name for program in others[:SHOWN_COUNT])
-    verb = "reads" if way == "read" else "writes"
-    rate = show(sum(program.during for program in others) / 1024.0, "mib_per_s")
+    verb = way if len(others) > 1 else f"{way}s"
+    rate = show(moved / 1024.0, "mib_per_s")
     return context.finding(
         entity,
         f"{names} {verb} {rate} beside the database; requests to {entity.label()} wait {show(await_ms, 'ms')}",

@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup
 
 MIB_IN_MB = 1.048576
+QUEUED_SHARE = 0.5  # Judgement: a limit holds most of the time in which requests queue; less is flat by chance
 
 META = RuleMeta(
     code="VMC120",
@@ -153,7 +154,8 @@ def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
         if (ends - starts)[queued].sum() / 1e9 >= shape.duration_s:
             larger = bool(np.median(units[row, queued]) > np.median(rate[row, queued]))
             normalised = replace(load, rate=units[row]) if larger else None
-            further = tuple(held_rates(context, group, row, load))
+            in_guest = group.entities[row].kind is EntityKind.BLOCK_DEVICE  # hypervisors limit operations
+            further = tuple(held_rates(context, group, row, load)) if in_guest else ()
             yield _Disk(group.entities[row], group, row, load, normalised, further)
 
 
@@ -177,9 +179,9 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
         )
     proven = at_limit or below is not None
     if np.isnan(plateau.outside_latency_ms):
-        if plateau.latency_ms <= context.limit("latency_min_alone") or not (proven or len(signs) > 1):
+        if plateau.latency_ms <= context.limit("latency_min_alone") or not (proven or signs):
             return None
-        sure = proven
+        sure = proven or len(signs) > 1
     else:
         sure = proven or bool(signs)
     further = (
@@ -195,7 +197,8 @@ def _held_plateau(context: RuleContext, disk: _Disk) -> tuple[Plateau, HeldRate]
         if held.is_bytes:
             shape = replace(shape, flat_share=context.limit("flat_bytes") / 100.0)
         plateau = find_plateau(held.load, shape)
-        if plateau is not None:
+        queued = disk.load.queued(shape)
+        if plateau is not None and (plateau.inside & queued).sum() >= QUEUED_SHARE * queued.sum():
             return plateau, held
     return None, None
 
