@@ -1,0 +1,240 @@
+"""What sessions spend their time on in a span of a recording, and which busy resource gets what queues behind it.
+
+All amounts are mean sessions or milliseconds per transaction. Statistics overlap: a session that flushes also uses a
+CPU. What is measured most directly is taken first, and nothing is given more than what is left of the transactions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leadline.core.model.account import Term
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from leadline.app.diagnose.seconds import Seconds
+
+    Floats = NDArray[np.float64]
+    Indices = NDArray[np.int64]
+
+OTHERS_RATIO = 1.15  # Judgement: statistics are late by a second; more active sessions than this serve other work
+OTHERS_COUNT = 0.3
+COMMIT_FREE_MIN = 0.05  # a log that is busy all the time serves any number of commits with each flush
+# Judgement: busy shares of time from which a resource is the bottleneck, not at all to wholly.
+LOG_BUSY = (0.75, 0.92)
+DATA_BUSY = (0.85, 0.97)
+CPU_BUSY = (0.88, 0.97)
+STARVED = (0.10, 0.30)
+CONVOY_RATIO = 0.5  # Judgement: of what lock holders wait for, others wait behind them half as long again
+_DIRECT = (Term.CPU, Term.CPU_WAIT, Term.DISK, Term.LOG, Term.CLIENT, Term.SWAP)
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """How far each formula may be off, as factors; 1 for the account itself, drawn anew for each resampling."""
+
+    cpu: float = 1.0
+    reads: float = 1.0
+    log: float = 1.0
+    active: float = 1.0
+    convoy: float = 1.0
+    busy: float = 0.0  # added to what is busy before it is compared with a limit
+
+    @classmethod
+    def drawn(cls, generator: np.random.Generator) -> Doubt:
+        """One draw. Judgement: the factors are what the recorded incidents scatter by."""
+        return cls(
+            cpu=generator.uniform(0.6, 1.15),
+            reads=generator.uniform(0.9, 1.1),
+            log=generator.uniform(0.8, 1.2),
+            active=generator.uniform(0.93, 1.05),
+            convoy=generator.uniform(0.0, 2.0),
+            busy=generator.uniform(-0.05, 0.05),
+        )
+
+
+@dataclass(slots=True)
+class Spent:
+    """One span: milliseconds per transaction by term, and the numbers they are made of."""
+
+    ms: dict[Term, float]
+    rest_ms: float
+    served_ms: float
+    queued_ms: float
+    notes: dict[Term, str] = field(default_factory=dict)
+
+
+def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
+    """What a transaction takes in some intervals, by term, before anything is moved; None where none ended."""
+    tps = _mean(seconds, "tps", at)
+    if tps <= 0:
+        return None
+    served = _mean(seconds, "served", at)
+    sampled = _sampled(seconds, at)
+    has_samples = bool(sampled) and sum(sampled.values()) <= OTHERS_RATIO * served + OTHERS_COUNT
+    notes: dict[Term, str] = {}
+    cpu, wait = _processor(seconds, at, tps, doubt, notes)
+    if has_samples:
+        waits = {Term.DISK: sampled.get("read", 0.0), Term.LOG: sampled.get("log", 0.0), Term.SWAP: 0.0}
+        idle = sampled.get("cpu", 0.0)
+        cpu, wait = (idle * part / (cpu + wait) for part in (cpu, wait)) if cpu + wait > 0 else (idle, 0.0)
+        active = sum(sampled.values()) - sampled.get("client", 0.0)
+        for term in (Term.DISK, Term.LOG, Term.CPU):
+            notes[term] = f"{waits.get(term, cpu):.3g} sessions sampled / {tps:.4g} transactions/s"
+    else:
+        others = _mean(seconds, "active", at) > OTHERS_RATIO * served + OTHERS_COUNT
+        waits = {
+            Term.DISK: _reading(seconds, at, tps, doubt, notes, others=others),
+            Term.LOG: _flushing(seconds, at, tps, doubt, notes),
+            Term.SWAP: _mean(seconds, "swap", at),
+        }
+        if waits[Term.SWAP] > 0:
+            notes[Term.SWAP] = f"{waits[Term.SWAP]:.3g} requests wait at the swap disk / {tps:.4g} transactions/s"
+        active = _mean(seconds, "active", at) * doubt.active
+    # Statistics of a session appear when its statement ends; it was active at least while it read and computed.
+    active = max(active, waits[Term.DISK] + cpu)
+    is_known = has_samples or seconds.has("active")
+    client = max(served - active, 0.0) if is_known else 0.0
+    if client > 0:
+        notes[Term.CLIENT] = f"({served:.3g} sessions in transactions - {active:.3g} active) / {tps:.4g} transactions/s"
+    fitted = _fitted({**waits, Term.CLIENT: client, Term.CPU: cpu, Term.CPU_WAIT: wait}, served)
+    rest = max(served - sum(fitted.values()), 0.0)
+    ms = {term: fitted[term] / tps * 1e3 for term in _DIRECT}
+    return Spent(ms, rest / tps * 1e3, served / tps * 1e3, _mean(seconds, "queued", at) / tps * 1e3, notes)
+
+
+def _fitted(sessions: dict[Term, float], served: float) -> dict[Term, float]:
+    """Terms that are not more than the sessions there are: what waits first, then the CPU, which overlaps it."""
+    left = max(served - sessions[Term.CLIENT], 0.0)
+    waits = (Term.DISK, Term.LOG, Term.SWAP)
+    waiting = sum(sessions[term] for term in waits)
+    scale = min(1.0, left / waiting) if waiting > 0 else 1.0
+    left = max(left - scale * waiting, 0.0)
+    computing = sessions[Term.CPU] + sessions[Term.CPU_WAIT]
+    cpu_scale = min(1.0, left / computing) if computing > 0 else 1.0
+    fitted = {term: sessions[term] * scale for term in waits}
+    fitted |= {term: sessions[term] * cpu_scale for term in (Term.CPU, Term.CPU_WAIT)}
+    return fitted | {Term.CLIENT: min(sessions[Term.CLIENT], served)}
+
+
+def _processor(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str]) -> tuple[float, float]:
+    cpu, wait = _mean(seconds, "cpu", at), _mean(seconds, "cpu_wait", at)
+    starved = min(_mean(seconds, "starved", at), 0.95)
+    kept = cpu * starved / (1.0 - starved)  # the guest's clock runs on while the hypervisor runs something else
+    text = f"{100 * cpu:.3g} % CPU of the sessions' processes / {tps:.4g} transactions/s"
+    notes[Term.CPU] = text
+    notes[Term.CPU_WAIT] = f"{100 * wait:.3g} % wait of the sessions' processes / {tps:.4g} transactions/s"
+    return cpu * doubt.cpu, (wait + kept) * doubt.cpu
+
+
+def _reading(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str], *, others: bool) -> float:
+    """Sessions that read from the data disk."""
+    counted = _mean(seconds, "block_reads", at)
+    latency = _ratio_mean(seconds, "read_ms", "reads_per_s", at)
+    pages = _mean(seconds, "page_reads", at) if seconds.has("page_reads") else np.inf
+    reads = min(_mean(seconds, "reads_per_s", at), pages)
+    computed = reads * latency / 1e3
+    if seconds.has("block_reads") and not (others and np.isfinite(pages) and computed < counted):
+        notes[Term.DISK] = f"{counted:.3g} s of block reads per second / {tps:.4g} transactions/s"
+        return counted * doubt.reads
+    notes[Term.DISK] = f"{reads:.4g} reads/s x {latency:.3g} ms / {tps:.4g} transactions/s"
+    return computed * doubt.reads
+
+
+def _flushing(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str]) -> float:
+    """Sessions that wait for the log: each commit waits for a flush, and for the one under way when it arrives.
+
+    A commit that arrives at random finds a flush under way for the busy share of time, half of it done; and what arrives
+    meanwhile shares the next flush, so that commits per second are flushes / (1 - busy).
+    """
+    busy, syncs = _mean(seconds, "log_busy", at), _mean(seconds, "log_syncs", at)
+    cycle = 1e3 * busy / syncs if syncs > 0 else _mean(seconds, "cycle_ms", at)
+    if not seconds.has("log_syncs"):
+        busy = min(_mean(seconds, "log_util", at), 1.0)
+        syncs = 1e3 * busy / cycle if cycle > 0 else 0.0
+    if syncs <= 0 or cycle <= 0:
+        return 0.0
+    busy = min(busy, 1.0)
+    commits = min(tps, syncs / max(1.0 - busy, COMMIT_FREE_MIN))
+    notes[Term.LOG] = (
+        f"{commits:.4g} commits/s x {cycle:.3g} ms x (1 + 0.5 x {100 * busy:.0f} % busy) / {tps:.4g} transactions/s"
+    )
+    return commits * cycle * (1.0 + 0.5 * busy) / 1e3 * doubt.log
+
+
+def _sampled(seconds: Seconds, at: Indices) -> dict[str, float]:
+    names = [name for name in seconds.columns if name.startswith("sampled_")]
+    return {name.removeprefix("sampled_"): _mean(seconds, name, at) for name in names}
+
+
+def _mean(seconds: Seconds, name: str, at: Indices) -> float:
+    """The mean over some intervals that were measured; 0 where none was."""
+    values = seconds.get(name)[at]
+    known = values[np.isfinite(values)]
+    return float(known.mean()) if len(known) else 0.0
+
+
+def _ratio_mean(seconds: Seconds, name: str, weight: str, at: Indices) -> float:
+    """The mean of a column, weighted by another."""
+    values, weights = seconds.get(name)[at], np.nan_to_num(seconds.get(weight)[at])
+    known = np.isfinite(values) & (weights > 0)
+    return float(np.average(values[known], weights=weights[known])) if known.any() else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Bottlenecks:
+    """How far each serial resource was busy all the time, 0 to 1."""
+
+    log: float
+    data: float
+    cpu: float
+
+    @classmethod
+    def of(cls, seconds: Seconds, at: Indices, doubt: Doubt) -> Bottlenecks:
+        """Those of some intervals."""
+        log = max(_mean(seconds, "log_util", at), _mean(seconds, "log_busy", at))
+        cpu = _ramp(_mean(seconds, "cpu_busy", at) + doubt.busy, CPU_BUSY)
+        starved = _ramp(_mean(seconds, "starved", at) + doubt.busy, STARVED)
+        data = _ramp(_mean(seconds, "data_util", at) + doubt.busy, DATA_BUSY)
+        return cls(_ramp(log + doubt.busy, LOG_BUSY), data, max(cpu, starved))
+
+
+def _ramp(value: float, limits: tuple[float, float]) -> float:
+    return float(np.clip((value - limits[0]) / (limits[1] - limits[0]), 0.0, 1.0))
+
+
+def added_by_term(
+    during: Spent, normal: Spent | None, busy: Bottlenecks, doubt: Doubt, *, knows_active: bool
+) -> dict[Term, float]:
+    """Milliseconds that each term adds to a transaction, what queues behind a busy resource counted to it.
+
+    Without a normal part these are all the milliseconds. ``knows_active`` where active sessions were counted: what they
+    wait for without any busy resource is then a lock; otherwise it may be the network as well.
+    """
+    before = {term: 0.0 if normal is None else normal.ms[term] for term in _DIRECT}
+    added = {term: max(during.ms[term] - before[term], 0.0) for term in _DIRECT}
+    rest = max(during.rest_ms - (0.0 if normal is None else normal.rest_ms), 0.0)
+    # A disk, and a client on the same machine, that wait for a CPU belong to the CPU.
+    if normal is not None and busy.cpu > 0:
+        for term, own in ((Term.LOG, busy.log), (Term.DISK, busy.data), (Term.CLIENT, 0.0)):
+            moved = added[term] * busy.cpu * (1.0 - own)
+            added[term] -= moved
+            added[Term.CPU_WAIT] += moved
+    weights = {Term.LOG: busy.log, Term.DISK: busy.data, Term.CPU_WAIT: busy.cpu}
+    pulls = {term: weight * (added[term] + 1e-9) for term, weight in weights.items()}
+    queued = rest * max(weights.values())
+    if queued > 0:
+        for term, pull in pulls.items():
+            added[term] += queued * pull / sum(pulls.values())
+    rest -= queued
+    # Locks are held while their holders wait for something else.
+    direct = sum(added.values())
+    behind = min(rest, CONVOY_RATIO * doubt.convoy * direct)
+    if behind > 0:
+        added = {term: value * (1.0 + behind / direct) for term, value in added.items()}
+    added[Term.LOCK if knows_active else Term.UNEXPLAINED] = rest - behind
+    return added
