@@ -23,7 +23,7 @@ import numpy as np
 
 from benches.incidents.recordings import Recording, Truth, ns_of, read_recording
 from benches.incidents.views import combined
-from leadline.app.diagnose.account import account_of, sentence
+from leadline.app.diagnose.account import SHARE_ERROR_MIN, account_of, sentence
 from leadline.app.diagnose.seconds import seconds_of
 from leadline.core.model.account import Account, Term
 from leadline.core.model.capture import Capture
@@ -161,7 +161,8 @@ def _bounds(account: Account) -> dict[str, tuple[float, float]]:
         middle = sum(share.share for share in shares)
         below = np.sqrt(sum((share.share - share.low) ** 2 for share in shares))
         above = np.sqrt(sum((share.high - share.share) ** 2 for share in shares))
-        bounds[group] = (max(middle - float(below), 0.0), min(middle + float(above), 1.0))
+        least = 0.0 if shares else SHARE_ERROR_MIN  # a term that is not listed has no share to speak of
+        bounds[group] = (max(middle - float(below), 0.0), min(middle + float(above) + least, 1.0))
     return bounds
 
 
@@ -224,10 +225,10 @@ def true_shares(
         tps = float(seconds.columns["tps"][at].mean()) if at.any() else 0.0
         inside = [groups for at_ns, groups in sampled if any(w.start_ns <= at_ns < w.end_ns for w in span)]
         counts = Counter(group for groups in inside for group in groups)
-        if span == spans[0] and sum(counts.values()) + seconds.columns["served"][at].sum() < SAMPLE_COUNT_MIN:
+        served = float(seconds.columns["served"][at].mean()) if at.any() else 0.0
+        if span == spans[0] and max(sum(counts.values()), served * len(inside)) < SAMPLE_COUNT_MIN:
             return None
         sessions = {group: counts[group] / max(len(inside), 1) for group in GROUPS}
-        served = float(seconds.columns["served"][at].mean()) if at.any() else 0.0
         sessions["client"] += max(served - sum(sessions.values()), 0.0)
         per_transaction.append({group: n / tps if tps > 0 else 0.0 for group, n in sessions.items()})
     after, before = per_transaction

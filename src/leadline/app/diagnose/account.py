@@ -29,9 +29,10 @@ DRAWS = 200
 SEED = 1
 BLOCK = 3  # intervals that are resampled together, since neighbours resemble each other
 INTERVAL = (2.5, 97.5)  # percentiles
-SHARE_ERROR_MIN = 0.03  # Judgement: statistics of whole ticks and whole seconds are no better
+SHARE_ERROR_MIN = 0.05  # Judgement: statistics of whole ticks and whole seconds are no better
 SLOWER_MIN = 1.05  # an incident in which transactions are hardly slower has no added time to share out
 SERVED_SLOWER_MIN = 1.2  # a database that is hardly slower does not make transactions queue before it
+DRIVER_IDLE_MAX = 0.3  # Judgement: of a CPU, running and waiting for one
 NAMED_SHARE_MIN = 0.10  # Judgement: of a second term worth a clause
 
 
@@ -57,12 +58,13 @@ def account_of(capture: Capture, incident: Incident) -> Account | None:
     low, high = _intervals(seconds, during, normal, middle)
     total_before = 0.0 if before is None else _total(before)
     shares = []
-    for term, share in sorted(middle.items(), key=lambda item: -item[1]):
+    for term in sorted(Term, key=lambda term: -middle.get(term, 0.0)):
+        share = middle.get(term, 0.0)
         ms_normal = 0.0 if before is None else _scaled(before, term)
         ms_during = (
             ms_normal + share * (_total(after) - total_before) if share > 0 else min(ms_normal, _scaled(after, term))
         )
-        if ms_normal <= 0 and ms_during <= 0:
+        if ms_normal <= 0 and ms_during <= 0 and high[term] <= SHARE_ERROR_MIN:
             continue
         arithmetic = after.notes.get(term, "") or _rest_text(after, term)
         entity = _entity(seconds, term)
@@ -120,13 +122,26 @@ def _shares(seconds: Seconds, during: Indices, normal: Indices, doubt: Doubt) ->
     if after is None:
         return {}
     busy = Bottlenecks.of(seconds, during, doubt)
-    knows = seconds.has("active") or seconds.has("sampled_cpu")
-    added = added_by_term(after, before, busy, doubt, knows_active=knows)
+    added = added_by_term(after, before, busy, doubt, _rest_term(seconds, during, doubt))
     late = after.queued_ms - (0.0 if before is None else before.queued_ms)
     if before is not None and after.served_ms < SERVED_SLOWER_MIN * before.served_ms and late > 0:
         added[Term.CLIENT] += late
     whole = sum(added.values())
     return {term: ms / whole for term, ms in added.items()} if whole > 0 else {}
+
+
+def _rest_term(seconds: Seconds, during: Indices, doubt: Doubt) -> Term:
+    """What is spent without any busy resource: a lock, where it can only be inside the database.
+
+    So it is where active sessions were counted, and probably where the load generator runs on the same machine, without
+    a network, and is idle. Otherwise it is not explained.
+    """
+    if seconds.has("active") or seconds.has("sampled_cpu"):
+        return Term.LOCK
+    if doubt.rest is not None:
+        return doubt.rest
+    is_near = seconds.has("driver") and float(np.nanmean(seconds.get("driver")[during])) < DRIVER_IDLE_MAX
+    return Term.LOCK if is_near else Term.UNEXPLAINED
 
 
 def _intervals(
@@ -140,8 +155,9 @@ def _intervals(
         drawn = _shares(seconds, _resampled(during, generator), _resampled(normal, generator), doubt)
         if drawn:
             draws.append(drawn)
-    low, high = {}, {}
-    for term, share in middle.items():
+    low, high = dict.fromkeys(Term, 0.0), dict.fromkeys(Term, 0.0)
+    for term in Term:
+        share = middle.get(term, 0.0)
         values = [draw.get(term, 0.0) for draw in draws] or [share]
         ends = np.percentile(values, INTERVAL)
         low[term] = max(min(float(ends[0]), share - SHARE_ERROR_MIN), 0.0)
@@ -154,7 +170,8 @@ def _resampled(at: Indices, generator: np.random.Generator) -> Indices:
     if len(at) <= BLOCK:
         return at
     firsts = generator.integers(0, len(at) - BLOCK + 1, -(-len(at) // BLOCK))
-    return at[(firsts[:, np.newaxis] + np.arange(BLOCK)).ravel()[: len(at)]]
+    drawn: Indices = at[(firsts[:, np.newaxis] + np.arange(BLOCK)).ravel()[: len(at)]]
+    return drawn
 
 
 def _entity(seconds: Seconds, term: Term) -> Entity | None:

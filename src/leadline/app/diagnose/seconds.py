@@ -32,6 +32,8 @@ LOAD_GENERATORS = ("pgbench", "sysbench")
 PAGE_KIB = {"postgres": 8.0, "mariadbd": 16.0, "mysqld": 16.0}  # Source: default block sizes of the servers' manuals
 OTHER_WORK_RATIO = 5.0  # Judgement: sessions of one load use much the same; one with five times the median is not of it
 OTHER_WORK_CPU = 0.1  # of a CPU
+P95_SHARE = 0.6  # Judgement: of the 95th percentile; 0.33 for exponential times, 1 for constant ones
+_KEPT = ("cpu_ready_pct", "cpu_costop_pct")
 _PGSTAT = "raw.pg_stat_database."
 _SAMPLED = {"cpu": "cpu", "data-read": "read", "temp-files": "read", "data-write": "read", "wal": "log"}
 _SAMPLED["client"] = "client"  # a session that waits for its client within a statement
@@ -132,7 +134,7 @@ def _transactions(capture: Capture) -> Seconds | None:
         seconds = _grid(upper)
         rate = _filled(tps[0])
         most = _filled(threads[0])
-        served = np.where(rate > 0, np.minimum(rate * _filled(upper.values[0]) / 1e3, most), most)
+        served = np.where(rate > 0, np.minimum(P95_SHARE * rate * _filled(upper.values[0]) / 1e3, most), most)
         seconds.columns.update(tps=rate, queued=np.zeros(len(rate)), served=served)
         return seconds
     return None
@@ -159,23 +161,28 @@ def _add_processes(seconds: Seconds, capture: Capture, incident: Incident) -> No
     rows = [row for row in used if _command(group.entities[row]) in BACKENDS]
     chosen = _measured(seconds, {row: used[row] for row in rows}, incident)
     drivers = [row for row in used if _command(group.entities[row]) in LOAD_GENERATORS]
-    seconds.columns["cpu"] = _total([used[row] for row in chosen], seconds)
-    if drivers:
-        seconds.columns["driver_cpu"] = _total([used[row] for row in drivers], seconds)
-    names = {"process_cpu_wait_pct": ("cpu_wait", 100.0), "process_read_kib_per_s": ("page_reads", 1.0)}
-    for metric, (name, scale) in names.items():
+    others = [row for row in rows if row not in chosen]
+    page = PAGE_KIB[_command(group.entities[rows[0]])]
+
+    def total(metric: str, some: list[int]) -> Floats | None:
         other = next((g for g in capture.of(metric) if g.source == group.source), None)
         if other is None:
-            continue
-        wanted = {group.entities[row] for row in chosen}
+            return None
+        wanted = {group.entities[row] for row in some}
         found = [np.nan_to_num(seconds.mean_of(other, i)) for i, e in enumerate(other.entities) if e in wanted]
-        seconds.columns[name] = _total(found, seconds) / scale
-        driving = {group.entities[row] for row in drivers}
-        if name == "cpu_wait" and driving:
-            waits = [np.nan_to_num(seconds.mean_of(other, i)) for i, e in enumerate(other.entities) if e in driving]
-            seconds.columns["driver_wait"] = _total(waits, seconds) / scale
-    if "page_reads" in seconds.columns:
-        seconds.columns["page_reads"] /= PAGE_KIB[_command(group.entities[rows[0]])]
+        return _total(found, seconds)
+
+    seconds.columns["cpu"] = _total([used[row] for row in chosen], seconds)
+    waits, pages = total("process_cpu_wait_pct", chosen), total("process_read_kib_per_s", chosen)
+    if waits is not None:
+        seconds.columns["cpu_wait"] = waits / 100.0
+    if pages is not None:
+        seconds.columns["page_reads"] = pages / page
+    for name, some in (("other_work", others), ("driver", drivers)):
+        if some:
+            extra = total("process_cpu_wait_pct", some)
+            seconds.columns[name] = _total([used[row] for row in some], seconds)
+            seconds.columns[name] += 0.0 if extra is None else extra / 100.0
 
 
 def _command(entity: Entity) -> str:
@@ -298,9 +305,9 @@ def _add_machine(seconds: Seconds, capture: Capture) -> None:
     if busy:
         seconds.columns["cpu_busy"] = max(busy, key=lambda column: int(np.isfinite(column).sum()))
     kept = [seconds.mean_of(group, 0) / 100.0 for group in capture.of("guest_cpu_steal_pct", EntityKind.GUEST)]
-    for metric in ("cpu_ready_pct", "cpu_costop_pct"):
-        for group in capture.of(metric, EntityKind.VCPU):
-            kept.append(np.mean([seconds.mean_of(group, row) for row in range(len(group.entities))], axis=0) / 100.0)
+    for group in (group for metric in _KEPT for group in capture.of(metric, EntityKind.VCPU)):
+        rows = [seconds.mean_of(group, row) for row in range(len(group.entities))]
+        kept.append(np.mean(rows, axis=0) / 100.0)
     if kept:
         seconds.columns["starved"] = np.max(np.nan_to_num(kept), axis=0)
 

@@ -30,6 +30,7 @@ DATA_BUSY = (0.85, 0.97)
 CPU_BUSY = (0.88, 0.97)
 STARVED = (0.10, 0.30)
 CONVOY_RATIO = 0.5  # Judgement: of what lock holders wait for, others wait behind them half as long again
+_RESTS = (Term.LOCK, Term.CLIENT, Term.UNEXPLAINED)
 _DIRECT = (Term.CPU, Term.CPU_WAIT, Term.DISK, Term.LOG, Term.CLIENT, Term.SWAP)
 
 
@@ -43,17 +44,19 @@ class Doubt:
     active: float = 1.0
     convoy: float = 1.0
     busy: float = 0.0  # added to what is busy before it is compared with a limit
+    rest: Term | None = None  # what the rest is where active sessions were not counted
 
     @classmethod
     def drawn(cls, generator: np.random.Generator) -> Doubt:
         """One draw. Judgement: the factors are what the recorded incidents scatter by."""
         return cls(
-            cpu=generator.uniform(0.6, 1.15),
-            reads=generator.uniform(0.9, 1.1),
+            cpu=generator.uniform(0.3, 1.15),
+            reads=generator.uniform(0.8, 1.1),
             log=generator.uniform(0.8, 1.2),
-            active=generator.uniform(0.93, 1.05),
+            active=generator.uniform(0.85, 1.05),
             convoy=generator.uniform(0.0, 2.0),
             busy=generator.uniform(-0.05, 0.05),
+            rest=_RESTS[generator.integers(len(_RESTS))],
         )
 
 
@@ -86,7 +89,8 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
         for term in (Term.DISK, Term.LOG, Term.CPU):
             notes[term] = f"{waits.get(term, cpu):.3g} sessions sampled / {tps:.4g} transactions/s"
     else:
-        others = _mean(seconds, "active", at) > OTHERS_RATIO * served + OTHERS_COUNT
+        active = _mean(seconds, "active", at)
+        others = active > OTHERS_RATIO * served + OTHERS_COUNT
         waits = {
             Term.DISK: _reading(seconds, at, tps, doubt, notes, others=others),
             Term.LOG: _flushing(seconds, at, tps, doubt, notes),
@@ -94,7 +98,7 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
         }
         if waits[Term.SWAP] > 0:
             notes[Term.SWAP] = f"{waits[Term.SWAP]:.3g} requests wait at the swap disk / {tps:.4g} transactions/s"
-        active = _mean(seconds, "active", at) * doubt.active
+        active = max(active - _mean(seconds, "other_work", at), 0.0) * doubt.active
     # Statistics of a session appear when its statement ends; it was active at least while it read and computed.
     active = max(active, waits[Term.DISK] + cpu)
     is_known = has_samples or seconds.has("active")
@@ -108,17 +112,17 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
 
 
 def _fitted(sessions: dict[Term, float], served: float) -> dict[Term, float]:
-    """Terms that are not more than the sessions there are: what waits first, then the CPU, which overlaps it."""
-    left = max(served - sessions[Term.CLIENT], 0.0)
-    waits = (Term.DISK, Term.LOG, Term.SWAP)
-    waiting = sum(sessions[term] for term in waits)
-    scale = min(1.0, left / waiting) if waiting > 0 else 1.0
-    left = max(left - scale * waiting, 0.0)
-    computing = sessions[Term.CPU] + sessions[Term.CPU_WAIT]
-    cpu_scale = min(1.0, left / computing) if computing > 0 else 1.0
-    fitted = {term: sessions[term] * scale for term in waits}
-    fitted |= {term: sessions[term] * cpu_scale for term in (Term.CPU, Term.CPU_WAIT)}
-    return fitted | {Term.CLIENT: min(sessions[Term.CLIENT], served)}
+    """Terms that are not more than the sessions there are.
+
+    What is waited for comes first, then the CPU, which overlaps it; last swapping, where other programs wait, too.
+    """
+    left, fitted = served, {}
+    for terms in ((Term.CLIENT,), (Term.DISK, Term.LOG), (Term.CPU, Term.CPU_WAIT), (Term.SWAP,)):
+        wanted = sum(sessions[term] for term in terms)
+        scale = min(1.0, left / wanted) if wanted > 0 else 0.0
+        fitted |= {term: sessions[term] * scale for term in terms}
+        left = max(left - scale * wanted, 0.0)
+    return fitted
 
 
 def _processor(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str]) -> tuple[float, float]:
@@ -148,7 +152,7 @@ def _reading(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dic
 def _flushing(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str]) -> float:
     """Sessions that wait for the log: each commit waits for a flush, and for the one under way when it arrives.
 
-    A commit that arrives at random finds a flush under way for the busy share of time, half of it done; and what arrives
+    A commit that arrives at random finds a flush under way for the busy share of time, half of it done; what arrives
     meanwhile shares the next flush, so that commits per second are flushes / (1 - busy).
     """
     busy, syncs = _mean(seconds, "log_busy", at), _mean(seconds, "log_syncs", at)
@@ -208,23 +212,27 @@ def _ramp(value: float, limits: tuple[float, float]) -> float:
 
 
 def added_by_term(
-    during: Spent, normal: Spent | None, busy: Bottlenecks, doubt: Doubt, *, knows_active: bool
+    during: Spent, normal: Spent | None, busy: Bottlenecks, doubt: Doubt, rest_term: Term
 ) -> dict[Term, float]:
     """Milliseconds that each term adds to a transaction, what queues behind a busy resource counted to it.
 
-    Without a normal part these are all the milliseconds. ``knows_active`` where active sessions were counted: what they
-    wait for without any busy resource is then a lock; otherwise it may be the network as well.
+    Without a normal part these are all the milliseconds. ``rest_term`` takes what is spent without any busy resource.
     """
     before = {term: 0.0 if normal is None else normal.ms[term] for term in _DIRECT}
     added = {term: max(during.ms[term] - before[term], 0.0) for term in _DIRECT}
     rest = max(during.rest_ms - (0.0 if normal is None else normal.rest_ms), 0.0)
+    during_wait = added[Term.CPU_WAIT]
     # A disk, and a client on the same machine, that wait for a CPU belong to the CPU.
     if normal is not None and busy.cpu > 0:
         for term, own in ((Term.LOG, busy.log), (Term.DISK, busy.data), (Term.CLIENT, 0.0)):
             moved = added[term] * busy.cpu * (1.0 - own)
             added[term] -= moved
             added[Term.CPU_WAIT] += moved
-    weights = {Term.LOG: busy.log, Term.DISK: busy.data, Term.CPU_WAIT: busy.cpu}
+    # A session that waits for a CPU would otherwise wait for the log that bounds the throughput.
+    moved = during_wait * busy.log
+    added[Term.CPU_WAIT] -= moved
+    added[Term.LOG] += moved
+    weights = {Term.LOG: busy.log, Term.DISK: busy.data, Term.CPU_WAIT: busy.cpu * (1.0 - busy.log)}
     pulls = {term: weight * (added[term] + 1e-9) for term, weight in weights.items()}
     queued = rest * max(weights.values())
     if queued > 0:
@@ -236,5 +244,4 @@ def added_by_term(
     behind = min(rest, CONVOY_RATIO * doubt.convoy * direct)
     if behind > 0:
         added = {term: value * (1.0 + behind / direct) for term, value in added.items()}
-    added[Term.LOCK if knows_active else Term.UNEXPLAINED] = rest - behind
-    return added
+    return {**added, rest_term: added.get(rest_term, 0.0) + rest - behind}
