@@ -160,6 +160,7 @@ def _bounds(account: Account) -> dict[str, tuple[float, float]]:
         shares = [share for share in account.shares if _OF_TERM[share.term] == group]
         middle = sum(share.share for share in shares)
         below = np.sqrt(sum((share.share - share.low) ** 2 for share in shares))
+        below = below if any(share.low > 0 for share in shares) else middle
         above = np.sqrt(sum((share.high - share.share) ** 2 for share in shares))
         least = 0.0 if shares else SHARE_ERROR_MIN  # a term that is not listed has no share to speak of
         bounds[group] = (max(middle - float(below), 0.0), min(middle + float(above) + least, 1.0))

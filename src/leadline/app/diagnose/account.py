@@ -140,7 +140,7 @@ def _rest_term(seconds: Seconds, during: Indices, doubt: Doubt) -> Term:
         return Term.LOCK
     if doubt.rest is not None:
         return doubt.rest
-    is_near = seconds.has("driver") and float(np.nanmean(seconds.get("driver")[during])) < DRIVER_IDLE_MAX
+    is_near = seconds.has("driver") and seconds.means(during)["driver"] < DRIVER_IDLE_MAX
     return Term.LOCK if is_near else Term.UNEXPLAINED
 
 

@@ -34,6 +34,7 @@ OTHER_WORK_RATIO = 5.0  # Judgement: sessions of one load use much the same; one
 OTHER_WORK_CPU = 0.1  # of a CPU
 P95_SHARE = 0.6  # Judgement: of the 95th percentile; 0.33 for exponential times, 1 for constant ones
 _KEPT = ("cpu_ready_pct", "cpu_costop_pct")
+SAMPLED = "sampled_"
 _PGSTAT = "raw.pg_stat_database."
 _SAMPLED = {"cpu": "cpu", "data-read": "read", "temp-files": "read", "data-write": "read", "wal": "log"}
 _SAMPLED["client"] = "client"  # a session that waits for its client within a statement
@@ -60,6 +61,7 @@ class Seconds:
     swap_disk: Entity | None = None
     guest: Entity | None = None
     database: Entity | None = None
+    is_threaded: bool = False  # one process serves all sessions, those of other work, too
 
     def inside(self, windows: Iterable[Window]) -> NDArray[np.bool_]:
         """Whether the middle of each interval [n] lies in one of some windows."""
@@ -76,7 +78,14 @@ class Seconds:
 
     def has(self, name: str) -> bool:
         """Whether any sample of a column was measured."""
-        return bool(np.isfinite(self.get(name)).any())
+        return name in self.columns
+
+    def means(self, at: NDArray[np.int64]) -> dict[str, float]:
+        """The mean of each column over some intervals that were measured in it; 0 where none of them was."""
+        values = np.stack(list(self.columns.values()))[:, at]
+        known = np.isfinite(values)
+        sums = np.where(known, values, 0.0).sum(axis=1)
+        return dict(zip(self.columns, (sums / np.maximum(known.sum(axis=1), 1)).tolist(), strict=True))
 
     def mean_of(self, group: SeriesGroup, row: int) -> Floats:
         """One series as the mean over each interval [n]; NaN where less than half of the interval was measured."""
@@ -111,6 +120,8 @@ def seconds_of(capture: Capture, incident: Incident) -> Seconds | None:
     _add_disks(seconds, capture)
     _add_machine(seconds, capture)
     _add_samples(seconds, capture)
+    measured = {name: column for name, column in seconds.columns.items() if np.isfinite(column).any()}
+    seconds.columns = {**dict.fromkeys(("tps", "served", "queued"), np.zeros(len(seconds.ends_ns))), **measured}
     return seconds
 
 
@@ -162,6 +173,7 @@ def _add_processes(seconds: Seconds, capture: Capture, incident: Incident) -> No
     chosen = _measured(seconds, {row: used[row] for row in rows}, incident)
     drivers = [row for row in used if _command(group.entities[row]) in LOAD_GENERATORS]
     others = [row for row in rows if row not in chosen]
+    seconds.is_threaded = _command(group.entities[rows[0]]) != "postgres"
     page = PAGE_KIB[_command(group.entities[rows[0]])]
 
     def total(metric: str, some: list[int]) -> Floats | None:
@@ -244,7 +256,7 @@ def _add_disks(seconds: Seconds, capture: Capture) -> None:
     seconds.data_disk, seconds.log_disk = data, log
     columns = seconds.columns
     columns["reads_per_s"] = column("disk_reads_per_s", data)
-    columns["read_ms"] = column("guest_disk_await_ms_read", data)
+    columns["reading"] = np.nan_to_num(columns["reads_per_s"] * column("guest_disk_await_ms_read", data)) / 1e3
     columns["data_util"] = column("guest_disk_util_pct", data) / 100.0
     columns["log_util"] = column("guest_disk_util_pct", log) / 100.0
     columns["cycle_ms"] = _cycle_ms(
@@ -316,6 +328,6 @@ def _add_samples(seconds: Seconds, capture: Capture) -> None:
     """Active sessions by what they wait for, where they were sampled."""
     for group in capture.of(EVENTS):
         for row, entity in enumerate(group.entities):
-            name = f"sampled_{_SAMPLED.get(resource_of(entity.name), 'lock')}"
+            name = f"{SAMPLED}{_SAMPLED.get(resource_of(entity.name), 'lock')}"
             values = np.nan_to_num(seconds.mean_of(group, row))
             seconds.columns[name] = seconds.columns.get(name, np.zeros(len(values))) + values

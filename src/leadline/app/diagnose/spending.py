@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.app.diagnose.seconds import SAMPLED
 from leadline.core.model.account import Term
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
     from leadline.app.diagnose.seconds import Seconds
 
-    Floats = NDArray[np.float64]
     Indices = NDArray[np.int64]
 
 OTHERS_RATIO = 1.15  # Judgement: statistics are late by a second; more active sessions than this serve other work
@@ -44,6 +44,7 @@ class Doubt:
     active: float = 1.0
     convoy: float = 1.0
     busy: float = 0.0  # added to what is busy before it is compared with a limit
+    measured: float = 1.0  # of what one process does for all sessions, for the measured ones
     rest: Term | None = None  # what the rest is where active sessions were not counted
 
     @classmethod
@@ -56,6 +57,7 @@ class Doubt:
             active=generator.uniform(0.85, 1.05),
             convoy=generator.uniform(0.0, 2.0),
             busy=generator.uniform(-0.05, 0.05),
+            measured=generator.uniform(0.5, 1.0),
             rest=_RESTS[generator.integers(len(_RESTS))],
         )
 
@@ -73,14 +75,14 @@ class Spent:
 
 def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
     """What a transaction takes in some intervals, by term, before anything is moved; None where none ended."""
-    tps = _mean(seconds, "tps", at)
+    means = seconds.means(at)
+    tps, served = means["tps"], means["served"]
     if tps <= 0:
         return None
-    served = _mean(seconds, "served", at)
-    sampled = _sampled(seconds, at)
+    sampled = {name.removeprefix(SAMPLED): mean for name, mean in means.items() if name.startswith(SAMPLED)}
     has_samples = bool(sampled) and sum(sampled.values()) <= OTHERS_RATIO * served + OTHERS_COUNT
     notes: dict[Term, str] = {}
-    cpu, wait = _processor(seconds, at, tps, doubt, notes)
+    cpu, wait = _processor(means, tps, doubt, notes)
     if has_samples:
         waits = {Term.DISK: sampled.get("read", 0.0), Term.LOG: sampled.get("log", 0.0), Term.SWAP: 0.0}
         idle = sampled.get("cpu", 0.0)
@@ -89,16 +91,17 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
         for term in (Term.DISK, Term.LOG, Term.CPU):
             notes[term] = f"{waits.get(term, cpu):.3g} sessions sampled / {tps:.4g} transactions/s"
     else:
-        active = _mean(seconds, "active", at)
+        active = means.get("active", 0.0)
+        reads_doubt = doubt.reads * (doubt.measured if seconds.is_threaded else 1.0)
         others = active > OTHERS_RATIO * served + OTHERS_COUNT
         waits = {
-            Term.DISK: _reading(seconds, at, tps, doubt, notes, others=others),
-            Term.LOG: _flushing(seconds, at, tps, doubt, notes),
-            Term.SWAP: _mean(seconds, "swap", at),
+            Term.DISK: _reading(means, tps, reads_doubt, notes, others=others),
+            Term.LOG: _flushing(means, tps, doubt, notes),
+            Term.SWAP: means.get("swap", 0.0),
         }
         if waits[Term.SWAP] > 0:
             notes[Term.SWAP] = f"{waits[Term.SWAP]:.3g} requests wait at the swap disk / {tps:.4g} transactions/s"
-        active = max(active - _mean(seconds, "other_work", at), 0.0) * doubt.active
+        active = max(active - means.get("other_work", 0.0), 0.0) * doubt.active
     # Statistics of a session appear when its statement ends; it was active at least while it read and computed.
     active = max(active, waits[Term.DISK] + cpu)
     is_known = has_samples or seconds.has("active")
@@ -108,7 +111,7 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
     fitted = _fitted({**waits, Term.CLIENT: client, Term.CPU: cpu, Term.CPU_WAIT: wait}, served)
     rest = max(served - sum(fitted.values()), 0.0)
     ms = {term: fitted[term] / tps * 1e3 for term in _DIRECT}
-    return Spent(ms, rest / tps * 1e3, served / tps * 1e3, _mean(seconds, "queued", at) / tps * 1e3, notes)
+    return Spent(ms, rest / tps * 1e3, served / tps * 1e3, means.get("queued", 0.0) / tps * 1e3, notes)
 
 
 def _fitted(sessions: dict[Term, float], served: float) -> dict[Term, float]:
@@ -116,7 +119,8 @@ def _fitted(sessions: dict[Term, float], served: float) -> dict[Term, float]:
 
     What is waited for comes first, then the CPU, which overlaps it; last swapping, where other programs wait, too.
     """
-    left, fitted = served, {}
+    left = served
+    fitted: dict[Term, float] = {}
     for terms in ((Term.CLIENT,), (Term.DISK, Term.LOG), (Term.CPU, Term.CPU_WAIT), (Term.SWAP,)):
         wanted = sum(sessions[term] for term in terms)
         scale = min(1.0, left / wanted) if wanted > 0 else 0.0
@@ -125,40 +129,41 @@ def _fitted(sessions: dict[Term, float], served: float) -> dict[Term, float]:
     return fitted
 
 
-def _processor(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str]) -> tuple[float, float]:
-    cpu, wait = _mean(seconds, "cpu", at), _mean(seconds, "cpu_wait", at)
-    starved = min(_mean(seconds, "starved", at), 0.95)
+def _processor(means: dict[str, float], tps: float, doubt: Doubt, notes: dict[Term, str]) -> tuple[float, float]:
+    cpu, wait = means.get("cpu", 0.0), means.get("cpu_wait", 0.0)
+    starved = min(means.get("starved", 0.0), 0.95)
     kept = cpu * starved / (1.0 - starved)  # the guest's clock runs on while the hypervisor runs something else
-    text = f"{100 * cpu:.3g} % CPU of the sessions' processes / {tps:.4g} transactions/s"
-    notes[Term.CPU] = text
-    notes[Term.CPU_WAIT] = f"{100 * wait:.3g} % wait of the sessions' processes / {tps:.4g} transactions/s"
+    notes[Term.CPU] = f"{100 * cpu:.3g} % CPU of the sessions' processes / {tps:.4g} transactions/s"
+    stolen = f" + {100 * kept:.3g} % stolen by the hypervisor" if kept > 0 else ""
+    notes[Term.CPU_WAIT] = f"({100 * wait:.3g} % wait of the sessions' processes{stolen}) / {tps:.4g} transactions/s"
     return cpu * doubt.cpu, (wait + kept) * doubt.cpu
 
 
-def _reading(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str], *, others: bool) -> float:
+def _reading(means: dict[str, float], tps: float, doubt: float, notes: dict[Term, str], *, others: bool) -> float:
     """Sessions that read from the data disk."""
-    counted = _mean(seconds, "block_reads", at)
-    latency = _ratio_mean(seconds, "read_ms", "reads_per_s", at)
-    pages = _mean(seconds, "page_reads", at) if seconds.has("page_reads") else np.inf
-    reads = min(_mean(seconds, "reads_per_s", at), pages)
+    counted = means.get("block_reads", 0.0)
+    all_reads = means.get("reads_per_s", 0.0)
+    latency = 1e3 * means.get("reading", 0.0) / all_reads if all_reads > 0 else 0.0
+    pages = means.get("page_reads", np.inf)
+    reads = min(all_reads, pages)
     computed = reads * latency / 1e3
-    if seconds.has("block_reads") and not (others and np.isfinite(pages) and computed < counted):
+    if "block_reads" in means and not (others and np.isfinite(pages) and computed < counted):
         notes[Term.DISK] = f"{counted:.3g} s of block reads per second / {tps:.4g} transactions/s"
-        return counted * doubt.reads
+        return counted * doubt
     notes[Term.DISK] = f"{reads:.4g} reads/s x {latency:.3g} ms / {tps:.4g} transactions/s"
-    return computed * doubt.reads
+    return computed * doubt
 
 
-def _flushing(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: dict[Term, str]) -> float:
+def _flushing(means: dict[str, float], tps: float, doubt: Doubt, notes: dict[Term, str]) -> float:
     """Sessions that wait for the log: each commit waits for a flush, and for the one under way when it arrives.
 
     A commit that arrives at random finds a flush under way for the busy share of time, half of it done; what arrives
     meanwhile shares the next flush, so that commits per second are flushes / (1 - busy).
     """
-    busy, syncs = _mean(seconds, "log_busy", at), _mean(seconds, "log_syncs", at)
-    cycle = 1e3 * busy / syncs if syncs > 0 else _mean(seconds, "cycle_ms", at)
-    if not seconds.has("log_syncs"):
-        busy = min(_mean(seconds, "log_util", at), 1.0)
+    busy, syncs = means.get("log_busy", 0.0), means.get("log_syncs", 0.0)
+    cycle = 1e3 * busy / syncs if syncs > 0 else means.get("cycle_ms", 0.0)
+    if "log_syncs" not in means:
+        busy = min(means.get("log_util", 0.0), 1.0)
         syncs = 1e3 * busy / cycle if cycle > 0 else 0.0
     if syncs <= 0 or cycle <= 0:
         return 0.0
@@ -168,25 +173,6 @@ def _flushing(seconds: Seconds, at: Indices, tps: float, doubt: Doubt, notes: di
         f"{commits:.4g} commits/s x {cycle:.3g} ms x (1 + 0.5 x {100 * busy:.0f} % busy) / {tps:.4g} transactions/s"
     )
     return commits * cycle * (1.0 + 0.5 * busy) / 1e3 * doubt.log
-
-
-def _sampled(seconds: Seconds, at: Indices) -> dict[str, float]:
-    names = [name for name in seconds.columns if name.startswith("sampled_")]
-    return {name.removeprefix("sampled_"): _mean(seconds, name, at) for name in names}
-
-
-def _mean(seconds: Seconds, name: str, at: Indices) -> float:
-    """The mean over some intervals that were measured; 0 where none was."""
-    values = seconds.get(name)[at]
-    known = values[np.isfinite(values)]
-    return float(known.mean()) if len(known) else 0.0
-
-
-def _ratio_mean(seconds: Seconds, name: str, weight: str, at: Indices) -> float:
-    """The mean of a column, weighted by another."""
-    values, weights = seconds.get(name)[at], np.nan_to_num(seconds.get(weight)[at])
-    known = np.isfinite(values) & (weights > 0)
-    return float(np.average(values[known], weights=weights[known])) if known.any() else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,10 +186,11 @@ class Bottlenecks:
     @classmethod
     def of(cls, seconds: Seconds, at: Indices, doubt: Doubt) -> Bottlenecks:
         """Those of some intervals."""
-        log = max(_mean(seconds, "log_util", at), _mean(seconds, "log_busy", at))
-        cpu = _ramp(_mean(seconds, "cpu_busy", at) + doubt.busy, CPU_BUSY)
-        starved = _ramp(_mean(seconds, "starved", at) + doubt.busy, STARVED)
-        data = _ramp(_mean(seconds, "data_util", at) + doubt.busy, DATA_BUSY)
+        means = seconds.means(at)
+        log = max(means.get("log_util", 0.0), means.get("log_busy", 0.0))
+        cpu = _ramp(means.get("cpu_busy", 0.0) + doubt.busy, CPU_BUSY)
+        starved = _ramp(means.get("starved", 0.0) + doubt.busy, STARVED)
+        data = _ramp(means.get("data_util", 0.0) + doubt.busy, DATA_BUSY)
         return cls(_ramp(log + doubt.busy, LOG_BUSY), data, max(cpu, starved))
 
 
@@ -241,7 +228,7 @@ def added_by_term(
     rest -= queued
     # Locks are held while their holders wait for something else.
     direct = sum(added.values())
-    behind = min(rest, CONVOY_RATIO * doubt.convoy * direct)
+    behind = min(rest, CONVOY_RATIO * doubt.convoy * direct) if rest_term is Term.LOCK else 0.0
     if behind > 0:
         added = {term: value * (1.0 + behind / direct) for term, value in added.items()}
     return {**added, rest_term: added.get(rest_term, 0.0) + rest - behind}
