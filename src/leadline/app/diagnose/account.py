@@ -7,12 +7,21 @@ the terms in proportion to what they add, and to the client only when the databa
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leadline.app.diagnose.seconds import Seconds, seconds_of
-from leadline.app.diagnose.spending import Bottlenecks, Doubt, Spent, added_by_term, spent_in
+from leadline.app.diagnose.seconds import SAMPLED, Seconds, seconds_of
+from leadline.app.diagnose.spending import (
+    Bottlenecks,
+    Doubt,
+    Spent,
+    added_by_term,
+    sampled_in,
+    serves_others,
+    spent_in,
+)
 from leadline.core.model.account import Account, AccountBasis, Share, Term
 from leadline.core.model.units import show
 
@@ -46,6 +55,7 @@ def account_of(capture: Capture, incident: Incident) -> Account | None:
         return None
     during = np.flatnonzero(seconds.inside([incident.window]))
     normal = np.flatnonzero(seconds.inside(incident.normal))
+    seconds = _usable(seconds, during, normal)
     after = spent_in(seconds, during, Doubt()) if len(during) else None
     before = spent_in(seconds, normal, Doubt()) if len(normal) else None
     if after is None or after.served_ms + after.queued_ms <= 0:
@@ -85,6 +95,17 @@ def sentence(account: Account) -> str:
     text = f"{_percent(first)} {whole}"
     clauses = [f"{_percent(share)} is {_words(share)}" for share in others if share.share >= NAMED_SHARE_MIN]
     return "; ".join((text, *clauses))
+
+
+def _usable(seconds: Seconds, during: Indices, normal: Indices) -> Seconds:
+    """Columns that were measured in the incident and in the normal part; without samples of sessions of other work."""
+    kept = seconds.covered(during, normal)
+    for span in (during, normal):
+        means = kept.means(span)
+        if len(span) and serves_others(sum(sampled_in(means).values()), means["served"]):
+            columns = {name: column for name, column in kept.columns.items() if not name.startswith(SAMPLED)}
+            kept = replace(kept, columns=columns)
+    return kept
 
 
 def _percent(share: Share) -> str:
@@ -136,7 +157,7 @@ def _rest_term(seconds: Seconds, during: Indices, doubt: Doubt) -> Term:
     So it is where active sessions were counted, and probably where the load generator runs on the same machine, without
     a network, and is idle. Otherwise it is not explained.
     """
-    if seconds.has("active") or seconds.has("sampled_cpu"):
+    if _basis(seconds) is not AccountBasis.MACHINE:
         return Term.LOCK
     if doubt.rest is not None:
         return doubt.rest
@@ -194,6 +215,6 @@ def _rest_text(after: Spent, term: Term) -> str:
 
 
 def _basis(seconds: Seconds) -> AccountBasis:
-    if any(name.startswith("sampled_") for name in seconds.columns):
+    if any(name.startswith(SAMPLED) for name in seconds.columns):
         return AccountBasis.SAMPLES
     return AccountBasis.STATISTICS if seconds.has("active") else AccountBasis.MACHINE

@@ -6,7 +6,7 @@ Everything is brought to the intervals in which transactions were counted. What 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,7 +34,9 @@ OTHER_WORK_RATIO = 5.0  # Judgement: sessions of one load use much the same; one
 OTHER_WORK_CPU = 0.1  # of a CPU
 P95_SHARE = 0.6  # Judgement: of the 95th percentile; 0.33 for exponential times, 1 for constant ones
 _KEPT = ("cpu_ready_pct", "cpu_costop_pct")
+COVERED_MIN = 0.25  # Judgement: of a span; tools of several seconds each miss some at its ends
 SAMPLED = "sampled_"
+_ALWAYS = ("tps", "served", "queued")
 _PGSTAT = "raw.pg_stat_database."
 _SAMPLED = {"cpu": "cpu", "data-read": "read", "temp-files": "read", "data-write": "read", "wal": "log"}
 _SAMPLED["client"] = "client"  # a session that waits for its client within a statement
@@ -80,6 +82,16 @@ class Seconds:
         """Whether any sample of a column was measured."""
         return name in self.columns
 
+    def covered(self, *spans: NDArray[np.int64]) -> Seconds:
+        """The same with only those columns that were measured in each of some spans: only such can be compared."""
+        spans = tuple(span for span in spans if len(span))
+
+        def is_measured(column: Floats) -> bool:
+            return all(np.isfinite(column[span]).mean() >= COVERED_MIN for span in spans)
+
+        kept = {name: column for name, column in self.columns.items() if name in _ALWAYS or is_measured(column)}
+        return replace(self, columns=kept)
+
     def means(self, at: NDArray[np.int64]) -> dict[str, float]:
         """The mean of each column over some intervals that were measured in it; 0 where none of them was."""
         values = np.stack(list(self.columns.values()))[:, at]
@@ -121,7 +133,7 @@ def seconds_of(capture: Capture, incident: Incident) -> Seconds | None:
     _add_machine(seconds, capture)
     _add_samples(seconds, capture)
     measured = {name: column for name, column in seconds.columns.items() if np.isfinite(column).any()}
-    seconds.columns = {**dict.fromkeys(("tps", "served", "queued"), np.zeros(len(seconds.ends_ns))), **measured}
+    seconds.columns = {**{name: seconds.columns[name] for name in _ALWAYS}, **measured}
     return seconds
 
 
@@ -168,7 +180,7 @@ def _add_processes(seconds: Seconds, capture: Capture, incident: Incident) -> No
     group = next((g for g in groups if any(_command(e) in BACKENDS for e in g.entities)), None)
     if group is None:
         return
-    used = {row: np.nan_to_num(seconds.mean_of(group, row)) / 100.0 for row in range(len(group.entities))}
+    used = dict(enumerate(_by_process(seconds, group) / 100.0))
     rows = [row for row in used if _command(group.entities[row]) in BACKENDS]
     chosen = _measured(seconds, {row: used[row] for row in rows}, incident)
     drivers = [row for row in used if _command(group.entities[row]) in LOAD_GENERATORS]
@@ -181,8 +193,8 @@ def _add_processes(seconds: Seconds, capture: Capture, incident: Incident) -> No
         if other is None:
             return None
         wanted = {group.entities[row] for row in some}
-        found = [np.nan_to_num(seconds.mean_of(other, i)) for i, e in enumerate(other.entities) if e in wanted]
-        return _total(found, seconds)
+        values = _by_process(seconds, other)
+        return _total([values[i] for i, e in enumerate(other.entities) if e in wanted], seconds)
 
     seconds.columns["cpu"] = _total([used[row] for row in chosen], seconds)
     waits, pages = total("process_cpu_wait_pct", chosen), total("process_read_kib_per_s", chosen)
@@ -197,6 +209,13 @@ def _add_processes(seconds: Seconds, capture: Capture, incident: Incident) -> No
             seconds.columns[name] += 0.0 if extra is None else extra / 100.0
 
 
+def _by_process(seconds: Seconds, group: SeriesGroup) -> Floats:
+    """A metric of each process [k, n]: 0 where others were measured and this one did nothing, NaN where none was."""
+    values = np.stack([seconds.mean_of(group, row) for row in range(len(group.entities))])
+    found: Floats = np.where(np.isfinite(values).any(axis=0), np.nan_to_num(values), np.nan)
+    return found
+
+
 def _command(entity: Entity) -> str:
     return entity.name.split("[")[0]
 
@@ -204,11 +223,11 @@ def _command(entity: Entity) -> str:
 def _measured(seconds: Seconds, used: dict[int, Floats], incident: Incident) -> list[int]:
     """The processes that serve the measured transactions: there in the normal part, and none that does other work."""
     normal, during = seconds.inside(incident.normal), seconds.inside([incident.window])
-    there = [row for row in used if not normal.any() or used[row][normal].any()]
+    there = [row for row in used if not normal.any() or np.nan_to_num(used[row][normal]).any()]
     # Idle sessions of a small load may show no CPU time at all in a short normal part.
     there = there if there else list(used)
     for span in (normal, during):
-        means = {row: float(used[row][span].mean()) for row in there} if span.any() else {}
+        means = {row: float(np.nan_to_num(used[row][span]).mean()) for row in there} if span.any() else {}
         limit = max(OTHER_WORK_RATIO * float(np.median(list(means.values()))), OTHER_WORK_CPU) if means else 0.0
         kept = [row for row in there if means.get(row, 0.0) <= limit]
         there = kept or there
@@ -329,5 +348,5 @@ def _add_samples(seconds: Seconds, capture: Capture) -> None:
     for group in capture.of(EVENTS):
         for row, entity in enumerate(group.entities):
             name = f"{SAMPLED}{_SAMPLED.get(resource_of(entity.name), 'lock')}"
-            values = np.nan_to_num(seconds.mean_of(group, row))
+            values = seconds.mean_of(group, row)
             seconds.columns[name] = seconds.columns.get(name, np.zeros(len(values))) + values

@@ -52,9 +52,9 @@ class Doubt:
         """One draw. Judgement: the factors are what the recorded incidents scatter by."""
         return cls(
             cpu=generator.uniform(0.3, 1.15),
-            reads=generator.uniform(0.8, 1.1),
-            log=generator.uniform(0.8, 1.2),
-            active=generator.uniform(0.85, 1.05),
+            reads=generator.uniform(0.75, 1.1),
+            log=generator.uniform(0.7, 1.2),
+            active=generator.uniform(0.8, 1.05),
             convoy=generator.uniform(0.0, 2.0),
             busy=generator.uniform(-0.05, 0.05),
             measured=generator.uniform(0.5, 1.0),
@@ -79,13 +79,15 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
     tps, served = means["tps"], means["served"]
     if tps <= 0:
         return None
-    sampled = {name.removeprefix(SAMPLED): mean for name, mean in means.items() if name.startswith(SAMPLED)}
-    has_samples = bool(sampled) and sum(sampled.values()) <= OTHERS_RATIO * served + OTHERS_COUNT
+    sampled = sampled_in(means)
     notes: dict[Term, str] = {}
     cpu, wait = _processor(means, tps, doubt, notes)
-    if has_samples:
-        waits = {Term.DISK: sampled.get("read", 0.0), Term.LOG: sampled.get("log", 0.0), Term.SWAP: 0.0}
+    if sampled:
         idle = sampled.get("cpu", 0.0)
+        # Memory that is swapped in is waited for without a wait event.
+        swap = max(idle - cpu - wait, 0.0) if means.get("swap", 0.0) > 0 else 0.0
+        waits = {Term.DISK: sampled.get("read", 0.0), Term.LOG: sampled.get("log", 0.0), Term.SWAP: swap}
+        idle -= swap
         cpu, wait = (idle * part / (cpu + wait) for part in (cpu, wait)) if cpu + wait > 0 else (idle, 0.0)
         active = sum(sampled.values()) - sampled.get("client", 0.0)
         for term in (Term.DISK, Term.LOG, Term.CPU):
@@ -93,7 +95,7 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
     else:
         active = means.get("active", 0.0)
         reads_doubt = doubt.reads * (doubt.measured if seconds.is_threaded else 1.0)
-        others = active > OTHERS_RATIO * served + OTHERS_COUNT
+        others = serves_others(active, served)
         waits = {
             Term.DISK: _reading(means, tps, reads_doubt, notes, others=others),
             Term.LOG: _flushing(means, tps, doubt, notes),
@@ -104,7 +106,7 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
         active = max(active - means.get("other_work", 0.0), 0.0) * doubt.active
     # Statistics of a session appear when its statement ends; it was active at least while it read and computed.
     active = max(active, waits[Term.DISK] + cpu)
-    is_known = has_samples or seconds.has("active")
+    is_known = bool(sampled) or seconds.has("active")
     client = max(served - active, 0.0) if is_known else 0.0
     if client > 0:
         notes[Term.CLIENT] = f"({served:.3g} sessions in transactions - {active:.3g} active) / {tps:.4g} transactions/s"
@@ -112,6 +114,16 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
     rest = max(served - sum(fitted.values()), 0.0)
     ms = {term: fitted[term] / tps * 1e3 for term in _DIRECT}
     return Spent(ms, rest / tps * 1e3, served / tps * 1e3, means.get("queued", 0.0) / tps * 1e3, notes)
+
+
+def sampled_in(means: dict[str, float]) -> dict[str, float]:
+    """Mean sampled sessions by what they wait for; empty where none were sampled."""
+    return {name.removeprefix(SAMPLED): mean for name, mean in means.items() if name.startswith(SAMPLED)}
+
+
+def serves_others(active: float, served: float) -> bool:
+    """Whether more sessions are active than are in measured transactions: some do other work."""
+    return active > OTHERS_RATIO * served + OTHERS_COUNT
 
 
 def _fitted(sessions: dict[Term, float], served: float) -> dict[Term, float]:
