@@ -65,6 +65,7 @@ class Accounted:
     bounds: dict[str, tuple[float, float]]
     true: dict[str, float]
     raw: dict[str, float]
+    sample_count: int = 0  # sampled sessions of the load in the incident
     text: str = ""
     problem: str = ""
 
@@ -94,6 +95,14 @@ class Accounted:
         """How many intervals hold the true share, and of how many."""
         inside = [self.bounds[g][0] - 1e-9 <= self.true[g] <= self.bounds[g][1] + 1e-9 for g in self.counted]
         return sum(inside), len(inside)
+
+    @property
+    def nearly_covered(self) -> int:
+        """How many intervals hold the true share give or take its sampling error: two standard errors of a binomial."""
+        count = max(self.sample_count, 1)
+        errors = {g: 2.0 * float(np.sqrt(self.true[g] * (1.0 - self.true[g]) / count)) for g in self.counted}
+        ends = {g: (self.bounds[g][0] - errors[g], self.bounds[g][1] + errors[g]) for g in self.counted}
+        return sum(low - 1e-9 <= self.true[g] <= high + 1e-9 for g, (low, high) in ends.items())
 
     @property
     def is_largest_right(self) -> bool:
@@ -128,7 +137,9 @@ def accounted(
     true = true_shares(sampled, capture, incident, truth, is_declared=True)
     if raw is None or true is None:
         return Accounted(*known, empty, bounds, empty, empty, problem="too few samples")
-    return Accounted(*known, _grouped(account), _bounds(account), true, raw, sentence(account))
+    window = incident.window
+    count = sum(len(groups) for at_ns, groups in sampled if window.start_ns <= at_ns < window.end_ns)
+    return Accounted(*known, _grouped(account), _bounds(account), true, raw, count, sentence(account))
 
 
 def incident_of(truth: Truth) -> Incident:

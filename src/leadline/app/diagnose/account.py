@@ -89,9 +89,9 @@ def sentence(account: Account) -> str:
     """
     if not account.shares:
         return "Nothing is known of where the time of a transaction went."
-    what = "takes longer" if account.total_normal_ms > 0 else "takes"
+    verb = "takes longer" if account.total_normal_ms > 0 else "takes"
     first, *others = account.shares
-    whole = f"of the {_time(account.added_ms)} that a transaction {what} is {_words(first)}"
+    whole = f"of the {_time(account.added_ms)} that a transaction {verb} is {_words(first)}"
     text = f"{_percent(first)} {whole}"
     clauses = [f"{_percent(share)} is {_words(share)}" for share in others if share.share >= NAMED_SHARE_MIN]
     return "; ".join((text, *clauses))

@@ -68,10 +68,10 @@ class Seconds:
     def inside(self, windows: Iterable[Window]) -> NDArray[np.bool_]:
         """Whether the middle of each interval [n] lies in one of some windows."""
         middle = (self.starts_ns + self.ends_ns) // 2
-        found = np.zeros(len(middle), dtype=bool)
+        is_inside = np.zeros(len(middle), dtype=bool)
         for window in windows:
-            found |= (middle >= window.start_ns) & (middle < window.end_ns)
-        return found
+            is_inside |= (middle >= window.start_ns) & (middle < window.end_ns)
+        return is_inside
 
     def get(self, name: str) -> Floats:
         """A column [n]; NaN throughout where it was not measured."""
@@ -212,8 +212,8 @@ def _add_processes(seconds: Seconds, capture: Capture, incident: Incident) -> No
 def _by_process(seconds: Seconds, group: SeriesGroup) -> Floats:
     """A metric of each process [k, n]: 0 where others were measured and this one did nothing, NaN where none was."""
     values = np.stack([seconds.mean_of(group, row) for row in range(len(group.entities))])
-    found: Floats = np.where(np.isfinite(values).any(axis=0), np.nan_to_num(values), np.nan)
-    return found
+    filled: Floats = np.where(np.isfinite(values).any(axis=0), np.nan_to_num(values), np.nan)
+    return filled
 
 
 def _command(entity: Entity) -> str:
@@ -296,8 +296,8 @@ def _cycle_ms(writes: Floats, write_ms: Floats, flushes: Floats, flush_ms: Float
     """
     written = np.nan_to_num(writes * write_ms)
     counted = written >= 0.9 * flushes * flush_ms
-    own = np.where(counted, writes - flushes, writes)
-    cycles = np.where(flushes > 0, np.minimum(flushes, np.maximum(own, 1.0)), np.maximum(own, 1.0))
+    plain = np.maximum(np.where(counted, writes - flushes, writes), 1.0)
+    cycles = np.where(flushes > 0, np.minimum(flushes, plain), plain)
     cycle: Floats = (written + np.where(counted, 0.0, flushes * flush_ms)) / cycles
     return np.where(np.isfinite(writes), cycle, np.nan)
 

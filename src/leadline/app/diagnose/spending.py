@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 OTHERS_RATIO = 1.15  # Judgement: statistics are late by a second; more active sessions than this serve other work
 OTHERS_COUNT = 0.3
+OTHER_WORK_MIN = 0.1  # Judgement: of the sessions in measured transactions
 COMMIT_FREE_MIN = 0.05  # a log that is busy all the time serves any number of commits with each flush
 # Judgement: busy shares of time from which a resource is the bottleneck, not at all to wholly.
 LOG_BUSY = (0.75, 0.92)
@@ -45,6 +46,7 @@ class Doubt:
     convoy: float = 1.0
     busy: float = 0.0  # added to what is busy before it is compared with a limit
     measured: float = 1.0  # of what one process does for all sessions, for the measured ones
+    idle_only: bool = True  # beside other work only sessions idle in a transaction wait for the client
     rest: Term | None = None  # what the rest is where active sessions were not counted
 
     @classmethod
@@ -58,6 +60,7 @@ class Doubt:
             convoy=generator.uniform(0.0, 2.0),
             busy=generator.uniform(-0.05, 0.05),
             measured=generator.uniform(0.5, 1.0),
+            idle_only=bool(generator.integers(2)),
             rest=_RESTS[generator.integers(len(_RESTS))],
         )
 
@@ -108,6 +111,9 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
     active = max(active, waits[Term.DISK] + cpu)
     is_known = bool(sampled) or seconds.has("active")
     client = max(served - active, 0.0) if is_known else 0.0
+    if means.get("other_work", 0.0) > OTHER_WORK_MIN * served and not sampled and doubt.idle_only:
+        # Long statements of other sessions are in no statistics before they end: the difference shows nothing.
+        client = min(client, means.get("idle_in_transaction", 0.0))
     if client > 0:
         notes[Term.CLIENT] = f"({served:.3g} sessions in transactions - {active:.3g} active) / {tps:.4g} transactions/s"
     fitted = _fitted({**waits, Term.CLIENT: client, Term.CPU: cpu, Term.CPU_WAIT: wait}, served)
@@ -222,9 +228,12 @@ def added_by_term(
     rest = max(during.rest_ms - (0.0 if normal is None else normal.rest_ms), 0.0)
     during_wait = added[Term.CPU_WAIT]
     # A disk, and a client on the same machine, that wait for a CPU belong to the CPU.
-    if normal is not None and busy.cpu > 0:
-        for term, own in ((Term.LOG, busy.log), (Term.DISK, busy.data), (Term.CLIENT, 0.0)):
-            moved = added[term] * busy.cpu * (1.0 - own)
+    # Without a normal part it is as much of them as the sessions' processes wait of the time that they could run.
+    computing = added[Term.CPU] + during_wait
+    waiting = 1.0 if normal is not None else during_wait / computing if computing > 0 else 0.0
+    if busy.cpu > 0:
+        for term, saturated in ((Term.LOG, busy.log), (Term.DISK, busy.data), (Term.CLIENT, 0.0)):
+            moved = added[term] * busy.cpu * waiting * (1.0 - saturated)
             added[term] -= moved
             added[Term.CPU_WAIT] += moved
     # A session that waits for a CPU would otherwise wait for the log that bounds the throughput.
