@@ -264,6 +264,41 @@ def test_another_work_beside_the_load_is_not_divided_by_its_transactions() -> No
     assert cpu.arithmetic == "10 % CPU of the sessions' processes / 100 transactions/s"
 
 
+def test_long_statements_of_other_sessions_leave_no_client_behind() -> None:
+    """Their active time is counted when they end, so active sessions less theirs are none; one session is idle."""
+    reports = [process(backend(pid), (0.0, 50.0), wait=(0.0, 150.0)) for pid in (7, 8, 9)]
+    load_process = process(backend(1), (10.0, 10.0))
+    idle: Series = {(PG + "idle_in_transaction_time_per_s", SERVER): (0.0, 50.0)}
+    account = account_of(
+        capture(load((100.0, 100.0), (1.0, 5.0)), active((0.1, 1.0)), *reports, load_process, idle), INCIDENT
+    )
+    assert of(account, Term.CLIENT).ms_during == pytest.approx(0.5, abs=0.3)
+    assert share_of(account, Term.LOCK) > 0.5
+
+
+def test_without_a_normal_part_a_starved_client_waits_for_a_cpu_as_much_as_the_sessions_do() -> None:
+    """The sessions' processes could run for 1 s of each second, and wait for nine tenths of it."""
+    busy: Series = {("guest_cpu_busy_pct", GUEST): (100.0, 100.0)}
+    parts = (
+        load((100.0, 100.0), (30.0, 30.0)),
+        active((1.0, 1.0)),
+        busy,
+        process(backend(1), (10.0, 10.0), (90.0, 90.0)),
+    )
+    account = account_of(capture(*parts), WHOLE)
+    assert share_of(account, Term.CPU_WAIT) == pytest.approx((0.9 + 0.9 * 2.0) / 3.0, abs=0.01)
+    assert share_of(account, Term.CLIENT) == pytest.approx(0.1 * 2.0 / 3.0, abs=0.01)
+
+
+def test_a_log_that_bounds_the_throughput_gets_what_waits_for_a_cpu_before_it() -> None:
+    writes, flushes, write_ms, flush_ms = BUSY_LOG
+    log = disk(LOG, writes=writes, flushes=flushes, write_ms=write_ms, flush_ms=flush_ms, util=(10.0, 99.0))
+    backends = process(backend(1), (5.0, 5.0), wait=(0.0, 80.0))
+    account = account_of(capture(load((100.0, 100.0), (2.0, 60.0)), active((0.2, 6.0)), log, backends), INCIDENT)
+    assert share_of(account, Term.LOG) > 0.98
+    assert share_of(account, Term.CPU_WAIT) < 0.01
+
+
 def test_a_session_of_other_work_that_was_there_before_is_known_by_what_it_uses() -> None:
     parts = [process(backend(pid), (4.0, 4.0)) for pid in (1, 2, 3)]
     account = account_of(capture(load((100.0, 100.0), (2.0, 2.0)), *parts, process(backend(4), (60.0, 60.0))), WHOLE)
