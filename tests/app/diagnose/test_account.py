@@ -264,6 +264,36 @@ def test_another_work_beside_the_load_is_not_divided_by_its_transactions() -> No
     assert cpu.arithmetic == "10 % CPU of the sessions' processes / 100 transactions/s"
 
 
+def test_statistics_that_come_when_a_statement_ends_leave_no_client_behind() -> None:
+    """Reads were counted, active time not yet: a session that reads is active."""
+    late = (*SLOW_READS[:1], active((0.1, 0.3)), *SLOW_READS[2:])
+    account = account_of(capture(*late), INCIDENT)
+    assert share_of(account, Term.DISK) > 0.98
+
+
+def test_no_term_is_given_more_than_there_is() -> None:
+    """Reads of all programs make 6.3 sessions, and 2.2 are in transactions: nothing is left for the CPU."""
+    reads = disk(DATA, reads=(100.0, 300.0), read_ms=(1.0, 21.0), util=(10.0, 60.0))
+    parts = load((100.0, 100.0), (2.0, 22.0)), reads, process(backend(1), (5.0, 50.0), read_kib=(9e3, 9e3))
+    account = account_of(capture(*parts), INCIDENT)
+    assert of(account, Term.DISK).ms_during == pytest.approx(21.0)
+    assert of(account, Term.CPU).ms_during < 0.5 + 1e-9
+
+
+def test_locks_that_are_held_while_the_holder_waits_for_its_client_are_the_clients() -> None:
+    """Three sessions wait for the client with their rows locked, one waits for these rows."""
+    account = account_of(capture(load((100.0, 100.0), (2.0, 40.0)), active((0.2, 1.0))), INCIDENT)
+    assert share_of(account, Term.CLIENT) == pytest.approx(1.0)
+    assert of(account, Term.LOCK).high > 0.05
+
+
+def test_a_gap_between_samples_is_not_measured() -> None:
+    ends = START + SECOND * np.arange(1, 11, dtype=np.int64)
+    seconds = Seconds(ends - SECOND, ends)
+    group = SeriesGroup("db_tps", [SERVER], START + SECOND * np.array([1, 2, 10]), np.array([[1.0, 1.0, 1.0]]), 1.0)
+    assert np.isfinite(seconds.mean_of(group, 0)).tolist() == [True] * 2 + [False] * 6 + [True] * 2
+
+
 def test_long_statements_of_other_sessions_leave_no_client_behind() -> None:
     """Their active time is counted when they end, so active sessions less theirs are none; one session is idle."""
     reports = [process(backend(pid), (0.0, 50.0), wait=(0.0, 150.0)) for pid in (7, 8, 9)]
