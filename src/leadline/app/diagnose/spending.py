@@ -47,6 +47,7 @@ class Doubt:
     busy: float = 0.0  # added to what is busy before it is compared with a limit
     measured: float = 1.0  # of what one process does for all sessions, for the measured ones
     idle_only: bool = True  # beside other work only sessions idle in a transaction wait for the client
+    cpu_first: bool = False  # of terms that overlap, the CPU has all of its time
     rest: Term | None = None  # what the rest is where active sessions were not counted
 
     @classmethod
@@ -61,6 +62,7 @@ class Doubt:
             busy=generator.uniform(-0.05, 0.05),
             measured=generator.uniform(0.5, 1.0),
             idle_only=bool(generator.integers(2)),
+            cpu_first=bool(generator.integers(2)),
             rest=_RESTS[generator.integers(len(_RESTS))],
         )
 
@@ -116,7 +118,7 @@ def spent_in(seconds: Seconds, at: Indices, doubt: Doubt) -> Spent | None:
         client = min(client, means.get("idle_in_transaction", 0.0))
     if client > 0:
         notes[Term.CLIENT] = f"({served:.3g} sessions in transactions - {active:.3g} active) / {tps:.4g} transactions/s"
-    fitted = _fitted({**waits, Term.CLIENT: client, Term.CPU: cpu, Term.CPU_WAIT: wait}, served)
+    fitted = _fitted({**waits, Term.CLIENT: client, Term.CPU: cpu, Term.CPU_WAIT: wait}, served, doubt)
     rest = max(served - sum(fitted.values()), 0.0)
     ms = {term: fitted[term] / tps * 1e3 for term in _DIRECT}
     return Spent(ms, rest / tps * 1e3, served / tps * 1e3, means.get("queued", 0.0) / tps * 1e3, notes)
@@ -132,14 +134,16 @@ def serves_others(active: float, served: float) -> bool:
     return active > OTHERS_RATIO * served + OTHERS_COUNT
 
 
-def _fitted(sessions: dict[Term, float], served: float) -> dict[Term, float]:
+def _fitted(sessions: dict[Term, float], served: float, doubt: Doubt) -> dict[Term, float]:
     """Terms that are not more than the sessions there are.
 
     What is waited for comes first, then the CPU, which overlaps it; last swapping, where other programs wait, too.
     """
     left = served
     fitted: dict[Term, float] = {}
-    for terms in ((Term.CLIENT,), (Term.DISK, Term.LOG), (Term.CPU, Term.CPU_WAIT), (Term.SWAP,)):
+    waiting, computing = (Term.DISK, Term.LOG), (Term.CPU, Term.CPU_WAIT)
+    between = (computing, waiting) if doubt.cpu_first else (waiting, computing)
+    for terms in ((Term.CLIENT,), *between, (Term.SWAP,)):
         wanted = sum(sessions[term] for term in terms)
         scale = min(1.0, left / wanted) if wanted > 0 else 0.0
         fitted |= {term: sessions[term] * scale for term in terms}
