@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents record-incidents bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan corpus fuzz fuzz-readers docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan corpus fuzz fuzz-readers docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -112,6 +112,9 @@ bench-audit: $(READY)
 
 bench-faults: $(READY)
 	$(PY) -m benches.bench_faults
+
+bench-account: $(READY)
+	$(PY) -m benches.bench_account
 
 bench-incidents: $(READY)
 	$(PY) -m benches.bench_incidents
