@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from leadline.app.diagnose.feeling import Felt, feeling_of
-from leadline.app.diagnose.incidents import FELT, find_incidents
+from leadline.app.diagnose.incidents import FELT, find_incidents, told_incident
 from leadline.app.diagnose.judging import Ran, judge
 from leadline.app.diagnose.placing import placed, unfelt
 from leadline.core.contracts.discovery import load_unit, load_units
@@ -23,6 +23,7 @@ from leadline.core.model.vocabulary import EntityKind, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
+    from leadline.core.model.finding import Window
     from leadline.core.model.incident import Incident
 
 SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
@@ -40,13 +41,22 @@ def metrics_of_rules() -> frozenset[str]:
     return frozenset(FELT).union(*(meta.metrics() for meta in rule_metas().values()))
 
 
-def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[str] | None = None) -> Diagnosis:
+def diagnose(
+    capture: Capture,
+    profile: Profile | None = None,
+    rules: Iterable[str] | None = None,
+    *,
+    incident: Window | None = None,
+    normal: Window | None = None,
+) -> Diagnosis:
     """Findings and verdict of a capture.
 
     Args:
         capture: as read by `leadline.app.read.importing.import_paths`.
         profile: a site's own limits.
         rules: names of the rules to run; all by default.
+        incident: when it was bad, as `leadline.app.diagnose.spans.asked_spans` reads it; found by default.
+        normal: what a given incident is compared with; the rest of the recording by default.
     """
     site = profile or Profile()
     findings: list[Finding] = []
@@ -54,7 +64,7 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
     run: list[str] = []
     powerful: list[str] = []
     present: dict[str, bool] = {}
-    incidents = find_incidents(capture)
+    incidents = find_incidents(capture) if incident is None else (told_incident(capture, incident, normal),)
     longest_s = _longest_s(capture, incidents)
     for name, meta in rule_metas().items():
         if name in site.disabled or (rules is not None and name not in rules):
@@ -70,8 +80,8 @@ def diagnose(capture: Capture, profile: Profile | None = None, rules: Iterable[s
         if meta.clears and not missing_needs(capture, meta.clears_with, present):
             powerful.append(name)
     feeling = feeling_of(capture)
-    for incident in incidents:
-        findings = [placed(finding, incident, capture) for finding in findings]
+    for bad in incidents:
+        findings = [placed(finding, bad, capture) for finding in findings]
     if not incidents and feeling.felt is Felt.FINE:
         findings = [unfelt(finding, feeling.sentence) for finding in findings]
     ordered = order(explain(told_once(findings), capture))
