@@ -20,6 +20,7 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
     return {
         "headline": verdict.headline,
         "is_it_the_disk": verdict.is_it_the_disk,
+        "incidents": [incident.to_dict() for incident in diagnosis.incidents],
         "layers": [layer.to_dict() for layer in verdict.layers],
         "findings": [finding_document(finding) for finding in diagnosis.findings],
         "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],

@@ -11,6 +11,7 @@ from leadline.app.diagnose.explaining import advice_of
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
+from leadline.faces.incidents import incident_sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,6 +41,8 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     """Print the verdict, the layers, the findings with their evidence, and what to record next."""
     verdict = diagnosis.verdict
     out.print(Text(verdict.headline, style="bold"))
+    for incident in diagnosis.incidents:
+        wrapped(out, incident_sentence(incident), "When: ", style="bold")
     wrapped(out, verdict.is_it_the_disk, "Is it the disk? ", style="bold")
     _show_span(out, capture)
     out.print()

@@ -27,6 +27,7 @@ from leadline.core.model.finding import iso
 from leadline.core.model.profile import Profile
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
+from leadline.faces.incidents import incident_sentence
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.figures import Chart, finding_charts
 from leadline.faces.report.ladder import TRANSACTION, Ladder, latency_ladder
@@ -41,7 +42,8 @@ if TYPE_CHECKING:
     from leadline.app.read.importing import Imported
     from leadline.core.contracts.rule import Rule
     from leadline.core.model.capture import Capture, SeriesGroup
-    from leadline.core.model.finding import Diagnosis, Finding
+    from leadline.core.model.finding import Diagnosis, Finding, Window
+    from leadline.core.model.incident import Incident
     from leadline.faces.report.lead import Lead, Section
 
 SCRIPTS = ("store.js", "chart.js", "browser.js", "report.js")
@@ -91,6 +93,7 @@ def page(
             script=script,
             style=style,
             verdict=diagnosis.verdict,
+            incidents=[incident_sentence(incident) for incident in diagnosis.incidents],
             layers=[{"it": layer, "state": STATE_CLASS[layer.state]} for layer in diagnosis.verdict.layers],
             lead=lead,
             sections=sections,
@@ -104,7 +107,7 @@ def page(
             comparison=None if comparison is None else _comparison(comparison),
             examine=_examine(diagnosis),
             results=_results(capture) if lead is None else [],
-            data=_embedded(evidence, series, capture, charts, measured),
+            data=_embedded(evidence, series, _embedded_page(charts, capture, measured, diagnosis.incidents)),
             series_count=series.series_count,
             empty_count=series.empty_count,
             method=_method(diagnosis, imported, site, limits, anonymous=anonymous),
@@ -128,7 +131,7 @@ def charts_page(charts: Sequence[Chart], capture: Capture) -> str:
             style=style,
             version=leadline.__version__,
             charts=shown,
-            page=_embedded_page(drawn, capture, len(drawn)),
+            page=_embedded_page(drawn, capture, len(drawn), ()),
             evidence=evidence,
         )
     )
@@ -258,12 +261,14 @@ def _evidence_lines(charts: list[Chart]) -> list[SeriesGroup]:
     return [line for chart in charts for line in chart.lines]
 
 
-def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart], measured: int) -> dict[str, Any]:
+def _embedded(evidence: Pack, series: Pack, drawn: dict[str, Any]) -> dict[str, Any]:
     """What the script reads: the packs, and what to draw where."""
-    return {"page": _embedded_page(charts, capture, measured), "evidence": evidence, "series": series}
+    return {"page": drawn, "evidence": evidence, "series": series}
 
 
-def _embedded_page(charts: list[Chart], capture: Capture, measured: int) -> dict[str, Any]:
+def _embedded_page(
+    charts: list[Chart], capture: Capture, measured: int, incidents: tuple[Incident, ...]
+) -> dict[str, Any]:
     """The charts for the page's script; times in ms since 1970, UTC. The first ``measured`` ones show no finding."""
     drawn, at = [], 0
     for number, chart in enumerate(charts):
@@ -278,17 +283,22 @@ def _embedded_page(charts: list[Chart], capture: Capture, measured: int) -> dict
                 "limits": [[limit.value, limit.label] for limit in chart.limits],
                 "logarithmic": chart.is_logarithmic,
                 "left": MEASURED_LEFT if number < measured else 0,
-                "windows": [[w.start_ns // 1_000_000, w.end_ns // 1_000_000] for w in chart.windows],
+                "windows": [_span_ms(window) for window in chart.windows],
             }
         )
         at += len(labels)
     first = charts[measured] if len(charts) > measured else None
     return {
         "charts": drawn,
+        "incidents": [_span_ms(incident.window) for incident in incidents],
         "span_ms": [t // 1_000_000 for t in capture.span_ns() or (0, 0)],
         "sources": [source.name for source in capture.sources],
         "first": [] if first is None else [[g.metric, str(g.entities[0]), g.source] for g in first.lines],
     }
+
+
+def _span_ms(window: Window) -> list[int]:
+    return [window.start_ns // 1_000_000, window.end_ns // 1_000_000]
 
 
 def _ladder(ladder: Ladder) -> dict[str, Any] | None:

@@ -49,6 +49,7 @@ def timeline(diagnosis: Diagnosis, capture: Capture, phases: Sequence[Phase] = (
         "sources": sources[:SOURCES_MAX],
         "more_sources": max(len(sources) - SOURCES_MAX, 0),
         "ticks": ticks(span),
+        "incidents": [_bar(i.window.start_ns, i.window.end_ns, span) for i in diagnosis.incidents],
         "day": iso(span[0])[:10],
         "many_days": iso(span[0])[:10] != iso(span[1])[:10],
     }
