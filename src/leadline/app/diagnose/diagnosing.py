@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
@@ -154,9 +154,9 @@ def explain(findings: list[Finding], capture: Capture) -> list[Finding]:
 
     Of several explanations the one that nothing else explains is named: the root, not the link before.
     """
-    explaining = _by_explained(findings)
-    lineages = {f.entity: capture.inventory.full_lineage(f.entity) for f in findings}
-    causes = [_causes(finding, explaining.get(finding.rule, []), lineages) for finding in findings]
+    lineages = {entity: capture.inventory.full_lineage(entity) for entity in {f.entity for f in findings}}
+    explaining = {rule: _Explaining.of(others, lineages) for rule, others in _by_explained(findings).items()}
+    causes = [_causes(finding, explaining.get(finding.rule), lineages) for finding in findings]
     roots = {id(finding) for finding, candidates in zip(findings, causes, strict=True) if not candidates}
     marked = []
     for finding, candidates in zip(findings, causes, strict=True):
@@ -177,20 +177,41 @@ def _by_explained(findings: list[Finding]) -> dict[str, list[Finding]]:
     return explaining
 
 
-def _causes(finding: Finding, others: list[Finding], lineages: dict[Entity, set[Entity]]) -> list[Finding]:
-    lineage = lineages[finding.entity]
-    machines_of_finding = machines(lineage)
-    return [
-        other
-        for other in others
-        if other.severity >= finding.severity.lowered()
-        and (
-            other.entity in lineage
-            or finding.entity in lineages[other.entity]
-            or not machines_of_finding.isdisjoint(lineages[other.entity])
-        )
-        and _same_time(other, finding)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Explaining:
+    """The findings that could explain one rule's, by their entity and by whatever is in the lineage of it.
+
+    A host has hundreds of VMs and each has its findings: only those that are related are looked at.
+    """
+
+    findings: list[Finding]
+    at: dict[Entity, list[int]]
+    below: dict[Entity, list[int]]
+
+    @classmethod
+    def of(cls, findings: list[Finding], lineages: dict[Entity, set[Entity]]) -> _Explaining:
+        at: dict[Entity, list[int]] = {}
+        below: dict[Entity, list[int]] = {}
+        for place, finding in enumerate(findings):
+            at.setdefault(finding.entity, []).append(place)
+            for entity in lineages[finding.entity]:
+                below.setdefault(entity, []).append(place)
+        return cls(findings, at, below)
+
+    def related(self, entity: Entity, lineage: set[Entity]) -> list[Finding]:
+        """Those of an entity of the lineage, below the entity, or of the same machine, in their order."""
+        places = {place for one in lineage for place in self.at.get(one, ())}
+        places.update(self.below.get(entity, ()))
+        places.update(place for machine in machines(lineage) for place in self.below.get(machine, ()))
+        return [self.findings[place] for place in sorted(places)]
+
+
+def _causes(finding: Finding, explaining: _Explaining | None, lineages: dict[Entity, set[Entity]]) -> list[Finding]:
+    if explaining is None:
+        return []
+    least = finding.severity.lowered()
+    related = explaining.related(finding.entity, lineages[finding.entity])
+    return [other for other in related if other.severity >= least and _same_time(other, finding)]
 
 
 def _same_time(one: Finding, other: Finding) -> bool:
