@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from leadline.app.diagnose.feeling import Felt, feeling_of
+from leadline.app.diagnose.grouping import grouped, retold
 from leadline.app.diagnose.incidents import FELT, find_incidents, told_incident
 from leadline.app.diagnose.judging import Ran, judge
 from leadline.app.diagnose.placing import placed, unfelt
@@ -86,6 +87,7 @@ def diagnose(
         findings = [unfelt(finding, feeling.sentence) for finding in findings]
     ordered = order(explain(told_once(findings), capture))
     verdict = judge(ordered, Ran(tuple(run), tuple(powerful), tuple(skipped)), capture, incidents, feeling)
+    verdict = retold(verdict, grouped(ordered, capture))
     return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents)
 
 

@@ -21,6 +21,7 @@ import numpy as np
 
 import leadline
 from leadline.app.diagnose.diagnosing import rule_modules
+from leadline.app.diagnose.grouping import FindingGroup, grouped, level_of
 from leadline.core.contracts.docstrings import flowed, paragraphs, sections
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.finding import iso
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from leadline.app.read.importing import Imported
     from leadline.core.contracts.rule import Rule
     from leadline.core.model.capture import Capture, SeriesGroup
-    from leadline.core.model.finding import Diagnosis, Finding, Window
+    from leadline.core.model.finding import Diagnosis, Window
     from leadline.core.model.incident import Incident
     from leadline.faces.report.lead import Lead, Section
 
@@ -74,7 +75,8 @@ def page(
     capture = imported.capture
     site = profile or Profile()
     limits = limits_used(site)
-    findings = [_finding(number, f, capture, limits) for number, f in enumerate(diagnosis.findings, start=1)]
+    groups = grouped(diagnosis.findings, capture)
+    findings = [_finding(number, group, capture, limits) for number, group in enumerate(groups, start=1)]
     charts: list[Chart] = []
     sections = [_section(section, charts, capture) for section in (lead.sections if lead is not None else ())]
     measured = len(charts)
@@ -99,7 +101,7 @@ def page(
             sections=sections,
             facts=[*(lead.facts if lead is not None else ()), *_facts(capture)],
             ladder=_ladder(latency_ladder(diagnosis, capture)),
-            timeline=timeline(diagnosis, capture, lead.phases if lead is not None else ()),
+            timeline=timeline(groups, capture, lead.phases if lead is not None else (), diagnosis.incidents),
             causes=causes[:CHARTED_MAX],
             further=causes[CHARTED_MAX:],
             minor=[f for f in findings if not f["it"].is_symptom and f["it"].severity < Severity.MEDIUM],
@@ -224,7 +226,8 @@ def _facts(capture: Capture) -> list[tuple[str, str]]:
     return [(name, text) for name, text in facts if text]
 
 
-def _finding(number: int, finding: Finding, capture: Capture, limits: dict[str, dict[str, float]]) -> dict[str, Any]:
+def _finding(number: int, group: FindingGroup, capture: Capture, limits: dict[str, dict[str, float]]) -> dict[str, Any]:
+    finding = group.lead
     doc = sections(rule_modules()[finding.rule].__doc__)
     meta = cast("Rule", rule_modules()[finding.rule]).META
     charted = number <= CHARTED_MAX
@@ -233,7 +236,9 @@ def _finding(number: int, finding: Finding, capture: Capture, limits: dict[str, 
         "id": f"finding-{number}",
         "it": finding,
         "severity": finding.severity.label,
-        "when": when(finding, capture.span_ns()),
+        "summary": group.summary,
+        "members": _members(group),
+        "when": when(group.windows, capture.span_ns()),
         "why": flowed(doc.get("Why", "")),
         "wrong": flowed(doc.get("When it is wrong", "")),
         "sources": paragraphs(doc.get("Sources", ""), itemised=True),
@@ -241,6 +246,14 @@ def _finding(number: int, finding: Finding, capture: Capture, limits: dict[str, 
         "drawn": finding_charts(finding, capture, limits[finding.rule]) if charted else [],
         "charts": [],
     }
+
+
+def _members(group: FindingGroup) -> list[tuple[str, str, str, str]]:
+    """Name, severity, level and longest time of each of many; empty where it is one finding."""
+    return [
+        (f.entity.label(), f.severity.label, level_of(f), "always" if f.window is None else when((f.window,), None))
+        for f in (group.members if group.is_many else ())
+    ]
 
 
 def _chart(chart: Chart, charts: list[Chart], capture: Capture) -> dict[str, Any]:
