@@ -40,7 +40,10 @@ class Episode:
     @cached_property
     def median(self) -> float:
         """Median of the samples that met the condition."""
-        return float(np.median(self.values[self.met]))
+        # A sick host has ten thousand episodes of few samples, for which `numpy.median` takes five times as long.
+        ordered = np.sort(self.values[self.met])
+        half = len(ordered) // 2
+        return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
     @property
     def peak(self) -> float:
