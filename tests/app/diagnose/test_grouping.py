@@ -11,7 +11,7 @@ from rich.console import Console
 
 from benches.bench_estate import ESTATES, sick_estate
 from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
-from leadline.app.diagnose.grouping import FindingGroup, grouped, retold
+from leadline.app.diagnose.grouping import grouped, retold
 from leadline.app.read.importing import Imported, import_paths
 from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
@@ -171,5 +171,5 @@ def test_the_page_tells_a_group_once_and_lists_its_members(estate: tuple[Diagnos
     html = page(estate[0], Imported(estate[1]))
     groups = grouped(estate[0].findings, estate[1])
     assert html.count('<article class="') == len(groups) < 20
-    assert html.count("<summary>All 20</summary>") == sum(isinstance(g, FindingGroup) and g.is_many for g in groups)
+    assert html.count("<summary>All 20</summary>") == sum(g.is_many for g in groups)
     assert html.count('<th scope="row">vm007</th><td>critical</td><td class="number">6 MiB/s</td>') == 1
