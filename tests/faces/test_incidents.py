@@ -54,8 +54,8 @@ def test_the_sentence_says_when_what_was_felt_and_what_it_is_compared_with() -> 
         change("db_latency_ms", "ms", 1600.0, 14_000.0, 0.7),
     )
     assert incident_sentence(Incident(window, normal, Basis.FELT, symptoms)) == (
-        "22:15:00 to 22:15:29 UTC (29 s); transactions per second 42/s to 0/s, average transaction latency 1.6 s to "
-        "14 s; compared with 3 min 20 s before and after"
+        "22:15:00 to 22:15:29 UTC (29 s); transactions per second 42/s to 0/s, mean latency 1.6 s to 14 s; "
+        "compared with 3 min 20 s before and after"
     )
 
 

@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 SYMPTOMS_MAX = 3  # the clearest; the others are in the document of --json
 _MS_PER_S = 1000.0
+# What the catalogue says in more words than a sentence of several can bear.
+_NAMES = {
+    "db_latency_ms": "mean latency",
+    "job_latency_ms": "mean I/O latency",
+    "db_schedule_lag_ms": "transactions start late by",
+    "db_active_sessions_count": "active sessions",
+}
 
 
 def incident_sentence(incident: Incident) -> str:
@@ -54,7 +61,8 @@ def _distinct(symptoms: tuple[Change, ...]) -> list[Change]:
 
 def _felt(symptom: Change) -> str:
     meaning = metric(symptom.metric).meaning.split(",")[0]
-    return f"{meaning[0].lower()}{meaning[1:]} {_level(symptom.normal, symptom)} to {_level(symptom.during, symptom)}"
+    name = _NAMES.get(symptom.metric) or f"{meaning[0].lower()}{meaning[1:]}"
+    return f"{name} {_level(symptom.normal, symptom)} to {_level(symptom.during, symptom)}"
 
 
 def _level(level: float, symptom: Change) -> str:
