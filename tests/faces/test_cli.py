@@ -215,6 +215,13 @@ def test_a_clock_offset_moves_the_window(faulty: Path) -> None:
     assert int(moved[14:16]) == int(plain[14:16]) + 1
 
 
+def test_an_incident_is_given_by_its_time(faulty: Path) -> None:
+    done = run("diagnose", str(faulty), "--incident", "200s..400s", "--normal", "0s..150s", "--quiet")
+    assert done.returncode == 0, done.stderr
+    other = run("diagnose", str(faulty), "--incident", "20s..150s", "--quiet")
+    assert "1. high" not in other.stdout  # it did not hold then
+
+
 def test_saved_captures_diagnose_the_same(faulty: Path, tmp_path: Path) -> None:
     saved = tmp_path / "c.parquet"
     assert run("import", str(faulty), "-o", str(saved)).returncode == 0
@@ -277,6 +284,8 @@ def test_averages_since_boot_are_marked_wherever_series_go(tmp_path: Path) -> No
         (["show", "{faulty}", "-m", "nothing"], 2, "no series"),
         (["show", "{faulty}", "-o", "x.docx"], 2, ".parquet or .csv"),
         (["diagnose", "{faulty}", "--clock-offset", "x"], 2, "FILE=SECONDS"),
+        (["diagnose", "{faulty}", "--incident", "400s..200s"], 2, "Exchange the two times"),
+        (["diagnose", "{faulty}", "--normal", "1s..100s"], 2, "--normal: no --incident"),
         (["diagnose", "{faulty}", "--profile", "{garbage}"], 2, "TOML"),
         (["diagnose", "{faulty}", "--clock-offset", "a.csv=nan"], 2, "FILE=SECONDS"),
         (["diagnose", "{faulty}", "--clock-offset", "a.csv=-inf"], 2, "FILE=SECONDS"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leadline.app.diagnose.explaining import advice_of
+from leadline.app.diagnose.grouping import grouped
 from leadline.core.model.finding import iso
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
     return {
         "headline": verdict.headline,
         "is_it_the_disk": verdict.is_it_the_disk,
+        "incidents": [incident.to_dict() for incident in diagnosis.incidents],
         "layers": [layer.to_dict() for layer in verdict.layers],
         "findings": [finding_document(finding) for finding in diagnosis.findings],
+        "groups": [g.to_dict() for g in grouped(diagnosis.findings, imported.capture) if g.is_many],
         "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
         "rules_run": list(diagnosis.rules_run),
         "sources": [source_document(source) for source in imported.capture.sources],

@@ -8,16 +8,18 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from leadline.app.diagnose.explaining import advice_of
+from leadline.app.diagnose.grouping import FindingGroup, grouped, level_of
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
+from leadline.faces.incidents import incident_sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.app.diagnose.comparing import Comparison
     from leadline.core.model.capture import Capture
-    from leadline.core.model.finding import Diagnosis, Finding, LayerVerdict, Window
+    from leadline.core.model.finding import Diagnosis, LayerVerdict, Window
 
 _STATE_STYLE = {
     LayerState.CONVICTED: "bold red",
@@ -33,6 +35,9 @@ SEVERITY_STYLE = {
     Severity.INFO: "dim",
 }
 CHANGES_SHOWN = 12
+SYMPTOMS_SHOWN = 6
+DETAILED_MAX = 5  # findings on many things told with evidence: a sick estate fits two screens
+EVIDENCE_SHOWN = 2  # of the worst of many
 _NS_PER_DAY = 86_400 * 1_000_000_000
 
 
@@ -40,19 +45,23 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     """Print the verdict, the layers, the findings with their evidence, and what to record next."""
     verdict = diagnosis.verdict
     out.print(Text(verdict.headline, style="bold"))
+    for incident in diagnosis.incidents:
+        wrapped(out, incident_sentence(incident), "When: ", style="bold")
     wrapped(out, verdict.is_it_the_disk, "Is it the disk? ", style="bold")
     _show_span(out, capture)
     out.print()
     for layer in verdict.layers:
         _show_layer(out, layer)
-    shown = [f for f in diagnosis.findings if everything or (f.severity >= Severity.MEDIUM and not f.is_symptom)]
-    for number, finding in enumerate(shown, start=1):
-        out.print()
-        _show_finding(out, number, finding, capture)
+    groups = grouped(diagnosis.findings, capture)
+    shown = [g for g in groups if everything or (g.lead.severity >= Severity.MEDIUM and not g.lead.is_symptom)]
+    for number, group in enumerate(shown, start=1):
+        if everything or number <= DETAILED_MAX + 1 or not group.is_many:
+            out.print()
+        _show_group(out, number, group, capture, everything=everything)
         if everything:
-            for advice in advice_of(finding.rule):
+            for advice in advice_of(group.lead.rule):
                 wrapped(out, advice, "   Also: ", style="bold")
-    _show_rest(out, diagnosis, shown, everything=everything)
+    _show_rest(out, diagnosis, [] if everything else [g for g in groups if g not in shown], everything=everything)
     _show_unexamined(out, diagnosis)
 
 
@@ -72,13 +81,22 @@ def _show_layer(out: Console, layer: LayerVerdict) -> None:
     out.print(line, no_wrap=True)
 
 
-def _show_finding(out: Console, number: int, finding: Finding, capture: Capture) -> None:
+def _show_group(out: Console, number: int, group: FindingGroup, capture: Capture, *, everything: bool) -> None:
+    """A finding, or the worst of many with what the others are."""
+    finding = group.lead
     severity = finding.severity
     lead = f"{number}. {severity.label}: "
-    wrapped(out, f"{finding.summary} [{finding.code} {finding.rule}]", lead, style=SEVERITY_STYLE[severity])
-    if finding.windows:
-        wrapped(out, _when(finding, capture), "   ")
-    for evidence in finding.evidence:
+    wrapped(out, f"{group.summary} [{finding.code} {finding.rule}]", lead, style=SEVERITY_STYLE[severity])
+    if group.is_many and not everything and number > DETAILED_MAX:
+        return
+    if group.windows:
+        wrapped(out, _when(group.windows, capture), "   ")
+    if group.is_many and everything:
+        _show_members(out, group)
+    elif group.is_many:
+        wrapped(out, f"{group.worst}: --all lists them", "   - the worst: ")
+    brief = group.is_many and not everything
+    for evidence in finding.evidence[: EVIDENCE_SHOWN if brief else None]:
         source = "" if evidence.source is None else f" ({evidence.source.rsplit('/', 1)[-1]})"
         wrapped(out, f"{evidence.statement}{source}", "   - ")
     for guess in finding.guessed:
@@ -86,6 +104,18 @@ def _show_finding(out: Console, number: int, finding: Finding, capture: Capture)
     if finding.caused_by is not None:
         wrapped(out, f"symptom of {finding.caused_by}", "   ", style="italic")
     wrapped(out, finding.remedy, "   Do: ", style="bold")
+
+
+def _show_members(out: Console, group: FindingGroup) -> None:
+    """A line for each member: name, number, severity, and when it held for the longest."""
+    names = [member.entity.label() for member in group.members]
+    levels = [level_of(member) for member in group.members]
+    widths = [min(max(map(len, texts)), limit) for texts, limit in ((names, 30), (levels, 14))]
+    for member, name, level in zip(group.members, names, levels, strict=True):
+        when = "" if member.window is None else _span(member.window)
+        line = Text(f"   {name:<{widths[0]}}  {level:>{widths[1]}}  {member.severity.label:<8}  {when}")
+        line.truncate(out.width, overflow="ellipsis")
+        out.print(line, no_wrap=True)
 
 
 def wrapped(out: Console, text: str, lead: str = "", *, style: str = "") -> None:
@@ -96,12 +126,12 @@ def wrapped(out: Console, text: str, lead: str = "", *, style: str = "") -> None
         out.print(Text(" " * len(lead) + line))
 
 
-def _when(finding: Finding, capture: Capture) -> str:
-    windows = [_span(window) for window in finding.windows[:3]]
-    more = f" and {len(finding.windows) - 3} more times" if len(finding.windows) > 3 else ""
+def _when(held: tuple[Window, ...], capture: Capture) -> str:
+    windows = [_span(window) for window in held[:3]]
+    more = f" and {len(held) - 3} more times" if len(held) > 3 else ""
     span = capture.span_ns()
     whole = (span[1] - span[0]) / 1e9 if span is not None else 0.0
-    held_s = sum(window.duration_s for window in finding.windows)
+    held_s = sum(window.duration_s for window in held)
     share = f", {min(held_s / whole, 1.0):.0%} of the recording" if whole > 0 else ""
     return f"{'; '.join(windows)}{more} ({duration(held_s)}{share})"
 
@@ -112,19 +142,18 @@ def _span(window: Window) -> str:
     return f"{iso(window.start_ns)} to {end.split('T')[1] if same_day else end}"
 
 
-def _show_rest(out: Console, diagnosis: Diagnosis, shown: list[Finding], *, everything: bool) -> None:
-    hidden = [f for f in diagnosis.findings if f not in shown]
-    symptoms = [f for f in hidden if f.is_symptom]
+def _show_rest(out: Console, diagnosis: Diagnosis, hidden: list[FindingGroup], *, everything: bool) -> None:
+    symptoms = [group for group in hidden if group.lead.is_symptom]
     if symptoms:
         out.print()
         out.print(Text("Symptoms of the above:", style="dim"))
-        for finding in symptoms[:6]:
-            wrapped(out, f"{finding.summary} <- {finding.caused_by}", "   - ", style="dim")
+        for group in symptoms[:SYMPTOMS_SHOWN]:
+            wrapped(out, f"{group.summary} <- {group.lead.caused_by}", "   - ", style="dim")
     if everything:
         for skipped in diagnosis.skipped:
             out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
     notes = []
-    minor = len(hidden) - len(symptoms)
+    minor = sum(len(group.members) for group in hidden if not group.lead.is_symptom)
     if minor:
         notes.append(f"{minor} minor finding{'s' if minor != 1 else ''}")
     if diagnosis.skipped and not everything:

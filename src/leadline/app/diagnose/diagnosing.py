@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from leadline.app.diagnose.account import account_of
 from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, is_comparable, suffered_before
-from leadline.app.diagnose.incidents import FELT, find_incidents
+from leadline.app.diagnose.grouping import grouped, retold
+from leadline.app.diagnose.incidents import FELT, find_incidents, told_incident
 from leadline.app.diagnose.judging import Ran, faint_disks, judge
 from leadline.app.diagnose.placing import placed, unfelt
 from leadline.core.contracts.discovery import load_unit, load_units
@@ -23,6 +25,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
+    from leadline.core.model.finding import Window
     from leadline.core.model.incident import Incident
 
 NO_INCIDENT = "an incident and a normal time to compare it with"
@@ -45,7 +48,9 @@ def diagnose(
     capture: Capture,
     profile: Profile | None = None,
     rules: Iterable[str] | None = None,
-    given: tuple[Incident, ...] = (),
+    *,
+    incident: Window | None = None,
+    normal: Window | None = None,
 ) -> Diagnosis:
     """Findings and verdict of a capture.
 
@@ -53,7 +58,8 @@ def diagnose(
         capture: as read by `leadline.app.read.importing.import_paths`.
         profile: a site's own limits.
         rules: names of the rules to run; all by default.
-        given: incidents whose times are known; they are looked for by default.
+        incident: when it was bad, as `leadline.app.diagnose.spans.asked_spans` reads it; found by default.
+        normal: what a given incident is compared with; the rest of the recording by default.
     """
     site = profile or Profile()
     findings: list[Finding] = []
@@ -61,7 +67,10 @@ def diagnose(
     run: list[str] = []
     powerful: list[str] = []
     present: dict[str, bool] = {}
-    incidents = given or tuple(filter(is_comparable, find_incidents(capture)))
+    if incident is None:
+        incidents = tuple(filter(is_comparable, find_incidents(capture)))
+    else:
+        incidents = (told_incident(capture, incident, normal),)
     longest_s = _longest_s(capture, incidents)
     for name, meta in rule_metas().items():
         if name in site.disabled or (rules is not None and name not in rules):
@@ -74,8 +83,8 @@ def diagnose(
             skipped.append(Skipped(name, meta.layer, (NO_INCIDENT,)))
             continue
         module = load_unit("rule", name)
-        for incident in incidents[: None if meta.of_incident else 1] or (None,):
-            limits, scope = site.limits.get(name), Scope(incident, longest_s)
+        for compared in incidents[: None if meta.of_incident else 1] or (None,):
+            limits, scope = site.limits.get(name), Scope(compared, longest_s)
             context = RuleContext(name, meta, module.__doc__ or "", capture, limits, scope)
             findings.extend(cast("Rule", module).check(context))
         run.append(name)
@@ -88,7 +97,9 @@ def diagnose(
     unfelt_layers = frozenset() if incidents else _weighty_layers(findings) - _weighty_layers(weighed)
     ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers, faint_disks(once))
     verdict = judge(ordered, ran, capture, incidents, feeling)
-    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents)
+    verdict = retold(verdict, grouped(ordered, capture))
+    account = account_of(capture, incidents[0]) if incidents else None
+    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents, account=account)
 
 
 def _weighed(
@@ -181,9 +192,9 @@ def explain(findings: list[Finding], capture: Capture) -> list[Finding]:
 
     Of several explanations the one that nothing else explains is named: the root, not the link before.
     """
-    explaining = _by_explained(findings)
-    lineages = {f.entity: capture.inventory.full_lineage(f.entity) for f in findings}
-    causes = [_causes(finding, explaining.get(finding.rule, []), lineages) for finding in findings]
+    lineages = {entity: capture.inventory.full_lineage(entity) for entity in {f.entity for f in findings}}
+    explaining = {rule: _Explaining.of(others, lineages) for rule, others in _by_explained(findings).items()}
+    causes = [_causes(finding, explaining.get(finding.rule), lineages) for finding in findings]
     roots = {id(finding) for finding, candidates in zip(findings, causes, strict=True) if not candidates}
     marked = []
     for finding, candidates in zip(findings, causes, strict=True):
@@ -204,20 +215,41 @@ def _by_explained(findings: list[Finding]) -> dict[str, list[Finding]]:
     return explaining
 
 
-def _causes(finding: Finding, others: list[Finding], lineages: dict[Entity, set[Entity]]) -> list[Finding]:
-    lineage = lineages[finding.entity]
-    machines_of_finding = machines(lineage)
-    return [
-        other
-        for other in others
-        if other.severity >= finding.severity.lowered()
-        and (
-            other.entity in lineage
-            or finding.entity in lineages[other.entity]
-            or not machines_of_finding.isdisjoint(lineages[other.entity])
-        )
-        and _same_time(other, finding)
-    ]
+@dataclass(frozen=True, slots=True)
+class _Explaining:
+    """The findings that could explain one rule's, by their entity and by whatever is in the lineage of it.
+
+    A host has hundreds of VMs and each has its findings: only those that are related are looked at.
+    """
+
+    findings: list[Finding]
+    at: dict[Entity, list[int]]
+    below: dict[Entity, list[int]]
+
+    @classmethod
+    def of(cls, findings: list[Finding], lineages: dict[Entity, set[Entity]]) -> _Explaining:
+        at: dict[Entity, list[int]] = {}
+        below: dict[Entity, list[int]] = {}
+        for place, finding in enumerate(findings):
+            at.setdefault(finding.entity, []).append(place)
+            for entity in lineages[finding.entity]:
+                below.setdefault(entity, []).append(place)
+        return cls(findings, at, below)
+
+    def related(self, entity: Entity, lineage: set[Entity]) -> list[Finding]:
+        """Those of an entity of the lineage, below the entity, or of the same machine, in their order."""
+        places = {place for one in lineage for place in self.at.get(one, ())}
+        places.update(self.below.get(entity, ()))
+        places.update(place for machine in machines(lineage) for place in self.below.get(machine, ()))
+        return [self.findings[place] for place in sorted(places)]
+
+
+def _causes(finding: Finding, explaining: _Explaining | None, lineages: dict[Entity, set[Entity]]) -> list[Finding]:
+    if explaining is None:
+        return []
+    least = finding.severity.lowered()
+    related = explaining.related(finding.entity, lineages[finding.entity])
+    return [other for other in related if other.severity >= least and _same_time(other, finding)]
 
 
 def _same_time(one: Finding, other: Finding) -> bool:

@@ -152,6 +152,37 @@ def _window(points: _Points, inside: NDArray[np.bool_]) -> Window:
     return points.window(int(rows[0]), int(rows[-1]) + 1)
 
 
+def told_incident(capture: Capture, window: Window, normal: Window | None = None) -> Incident:
+    """The incident whose time was given, with what changed of what users feel.
+
+    Args:
+        capture: with at least two samples in the window and two outside it.
+        window: when it was bad.
+        normal: what to compare with; the rest of the recording by default.
+    """
+    span = capture.span_ns() or (window.start_ns, window.end_ns)
+    rest = (Window(span[0], window.start_ns), Window(window.end_ns, span[1]))
+    compared = (normal,) if normal is not None else tuple(part for part in rest if part.end_ns > part.start_ns)
+    felt = [group for metric in FELT for group in capture.of(metric) if len(group.times_ns) >= POINT_COUNT_MIN]
+    symptoms: tuple[Change, ...] = ()
+    if felt:
+        points = _points(felt)
+        inside = _within(points, (window,))
+        outside = _within(points, compared) & ~inside
+        if inside.any() and outside.any():
+            symptoms = _symptoms([one for group in felt for one in _series(points, group)], inside, outside)
+    return Incident(window, compared, Basis.TOLD, symptoms)
+
+
+def _within(points: _Points, windows: tuple[Window, ...]) -> NDArray[np.bool_]:
+    """Whether each point [n] ends in a window, up to half a step over its end."""
+    slack = points.step_ns // 2
+    inside = np.zeros(len(points.ends_ns), dtype=bool)
+    for window in windows:
+        inside |= (points.ends_ns > window.start_ns) & (points.ends_ns - slack <= window.end_ns)
+    return inside
+
+
 def _points(felt: list[SeriesGroup]) -> _Points:
     """The time line of the series that was sampled most often."""
     finest = max(felt, key=lambda group: len(group.times_ns))

@@ -134,7 +134,7 @@ def felt_in(incident: Incident) -> str:
     times = (incident.window.start_ns, incident.window.end_ns)
     start, end = (datetime.fromtimestamp(ns / 1e9, UTC).strftime("%H:%M:%S") for ns in times)
     if not incident.symptoms:
-        return f"{start} to {end} UTC was told to be slow"
+        return f"{start} to {end} UTC: no change of what users feel was recorded"
     symptom = incident.symptoms[0]
     return f"{start} to {end} UTC: {metric(symptom.metric).meaning.split(',')[0]} went from {symptom}"
 

@@ -118,6 +118,9 @@ class Inventory:
     facts: dict[Entity, dict[str, Fact]] = field(default_factory=dict)
     links: dict[Entity, Entity] = field(default_factory=dict)  # guest -> its VM
     _children: dict[Entity, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _of_kind: dict[tuple[Entity, EntityKind], list[Entity]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
     _vms: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _members: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _counted: int = field(default=-1, init=False, repr=False, compare=False)
@@ -162,7 +165,13 @@ class Inventory:
     def children(self, parent: Entity, kind: EntityKind | None = None) -> list[Entity]:
         """Direct children of an entity, of one kind or of all."""
         self._index()
-        return [e for e in self._children.get(parent, []) if kind is None or e.kind is kind]
+        known = self._children.get(parent, [])
+        if kind is None:
+            return list(known)
+        key = (parent, kind)
+        if key not in self._of_kind:  # a host has thousands of parts, and is asked for its devices once per disk
+            self._of_kind[key] = [e for e in known if e.kind is kind]
+        return list(self._of_kind[key])
 
     def vm_of(self, guest: Entity) -> Entity | None:
         """The VM a guest runs in: as linked, else the only VM with the guest's name (case and domain ignored)."""
@@ -176,7 +185,7 @@ class Inventory:
         """Make the index of children, VMs by short name and hosts by cluster anew when entities were added."""
         if self._counted == len(self.facts):
             return
-        self._children, self._vms, self._members = {}, {}, {}
+        self._children, self._of_kind, self._vms, self._members = {}, {}, {}, {}
         for entity, facts in self.facts.items():
             if entity.parent is not None:
                 self._children.setdefault(entity.parent, []).append(entity)

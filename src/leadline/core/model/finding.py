@@ -176,6 +176,7 @@ class Diagnosis:
     rules_run: tuple[str, ...] = ()
     profile: dict[str, Any] = field(default_factory=dict)
     incidents: tuple[Incident, ...] = ()
+    account: Account | None = None
 
     @property
     def top(self) -> Finding | None:

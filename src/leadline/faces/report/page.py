@@ -21,12 +21,14 @@ import numpy as np
 
 import leadline
 from leadline.app.diagnose.diagnosing import rule_modules
+from leadline.app.diagnose.grouping import FindingGroup, grouped, level_of
 from leadline.core.contracts.docstrings import flowed, paragraphs, sections
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.finding import iso
 from leadline.core.model.profile import Profile
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
+from leadline.faces.incidents import incident_sentence
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.figures import Chart, finding_charts
 from leadline.faces.report.ladder import TRANSACTION, Ladder, latency_ladder
@@ -41,7 +43,8 @@ if TYPE_CHECKING:
     from leadline.app.read.importing import Imported
     from leadline.core.contracts.rule import Rule
     from leadline.core.model.capture import Capture, SeriesGroup
-    from leadline.core.model.finding import Diagnosis, Finding
+    from leadline.core.model.finding import Diagnosis, Window
+    from leadline.core.model.incident import Incident
     from leadline.faces.report.lead import Lead, Section
 
 SCRIPTS = ("store.js", "chart.js", "browser.js", "report.js")
@@ -72,7 +75,8 @@ def page(
     capture = imported.capture
     site = profile or Profile()
     limits = limits_used(site)
-    findings = [_finding(number, f, capture, limits) for number, f in enumerate(diagnosis.findings, start=1)]
+    groups = grouped(diagnosis.findings, capture)
+    findings = [_finding(number, group, capture, limits) for number, group in enumerate(groups, start=1)]
     charts: list[Chart] = []
     sections = [_section(section, charts, capture) for section in (lead.sections if lead is not None else ())]
     measured = len(charts)
@@ -91,12 +95,13 @@ def page(
             script=script,
             style=style,
             verdict=diagnosis.verdict,
+            incidents=[incident_sentence(incident) for incident in diagnosis.incidents],
             layers=[{"it": layer, "state": STATE_CLASS[layer.state]} for layer in diagnosis.verdict.layers],
             lead=lead,
             sections=sections,
             facts=[*(lead.facts if lead is not None else ()), *_facts(capture)],
             ladder=_ladder(latency_ladder(diagnosis, capture)),
-            timeline=timeline(diagnosis, capture, lead.phases if lead is not None else ()),
+            timeline=timeline(groups, capture, lead.phases if lead is not None else (), diagnosis.incidents),
             causes=causes[:CHARTED_MAX],
             further=causes[CHARTED_MAX:],
             minor=[f for f in findings if not f["it"].is_symptom and f["it"].severity < Severity.MEDIUM],
@@ -104,7 +109,7 @@ def page(
             comparison=None if comparison is None else _comparison(comparison),
             examine=_examine(diagnosis),
             results=_results(capture) if lead is None else [],
-            data=_embedded(evidence, series, capture, charts, measured),
+            data=_embedded(evidence, series, _embedded_page(charts, capture, measured, diagnosis.incidents)),
             series_count=series.series_count,
             empty_count=series.empty_count,
             method=_method(diagnosis, imported, site, limits, anonymous=anonymous),
@@ -128,7 +133,7 @@ def charts_page(charts: Sequence[Chart], capture: Capture) -> str:
             style=style,
             version=leadline.__version__,
             charts=shown,
-            page=_embedded_page(drawn, capture, len(drawn)),
+            page=_embedded_page(drawn, capture, len(drawn), ()),
             evidence=evidence,
         )
     )
@@ -221,7 +226,8 @@ def _facts(capture: Capture) -> list[tuple[str, str]]:
     return [(name, text) for name, text in facts if text]
 
 
-def _finding(number: int, finding: Finding, capture: Capture, limits: dict[str, dict[str, float]]) -> dict[str, Any]:
+def _finding(number: int, group: FindingGroup, capture: Capture, limits: dict[str, dict[str, float]]) -> dict[str, Any]:
+    finding = group.lead
     doc = sections(rule_modules()[finding.rule].__doc__)
     meta = cast("Rule", rule_modules()[finding.rule]).META
     charted = number <= CHARTED_MAX
@@ -230,7 +236,9 @@ def _finding(number: int, finding: Finding, capture: Capture, limits: dict[str, 
         "id": f"finding-{number}",
         "it": finding,
         "severity": finding.severity.label,
-        "when": when(finding, capture.span_ns()),
+        "summary": group.summary,
+        "members": _members(group),
+        "when": when(group.windows, capture.span_ns()),
         "why": flowed(doc.get("Why", "")),
         "wrong": flowed(doc.get("When it is wrong", "")),
         "sources": paragraphs(doc.get("Sources", ""), itemised=True),
@@ -238,6 +246,14 @@ def _finding(number: int, finding: Finding, capture: Capture, limits: dict[str, 
         "drawn": finding_charts(finding, capture, limits[finding.rule]) if charted else [],
         "charts": [],
     }
+
+
+def _members(group: FindingGroup) -> list[tuple[str, str, str, str]]:
+    """Name, severity, level and longest time of each of many; empty where it is one finding."""
+    return [
+        (f.entity.label(), f.severity.label, level_of(f), "always" if f.window is None else when((f.window,), None))
+        for f in (group.members if group.is_many else ())
+    ]
 
 
 def _chart(chart: Chart, charts: list[Chart], capture: Capture) -> dict[str, Any]:
@@ -258,12 +274,14 @@ def _evidence_lines(charts: list[Chart]) -> list[SeriesGroup]:
     return [line for chart in charts for line in chart.lines]
 
 
-def _embedded(evidence: Pack, series: Pack, capture: Capture, charts: list[Chart], measured: int) -> dict[str, Any]:
+def _embedded(evidence: Pack, series: Pack, drawn: dict[str, Any]) -> dict[str, Any]:
     """What the script reads: the packs, and what to draw where."""
-    return {"page": _embedded_page(charts, capture, measured), "evidence": evidence, "series": series}
+    return {"page": drawn, "evidence": evidence, "series": series}
 
 
-def _embedded_page(charts: list[Chart], capture: Capture, measured: int) -> dict[str, Any]:
+def _embedded_page(
+    charts: list[Chart], capture: Capture, measured: int, incidents: tuple[Incident, ...]
+) -> dict[str, Any]:
     """The charts for the page's script; times in ms since 1970, UTC. The first ``measured`` ones show no finding."""
     drawn, at = [], 0
     for number, chart in enumerate(charts):
@@ -278,17 +296,22 @@ def _embedded_page(charts: list[Chart], capture: Capture, measured: int) -> dict
                 "limits": [[limit.value, limit.label] for limit in chart.limits],
                 "logarithmic": chart.is_logarithmic,
                 "left": MEASURED_LEFT if number < measured else 0,
-                "windows": [[w.start_ns // 1_000_000, w.end_ns // 1_000_000] for w in chart.windows],
+                "windows": [_span_ms(window) for window in chart.windows],
             }
         )
         at += len(labels)
     first = charts[measured] if len(charts) > measured else None
     return {
         "charts": drawn,
+        "incidents": [_span_ms(incident.window) for incident in incidents],
         "span_ms": [t // 1_000_000 for t in capture.span_ns() or (0, 0)],
         "sources": [source.name for source in capture.sources],
         "first": [] if first is None else [[g.metric, str(g.entities[0]), g.source] for g in first.lines],
     }
+
+
+def _span_ms(window: Window) -> list[int]:
+    return [window.start_ns // 1_000_000, window.end_ns // 1_000_000]
 
 
 def _ladder(ladder: Ladder) -> dict[str, Any] | None:

@@ -11,8 +11,10 @@ from leadline.core.model.units import duration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from leadline.app.diagnose.grouping import FindingGroup
     from leadline.core.model.capture import Capture
-    from leadline.core.model.finding import Diagnosis, Finding, Window
+    from leadline.core.model.finding import Window
+    from leadline.core.model.incident import Incident
     from leadline.faces.report.lead import Phase
 
 ROWS_MAX = 14
@@ -25,20 +27,27 @@ _DAY_S = 86_400
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, _DAY_S, 7 * _DAY_S)
 
 
-def timeline(diagnosis: Diagnosis, capture: Capture, phases: Sequence[Phase] = ()) -> dict[str, Any] | None:
+def timeline(
+    groups: Sequence[FindingGroup],
+    capture: Capture,
+    phases: Sequence[Phase] = (),
+    incidents: Sequence[Incident] = (),
+) -> dict[str, Any] | None:
     """Rows of phases, findings and recordings with positions in percent of the span, and ticks; None without times."""
     span = capture.span_ns()
     if span is None or span[1] <= span[0]:
         return None
-    timed = [(number, f) for number, f in enumerate(diagnosis.findings, start=1) if f.windows]
+    timed = [(number, group) for number, group in enumerate(groups, start=1) if group.windows]
     rows = [
         {
             "number": number,
-            "finding": finding,
-            "when": when(finding, span),
-            "bars": [_bar(w.start_ns, w.end_ns, span) for w in finding.windows[:WINDOWS_MAX]],
+            "finding": group.lead,
+            "summary": group.summary,
+            "on": group.on,
+            "when": when(group.windows, span),
+            "bars": [_bar(w.start_ns, w.end_ns, span) for w in group.windows[:WINDOWS_MAX]],
         }
-        for number, finding in timed[:ROWS_MAX]
+        for number, group in timed[:ROWS_MAX]
     ]
     covered = [s for s in capture.sources if s.start_ns is not None and s.end_ns is not None and s.series_count]
     sources = [{"name": s.name, "bar": _bar(int(s.start_ns or 0), int(s.end_ns or 0), span)} for s in covered]
@@ -49,6 +58,7 @@ def timeline(diagnosis: Diagnosis, capture: Capture, phases: Sequence[Phase] = (
         "sources": sources[:SOURCES_MAX],
         "more_sources": max(len(sources) - SOURCES_MAX, 0),
         "ticks": ticks(span),
+        "incidents": [_bar(i.window.start_ns, i.window.end_ns, span) for i in incidents],
         "day": iso(span[0])[:10],
         "many_days": iso(span[0])[:10] != iso(span[1])[:10],
     }
@@ -70,13 +80,13 @@ def ticks(span: tuple[int, int]) -> list[tuple[str, str, str]]:
     return marked
 
 
-def when(finding: Finding, span: tuple[int, int] | None) -> str:
+def when(windows: Sequence[Window], span: tuple[int, int] | None) -> str:
     """When a finding held, in words; of many times the first three."""
-    if not finding.windows:
+    if not windows:
         return "a setting: always"
-    shown = "; ".join(_window(window) for window in finding.windows[:3])
-    more = f" and {len(finding.windows) - 3} more times" if len(finding.windows) > 3 else ""
-    held_s = sum(window.duration_s for window in finding.windows)
+    shown = "; ".join(_window(window) for window in windows[:3])
+    more = f" and {len(windows) - 3} more times" if len(windows) > 3 else ""
+    held_s = sum(window.duration_s for window in windows)
     whole = 0.0 if span is None else (span[1] - span[0]) / NS_PER_S
     share = f", {min(held_s / whole, 1.0):.0%} of the recording" if whole > 0 else ""
     return f"{shown}{more} UTC ({duration(held_s)}{share})"

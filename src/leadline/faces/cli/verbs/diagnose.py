@@ -36,6 +36,8 @@ Examples:
 
   leadline diagnose bundle.tar.gz --fail-on high
 
+  leadline diagnose esxtop.csv --incident 120s..170s --normal 0s..100s
+
   leadline diagnose esxtop.csv --baseline incident.parquet
 
   leadline diagnose esxtop.csv iostat.txt --html report.html --anonymize
@@ -56,6 +58,22 @@ def command(
         list[Path] | None,
         typer.Option(help="Recordings of another time: say what changed since. Repeatable.", show_default=False),
     ] = None,
+    incident: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO",
+            help="When it was bad: times, or seconds from the start. [default: found in what users feel]",
+            show_default=False,
+        ),
+    ] = None,
+    normal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FROM..TO",
+            help="What to compare --incident with. [default: the rest of the recording]",
+            show_default=False,
+        ),
+    ] = None,
     html: Html = None,
     anonymize: Annotated[bool, typer.Option("--anonymize", help="Replace names and addresses in all it says.")] = False,
     profile: ProfileFile = None,
@@ -70,8 +88,12 @@ def command(
 
     Reads the recordings of the tools you have (esxtop, perfmon, iostat, vmstat, sar, fio, pgbench, ...), puts them on
     one time line, runs the rules and says which layer is convicted, suspected, cleared or was not examined.
+
+    Times of --incident and --normal are 2026-11-20T10:00:36Z, 10:00:36 on the recording's day, or 120s (2m) from its
+    start. One without a zone is in --timezone, else UTC.
     """
     from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+    from leadline.app.diagnose.spans import asked_spans
 
     report = output_file(ctx, "html", html, force=force, reads=[*paths, *(baseline or [])])
     site = profile_of(profile)
@@ -82,7 +104,8 @@ def command(
         read_paths, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
     )
     imported = reading(paths, notes=not anonymize)
-    diagnosis = diagnose(imported.capture, site)
+    spans = asked_spans(imported.capture, incident, normal, timezone)
+    diagnosis = diagnose(imported.capture, site, incident=spans[0], normal=spans[1])
     comparison = None
     if baseline:
         from leadline.app.diagnose.comparing import compare

@@ -174,7 +174,7 @@ class Browser {
     numbers.addEventListener("toggle", () => {
       if (numbers.open && numbers.children.length === 1) numbers.append(numbersTable(lines, unit));
     });
-    const spec = { title, unit, lines, limits: [], windows: [], span: this.page.span_ms };
+    const spec = { title, unit, lines, limits: [], windows: [], incidents: this.page.incidents, span: this.page.span_ms };
     this.pending.push(() => new Chart(host, spec)); // drawn once it is in the page and has a width
     return el("figure", {}, host, numbers);
   }

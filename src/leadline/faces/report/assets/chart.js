@@ -70,7 +70,7 @@ function path(line, x, y) {
 }
 
 class Chart {
-  // spec: { title, unit, lines: [{ label, times, values }], limits: [[value, label]], windows: [[start, end]], span, logarithmic, left }
+  // spec: { title, unit, lines: [{ label, times, values }], limits: [[value, label]], windows: [[start, end]], incidents: [[start, end]], span, logarithmic, left }
   constructor(host, spec) {
     this.host = host;
     this.spec = spec;
@@ -157,16 +157,18 @@ class Chart {
     const width = Math.max(Math.round(this.plot.clientWidth), 280);
     if (width === this.width) return;
     this.width = width;
-    const { lines, limits, windows, unit, span, logarithmic } = this.spec;
+    const { lines, limits, windows, incidents, unit, span, logarithmic } = this.spec;
     const levels = this.scales();
     const right = width - MARGIN.right;
     const bottom = CHART_HEIGHT - MARGIN.bottom;
     const root = svg("svg", { viewBox: `0 0 ${width} ${CHART_HEIGHT}`, width: "100%", "aria-hidden": "true" });
-    for (const [start, end] of windows) {
-      const from = Math.max(this.x(start), this.left);
-      const to = Math.min(this.x(end), right);
-      const height = bottom - MARGIN.top;
-      if (to > from) root.append(svg("rect", { class: "window", x: from, y: MARGIN.top, width: to - from, height }));
+    for (const [name, spans] of [["incident", incidents], ["window", windows]]) {
+      for (const [start, end] of spans) {
+        const from = Math.max(this.x(start), this.left);
+        const to = Math.min(this.x(end), right);
+        const height = bottom - MARGIN.top;
+        if (to > from) root.append(svg("rect", { class: name, x: from, y: MARGIN.top, width: to - from, height }));
+      }
     }
     for (const level of levels) {
       const y = this.y(level);

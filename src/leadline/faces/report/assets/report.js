@@ -28,7 +28,7 @@ async function drawFindings(page) {
     if (!numbers.length) continue;
     const { unit } = store.metric(numbers[0]);
     const lines = await Promise.all(numbers.map(async (i, k) => ({ label: labels[k], ...(await store.read(i)) })));
-    new Chart(host, { title, unit, lines, limits, windows, logarithmic, left, span: page.span_ms });
+    new Chart(host, { title, unit, lines, limits, windows, logarithmic, left, incidents: page.incidents, span: page.span_ms });
     const numbersBox = host.closest("figure").querySelector("details");
     numbersBox.addEventListener("toggle", () => {
       const place = numbersBox.querySelector("[data-samples]");

@@ -1,0 +1,175 @@
+"""Findings of one rule on many siblings told as one."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from benches.bench_estate import ESTATES, sick_estate
+from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.grouping import grouped, retold
+from leadline.app.read.importing import Imported, import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.model.capture import Capture
+from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.finding import Diagnosis, Evidence, Finding, LayerVerdict, Verdict, Window
+from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
+from leadline.faces.documents import diagnosis_document
+from leadline.faces.report.page import page
+from leadline.faces.terminal import show_diagnosis
+
+HOST = Entity(EntityKind.HOST, "esx01")
+VMS = [Entity(EntityKind.VM, f"db-{i:03d}", HOST) for i in range(8)]
+NOW = (Window(0, 10),)
+
+
+def finding(
+    entity: Entity,
+    level: float = 1.0,
+    *,
+    rule: str = "mem-swap-rate-nonzero",
+    severity: Severity = Severity.HIGH,
+    windows: tuple[Window, ...] = NOW,
+    caused_by: str | None = None,
+) -> Finding:
+    evidence = (Evidence("swap-in", "mem_swap_in_mib_per_s", entity, "median", level, 0.0, "mib_per_s"),)
+    summary = f"Swap-in {level:g} MiB/s on {entity.label()}"
+    return Finding(
+        rule, "MEM101", Layer.HYPERVISOR_MEMORY, entity, severity, summary, evidence, "", windows, level, (), caused_by
+    )
+
+
+def capture(*more: Entity) -> Capture:
+    inventory = Inventory()
+    for entity in (HOST, *VMS, *more):
+        inventory.add(entity, "test")
+    return Capture(inventory=inventory)
+
+
+def test_siblings_are_one_the_worst_first() -> None:
+    findings = [finding(vm, level) for vm, level in zip(VMS[:6], (5.0, 9.0, 55.0, 7.0, 6.0, 8.0), strict=True)]
+    (group,) = grouped(findings, capture())
+    assert group.summary == "6 of 8 VMs of esx01, the worst: Swap-in 55 MiB/s on db-002"
+    assert group.short == "6 VMs: Swap-in 55 MiB/s on db-002"
+    assert group.worst == "db-002 55 MiB/s, db-001 9 MiB/s, db-005 8 MiB/s, db-003 7 MiB/s, db-004 6 MiB/s and 1 more"
+    assert [findings[place] for place in group.places] == list(group.members)
+    assert group.to_dict()["of_count"] == 8
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        [],
+        [finding(VMS[2], rule="mem-balloon-nonzero")],
+        [finding(VMS[2], caused_by="cpu-ready-high")],
+        [finding(VMS[2], severity=Severity.LOW)],
+        [finding(VMS[2], windows=(Window(20, 30),))],
+        [finding(VMS[2], windows=())],
+        [finding(VMS[1], windows=(Window(5, 6),))],  # the same VM again
+        [finding(Entity(EntityKind.VIRTUAL_DISK, "scsi0:0", VMS[2]))],
+        [finding(Entity(EntityKind.VM, "other", Entity(EntityKind.HOST, "esx02")))],
+        [finding(Entity(EntityKind.GUEST, "alone")), finding(Entity(EntityKind.GUEST, "too"))],
+    ],
+    ids=["two", "rule", "cause", "weight", "time", "setting", "entity", "kind", "host", "nothing above"],
+)
+def test_what_is_no_sibling_stays_single(others: list[Finding]) -> None:
+    findings = [finding(VMS[0]), finding(VMS[1]), *others]
+    groups = grouped(findings, capture())
+    assert [group.members for group in groups] == [(one,) for one in findings]
+    assert [group.summary for group in groups] == [one.summary for one in findings]
+
+
+def test_groups_keep_the_order_of_their_first_members() -> None:
+    lone = finding(HOST, rule="cpu-ready-high")
+    findings = [finding(VMS[0]), lone, finding(VMS[1]), finding(VMS[2])]
+    many, single = grouped(findings, capture())
+    assert many.is_many
+    assert many.places == (0, 2, 3)
+    assert single.members == (lone,)
+
+
+def test_disks_of_one_vm_are_below_the_vm_and_of_several_below_the_host() -> None:
+    disks = [Entity(EntityKind.VIRTUAL_DISK, f"scsi0:{i}", VMS[i // 3]) for i in range(6)]
+    (one,) = grouped([finding(disk) for disk in disks[:3]], capture(*disks))
+    assert (one.below, one.sibling_count) == (VMS[0], 3)
+    (all_of_host,) = grouped([finding(disk) for disk in disks], capture(*disks))
+    assert (all_of_host.below, all_of_host.sibling_count) == (HOST, 6)
+    assert all_of_host.summary.startswith("6 of 6 virtual disks of esx01, the worst: ")
+
+
+def test_guests_are_siblings_below_the_host_of_their_vms_and_hosts_below_their_cluster() -> None:
+    guests = [Entity(EntityKind.GUEST, vm.name) for vm in VMS[:3]]
+    (group,) = grouped([finding(guest) for guest in guests], capture(*guests))
+    assert (group.below, group.sibling_count) == (HOST, 3)
+    hosts = [Entity(EntityKind.HOST, f"esx1{i}") for i in range(3)]
+    known = capture()
+    for host in hosts:
+        known.inventory.add(host, "test", cluster="prod")
+    (group,) = grouped([finding(host) for host in hosts], known)
+    assert group.below == Entity(EntityKind.CLUSTER, "prod")
+
+
+def test_a_group_holds_when_any_member_does() -> None:
+    spans = [(Window(0, 10), Window(40, 50)), (Window(5, 20),), (Window(9, 12), Window(45, 60))]
+    (group,) = grouped([finding(vm, windows=s) for vm, s in zip(VMS[:3], spans, strict=True)], capture())
+    assert group.windows == (Window(0, 20), Window(40, 60))
+
+
+def test_the_verdict_quotes_the_group() -> None:
+    groups = grouped([finding(vm) for vm in VMS], capture())
+    quoted = groups[0].lead.summary
+    layer = LayerVerdict(Layer.HYPERVISOR_MEMORY, LayerState.CONVICTED, quoted)
+    verdict = retold(Verdict(quoted, f"Yes: {quoted}.", (layer,)), groups)
+    assert verdict.headline == groups[0].summary
+    assert verdict.is_it_the_disk == f"Yes: {groups[0].summary}."
+    assert verdict.layers[0].reason == groups[0].short
+
+
+@pytest.fixture(scope="module")
+def estate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Diagnosis, Capture]:
+    path: Path = tmp_path_factory.mktemp("estate") / "esxtop.csv"
+    sick_estate(path, 20, 60, ESTATES["all VMs, four faults"])
+    found = import_paths([path], Request(metrics=metrics_of_rules())).capture
+    return diagnose(found), found
+
+
+def printed(estate: tuple[Diagnosis, Capture], *, everything: bool = False) -> list[str]:
+    stream = io.StringIO()
+    show_diagnosis(Console(file=stream, width=80), *estate, everything=everything)
+    return stream.getvalue().splitlines()
+
+
+def test_a_sick_host_fits_two_screens(estate: tuple[Diagnosis, Capture]) -> None:
+    lines = printed(estate)
+    assert len(estate[0].findings) > 100
+    assert len(lines) <= 100
+    assert max(map(len, lines)) <= 80
+    assert lines[0].startswith("20 of 20 VMs of esx01.example, the worst: Hypervisor swap-in 6 MiB/s on vm001")
+    assert sum(line.startswith("   - the worst: vm") for line in lines) == 4
+
+
+def test_all_lists_every_member(estate: tuple[Diagnosis, Capture]) -> None:
+    lines = printed(estate, everything=True)
+    listed = [line for line in lines if line.startswith("   vm0") and " critical " in line and "6 MiB/s" in line]
+    assert len(listed) == 20
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_document_has_every_finding_and_the_groups(estate: tuple[Diagnosis, Capture]) -> None:
+    document = json.loads(json.dumps(diagnosis_document(estate[0], Imported(estate[1]))))
+    assert len(document["findings"]) == len(estate[0].findings)
+    swap = next(group for group in document["groups"] if group["rule"] == "mem-swap-rate-nonzero")
+    assert (swap["kind"], swap["count"], swap["of_count"]) == ("vm", 20, 20)
+    assert {document["findings"][place]["rule"] for place in swap["findings"]} == {"mem-swap-rate-nonzero"}
+
+
+def test_the_page_tells_a_group_once_and_lists_its_members(estate: tuple[Diagnosis, Capture]) -> None:
+    html = page(estate[0], Imported(estate[1]))
+    groups = grouped(estate[0].findings, estate[1])
+    assert html.count('<article class="') == len(groups) < 20
+    assert html.count("<summary>All 20</summary>") == sum(g.is_many for g in groups)
+    assert html.count('<th scope="row">vm007</th><td>critical</td><td class="number">6 MiB/s</td>') == 1
