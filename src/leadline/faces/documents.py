@@ -22,6 +22,7 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
         "headline": verdict.headline,
         "is_it_the_disk": verdict.is_it_the_disk,
         "incidents": [incident.to_dict() for incident in diagnosis.incidents],
+        "account": None if diagnosis.account is None else diagnosis.account.to_dict(),
         "layers": [layer.to_dict() for layer in verdict.layers],
         "findings": [finding_document(finding) for finding in diagnosis.findings],
         "groups": [g.to_dict() for g in grouped(diagnosis.findings, imported.capture) if g.is_many],

@@ -12,12 +12,14 @@ from leadline.app.diagnose.grouping import FindingGroup, grouped, level_of
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
+from leadline.faces.accounts import account_lines, account_title
 from leadline.faces.incidents import incident_sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from leadline.app.diagnose.comparing import Comparison
+    from leadline.core.model.account import Account
     from leadline.core.model.capture import Capture
     from leadline.core.model.finding import Diagnosis, LayerVerdict, Window
 
@@ -34,6 +36,7 @@ SEVERITY_STYLE = {
     Severity.LOW: "cyan",
     Severity.INFO: "dim",
 }
+ACCOUNT_BAR_WIDTH = 20  # characters of all of the time
 CHANGES_SHOWN = 12
 SYMPTOMS_SHOWN = 6
 DETAILED_MAX = 5  # findings on many things told with evidence: a sick estate fits two screens
@@ -52,6 +55,8 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     out.print()
     for layer in verdict.layers:
         _show_layer(out, layer)
+    if diagnosis.account is not None:
+        _show_account(out, diagnosis.account, everything=everything)
     groups = grouped(diagnosis.findings, capture)
     shown = [g for g in groups if everything or (g.lead.severity >= Severity.MEDIUM and not g.lead.is_symptom)]
     for number, group in enumerate(shown, start=1):
@@ -63,6 +68,17 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
                 wrapped(out, advice, "   Also: ", style="bold")
     _show_rest(out, diagnosis, [] if everything else [g for g in groups if g not in shown], everything=everything)
     _show_unexamined(out, diagnosis)
+
+
+def _show_account(out: Console, account: Account, *, everything: bool) -> None:
+    """A bar for each term of the time of a transaction; with everything also how it was computed."""
+    out.print()
+    wrapped(out, f"{account_title(account)}:", "  ")
+    for line in account_lines(account):
+        bar = "#" * max(round(line.share * ACCOUNT_BAR_WIDTH), 1)
+        out.print(Text(f"  {line.name:<38}{line.percent:<16} {bar}"), no_wrap=True, overflow="ellipsis")
+        if everything:
+            wrapped(out, line.arithmetic, "      ", style="dim")
 
 
 def _show_span(out: Console, capture: Capture) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from leadline.app.diagnose.account import account_of
+from leadline.app.diagnose.account import account_of, sentence
 from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, is_comparable, suffered_before
 from leadline.app.diagnose.grouping import grouped, retold
 from leadline.app.diagnose.incidents import FELT, find_incidents, told_incident
@@ -18,17 +18,20 @@ from leadline.app.diagnose.judging import Ran, faint_disks, judge
 from leadline.app.diagnose.placing import placed, unfelt
 from leadline.core.contracts.discovery import load_unit, load_units
 from leadline.core.contracts.rule import Rule, RuleContext, Scope, rule_metas
+from leadline.core.model.account import Term
 from leadline.core.model.entities import Entity, machines
-from leadline.core.model.finding import Diagnosis, Evidence, Finding, Skipped
+from leadline.core.model.finding import Diagnosis, Evidence, Finding, Skipped, Verdict
 from leadline.core.model.profile import Profile
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 if TYPE_CHECKING:
+    from leadline.core.model.account import Account
     from leadline.core.model.capture import Capture
     from leadline.core.model.finding import Window
     from leadline.core.model.incident import Incident
 
 NO_INCIDENT = "an incident and a normal time to compare it with"
+SAID_SHARE, DOUBT_SHARE = 0.1, 0.3  # of the time that a transaction takes longer
 SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
 SEEN_S_MIN = 8.0  # Judgement: less than that is a burst, whatever it is part of
 
@@ -99,7 +102,19 @@ def diagnose(
     verdict = judge(ordered, ran, capture, incidents, feeling)
     verdict = retold(verdict, grouped(ordered, capture))
     account = account_of(capture, incidents[0]) if incidents else None
+    if account is not None:
+        verdict = accounted(verdict, account)
     return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents, account=account)
+
+
+def accounted(verdict: Verdict, account: Account) -> Verdict:
+    """The verdict whose "yes" says how much of the time it is, and whose "no" agrees with the account."""
+    answer, of_disk = verdict.is_it_the_disk, account.of(Term.DISK, Term.LOG)
+    if answer.startswith("Yes") and of_disk >= SAID_SHARE:
+        answer = f"{answer} {sentence(account)}."
+    elif answer.startswith("No:") and of_disk >= DOUBT_SHARE:
+        answer = f"Not known: no disk passed a limit, but {sentence(account)}."
+    return replace(verdict, is_it_the_disk=answer)
 
 
 def _weighed(

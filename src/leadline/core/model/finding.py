@@ -10,6 +10,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import Layer, LayerState, Severity
 
 if TYPE_CHECKING:
+    from leadline.core.model.account import Account
     from leadline.core.model.incident import Incident
 
 

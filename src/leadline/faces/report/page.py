@@ -28,6 +28,7 @@ from leadline.core.model.finding import iso
 from leadline.core.model.profile import Profile
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
+from leadline.faces.accounts import account_lines, account_title
 from leadline.faces.incidents import incident_sentence
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.figures import Chart, finding_charts
@@ -100,6 +101,7 @@ def page(
             lead=lead,
             sections=sections,
             facts=[*(lead.facts if lead is not None else ()), *_facts(capture)],
+            account=_account(diagnosis),
             ladder=_ladder(latency_ladder(diagnosis, capture)),
             timeline=timeline(groups, capture, lead.phases if lead is not None else (), diagnosis.incidents),
             causes=causes[:CHARTED_MAX],
@@ -115,6 +117,11 @@ def page(
             method=_method(diagnosis, imported, site, limits, anonymous=anonymous),
         )
     )
+
+
+def _account(diagnosis: Diagnosis) -> dict[str, Any] | None:
+    account = diagnosis.account
+    return None if account is None else {"title": account_title(account), "lines": account_lines(account)}
 
 
 def charts_page(charts: Sequence[Chart], capture: Capture) -> str:
