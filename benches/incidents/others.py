@@ -25,6 +25,7 @@ from pathlib import Path
 import numpy as np
 
 from benches.incidents.judging import disk_of
+from benches.incidents.naming import Naming, named, naming_table
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
@@ -51,6 +52,7 @@ class LabelledSet:
         disk_causes: parts of causes that are the disk's.
         other_causes: causes that are certainly not.
         healthy: the name of windows with nothing wrong.
+        is_named: the labels are kinds of cause that rules name.
     """
 
     name: str
@@ -60,6 +62,7 @@ class LabelledSet:
     disk_causes: tuple[str, ...]
     other_causes: tuple[str, ...]
     healthy: str = ""
+    is_named: bool = False
 
 
 SETS = (
@@ -82,6 +85,7 @@ SETS = (
         },
         ("I/O Saturation", "CPU,IO,Network"),
         ("CPU Saturation", "Lock Contention", "Network Congestion", "Poorly Written Query"),
+        is_named=True,
     ),
     LabelledSet(
         "DBPA, MySQL 8 on 32 and 64 cores",
@@ -115,6 +119,7 @@ class Incident:
     is_disk_to_blame: bool
     is_disk_innocent: bool
     is_over_threshold: bool
+    naming: Naming | None = None
 
     def is_cleared_wrongly(self, disk: str) -> bool:
         """Whether that answer clears the disk, and it is the cause."""
@@ -139,6 +144,9 @@ class Incident:
             "is_layer_right": self.is_layer_right,
             "is_time_right": self.is_time_right,
             "threshold_disk": self.threshold_answer,
+            "told": None if self.naming is None else self.naming.told,
+            "found": None if self.naming is None else self.naming.found,
+            "overlap": None if self.naming is None else round(self.naming.overlap, 3),
         }
 
 
@@ -165,6 +173,9 @@ def judged(labelled: LabelledSet, folder: Path, row: dict[str, str]) -> Incident
             for group in capture.of(metric)
             for values in group.values
         ),
+        named(row["cause"], capture, (int(row["first_abnormal_row"]), int(row["last_abnormal_row"])))
+        if labelled.is_named
+        else None,
     )
 
 
@@ -222,6 +233,10 @@ def table(incidents: list[Incident]) -> Iterator[str]:
     yield _line("all" if not aside else "all that are open", shown)
     if aside:
         yield _line("all set aside", aside, is_closed=True)
+    namings = [one.naming for one in incidents if one.naming is not None]
+    if namings:
+        yield ""
+        yield from naming_table(namings)
 
 
 def _line(name: str, incidents: Iterable[Incident], *, is_closed: bool = False) -> str:

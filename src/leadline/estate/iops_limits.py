@@ -82,9 +82,9 @@ def _smoothed(
     return DiskLoad(smooth, load.latency_ms, load.starts_ns, load.ends_ns, operations, size / width)
 
 
-def steadier_bytes(plateau: Plateau, held: HeldRate, operations: NDArray[np.floating[Any]]) -> Evidence | None:
+def steadier_bytes(plateau: Plateau, held_rate: HeldRate, operations: NDArray[np.floating[Any]]) -> Evidence | None:
     """Evidence that bytes are held and not operations: they vary much less; None where they do not."""
-    if not held.is_bytes:
+    if not held_rate.is_bytes:
         return None
     at = plateau.at_ceiling
     mean = float(np.mean(operations[at]))

@@ -120,7 +120,7 @@ def test_a_recording_with_a_header_and_no_sample_measured_nothing() -> None:
     assert sampled.verdict.headline == "Nothing in these recordings explains slowness."
 
 
-@pytest.mark.parametrize(("guessed", "said"), [((), "No, the device"), (("a limit",), "Yes as the guest sees it (IOPS")])
+@pytest.mark.parametrize(("guessed", "said"), [((), "No, the device"), (("a limit",), "Yes as the guest sees")])
 def test_the_answer_is_as_sure_as_the_finding_it_rests_on(guessed: tuple[str, ...], said: str) -> None:
     held = Finding(
         rule="vm-iops-limit-hit",

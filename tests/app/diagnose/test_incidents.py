@@ -12,7 +12,7 @@ from leadline.app.diagnose.incidents import find_incidents
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Diagnosis, Window
-from leadline.core.model.incident import Basis, Incident
+from leadline.core.model.incident import Basis
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState
 
 GUEST = Entity(EntityKind.GUEST, "db01")
@@ -170,10 +170,10 @@ def test_a_given_incident_is_compared_without_a_search() -> None:
         throughput((42, 60), (40, 30), (42, 60)), ("db_blocked_sessions_count", DATABASE, [(0, 60), (5, 30), (0, 60)])
     )
     assert find_incidents(recorded) == ()
-    normal = (Window(START_NS, START_NS + 60 * NS_PER_S), Window(START_NS + 90 * NS_PER_S, START_NS + 150 * NS_PER_S))
-    given = Incident(Window(START_NS + 60 * NS_PER_S, START_NS + 90 * NS_PER_S), normal, Basis.TOLD)
-    diagnosis = diagnose(recorded, given=(given,))
-    assert diagnosis.incidents == (given,)
+    window = Window(START_NS + 60 * NS_PER_S, START_NS + 90 * NS_PER_S)
+    diagnosis = diagnose(recorded, incident=window)
+    (incident,) = diagnosis.incidents
+    assert (incident.window, incident.basis) == (window, Basis.TOLD)
     assert diagnosis.top is not None
     assert diagnosis.top.rule == "db-lock-waits"
 

@@ -12,7 +12,6 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.clock import to_ns
 from leadline.core.model.errors import InputError, UsageError
 from leadline.core.model.finding import Window, iso
-from leadline.core.model.workload import seconds_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -120,6 +119,8 @@ def _sample_count(times_ns: NDArray[np.int64], windows: tuple[Window, ...]) -> i
 
 def _moment(text: str, whole: tuple[int, int], request: Request, option: str) -> int:
     """UTC nanoseconds of one end of a span."""
+    from leadline.core.model.workload import seconds_of  # noqa: PLC0415 - pydantic, only where a time was given
+
     try:
         return whole[0] + round(seconds_of(text) * 1e9)
     except ValueError:

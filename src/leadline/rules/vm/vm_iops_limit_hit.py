@@ -162,51 +162,52 @@ def _slow_disks(context: RuleContext, group: SeriesGroup) -> Iterator[_Disk]:
 def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
     limit = limit_of(context.inventory, disk.entity)
     plateau = None if limit is None else _first_plateau(context, disk, limit)
-    at_limit, held = plateau is not None, None
+    at_limit, held_rate = plateau is not None, None
     plateau = plateau or _first_plateau(context, disk, None)
     if plateau is None:
-        plateau, held = _held_plateau(context, disk)
+        plateau, held_rate = _held_plateau(context, disk)
     if plateau is None:
         return None
     device_share = context.limit("device_share") / 100.0
     below = latency_below(context, disk.entity, plateau, device_share)
     if below is not None and (below.value or 0.0) >= device_share * plateau.latency_ms:
         return None
-    signs = _signs(context, disk, plateau, held)
+    signs = _signs(context, disk, plateau, held_rate)
     if at_limit and limit is not None:
         signs.insert(
             0, Evidence(f"the inventory gives a limit of {show(limit, 'per_s')}", threshold=limit, unit="per_s")
         )
     proven = at_limit or below is not None
     if np.isnan(plateau.outside_latency_ms):
-        if plateau.latency_ms <= context.limit("latency_min_alone") or not (proven or signs):
+        enough = 1 if disk.further else 2  # a guest sees no more; below a virtual disk more could have been recorded
+        if plateau.latency_ms <= context.limit("latency_min_alone") or not (proven or len(signs) >= enough):
             return None
-        sure = proven or len(signs) > 1
+        sure = proven or (bool(disk.further) and len(signs) > 1)
     else:
         sure = proven or bool(signs)
     further = (
         [*signs, below] if below is not None else [*signs, Evidence("latency of the device below was not recorded")]
     )
-    return _finding(context, disk, (plateau, held), further, sure=sure, proven=proven)
+    return _finding(context, disk, (plateau, held_rate), further, sure=sure, proven=proven)
 
 
 def _held_plateau(context: RuleContext, disk: _Disk) -> tuple[Plateau, HeldRate] | tuple[None, None]:
     """The plateau of the first of the further rates that has one."""
-    for held in disk.further:
+    for held_rate in disk.further:
         shape = _shape(context)
-        if held.is_bytes:
+        if held_rate.is_bytes:
             shape = replace(shape, flat_share=context.limit("flat_bytes") / 100.0)
-        plateau = find_plateau(held.load, shape)
+        plateau = find_plateau(held_rate.load, shape)
         queued = disk.load.queued(shape)
         if plateau is not None and (plateau.inside & queued).sum() >= QUEUED_SHARE * queued.sum():
-            return plateau, held
+            return plateau, held_rate
     return None, None
 
 
-def _signs(context: RuleContext, disk: _Disk, plateau: Plateau, held: HeldRate | None) -> list[Evidence]:
-    if held is None or not held.is_bytes:
+def _signs(context: RuleContext, disk: _Disk, plateau: Plateau, held_rate: HeldRate | None) -> list[Evidence]:
+    if held_rate is None or not held_rate.is_bytes:
         return signs_of_limit(context, disk.group, disk.row, plateau)
-    steadier = steadier_bytes(plateau, held, disk.load.rate)
+    steadier = steadier_bytes(plateau, held_rate, disk.load.rate)
     return [] if steadier is None else [steadier]
 
 
@@ -225,19 +226,19 @@ def _finding(
     sure: bool,
     proven: bool,
 ) -> Finding:
-    plateau, held = ceiling
+    plateau, held_rate = ceiling
     name, latency = disk.entity.label(), show(plateau.latency_ms, "ms")
-    noun, rate = "IOPS" if held is None else held.noun, show(plateau.ceiling_per_s, "per_s")
-    if held is not None and held.is_bytes:
+    noun, rate = "IOPS" if held_rate is None else held_rate.noun, show(plateau.ceiling_per_s, "per_s")
+    if held_rate is not None and held_rate.is_bytes:
         rate = f"about {plateau.ceiling_per_s * MIB_IN_MB:.3g} MB/s"
     alone = np.isnan(plateau.outside_latency_ms)
     otherwise = "nothing else was recorded" if alone else f"{show(plateau.outside_latency_ms, 'ms')} otherwise"
     bare = rate_without_flushes(context, disk.group, disk.row, plateau)
-    if bare is not None and (held is None or not held.is_bytes):
+    if bare is not None and (held_rate is None or not held_rate.is_bytes):
         rate = f"{rate} ({show(bare, 'per_s')} without flushes)"
         further = [*further, Evidence("Linux counts empty flushes as writes: the limit may lie below the rate")]
     counted = float(np.mean(disk.load.rate[plateau.at_ceiling]))
-    if held is None and disk.normalised is not None and plateau.ceiling_per_s > 1.05 * counted:
+    if held_rate is None and disk.normalised is not None and plateau.ceiling_per_s > 1.05 * counted:
         noun, rate = "throughput", f"about {plateau.ceiling_per_s * LIMIT_UNIT_MIB * MIB_IN_MB:.3g} MB/s"
     reference = context.limit("latency_factor") * plateau.outside_latency_ms
     source = context.source_name(disk.group)
