@@ -26,7 +26,8 @@ _NOT_THE_DEVICE = frozenset(
     {"vm-iops-limit-hit", "vsan-iops-limit-latency-artifact", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"}
 )
 DISKS = "disks"  # the part of the guest whose rules tell of disks
-_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", "guest-iowait-high"})
+IO_WAIT = "guest-iowait-high"  # says that something is waited for, not how long
+_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", IO_WAIT})
 
 
 # What a disk shows a guest when it is waited for.
@@ -224,6 +225,8 @@ def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...], r
         return f"No, the device is not to blame: I/O is held back before it ({rule})."
     if seen and all(finding.layer is Layer.DATABASE for finding in seen) and not _disk_examined(ran):
         return f"Not known: {seen[0].summary}; whether a disk takes that time or a busy CPU was not recorded."
+    if seen and all(finding.rule == IO_WAIT for finding in seen):
+        return f"Not known: {seen[0].summary}; which disk is waited for, and how long, was not recorded."
     if seen and _state(layers, Layer.STORAGE_PATH) is LayerState.NOT_EXAMINED:
         return f"Yes as the guest sees it ({seen[0].summary}); which layer below adds the time was not recorded."
     if seen:
