@@ -223,17 +223,23 @@ def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...], r
             seen_by_guest = f"Yes as the guest sees it ({held_back[0].summary})"
             return f"{seen_by_guest}; a limit or the device itself, nothing below was recorded."
         return f"No, the device is not to blame: I/O is held back before it ({rule})."
-    if seen and all(finding.layer is Layer.DATABASE for finding in seen) and not _disk_examined(ran):
-        return f"Not known: {seen[0].summary}; whether a disk takes that time or a busy CPU was not recorded."
-    if seen and all(finding.rule == IO_WAIT for finding in seen):
-        return f"Not known: {seen[0].summary}; which disk is waited for, and how long, was not recorded."
-    if seen and _state(layers, Layer.STORAGE_PATH) is LayerState.NOT_EXAMINED:
-        return f"Yes as the guest sees it ({seen[0].summary}); which layer below adds the time was not recorded."
     if seen:
-        return "The guest waits for its disk, but no layer below it was found slow."
+        return _seen_from_above(seen, layers, ran)
     if _disk_examined(ran):
         return "No: the disk was looked at and is not slow."
     return "Not known: no recording shows the disk's latency."
+
+
+def _seen_from_above(seen: list[Finding], layers: tuple[LayerVerdict, ...], ran: Ran) -> str:
+    """The answer where the guest or its database waits, and no layer below was found slow."""
+    summary = seen[0].summary
+    if all(finding.layer is Layer.DATABASE for finding in seen) and not _disk_examined(ran):
+        return f"Not known: {summary}; whether a disk takes that time or a busy CPU was not recorded."
+    if all(finding.rule == IO_WAIT for finding in seen):
+        return f"Not known: {summary}; which disk is waited for, and how long, was not recorded."
+    if _state(layers, Layer.STORAGE_PATH) is LayerState.NOT_EXAMINED:
+        return f"Yes as the guest sees it ({summary}); which layer below adds the time was not recorded."
+    return "The guest waits for its disk, but no layer below it was found slow."
 
 
 def _state(layers: tuple[LayerVerdict, ...], layer: Layer) -> LayerState:
