@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from leadline.app.measure.rounds import Talk
 from leadline.core.contracts.load_target import Target
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.workload import Workload, find_workload, parse_workload, profiles
-from leadline.core.system.cgroups import InstanceLimits, find
+from leadline.core.system.cgroups import PREFIX, Hierarchies, InstanceLimits, find
 from leadline.core.system.tools import find_program
 from leadline.stores.runs import RunStore
 from tests.app.measure.test_hosts import servers
@@ -111,6 +112,12 @@ def test_a_cut_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert found.unlike == (f"{first.id}: the search was ended before its time",)
 
 
+def groups_of_this_process(where: Hierarchies) -> set[Path]:
+    """Groups this process made; other tests that run at the same time (a lab's guest, a recording) make their own."""
+    pattern = f"{PREFIX}-{os.getpid()}-*"
+    return {path for folder in where.folders.values() for path in folder.glob(pattern)}
+
+
 @pytest.mark.real
 @pytest.mark.slow
 @needs_fio
@@ -122,13 +129,14 @@ def test_limited_instances_leave_no_groups(tmp_path: Path) -> None:
     on = tmp_path / "on"
     on.mkdir()
     store = RunStore(tmp_path / "home")
+    before = groups_of_this_process(where)
     try:
         done = run_density(planned(str(on), StepRule(most=1), limits=limits), store, seed=1)
     except ToolError as error:
         pytest.skip(f"the kernel refuses control groups here: {error}")
     assert done.are_limited
     assert done.levels[0].state is not CountState.FAILED
-    assert [path for folder in where.folders.values() for path in folder.glob("leadline-density-*")] == []
+    assert groups_of_this_process(where) == before
     assert list(on.iterdir()) == []
 
 
