@@ -126,12 +126,12 @@ def wrapped(out: Console, text: str, lead: str = "", *, style: str = "") -> None
         out.print(Text(" " * len(lead) + line))
 
 
-def _when(held: tuple[Window, ...], capture: Capture) -> str:
-    windows = [_span(window) for window in held[:3]]
-    more = f" and {len(held) - 3} more times" if len(held) > 3 else ""
+def _when(spans: tuple[Window, ...], capture: Capture) -> str:
+    windows = [_span(window) for window in spans[:3]]
+    more = f" and {len(spans) - 3} more times" if len(spans) > 3 else ""
     span = capture.span_ns()
     whole = (span[1] - span[0]) / 1e9 if span is not None else 0.0
-    held_s = sum(window.duration_s for window in held)
+    held_s = sum(window.duration_s for window in spans)
     share = f", {min(held_s / whole, 1.0):.0%} of the recording" if whole > 0 else ""
     return f"{'; '.join(windows)}{more} ({duration(held_s)}{share})"
 
