@@ -141,15 +141,15 @@ def grouped(findings: Iterable[Finding], capture: Capture) -> tuple[FindingGroup
 def retold(verdict: Verdict, groups: Iterable[FindingGroup]) -> Verdict:
     """The verdict with the summary of a group wherever it quotes the group's worst finding."""
     many = [group for group in groups if group.is_many]
-    summaries = {group.lead.summary: group.summary for group in many}
-    short = {group.lead.summary: group.short for group in many}
+    sentence_by_quote = {group.lead.summary: group.summary for group in many}
+    short_by_quote = {group.lead.summary: group.short for group in many}
 
     def text(quoting: str) -> str:
-        summary = max((one for one in summaries if one in quoting), key=len, default=None)
-        return quoting if summary is None else quoting.replace(summary, summaries[summary])
+        summary = max((one for one in sentence_by_quote if one in quoting), key=len, default=None)
+        return quoting if summary is None else quoting.replace(summary, sentence_by_quote[summary])
 
     layers: tuple[LayerVerdict, ...] = tuple(
-        replace(layer, reason=short.get(layer.reason, layer.reason)) for layer in verdict.layers
+        replace(layer, reason=short_by_quote.get(layer.reason, layer.reason)) for layer in verdict.layers
     )
     return Verdict(text(verdict.headline), text(verdict.is_it_the_disk), layers)
 

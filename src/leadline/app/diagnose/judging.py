@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.examine import EXAMINE
+from leadline.app.diagnose.examine import advised, unused_sentence
 from leadline.app.diagnose.feeling import Feeling, Felt
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Finding, LayerVerdict, Skipped, Verdict
@@ -69,7 +69,8 @@ def judge(
     """The verdict of findings that are already in order, causes first."""
     explained = any(f.severity >= Severity.MEDIUM and f.windows and not f.is_symptom for f in findings)
     unexplained = not explained and (bool(incidents) or feeling.felt is Felt.SUFFERED)
-    layers = tuple(_judge_layer(layer, findings, ran, unexplained=unexplained) for layer in Layer)
+    given = {source.importer for source in capture.sources}
+    layers = tuple(_judge_layer(layer, findings, ran, given, unexplained=unexplained) for layer in Layer)
     headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, capture)
     answer = _is_it_the_disk(findings, layers, ran)
     if answer.startswith("No:"):
@@ -77,7 +78,9 @@ def judge(
     return Verdict(headline, answer, layers)
 
 
-def _judge_layer(layer: Layer, findings: list[Finding], of_all: Ran, *, unexplained: bool) -> LayerVerdict:
+def _judge_layer(
+    layer: Layer, findings: list[Finding], of_all: Ran, given: set[str], *, unexplained: bool
+) -> LayerVerdict:
     metas, skipped = rule_metas(), of_all.skipped
     layer_findings = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
     ran = tuple(name for name in of_all.rules if metas[name].layer is layer)
@@ -114,7 +117,7 @@ def _judge_layer(layer: Layer, findings: list[Finding], of_all: Ran, *, unexplai
         else:
             state, reason = LayerState.CLEARED, looked
     waiting = any(s.layer is layer for s in skipped)
-    examine = EXAMINE[layer] if state is LayerState.NOT_EXAMINED and waiting else ()
+    examine = advised(layer, given) if state is LayerState.NOT_EXAMINED and waiting else ()
     return LayerVerdict(layer, state, reason, layer_findings, ran, examine)
 
 
@@ -206,7 +209,7 @@ def _headline(findings: list[Finding], capture: Capture) -> str:
     if top is None or top.severity < Severity.MEDIUM or top.is_symptom:
         if not capture.results and all(source.start_ns is None for source in capture.sources):
             return "Nothing was measured: none of these files holds a sample."
-        return "Nothing in these recordings explains slowness."
+        return unused_sentence(capture) or "Nothing in these recordings explains slowness."
     return top.summary
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -72,6 +72,7 @@ def import_paths(
     *,
     clock_offsets: dict[str, float] | None = None,
     progress: Progress | None = None,
+    else_all: bool = False,
 ) -> Imported:
     """Read recordings.
 
@@ -80,33 +81,20 @@ def import_paths(
         request: what is wanted; everything by default.
         clock_offsets: seconds to add to the times of a source, by its name or file name.
         progress: called before each file and once at the end.
+        else_all: read every series where none of the wanted metrics is in any file, so that it can be said what is.
 
     Raises:
         InputError: a path is missing or damaged, a named file is no recording, or nothing was recognised at all.
         LimitError: an archive unpacks to more than the documented limits.
     """
     offsets = {shown_name(name): seconds for name, seconds in (clock_offsets or {}).items()}
-    captures: list[Capture] = []
-    unrecognised: list[str] = []
+    asked = request or Request()
     with open_sources(paths) as opened, _no_gc():
-        left_out = opened.left_out
-        sources = opened.sources
-        for done, source in enumerate(sources):
-            if progress is not None:
-                progress(done, len(sources), source.name)
-            try:
-                capture = _read(source, request or Request())
-            except LeadlineError as error:
-                if source.named:
-                    raise
-                left_out.append(error)
-                continue
-            if capture is None:
-                unrecognised.append(source.name)
-                continue
-            captures.append(capture.shifted(_offset(source.name, offsets)) if offsets else capture)
-        if progress is not None:
-            progress(len(sources), len(sources), "")
+        captures, unrecognised, damaged = _read_all(opened.sources, asked, offsets, progress)
+        if else_all and asked.metrics is not None and not any(c.groups or c.results for c in captures):
+            everything = replace(asked, metrics=None)
+            captures, unrecognised, damaged = _read_all(opened.sources, everything, offsets, progress)
+        left_out = [*opened.left_out, *damaged]
     if not captures and left_out:
         raise left_out[0]
     if not captures:
@@ -117,6 +105,36 @@ def import_paths(
             advice="Name the files themselves to see why each is not recognised.",
         )
     return Imported(resolve(Capture.merged(captures)), unrecognised, left_out)
+
+
+def _read_all(
+    sources: Sequence[Source], request: Request, offsets: dict[str, float], progress: Progress | None
+) -> tuple[list[Capture], list[str], list[LeadlineError]]:
+    """Captures of files, names of those that nobody recognised, and errors of those that are damaged.
+
+    Raises:
+        LeadlineError: a file the user named cannot be read.
+    """
+    captures: list[Capture] = []
+    unrecognised: list[str] = []
+    damaged: list[LeadlineError] = []
+    for done, source in enumerate(sources):
+        if progress is not None:
+            progress(done, len(sources), source.name)
+        try:
+            capture = _read(source, request)
+        except LeadlineError as error:
+            if source.named:
+                raise
+            damaged.append(error)
+            continue
+        if capture is None:
+            unrecognised.append(source.name)
+            continue
+        captures.append(capture.shifted(_offset(source.name, offsets)) if offsets else capture)
+    if progress is not None:
+        progress(len(sources), len(sources), "")
+    return captures, unrecognised, damaged
 
 
 def _read(source: Source, request: Request) -> Capture | None:

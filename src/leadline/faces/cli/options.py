@@ -133,15 +133,16 @@ def read_paths(
     map_file: Path | None = None,
     quiet: bool = False,
     notes: bool = True,
+    else_all: bool = False,
 ) -> Imported:
-    """Import with progress on stderr and notes after it."""
+    """Import with progress on stderr and notes after it; ``else_all`` as in `import_paths`."""
     from leadline.app.read.importing import import_paths
     from leadline.core.contracts.importer import Request
     from leadline.faces.cli.output import reading_progress, say_sources
 
     request = Request(metrics=metrics, timezone=timezone, date=date, map_file=map_file)
     with reading_progress(quiet=quiet) as progress:
-        imported = import_paths(paths, request, clock_offsets=offsets, progress=progress)
+        imported = import_paths(paths, request, clock_offsets=offsets, progress=progress, else_all=else_all)
     say_sources(imported, quiet=quiet or not notes)
     return imported
 

@@ -103,7 +103,7 @@ def command(
     reading = partial(
         read_paths, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
     )
-    imported = reading(paths, notes=not anonymize)
+    imported = reading(paths, notes=not anonymize, else_all=True)
     spans = asked_spans(imported.capture, incident, normal, timezone)
     diagnosis = diagnose(imported.capture, site, incident=spans[0], normal=spans[1])
     comparison = None
