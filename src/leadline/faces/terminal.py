@@ -58,7 +58,7 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     if diagnosis.account is not None:
         _show_account(out, diagnosis.account, everything=everything)
     groups = grouped(diagnosis.findings, capture)
-    shown = [g for g in groups if everything or (g.lead.severity >= Severity.MEDIUM and not g.lead.is_symptom)]
+    shown = [g for g in groups if everything or (g.lead.severity >= Severity.MEDIUM and not g.lead.is_explained)]
     for number, group in enumerate(shown, start=1):
         if everything or number <= DETAILED_MAX + 1 or not group.is_many:
             out.print()
@@ -159,7 +159,7 @@ def _span(window: Window) -> str:
 
 
 def _show_rest(out: Console, diagnosis: Diagnosis, hidden: list[FindingGroup], *, everything: bool) -> None:
-    symptoms = [group for group in hidden if group.lead.is_symptom]
+    symptoms = [group for group in hidden if group.lead.is_explained]
     if symptoms:
         out.print()
         out.print(Text("Symptoms of the above:", style="dim"))
@@ -169,7 +169,7 @@ def _show_rest(out: Console, diagnosis: Diagnosis, hidden: list[FindingGroup], *
         for skipped in diagnosis.skipped:
             out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
     notes = []
-    minor = sum(len(group.members) for group in hidden if not group.lead.is_symptom)
+    minor = sum(len(group.members) for group in hidden if not group.lead.is_explained)
     if minor:
         notes.append(f"{minor} minor finding{'s' if minor != 1 else ''}")
     if diagnosis.skipped and not everything:

@@ -274,11 +274,14 @@ def _same_time(one: Finding, other: Finding) -> bool:
 
 
 def order(findings: list[Finding]) -> list[Finding]:
-    """Causes before symptoms; what was measured before settings, unless it is minor; then by severity and distance."""
+    """Causes before symptoms; what was measured before settings, unless it is minor; then by severity and distance.
+
+    A wait that nothing explains comes after the causes that were measured.
+    """
 
     def rank(finding: Finding) -> tuple[object, ...]:
         minor = finding.severity < Severity.MEDIUM
-        group = 2 if minor else 0 if finding.windows else 1
-        return (finding.is_symptom, group, -finding.severity, -finding.score, finding.rule, str(finding.entity))
+        group = 3 if minor else 2 if not finding.windows else int(finding.is_wait)
+        return (finding.is_explained, group, -finding.severity, -finding.score, finding.rule, str(finding.entity))
 
     return sorted(findings, key=rank)

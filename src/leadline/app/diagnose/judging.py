@@ -27,7 +27,6 @@ _NOT_THE_DEVICE = frozenset(
 )
 DISKS = "disks"  # the part of the guest whose rules tell of disks
 IO_WAIT = "guest-iowait-high"  # says that something is waited for, not how long
-_GUEST_DISK_RULES = frozenset({"guest-disk-await-high", IO_WAIT})
 
 
 # What a disk shows a guest when it is waited for.
@@ -58,6 +57,11 @@ class Ran:
     unfelt: frozenset[Layer] = frozenset()
     faint: tuple[Finding, ...] = ()
 
+    def of(self, layer: Layer) -> tuple[str, ...]:
+        """Names of the rules of a layer that looked."""
+        metas = rule_metas()
+        return tuple(name for name in self.rules if metas[name].layer is layer)
+
 
 def judge(
     findings: list[Finding],
@@ -81,44 +85,77 @@ def judge(
 def _judge_layer(
     layer: Layer, findings: list[Finding], of_all: Ran, given: set[str], *, unexplained: bool
 ) -> LayerVerdict:
-    metas, skipped = rule_metas(), of_all.skipped
     layer_findings = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
-    ran = tuple(name for name in of_all.rules if metas[name].layer is layer)
-    examining = tuple(name for name in ran if name in of_all.powerful)
-    parts = dict.fromkeys(m.examines for m in metas.values() if m.layer is layer and m.clears and m.examines)
-    unseen = [part for part in parts if part not in {metas[name].examines for name in examining}]
     causes = [f for f in layer_findings if not f.is_symptom]
-    symptom = next((f for f in layer_findings if f.is_symptom and f.severity >= Severity.MEDIUM), None)
     if any(f.severity >= Severity.HIGH and f.windows for f in causes):  # a setting alone convicts nobody
         state, reason = LayerState.CONVICTED, causes[0].summary
     elif any(f.severity >= Severity.MEDIUM for f in causes):
         state, reason = LayerState.SUSPECTED, causes[0].summary
-    elif not examining:
-        symptoms_only = (
-            f"shows symptoms only, explained by {symptom.caused_by}" if symptom else _missing(layer, skipped)
-        )
-        state, reason = LayerState.NOT_EXAMINED, symptoms_only
-    elif symptom is not None and not unexplained:
-        state, reason = LayerState.CLEARED, f"shows symptoms only, explained by {symptom.caused_by}"
-    elif layer in of_all.unfelt:
-        state, reason = LayerState.NOT_EXAMINED, f"{layer_findings[0].summary}, but nobody felt it: not ruled out"
-    elif unseen:
-        seen = [part for part in parts if part not in unseen]
-        fine = f"nothing of weight at its {_and(seen)}; " if seen else ""
-        state, reason = (
-            LayerState.NOT_EXAMINED,
-            f"{fine}its {_and(unseen)} {'were' if len(unseen) > 1 else 'was'} not recorded",
-        )
     else:
-        count = len(ran)
-        looked = f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
-        if unexplained:
-            state, reason = LayerState.NOT_EXAMINED, f"{looked}; not ruled out while what was felt is unexplained"
-        else:
-            state, reason = LayerState.CLEARED, looked
-    waiting = any(s.layer is layer for s in skipped)
-    examine = advised(layer, given) if state is LayerState.NOT_EXAMINED and waiting else ()
-    return LayerVerdict(layer, state, reason, layer_findings, ran, examine)
+        state, reason = _Clearing(layer, findings, of_all, unexplained).state()
+    could_look = any(s.layer is layer for s in of_all.skipped)
+    examine = advised(layer, given) if state is LayerState.NOT_EXAMINED and could_look else ()
+    return LayerVerdict(layer, state, reason, layer_findings, of_all.of(layer), examine)
+
+
+@dataclass(frozen=True, slots=True)
+class _Clearing:
+    """Whether a layer that no cause of weight accuses is cleared: only where nothing speaks against it."""
+
+    layer: Layer
+    findings: list[Finding]
+    ran: Ran
+    is_unexplained: bool
+
+    def state(self) -> tuple[LayerState, str]:
+        """The state, and why."""
+        against = next(self._against(), None)
+        if against is not None:
+            return LayerState.NOT_EXAMINED, against
+        return LayerState.CLEARED, self._only_symptoms() or self._looked()
+
+    def _against(self) -> Iterator[str]:
+        """What keeps it from being cleared, the weightiest first."""
+        metas = rule_metas()
+        waiting = next((f for f in self._weighty() if not f.is_explained), None)
+        if waiting is not None:
+            yield f"{waiting.summary}, which does not say why"
+        examined = {metas[name].examines for name in self.ran.powerful if metas[name].layer is self.layer}
+        only_symptoms = self._only_symptoms()
+        if not examined:
+            yield only_symptoms or _missing(self.layer, self.ran.skipped)
+        if only_symptoms and not self.is_unexplained and self._is_explained_well():
+            return
+        if self.layer in self.ran.unfelt:
+            summary = next(f.summary for f in self.findings if f.layer is self.layer)
+            yield f"{summary}, but nobody felt it: not ruled out"
+        faint = next((f for f in self.ran.faint if self.layer in (f.layer, Layer.GUEST)), None)
+        if faint is not None:
+            yield f"{faint.summary}, of low severity: not ruled out"
+        parts = dict.fromkeys(m.examines for m in metas.values() if m.layer is self.layer and m.clears and m.examines)
+        unseen = [part for part in parts if part not in examined]
+        if unseen:
+            seen = [part for part in parts if part in examined]
+            fine = f"nothing of weight at its {_and(seen)}; " if seen else ""
+            yield f"{fine}not recorded: its {_and(unseen)}"
+        if self.is_unexplained:
+            yield f"{self._looked()}; not ruled out while what was felt is unexplained"
+
+    def _weighty(self) -> list[Finding]:
+        return [f for f in self.findings if f.layer is self.layer and f.severity >= Severity.MEDIUM and f.is_symptom]
+
+    def _only_symptoms(self) -> str:
+        symptom = next((f for f in self._weighty() if f.is_explained), None)
+        return "" if symptom is None else f"shows symptoms only, explained by {symptom.caused_by}"
+
+    def _is_explained_well(self) -> bool:
+        """Whether what explains its symptoms has weight itself."""
+        weighty = {(f.rule, f.entity) for f in self.findings if f.severity >= Severity.MEDIUM}
+        return all((f.caused_by, f.caused_by_entity) in weighty for f in self._weighty())
+
+    def _looked(self) -> str:
+        count = len(self.ran.of(self.layer))
+        return f"{count} rule{'s' if count != 1 else ''} looked, nothing of weight"
 
 
 def _and(words: list[str]) -> str:
@@ -178,7 +215,8 @@ def _doubted(answer: str, doubts: _Doubts) -> str:
 
 def faint_disks(findings: list[Finding]) -> tuple[Finding, ...]:
     """Findings of a slow disk that their own rule gave little weight."""
-    return tuple(f for f in findings if f.windows and f.severity is Severity.LOW and _looks_at_disks(f))
+    low = (f for f in findings if f.windows and f.severity is Severity.LOW)
+    return tuple(f for f in low if _looks_at_disks(f) or f.rule in _NOT_THE_DEVICE)
 
 
 def _looks_at_disks(finding: Finding) -> bool:
@@ -206,18 +244,19 @@ def _missing(layer: Layer, skipped: tuple[Skipped, ...]) -> str:
 
 def _headline(findings: list[Finding], capture: Capture) -> str:
     top = findings[0] if findings else None
-    if top is None or top.severity < Severity.MEDIUM or top.is_symptom:
+    if top is None or top.severity < Severity.MEDIUM or top.is_explained:
         if not capture.results and all(source.start_ns is None for source in capture.sources):
             return "Nothing was measured: none of these files holds a sample."
         return unused_sentence(capture) or "Nothing in these recordings explains slowness."
-    return top.summary
+    return f"{top.summary}; nothing recorded says why." if top.is_wait else top.summary
 
 
 def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...], ran: Ran) -> str:
     causes = [f for f in findings if not f.is_symptom and f.severity >= Severity.MEDIUM]
     slow = [f for f in causes if f.windows and f.layer in _DISK_LAYERS and f.rule not in _NOT_THE_DEVICE]
     held_back = [f for f in causes if f.rule in _NOT_THE_DEVICE]
-    seen = [f for f in causes if _looks_at_disks(f) or f.rule in _GUEST_DISK_RULES]
+    waits = [f for f in findings if f.is_wait and not f.is_explained and f.severity >= Severity.MEDIUM]
+    seen = [f for f in (*causes, *waits) if _looks_at_disks(f) or f.rule == IO_WAIT]
     if slow:
         return f"{'Yes' if slow[0] is causes[0] else 'Also, but not first'}: {slow[0].summary}."
     if held_back:

@@ -63,6 +63,8 @@ class RuleMeta:
         of_incident: it compares an incident with its normal, and is skipped where there is none.
         clears_with: metrics without one of which the rule may find, but not clear: what it reads beside them is the
             view from another layer.
+        is_wait: a finding states that something is waited for, never why: it is a symptom, also where nothing
+            explains it.
         judgement: its numbers are ours, not a source's; then severity is at most medium.
     """
 
@@ -79,6 +81,7 @@ class RuleMeta:
     causes: tuple[str, ...] = ()
     of_incident: bool = False
     clears_with: tuple[str, ...] = ()
+    is_wait: bool = False
     judgement: bool = False
 
     def to_plain(self) -> dict[str, Any]:
@@ -235,4 +238,5 @@ class RuleContext:
             windows=tuple(windows),
             score=score,
             guessed=tuple(guessed),
+            is_wait=self.meta.is_wait,
         )

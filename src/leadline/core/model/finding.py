@@ -60,6 +60,8 @@ class Finding:
         windows: when it held, in order of time; empty for a setting, which holds always.
         score: distance from the threshold (1.0 is at the threshold) used to order findings of one severity.
         guessed: what was guessed to get here (a device role, a vCPU count); shown to the user.
+        caused_by: the rule whose finding explains this one.
+        is_wait: it states that something is waited for, not why.
         advice: rule names or catalogue ids of method pages that help with it.
     """
 
@@ -74,8 +76,9 @@ class Finding:
     windows: tuple[Window, ...] = ()
     score: float = 1.0
     guessed: tuple[str, ...] = ()
-    caused_by: str | None = None  # the rule whose finding explains this one; then it is a symptom
+    caused_by: str | None = None
     caused_by_entity: Entity | None = None
+    is_wait: bool = False
 
     @property
     def window(self) -> Window | None:
@@ -84,6 +87,11 @@ class Finding:
 
     @property
     def is_symptom(self) -> bool:
+        """Whether another finding explains this one, or it states a wait, whose cause is another thing."""
+        return self.is_wait or self.is_explained
+
+    @property
+    def is_explained(self) -> bool:
         """Whether another finding explains this one."""
         return self.caused_by is not None
 
@@ -113,6 +121,7 @@ class Finding:
             "remedy": self.remedy,
             "score": round(self.score, 3),
             "guessed": list(self.guessed),
+            "is_symptom": self.is_symptom,
             "caused_by": self.caused_by,
             "caused_by_entity": None if self.caused_by_entity is None else str(self.caused_by_entity),
         }

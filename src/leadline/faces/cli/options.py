@@ -79,11 +79,11 @@ class FailOn(StrEnum):
 
 
 def fails(diagnosis: Diagnosis, fail_on: FailOn) -> bool:
-    """Whether a finding that is no symptom is at least as severe as asked."""
+    """Whether a finding that no other explains is at least as severe as asked."""
     if fail_on is FailOn.NEVER:
         return False
     limit = Severity[fail_on.value.upper()]
-    return any(finding.severity >= limit and not finding.is_symptom for finding in diagnosis.findings)
+    return any(finding.severity >= limit and not finding.is_explained for finding in diagnosis.findings)
 
 
 def profile_of(path: Path | None) -> Profile:

@@ -83,7 +83,7 @@ def page(
     measured = len(charts)
     for finding in findings[:CHARTED_MAX]:
         finding["charts"] = [_chart(chart, charts, capture) for chart in finding.pop("drawn")]
-    causes = [f for f in findings if not f["it"].is_symptom and f["it"].severity >= Severity.MEDIUM]
+    causes = [f for f in findings if not f["it"].is_explained and f["it"].severity >= Severity.MEDIUM]
     origin = (capture.span_ns() or (0, 0))[0]
     evidence = pack(_evidence_lines(charts), origin_ns=origin, points=EVIDENCE_POINTS)
     series = pack(capture.groups, origin_ns=origin, points=points_of(capture.series_count))
@@ -106,8 +106,8 @@ def page(
             timeline=timeline(groups, capture, lead.phases if lead is not None else (), diagnosis.incidents),
             causes=causes[:CHARTED_MAX],
             further=causes[CHARTED_MAX:],
-            minor=[f for f in findings if not f["it"].is_symptom and f["it"].severity < Severity.MEDIUM],
-            symptoms=[f for f in findings if f["it"].is_symptom],
+            minor=[f for f in findings if not f["it"].is_explained and f["it"].severity < Severity.MEDIUM],
+            symptoms=[f for f in findings if f["it"].is_explained],
             comparison=None if comparison is None else _comparison(comparison),
             examine=_examine(diagnosis),
             results=_results(capture) if lead is None else [],

@@ -47,6 +47,7 @@ META = RuleMeta(
     explains=("db-component-response-time",),
     clears=False,
     examines="disks",
+    is_wait=True,
 )
 
 

@@ -43,6 +43,7 @@ META = RuleMeta(
     },
     explains=("db-iris-glorefs-drop", "db-component-response-time"),
     clears=False,
+    is_wait=True,
 )
 
 

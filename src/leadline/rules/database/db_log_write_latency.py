@@ -59,6 +59,7 @@ META = RuleMeta(
     },
     clears=False,
     examines="disks",
+    is_wait=True,
 )
 
 _WRITES = Busy("guest_disk_await_ms_write", (("disk_writes_per_s",), ("disk_iops",)))

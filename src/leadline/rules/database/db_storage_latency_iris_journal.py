@@ -53,6 +53,7 @@ META = RuleMeta(
     explains=("db-iris-write-daemon-cycle", "db-component-response-time"),
     clears=False,
     judgement=True,
+    is_wait=True,
 )
 
 _WRITES = Busy("guest_disk_await_ms_write", (("disk_writes_per_s",), ("disk_iops",)))

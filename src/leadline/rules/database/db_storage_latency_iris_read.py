@@ -50,6 +50,7 @@ META = RuleMeta(
     },
     explains=("db-data-read-latency", "db-component-response-time"),
     clears=False,
+    is_wait=True,
 )
 
 _READS = Busy("guest_disk_await_ms_read", (("disk_reads_per_s",), ("disk_iops",)))

@@ -49,6 +49,7 @@ META = RuleMeta(
         "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
     },
     explains=("guest-load-average-per-core",),
+    is_wait=True,
 )
 
 

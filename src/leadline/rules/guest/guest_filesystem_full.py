@@ -38,7 +38,7 @@ META = RuleMeta(
         "warn": Threshold(15.0, "pct", "RVTools, vHealth"),
         "crit": Threshold(5.0, "pct", "vCheck-vSphere"),
     },
-    clears=False,
+    examines="file systems",
 )
 
 

@@ -48,6 +48,7 @@ META = RuleMeta(
         "duration": Threshold(30.0, "s", "Judgement: long enough to be more than a burst"),
     },
     clears=False,
+    is_wait=True,
 )
 
 _SPEC = Over(metric="guest_cpu_iowait_pct", noun="I/O wait", kinds=(EntityKind.GUEST,), mostly=True)

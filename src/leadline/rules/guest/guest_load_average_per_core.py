@@ -50,6 +50,7 @@ META = RuleMeta(
         "duration": Threshold(60.0, "s", "Judgement: the time the average is taken over"),
     },
     examines="CPU",
+    is_wait=True,
 )
 
 _SPEC = Over(metric="guest_load_1m", noun="load average per CPU", kinds=(EntityKind.GUEST,), value=per_cpu)

@@ -57,7 +57,7 @@ META = RuleMeta(
         "share": Threshold(0.2, "ratio", "Judgement: of the time looked at"),
     },
     explains=("net-time-outside-server", "db-transactions-held-open", "net-client-server-wait"),
-    clears=False,
+    examines="programs",
     causes=("partner-capped", "cpu-capped"),
 )
 

@@ -39,6 +39,7 @@ META = RuleMeta(
     layer=Layer.VM,
     severity=Severity.HIGH,
     needs=("adapter.type", "virtual-disk.adapter"),
+    examines="settings",
 )
 
 # virtio is what PVSCSI is on KVM.

@@ -101,6 +101,7 @@ META = RuleMeta(
     },
     explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK, "vsan-client-latency-high"),
     judgement=True,
+    examines="limits",
     clears_with=("virtual_disk_latency_ms_read",),
 )
 

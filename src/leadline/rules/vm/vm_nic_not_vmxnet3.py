@@ -35,6 +35,7 @@ META = RuleMeta(
     layer=Layer.VM,
     severity=Severity.MEDIUM,
     needs=("nic.type",),
+    examines="settings",
 )
 
 _GOOD = frozenset({"vmxnet3", "virtio", "virtio-net", "virtio-net-pci", "sriov", "pcipassthru"})

@@ -40,6 +40,7 @@ META = RuleMeta(
     needs=("virtual-disk.adapter",),
     thresholds={"warn": Threshold(2.0, "count", "Judgement: data and WAL should not share a queue")},
     judgement=True,
+    examines="settings",
 )
 _DISK_COUNT_MIN = 2  # one disk cannot be spread
 

@@ -45,6 +45,7 @@ META = RuleMeta(
         "age": Threshold(72.0 * 3600.0, "s", "VMware KB 1025279: no longer than 72 hours"),
     },
     judgement=True,
+    examines="settings",
 )
 _S_PER_DAY = 86_400.0
 
