@@ -1,0 +1,139 @@
+"""The server's log: values counted by hand, prefixes as people set them, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
+from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError
+from leadline.importers import postgresql_log
+
+RECORDED = Path(__file__).parents[2] / "incidents" / "recorded"
+PREFIX = "2026-11-23 23:11:{:06.3f} UTC [10139] "
+
+
+def of(tmp_path: Path, text: str, request: Request | None = None) -> Capture:
+    path = tmp_path / "postgresql.log"
+    path.write_text(text)
+    source = Source("postgresql.log", path)
+    assert postgresql_log.sniff(source) >= 90
+    return postgresql_log.read(source, request or Request())
+
+
+def values(capture: Capture, metric: str) -> list[float]:
+    (group,) = capture.of(metric)
+    return [round(float(value), 6) for value in group.values[0]]
+
+
+def lines(*texts: tuple[float, str]) -> str:
+    return "".join(f"{PREFIX.format(second)}{text}\n" for second, text in texts)
+
+
+def test_each_kind_of_event_is_counted_in_its_second(tmp_path: Path) -> None:
+    capture = of(
+        tmp_path,
+        lines(
+            (18.2, "LOG:  checkpoint starting: wal"),
+            (18.9, 'ERROR:  could not extend file "base/1/2": No space left on device'),
+            (18.9, "HINT:  Check free disk space."),
+            (20.1, "LOG:  checkpoint starting: time"),
+            (20.2, 'LOG:  temporary file: path "base/pgsql_tmp/pgsql_tmp4492.0", size 7176192'),
+            (20.3, "LOG:  connection received: host=10.0.0.7 port=40312"),
+            (20.4, "LOG:  process 11 still waiting for ShareLock on transaction 7 after 1000.100 ms"),
+            (20.5, "LOG:  process 11 acquired ShareLock on transaction 7 after 3000.300 ms"),
+            (21.0, "FATAL:  connection to client lost"),
+        ),
+    )
+    (group,) = capture.of("db_errors_per_s")
+    assert list(group.times_ns[:2]) == [1795475479 * 10**9, 1795475480 * 10**9]
+    assert group.entities[0].label() == "guest postgresql"
+    assert values(capture, "db_errors_per_s") == [1, 0, 0, 1]
+    assert values(capture, "db_out_of_space_errors_per_s") == [1, 0, 0, 0]
+    assert values(capture, "db_checkpoints_requested_per_s") == [1, 0, 0, 0]
+    assert values(capture, "db_checkpoints_timed_per_s") == [0, 0, 1, 0]
+    assert values(capture, "db_temp_bytes_per_s") == [0, 0, 7176192, 0]
+    assert values(capture, "db_logons_per_s") == [0, 0, 1, 0]
+    waits = capture.of("db_lock_wait_ms")[0].values[0]
+    assert waits[2] == pytest.approx(2000.2)
+    assert np.isnan(waits[[0, 1, 3]]).all()
+
+
+def test_what_was_not_logged_is_not_measured(tmp_path: Path) -> None:
+    capture = of(tmp_path, lines((18.0, "LOG:  database system is ready to accept connections")))
+    assert {group.metric for group in capture.groups} == {"db_errors_per_s", "db_out_of_space_errors_per_s"}
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "2026-11-23 23:11:18 UTC [10139]: user=app,db=shop,app=web,client=10.0.0.7 ",
+        "2026-11-24 00:11:18.400 +01 [10139-1] app@shop ",
+        "2026-11-23 23:11:18.400 GMT:10.0.0.7(40312):app@shop:[10139]:",
+    ],
+)
+def test_prefixes_people_set(tmp_path: Path, prefix: str) -> None:
+    capture = of(tmp_path, f'{prefix}ERROR:  relation "x" does not exist at character 15\n')
+    (group,) = capture.of("db_errors_per_s")
+    assert (int(group.times_ns[0]), float(group.values[0, 0])) == (1795475479 * 10**9, 1.0)
+    assert not capture.sources[0].warnings
+
+
+def test_a_zone_without_an_offset_is_told_and_can_be_given(tmp_path: Path) -> None:
+    text = "2026-11-24 00:11:18.400 CET [1] LOG:  checkpoint starting: wal\n"
+    assert [warning.code for warning in of(tmp_path, text).sources[0].warnings] == ["no-zone"]
+    capture = of(tmp_path, text, Request(timezone="Europe/Berlin"))
+    assert int(capture.groups[0].times_ns[0]) == 1795475479 * 10**9
+
+
+def test_a_statement_that_quotes_the_message_is_no_error(tmp_path: Path) -> None:
+    capture = of(
+        tmp_path,
+        lines((18.0, "LOG:  ready"), (19.0, "STATEMENT:  select 'ERROR:  No space left on device'")),
+    )
+    assert values(capture, "db_errors_per_s") == [0, 0]
+    assert values(capture, "db_out_of_space_errors_per_s") == [0, 0]
+
+
+def test_a_long_log_has_a_day_of_values_at_most(tmp_path: Path) -> None:
+    text = "2026-11-20 00:00:00 UTC [1] ERROR:  a\n2026-11-22 00:00:00 UTC [1] ERROR:  b\n"
+    capture = of(tmp_path, text)
+    (group,) = capture.of("db_errors_per_s")
+    assert group.interval_s == 3.0
+    assert len(group.times_ns) == 57601
+    assert float(group.values.sum() * 3.0) == pytest.approx(2.0)
+
+
+def test_other_texts_are_not_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "syslog"
+    path.write_text("2026-11-23 23:11:18 UTC kernel: nvme0n1: I/O error\n2026-11-23T23:11:18 INFO: x\n")
+    assert postgresql_log.sniff(Source("syslog", path)) == 0
+    with pytest.raises(InputError, match="no line with a time and a level"):
+        postgresql_log.read(Source("syslog", path), Request())
+
+
+def test_the_recorded_logs_agree_with_their_lines(tmp_path: Path) -> None:
+    recordings = sorted(RECORDED.glob("*/*.tar.xz"))
+    if not recordings:
+        pytest.skip("the recorded incidents are not there")
+    counted = 0
+    for recording in recordings[::2]:
+        with tarfile.open(recording) as archive:
+            name = next((one for one in archive.getnames() if one.endswith("/postgresql.log")), None)
+            stream = None if name is None else archive.extractfile(name)
+            text = "" if stream is None else stream.read().decode()
+        if not text:
+            continue
+        capture = of(tmp_path, text)
+        errors = len(re.findall(r"^20\S+ \S+ UTC \[\d+\] (?:ERROR|FATAL|PANIC):", text, re.MULTILINE))
+        sizes = sum(int(size) for size in re.findall(r"LOG:  temporary file: .*size (\d+)$", text, re.MULTILINE))
+        assert sum(values(capture, "db_errors_per_s")) == errors
+        assert sum(float(group.values.sum()) for group in capture.of("db_temp_bytes_per_s")) == pytest.approx(sizes)
+        counted += 1
+    assert counted >= 10
