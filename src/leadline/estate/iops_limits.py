@@ -29,7 +29,7 @@ REGULAR_DISPERSION_MAX = 0.3  # of a stream of arrivals by chance, whose dispers
 FLUSH_SHARE_MIN = 0.05  # of the rate; fewer flushes do not change what the ceiling is
 REGULAR_QUEUE_MIN = 2.0  # one writer after the other is regular on any disk
 SMOOTHED_S = 5.0  # Judgement: a second cuts requests at its ends; a limit holds the mean of five
-STEADIER_RATIO = 1.5  # Judgement: bytes that vary so much less than requests are what is held
+STEADIER_RATIO = 4.0  # Judgement: bytes that vary so much less than requests are what is held
 
 
 @dataclass(frozen=True, slots=True, eq=False)

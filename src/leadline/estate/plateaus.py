@@ -62,6 +62,7 @@ class Plateau:
         latency_ms: median at the ceiling.
         outside_latency_ms: median of loaded samples outside; NaN when there are too few.
         dispersion: variance of the number of operations per sample over its mean; 1 for independent arrivals.
+        queue: operations under way at the ceiling (Little's law: operations per second x latency).
     """
 
     ceiling_per_s: float
@@ -73,11 +74,7 @@ class Plateau:
     latency_ms: float
     outside_latency_ms: float
     dispersion: float
-
-    @property
-    def queue(self) -> float:
-        """Operations under way at the ceiling (Little's law: rate x latency)."""
-        return self.ceiling_per_s * self.latency_ms / MS_PER_S
+    queue: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -213,6 +210,7 @@ def _measured(
         latency_ms=latency,
         outside_latency_ms=baseline,
         dispersion=sigma**2 * float(np.median(seconds)) / float(np.mean(counted[at_ceiling])),
+        queue=float(np.mean(counted[at_ceiling])) * latency / MS_PER_S,
     )
 
 

@@ -92,6 +92,9 @@ META = RuleMeta(
         "latency_factor": Threshold(3.0, "ratio", "Judgement: beyond what a change of load does to a quick disk"),
         "latency_min": Threshold(2.0, "ms", "Judgement: what the slides allow a log; below it nobody is held back"),
         "latency_min_alone": Threshold(10.0, "ms", "Judgement: needed where nothing outside the plateau was recorded"),
+        "queue_alone": Threshold(
+            2.0, "count", "Judgement: more than a synchronous writer has under way, which has a flat rate on any disk"
+        ),
         "flat_bytes": Threshold(
             8.0, "pct", "Judgement: half the width of the band; requests of many sizes cut samples"
         ),
@@ -183,7 +186,8 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
         enough = 1 if disk.further else 2  # a guest sees no more; below a virtual disk more could have been recorded
         if plateau.latency_ms <= context.limit("latency_min_alone") or not (proven or len(signs) >= enough):
             return None
-        sure = proven or (bool(disk.further) and len(signs) > 1)
+        crowded = bool(signs) and plateau.queue >= context.limit("queue_alone")
+        sure = proven or (bool(disk.further) and (crowded or len(signs) > 1))
     else:
         sure = proven or bool(signs)
     further = (
