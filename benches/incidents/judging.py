@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 from benches.incidents.causes import causes_of
 from benches.incidents.recordings import Fault, Truth, ns_of
-from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Diagnosis, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, LayerState, Severity
 
@@ -102,7 +101,7 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
         diagnosis.verdict.headline,
         diagnosis.verdict.is_it_the_disk,
         fault is not None and top is not None and top.layer in fault.layers,
-        fault is not None and top is not None and _is_entity_right(top.entity, truth, fault),
+        fault is not None and top is not None and _is_entity_right(top, truth, fault),
         fault is not None and top is not None and not fault.causes.isdisjoint(causes_of(top)),
         _is_time_right(top, fault) if is_timed and fault is not None else None,
         tuple(wrong_clearances(truth, diagnosis, disk)),
@@ -145,7 +144,10 @@ def _is_innocent(finding: Finding, truth: Truth) -> bool:
     return any(entity.is_around(finding.entity) for entity in truth.innocent.entities)
 
 
-def _is_entity_right(entity: Entity, truth: Truth, fault: Fault) -> bool:
+def _is_entity_right(finding: Finding, truth: Truth, fault: Fault) -> bool:
+    entity, named = finding.entity, causes_of(finding)
+    if entity.kind in _MACHINE and fault.cause not in named and not named.isdisjoint(fault.others):
+        return True  # the second of two faults: the entities are those of the first
     if not fault.entities:
         if entity.kind is EntityKind.BLOCK_DEVICE:  # of a fault that may show as a slow disk
             return truth.disk != "no" and not any(one.is_around(entity) for one in truth.innocent.entities)

@@ -119,6 +119,8 @@ def _show_group(out: Console, number: int, group: FindingGroup, capture: Capture
         wrapped(out, f"guessed: {guess}", "   - ", style="italic")
     if finding.caused_by is not None:
         wrapped(out, f"symptom of {finding.caused_by}", "   ", style="italic")
+    elif finding.is_wait:
+        wrapped(out, "a symptom: nothing recorded says why", "   ", style="italic")
     wrapped(out, finding.remedy, "   Do: ", style="bold")
 
 
