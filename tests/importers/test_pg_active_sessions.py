@@ -47,6 +47,18 @@ def test_means_of_a_second(tmp_path: Path) -> None:
     assert codes(capture) == []
 
 
+def test_mysqls_waits_for_rows_are_waits_for_locks(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT.replace(",Lock,", ",lock,"))
+    assert values_of(capture, "db_blocked_sessions_count", SERVER).tolist() == [1.0, 0.0]
+
+
+def test_without_wait_events_nobody_waits_for_a_lock(tmp_path: Path) -> None:
+    rows = [line for line in LOOP.splitlines() if ",IO," not in line and line != '2"']
+    quiet = "\n".join(line for line in rows if "Client," not in line and "Activity" not in line)
+    capture = read_text(tmp_path, quiet + "\n")
+    assert values_of(capture, "db_blocked_sessions_count", SERVER).tolist() == [0.0, 0.0]
+
+
 def test_shares_of_a_span(tmp_path: Path) -> None:
     capture = read_text(tmp_path, TEXT)
     start, end = capture.span_ns() or (0, 0)

@@ -21,7 +21,8 @@ Units:
     half a second. A session that is active without a wait event counts as CPU. Ages are seconds.
 
 Sources:
-    PostgreSQL 13 to 17 documentation, "pg_stat_activity", "Wait Event Types" and "pg_blocking_pids".
+    PostgreSQL 13 to 17 documentation, "pg_stat_activity", "Wait Event Types" and "pg_blocking_pids". MySQL reference
+    manual, "Performance Schema Instrument Naming Conventions": the class ``wait/lock``.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ META = ImporterMeta(
 )
 
 _NEEDED = frozenset({"pid", "backend_type", "state", "wait_event_type", "wait_event"})
+_LOCKS = ("Lock", "lock")  # PostgreSQL's wait event type; the class of MySQL's wait/lock/...
 _TIMES = ("now", "clock_timestamp", "ts", "time", "sampled_at", "statement_timestamp")
 _TEXTS = ("backend_type", "state", "wait_event_type", "wait_event", "blocked_by", "xact_start", "query")
 _SERVER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
@@ -287,7 +289,8 @@ def _emit(rows: _Rows, builder: CaptureBuilder, request: Request) -> None:
     if len(rows.event[1]):
         background &= classes[rows.event[0]] != "Activity"
     idle = there & rows.client & np.isin(rows.state, ("idle in transaction", "idle in transaction (aborted)"))
-    locked = client & (classes[rows.event[0]] == "Lock") if len(rows.event[1]) else client
+    waits_for_lock = np.isin(classes[rows.event[0]], _LOCKS) if len(rows.event[1]) else np.zeros_like(client)
+    locked = client & waits_for_lock
     totals = {
         "db_active_sessions_count": client,
         "db_background_sessions_count": background,

@@ -37,7 +37,7 @@ from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_threshold
 
 _WAITS = "db_wait_event_sessions_count"
-_DISK_EVENTS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/")
+_DISK_EVENTS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/", "io:file/")
 _BEHIND = "db_sessions_behind_blocker_count"
 
 META = RuleMeta(
