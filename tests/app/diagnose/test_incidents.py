@@ -81,6 +81,18 @@ def test_two_incidents_are_two() -> None:
             )
 
 
+def test_what_was_nearly_as_bad_is_nobodys_normal() -> None:
+    """The recording begins while the trouble before it still ends: two seconds too few for an incident."""
+    quick, slow = (2.4, 20), (2_200, 20)
+    (incident,) = find_incidents(capture(latency((1_500, 2), quick, slow, quick)))
+    assert seconds(incident.window) == pytest.approx((22, 42), abs=1)
+    assert seconds(incident.normal[0])[0] == pytest.approx(2, abs=1)
+    assert incident.symptoms[0].normal == pytest.approx(2.4, rel=0.1)
+    (incident,) = find_incidents(capture(throughput((0, 2), (60, 20), (0, 20), (60, 20))))
+    assert seconds(incident.normal[0])[0] == pytest.approx(2, abs=1)
+    assert incident.symptoms[0].normal == pytest.approx(60, rel=0.1)
+
+
 def test_a_level_that_was_the_same_before_explains_nothing() -> None:
     recorded = capture(
         throughput((42, 60), (0, 30), (42, 60)),

@@ -40,6 +40,7 @@ ASKED_SHARE = 0.75  # of the usual sessions: with fewer and no throughput, nobod
 IDLE_COUNT = 5  # points without work that part what was before from what comes after
 SLOWER_RATIO, STOPPED_RATIO, HALVED_RATIO = 1.1, 0.1, 0.6  # Judgement: when fewer transactions are not less work
 THROUGHPUT_RATIO, LATENCY_RATIO, SESSIONS_RATIO = 0.85, 4.0 / 3.0, 1.5  # Judgement: what users call slow
+APART_RATIO = 4.0  # Judgement: latency in an incident that is told from the normal at each point
 LATENCY_MS_MIN, SESSIONS_MIN = 1.0, 2.0  # Judgement: less than that more nobody feels
 INCIDENT_COUNT_MAX = 3
 CHANCE = 2.2  # of n points without an incident the best of n^2 / 2 spans explains about 2 ln(n^2 / 2) / n by chance
@@ -106,6 +107,7 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
             break
         masks.append(inside)
         normal &= ~inside
+    normal &= ~_as_bad(series, normal, masks)
     symptoms = ((inside, _symptoms(series, inside, normal)) for inside in masks)
     runs = tuple(_runs(points, normal))
     return tuple(
@@ -137,6 +139,28 @@ def _clearest(
     clear_changes = [_change(one, inside, normal) for one in clear]
     latency = [_change(one, inside, normal) for one in series if one.metric in LATENCY]
     return inside if any(_is_felt(change, latency) for change in clear_changes) else None
+
+
+def _as_bad(series: list[_Series], normal: NDArray[np.bool_], incidents: list[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """Points [n] outside the incidents that were felt nearly as much: these are nobody's normal.
+
+    Hardly any work was done at them, as in a standstill, or latency lay nearer to that of an incident, by ratio.
+    """
+    throughput = [(one.values, _median(one.values, normal)) for one in series if one.metric in THROUGHPUT]
+    bad = np.full(len(normal), bool(throughput))
+    for values, usual in throughput:
+        bad &= np.nan_to_num(values, nan=np.inf) < STOPPED_RATIO * usual
+    for one in series:
+        usual = _median(one.values, normal)
+        worst = max((_median(one.values, inside) for inside in incidents), default=0.0)
+        if one.metric in LATENCY and worst >= APART_RATIO * usual > 0.0:
+            bad |= np.nan_to_num(one.values) > np.sqrt(usual * worst)
+    return bad if np.count_nonzero(normal & ~bad) >= SPAN_COUNT_MIN else np.zeros_like(bad)
+
+
+def _median(values: Floats, among: NDArray[np.bool_]) -> float:
+    known = values[among & np.isfinite(values)]
+    return float(np.median(known)) if len(known) else 0.0
 
 
 def _symptoms(series: list[_Series], inside: NDArray[np.bool_], normal: NDArray[np.bool_]) -> tuple[Change, ...]:
