@@ -193,7 +193,10 @@ def read_write_mean(context: Recorded, group: SeriesGroup, write_metric: str) ->
 
 
 def block_awaits(context: RuleContext) -> list[SeriesGroup]:
-    """Await of the guests' whole block devices, ms per request: as recorded, else from reads and writes."""
+    """Await of the guests' whole block devices, ms per request: as recorded, else from reads and writes.
+
+    Of a disk that was only written to, as many that hold a log, there is no latency of reads.
+    """
     recorded = context.of("guest_disk_await_ms", EntityKind.BLOCK_DEVICE)
     have = {(group.source, entity) for group in recorded for entity in group.entities}
     groups = list(recorded)
@@ -203,6 +206,11 @@ def block_awaits(context: RuleContext) -> list[SeriesGroup]:
             part = group.take(rows)
             mean = read_write_mean(context, part, "guest_disk_await_ms_write")
             groups.append(replace(part, metric="guest_disk_await_ms", values=mean))
+    have = {(group.source, entity) for group in groups for entity in group.entities}
+    for group in context.of("guest_disk_await_ms_write", EntityKind.BLOCK_DEVICE):
+        rows = [row for row, entity in enumerate(group.entities) if (group.source, entity) not in have]
+        if rows:
+            groups.append(replace(group.take(rows), metric="guest_disk_await_ms"))
     whole = []
     for group in groups:
         rows = [row for row, entity in enumerate(group.entities) if is_whole(context, entity)]

@@ -42,7 +42,9 @@ META = RuleMeta(
     code="DBS101",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
-    needs=("db_log_write_latency_ms|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_flush_latency_ms",),
+    needs=(
+        "db_log_write_latency_ms|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write|guest_disk_flush_latency_ms",
+    ),
     uses=(
         "guest_disk_await_ms_write",
         "guest_disk_flushes_per_s",

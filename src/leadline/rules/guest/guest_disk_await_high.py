@@ -53,7 +53,7 @@ META = RuleMeta(
     code="GST107",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    needs=("guest_disk_await_ms|guest_disk_await_ms_read",),
+    needs=("guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write",),
     uses=(
         "guest_disk_await_ms_write",
         "disk_iops",

@@ -74,7 +74,7 @@ META = RuleMeta(
     layer=Layer.VM,
     severity=Severity.MEDIUM,
     needs=(
-        "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read",
+        "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write",
         "disk_iops|disk_reads_per_s|disk_writes_per_s",
     ),
     uses=(
