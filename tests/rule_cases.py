@@ -5,13 +5,17 @@ A document starts with a comment that says why the case is there, and has:
 - ``case``: its name. The first word says what the rule does: *fires*, *warning* (it fires below its full severity),
   *quiet*, *threshold* (a value exactly at the limit) or *skipped* (what the rule needs was not recorded).
 - ``interval_s`` and ``series``: entity, metric, values as [value, count] runs or plain numbers; null is not measured.
+  An interval of ``.nan`` is that of one sample at the recording's start.
 - ``incident_s``: start and end of the incident in seconds from the recording's start; the rest is its normal.
+- ``results``: what load tools measured: tool, job, operation, per_s, mean_ms and, where known, bytes_per_s, p99_ms,
+  start_s and duration_s.
 - ``inventory`` (the inventory format) and ``limits`` (overrides), where the case needs them.
 - ``expect``: the findings by entity, severity and window (seconds from the recording's start), or ``skipped: true``.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -25,6 +29,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Basis, Incident
+from leadline.core.model.result import Operation, Result
 from leadline.formats.inventory_file import parse_inventory
 
 CASES = Path(__file__).parent / "cases" / "rules"
@@ -61,16 +66,25 @@ def cases_of(path: Path) -> list[RuleCase]:
 
 def capture_of(case: dict[str, Any]) -> Capture:
     builder = CaptureBuilder("case", "case", "case")
-    step_ns = round(case.get("interval_s", 5) * 1e9)
+    interval_s = float(case.get("interval_s", 5))
+    step_ns = 0 if math.isnan(interval_s) else round(interval_s * 1e9)
     for series in case.get("series", []):
         values = np.array(_expanded(series["values"]), dtype=np.float64)
         times = START_NS + step_ns * np.arange(1, len(values) + 1, dtype=np.int64)
-        builder.add_series(
-            series["metric"], Entity.parse(series["entity"]), times, values, interval_s=case.get("interval_s", 5)
-        )
+        builder.add_series(series["metric"], Entity.parse(series["entity"]), times, values, interval_s=interval_s)
+    builder.results.extend(map(_result_of, case.get("results", [])))
     if "inventory" in case:
         builder.inventory.merge(parse_inventory(yaml.safe_dump(case["inventory"]), "case"))
     return builder.build()
+
+
+def _result_of(plain: dict[str, Any]) -> Result:
+    latency = {name: plain[f"{name}_ms"] for name in ("mean", "p99") if f"{name}_ms" in plain}
+    size = plain.get("bytes_per_s", float("nan"))
+    operation = Operation(plain["operation"], plain["per_s"], size, latency_ms=latency)
+    start_ns = START_NS + round(plain["start_s"] * 1e9) if "start_s" in plain else None
+    duration_s = plain.get("duration_s", float("nan"))
+    return Result(plain["tool"], plain["job"], (operation,), duration_s, start_ns, source="case")
 
 
 def scope_of(case: dict[str, Any]) -> Scope | None:

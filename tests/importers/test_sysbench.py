@@ -132,7 +132,7 @@ def test_fileio_of_0_4_and_1_1(tmp_path: Path) -> None:
     (new,) = read_text(sysbench, tmp_path, FILEIO_1_1).results
     assert operation(new, "read").per_s == 1500
     assert operation(new, "write").bytes_per_s == pytest.approx(15.62 * 1024**2)
-    assert operation(new, "event").latency_ms["p99"] == 2.5
+    assert operation(new, "io").latency_ms["p99"] == 2.5
 
 
 def test_checkpoints_are_results_of_their_own(tmp_path: Path) -> None:

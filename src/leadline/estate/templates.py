@@ -8,6 +8,7 @@ several such conditions find on one entity, as reads and writes of the same trou
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,7 @@ class Over:
         keep: leaves entities out (True keeps).
         mostly: a sample counts only when most samples within half the duration around it are beyond the limit too;
             for values sampled so often that single ones jump.
+        averaged_s: seconds that a value is itself an average of; a recording of one sample stands for as long.
         warn: name of the warning limit, where a rule has several.
         crit: name of the critical limit.
         unit: of what ``value`` computes or a rule computed itself, where it is not the metric's.
@@ -64,6 +66,7 @@ class Over:
     roll_up: EntityKind | None = None
     keep: Callable[[RuleContext, Entity], bool] | None = None
     mostly: bool = False
+    averaged_s: float = math.nan
     warn: str = "warn"
     crit: str = "crit"
     unit: str = ""
@@ -85,6 +88,8 @@ def over_groups(context: RuleContext, groups: Iterable[SeriesGroup], spec: Over)
         kept = _kept(context, group, spec)
         if kept is None:
             continue
+        if math.isnan(kept.interval_s):
+            kept = replace(kept, interval_s=spec.averaged_s)
         for part in kept.slices():
             for episode in _episodes(context, part, kept, spec):
                 whole = episode.entity.ancestor(spec.roll_up) if spec.roll_up is not None else None

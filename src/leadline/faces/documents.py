@@ -25,6 +25,7 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
         "account": None if diagnosis.account is None else diagnosis.account.to_dict(),
         "layers": [layer.to_dict() for layer in verdict.layers],
         "findings": [finding_document(finding) for finding in diagnosis.findings],
+        "results": [result_document(result) for result in imported.capture.results],
         "groups": [g.to_dict() for g in grouped(diagnosis.findings, imported.capture) if g.is_many],
         "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
         "rules_run": list(diagnosis.rules_run),
@@ -98,5 +99,6 @@ def _operation_document(operation: Operation) -> dict[str, Any]:
         "bytes_per_s": operation.bytes_per_s,
         "count": operation.count,
         "latency_ms": operation.latency_ms,
+        "at_least": list(operation.clipped),
         "histogram_sample_count": None if operation.histogram is None else operation.histogram.total,
     }

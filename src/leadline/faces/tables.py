@@ -17,6 +17,7 @@ from leadline.faces.visible import one_line
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.result import Operation
 
 _SPARK_WIDTH = 20
 
@@ -43,19 +44,23 @@ def sources_table(capture: Capture) -> Table:
     return table
 
 
-def results_table(capture: Capture) -> Table:
-    """Results of load tools, a row per operation that was measured."""
+def results_table(capture: Capture, count_max: int | None = None) -> Table:
+    """Results of load tools, a row per operation that was measured, or for the first so many."""
     table = plain_table("result", "operation", "per s", "mean", "p99", right=("per s", "mean", "p99"))
     for result in capture.results:
         for operation in result.operations:
-            mean = operation.latency_ms.get("mean", float("nan"))
-            p99 = operation.latency_ms.get("p99", float("nan"))
-            if operation.histogram is not None and operation.histogram.unit == "ms":
-                p99 = operation.histogram.quantile(0.99)
-            if isfinite(operation.per_s) or isfinite(mean):
-                cells = (_cell(operation.per_s, "count"), _cell(mean, "ms"), _cell(p99, "ms"))
+            is_full = count_max is not None and table.row_count >= count_max
+            if not is_full and (isfinite(operation.per_s) or isfinite(operation.mean_ms)):
+                cells = (_cell(operation.per_s, "count"), _cell(operation.mean_ms, "ms"), p99_cell(operation))
                 table.add_row(_shortened(one_line(f"{result.tool} {result.job}")), operation.name, *cells)
     return table
+
+
+def p99_cell(operation: Operation) -> str:
+    """The 99th percentile, marked where the tool's histogram ends there; a dash where it was not measured."""
+    value = operation.p99_ms
+    least = "≥ " if operation.is_clipped(value) else ""
+    return f"{least}{_cell(value, 'ms')}"
 
 
 def series_table(chosen: list[tuple[SeriesGroup, int]]) -> Table:

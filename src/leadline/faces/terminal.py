@@ -14,6 +14,7 @@ from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
 from leadline.faces.accounts import account_lines, account_title
 from leadline.faces.incidents import incident_sentence
+from leadline.faces.tables import results_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -39,6 +40,7 @@ SEVERITY_STYLE = {
 ACCOUNT_BAR_WIDTH = 20  # characters of all of the time
 CHANGES_SHOWN = 12
 SYMPTOMS_SHOWN = 6
+RESULTS_SHOWN = 8
 DETAILED_MAX = 5  # findings on many things told with evidence: a sick estate fits two screens
 EVIDENCE_SHOWN = 2  # of the worst of many
 _NS_PER_DAY = 86_400 * 1_000_000_000
@@ -57,6 +59,8 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
         _show_layer(out, layer)
     if diagnosis.account is not None:
         _show_account(out, diagnosis.account, everything=everything)
+    if capture.results:
+        _show_results(out, capture, everything=everything)
     groups = grouped(diagnosis.findings, capture)
     shown = [g for g in groups if everything or (g.lead.severity >= Severity.MEDIUM and not g.lead.is_explained)]
     for number, group in enumerate(shown, start=1):
@@ -79,6 +83,17 @@ def _show_account(out: Console, account: Account, *, everything: bool) -> None:
         out.print(Text(f"  {line.name:<38}{line.percent:<16} {bar}"), no_wrap=True, overflow="ellipsis")
         if everything:
             wrapped(out, line.arithmetic, "      ", style="dim")
+
+
+def _show_results(out: Console, capture: Capture, *, everything: bool) -> None:
+    """What tools measured in a whole run, a line per operation; the first of many without everything."""
+    table = results_table(capture, None if everything else RESULTS_SHOWN)
+    out.print()
+    wrapped(out, "Results of tools:", "  ")
+    out.print(table)
+    hidden = results_table(capture).row_count - table.row_count
+    if hidden:
+        out.print(Text(f"  and {hidden:,} more: --all", style="dim"))
 
 
 def _show_span(out: Console, capture: Capture) -> None:

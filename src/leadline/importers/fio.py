@@ -30,7 +30,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -49,6 +49,7 @@ from leadline.formats.fio.results import (
     DIRECTIONS,
     Statistics,
     bins_histogram,
+    ceiling_ms,
     is_after_ramp,
     latency_of,
     moment_of,
@@ -298,7 +299,7 @@ def _results(builder: CaptureBuilder, report: _Report, source: str) -> list[Resu
             Result(
                 tool=META.tool,
                 job=name,
-                operations=operations,
+                operations=tuple(replace(operation, ceiling_ms=ceiling_ms(str(version))) for operation in operations),
                 duration_s=duration_s,
                 start_ns=start_ns,
                 tool_version=version if isinstance(version, str) else None,
@@ -348,8 +349,7 @@ def _operations(job: dict[str, Any], where: str) -> tuple[tuple[Operation, ...],
     count = number_in(object_in(flush, "lat_ns"), "N")
     if count > 0:
         latency_ms, histogram, _ = latency_of(_statistics(flush, where))
-        duration_s = max(_ran_ms(job), default=math.nan) / 1e3
-        per_s = count / duration_s
+        per_s = count / max(_ran_ms(job), default=math.nan) * 1e3
         operations.append(Operation("sync", per_s, count=count, latency_ms=latency_ms, histogram=histogram))
     return tuple(operations), of
 

@@ -42,7 +42,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.units import factor
 from leadline.core.model.vocabulary import Layer
-from leadline.formats.fio.results import DIRECTIONS, Statistics, latency_of, moment_of, percentile_key
+from leadline.formats.fio.results import DIRECTIONS, Statistics, ceiling_ms, latency_of, moment_of, percentile_key
 from leadline.formats.printed import bytes_of, number_of, scaled
 
 META = ImporterMeta(
@@ -238,7 +238,7 @@ def _result(job: _Job, parsed: _Parser, source: str, request: Request) -> Result
     head = job.head
     ran_ms = [_ran_ms(way.line) for way in job.ways.values() if way.line]
     duration_s = max((ms for ms in ran_ms if not math.isnan(ms)), default=math.nan) / 1e3
-    operations, of = _operations(job)
+    operations, of = _operations(job, ceiling_ms(parsed.version))
     moment = moment_of(head.string[head.end() :])
     end_ns = None if moment is None else to_ns(moment, request)
     workload: dict[str, Any] = dict(parsed.settings.get(head["name"], {}))
@@ -259,7 +259,7 @@ def _result(job: _Job, parsed: _Parser, source: str, request: Request) -> Result
     )
 
 
-def _operations(job: _Job) -> tuple[tuple[Operation, ...], str | None]:
+def _operations(job: _Job, ceiling: float) -> tuple[tuple[Operation, ...], str | None]:
     operations: list[Operation] = []
     of: str | None = None
     for name, way in job.ways.items():
@@ -268,7 +268,7 @@ def _operations(job: _Job) -> tuple[tuple[Operation, ...], str | None]:
         of = of or (percentiles_of if way.line else None)
         count, ran_s = job.counts.get(name, math.nan), _ran_ms(way.line) / 1e3
         per_s = count / ran_s if ran_s > 0 and not math.isnan(count) else _iops(way.line)
-        operations.append(Operation(name, per_s, _bytes_per_s(way.line), count, latency_ms))
+        operations.append(Operation(name, per_s, _bytes_per_s(way.line), count, latency_ms, ceiling_ms=ceiling))
     return tuple(operations), of
 
 

@@ -25,7 +25,7 @@ Sources:
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,7 @@ META = ImporterMeta(
     record="sysbench oltp_read_write --report-interval=1 --histogram --percentile=99 --threads=16 --time=600 run",
 )
 BUCKET_RATIO = float(np.exp((np.log(1e5) - np.log(1e-3)) / 1023))  # one bucket to the next; sb_histogram.c
+CEILING_MS = 1e5  # the last bucket; sysbench.c, sb_histogram_init
 _BUCKETS = "Buckets"  # in a block of statistics; with a capital, which no key read from the file has
 PRINTED_STEP_MS = 0.0005  # half of the last digit a histogram line prints
 BYTES_PER_MIB = 1024.0**2
@@ -274,7 +275,7 @@ def _result(run: _Run, block: dict[str, Any], name: str) -> Result:
     return Result(
         tool=META.tool,
         job=job,
-        operations=operations,
+        operations=tuple(replace(operation, ceiling_ms=CEILING_MS) for operation in operations),
         duration_s=seconds,
         tool_version=run.version,
         workload=dict(run.options),
@@ -294,8 +295,10 @@ def _operations(
         queries = Operation("query", block.get("queries per s", NAN), count=block.get("queries", NAN))
         transaction = Operation("transaction", shown, NAN, block["transactions"], latency, buckets)
         return "oltp", (transaction, *([queries] if "queries" in block else []))
-    event = Operation("event", per_s, block.get("mib/s", NAN) * BYTES_PER_MIB, count, latency, buckets)
-    if "reads/s" in block or "old reads" in block:
+    of_files = "reads/s" in block or "old reads" in block
+    kind = "io" if of_files else "event"
+    event = Operation(kind, per_s, block.get("mib/s", NAN) * BYTES_PER_MIB, count, latency, buckets)
+    if of_files:
         kinds = (("read", "reads", "read, mib/s"), ("write", "writes", "written, mib/s"), ("fsync", "fsyncs", ""))
         operations = [event]
         for operation, key, moved in kinds:

@@ -216,7 +216,14 @@ def _add_disk(
             workload.setdefault(kind, {})[way] = block.summary
     world = disk.parent.name if disk.parent else ""
     builder.results.append(
-        Result(META.tool, f"{world} {disk.name}", tuple(operations), workload=workload, source=source.name)
+        Result(
+            META.tool,
+            f"{world} {disk.name}",
+            tuple(operations),
+            workload=workload,
+            source=source.name,
+            is_observed=True,
+        )
     )
 
 

@@ -15,7 +15,15 @@ from leadline.core.model.vocabulary import Layer, LayerState, Severity
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "incidents" / "recorded"
-MORE_SAMPLES = ROOT.parent / "shared" / "more_samples"
+SHARED = ROOT.parent / "shared"
+MORE_SAMPLES = SHARED / "more_samples"
+
+
+def diagnosed_file(name: str) -> Diagnosis:
+    path = SHARED / "samples" / name
+    if not path.is_file():
+        pytest.skip("the recording does not lie beside this checkout")
+    return diagnose(import_paths([path]).capture)
 
 
 def diagnosed(kind: str, variant: int, folder: Path, view: str = FULL) -> Diagnosis:
@@ -96,3 +104,35 @@ def test_healthy_recordings_that_look_bad_accuse_nobody(kind: str, variant: int,
     diagnosis = diagnosed(kind, variant, tmp_path)
     assert [f.rule for f in diagnosis.findings if f.severity >= Severity.MEDIUM and not f.is_symptom] == []
     assert diagnosis.incidents == ()
+
+
+def test_what_fio_measured_on_a_slow_disk_is_evidence_and_its_ceiling_is_marked() -> None:
+    name = "louwrentius__fio-plot__fio-3.1__benchmark_data_SERVER_IBM_M1015_8x2TBRAID5MDADM_randwrite-64-64.json"
+    diagnosis = diagnosed_file(f"fio/{name}")
+    assert diagnosis.top is not None
+    assert diagnosis.top.rule == "guest-disk-load-test-slow"
+    assert "write mean 7,653 ms, p99 at least 17,113 ms, with 3,660 under way" in diagnosis.top.summary
+    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+
+
+def test_what_ioping_measured_on_a_slow_disk_is_evidence() -> None:
+    diagnosis = diagnosed_file("ioping/AbhishekGhosh__OpenVZ-2GB-Host1Plus-Benchmark__ioping.txt")
+    assert diagnosis.top is not None
+    assert diagnosis.top.rule == "guest-disk-load-test-slow"
+
+
+def test_many_jobs_at_once_on_a_quick_disk_are_one_queue() -> None:
+    diagnosis = diagnosed_file("fio/SamYaple__fio-plot-results__4096_sector_1x_4k_randread-64-64.json")
+    assert diagnosis.findings == ()
+    assert "with 4,094 under way" in diagnosis.verdict.is_it_the_disk
+
+
+def test_a_series_of_load_tests_is_no_incident() -> None:
+    diagnosis = diagnosed_file("vdbench/TheOtherOtherOperation__vdbconvert__test_flatfile.html")
+    assert diagnosis.incidents == ()
+
+
+def test_what_a_hypervisor_counted_is_no_load_test() -> None:
+    diagnosis = diagnosed_file("vscsistats/er0080__vscsiStats-helper__algonquin.csv")
+    assert "load tool" not in diagnosis.verdict.is_it_the_disk
+    assert "guest-disk-load-test-slow" not in {finding.rule for finding in diagnosis.findings}

@@ -173,6 +173,8 @@ def _has(capture: Capture, name: str) -> bool:
     if dot:
         inventory = capture.inventory
         return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
+    if any(result.has(name) for result in capture.results):
+        return True
     # Row by row: the first one that was measured answers, and most are.
     parts = (part for group in capture.of(name) for part in group.slices())
     return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)

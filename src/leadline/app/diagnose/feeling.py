@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.core.model.result import Subject
 from leadline.core.model.units import show
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ def feeling_of(capture: Capture) -> Feeling:
         return Feeling(Felt.SUFFERED, f"no transaction ended for {stopped_s:.0f} s in all")
     latency = _samples(capture, "db_latency_ms")
     if not len(latency):
+        latency = _of_results(capture)
+    if not len(latency):
         return Feeling(Felt.UNKNOWN)
     usual, slow = float(np.median(latency)), float(np.quantile(latency, 0.9))
     if usual > SUFFERED_MS:
@@ -75,6 +78,12 @@ def is_comparable(incident: Incident) -> bool:
 def _samples(capture: Capture, metric: str) -> Floats:
     rows = [group.values[np.isfinite(group.values)].astype(np.float64) for group in capture.of(metric)]
     return np.concatenate(rows) if rows else np.zeros(0)
+
+
+def _of_results(capture: Capture) -> Floats:
+    """The mean of each run of a load tool on a database, where nothing over time was recorded."""
+    runs = (result.measured(Subject.DATABASE) for result in capture.results)
+    return np.array([operations[0].mean_ms for operations in runs if operations], dtype=np.float64)
 
 
 def _stopped_s(capture: Capture, metric: str) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -92,7 +93,8 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
 
     None where nothing felt was recorded, or where nothing changed. After the first, what is left is searched again.
     """
-    felt = [group for metric in FELT for group in capture.of(metric) if len(group.times_ns) >= POINT_COUNT_MIN]
+    groups = (one for metric in FELT for group in capture.of(metric) for one in _single_runs(group, capture))
+    felt = [group for group in groups if len(group.times_ns) >= POINT_COUNT_MIN]
     if not felt:
         return ()
     points = _points(felt)
@@ -113,6 +115,19 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
     return tuple(
         Incident(_window(points, inside), runs, Basis.FELT, felt_more) for inside, felt_more in symptoms if felt_more
     )
+
+
+def _single_runs(group: SeriesGroup, capture: Capture) -> Iterator[SeriesGroup]:
+    """The group in parts where its source holds several runs of a load tool: two loads are not compared."""
+    name = capture.sources[group.source].name
+    timed = (one for one in capture.results if one.source.startswith(name) and one.start_ns is not None)
+    spans = sorted({(one.start_ns or 0, one.duration_s) for one in timed if one.duration_s > 0})
+    apart = all(first + length * NS_PER_S <= after + NS_PER_S for (first, length), (after, _) in pairwise(spans))
+    if len(spans) < 2 or not apart:
+        yield group
+        return
+    for start_ns, length_s in spans:
+        yield group.between(start_ns, start_ns + round(length_s * NS_PER_S))
 
 
 def _clearest(

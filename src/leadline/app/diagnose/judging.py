@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.examine import advised, unused_sentence
 from leadline.app.diagnose.feeling import Feeling, Felt
+from leadline.app.diagnose.load_results import measured_sentence
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Finding, LayerVerdict, Skipped, Verdict
 from leadline.core.model.metrics import metric
@@ -25,6 +26,7 @@ _DISK_LAYERS = (Layer.STORAGE_PATH, Layer.DATASTORE)
 _NOT_THE_DEVICE = frozenset(
     {"vm-iops-limit-hit", "vsan-iops-limit-latency-artifact", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"}
 )
+UNSEEN = "Not known: no recording shows the disk's latency."
 DISKS = "disks"  # the part of the guest whose rules tell of disks
 IO_WAIT = "guest-iowait-high"  # says that something is waited for, not how long
 
@@ -77,6 +79,8 @@ def judge(
     layers = tuple(_judge_layer(layer, findings, ran, given, unexplained=unexplained) for layer in Layer)
     headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, capture)
     answer = _is_it_the_disk(findings, layers, ran)
+    if answer == UNSEEN:
+        answer = measured_sentence(capture) or answer
     if answer.startswith("No:"):
         answer = _doubted(answer, _Doubts(findings, ran, incidents, capture, unexplained))
     return Verdict(headline, answer, layers)
@@ -165,9 +169,14 @@ def _and(words: list[str]) -> str:
 def _unexplained(incidents: tuple[Incident, ...], feeling: Feeling, layers: tuple[LayerVerdict, ...]) -> str:
     """A symptom demands a cause: what was felt, that nothing explains it, and what was looked at."""
     felt = felt_in(incidents[0]) if incidents else f"{feeling.sentence[0].upper()}{feeling.sentence[1:]}"
-    looked = [verdict.layer.value for verdict in layers if verdict.rules_run and not verdict.findings]
+    looked = [verdict.layer.value for verdict in layers if _has_looked(verdict) and not verdict.findings]
     without = f" Looked at without a finding: {', '.join(looked)}." if looked else ""
     return f"{felt}; nothing recorded explains it.{without}"
+
+
+def _has_looked(verdict: LayerVerdict) -> bool:
+    metas = rule_metas()
+    return any(metas[name].clears for name in verdict.rules_run)
 
 
 def felt_in(incident: Incident) -> str:
@@ -269,7 +278,7 @@ def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...], r
         return _seen_from_above(seen, layers, ran)
     if _disk_examined(ran):
         return "No: the disk was looked at and is not slow."
-    return "Not known: no recording shows the disk's latency."
+    return UNSEEN
 
 
 def _seen_from_above(seen: list[Finding], layers: tuple[LayerVerdict, ...], ran: Ran) -> str:

@@ -19,6 +19,7 @@ import numpy as np
 from leadline.core.contracts.docstrings import flowed, sections
 from leadline.core.contracts.unit_index import unit_index
 from leadline.core.model.finding import Evidence, Finding, Window
+from leadline.core.model.result import run_together
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.core.statistics.changes import change_in
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import Capture, SeriesGroup
     from leadline.core.model.entities import Entity, Inventory
     from leadline.core.model.incident import Change, Incident
+    from leadline.core.model.result import Result
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,6 +175,11 @@ class RuleContext:
     def has_limit(self, name: str) -> bool:
         """Whether META names such a threshold."""
         return name in self.meta.thresholds
+
+    @cached_property
+    def results(self) -> list[Result]:
+        """What load tools measured; jobs that ran at the same time on one disk are one result (``run_together``)."""
+        return run_together(self.capture.results)
 
     def of(self, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
         """Groups of a metric (since-boot samples left out), of some entity kinds or of all."""

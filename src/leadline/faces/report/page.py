@@ -386,12 +386,11 @@ def _results(capture: Capture) -> list[dict[str, str]]:
     rows = []
     for result in capture.results:
         for operation in result.operations:
-            p99 = operation.latency_ms.get("p99", float("nan"))
-            if operation.histogram is not None and operation.histogram.unit == "ms":
-                p99 = operation.histogram.quantile(0.99)
-            mean = operation.latency_ms.get("mean", float("nan"))
-            cells = {"rate": (operation.per_s, "per_s"), "mean": (mean, "ms"), "p99": (p99, "ms")}
+            p99 = operation.p99_ms
+            cells = {"rate": (operation.per_s, "per_s"), "mean": (operation.mean_ms, "ms"), "p99": (p99, "ms")}
             shown = {name: _cell(v, unit) for name, (v, unit) in cells.items()}
+            if operation.is_clipped(p99):
+                shown["p99"] = f"≥ {shown['p99']}"
             if set(shown.values()) != {"–"}:
                 rows.append({"tool": result.tool, "job": result.job, "operation": operation.name, **shown})
     return rows

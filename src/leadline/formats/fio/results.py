@@ -106,6 +106,19 @@ def latency_of(parts: Mapping[str, Statistics]) -> tuple[dict[str, float], Histo
     return values, parts[counted].histogram if counted else None, detailed or counted
 
 
+def ceiling_ms(version: str | None) -> float:
+    """The middle of the last bucket of fio's histogram: a percentile there is "at least".
+
+    Source: fio's stat.c, plat_idx_to_val, with 29 groups of 64 buckets of nanoseconds, before fio 3 of 19 groups of
+    microseconds.
+
+    >>> ceiling_ms("fio-3.33"), ceiling_ms("fio-2.2.10")
+    (17112.76032, 16711.68)
+    """
+    number = re.search(r"\d+", version or "")
+    return 16711.68 if number and int(number[0]) < 3 else 17112.76032
+
+
 def percentile_key(share_pct: float) -> str:
     """The key of a percentile.
 

@@ -46,6 +46,7 @@ from leadline.estate.disks import Busy, Use, block_awaits, role_said, uses
 from leadline.estate.guests import starved_by_cpu
 from leadline.estate.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS
+from leadline.rules._families.symptoms import DATABASE_WAITS_FOR_DISK
 
 _SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 
@@ -78,11 +79,8 @@ META = RuleMeta(
         "guest-iowait-high",
         "guest-blocked-processes",
         "guest-load-average-per-core",
-        "db-log-write-latency",
-        "db-data-read-latency",
-        "db-storage-latency-iris-read",
-        "db-storage-latency-iris-journal",
-        "db-iris-write-daemon-cycle",
+        "guest-disk-load-test-slow",
+        *DATABASE_WAITS_FOR_DISK,
     ),
     examines="disks",
 )

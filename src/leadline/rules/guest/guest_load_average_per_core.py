@@ -1,8 +1,9 @@
 """More tasks want to run or wait for I/O than the guest has CPUs.
 
 Finds:
-    The 1-minute load average divided by the guest's CPUs above 0.8 (warning) or 1.0 (critical) for at least 60 s. Low
-    severity when the CPUs were recorded too and stood idle, with no I/O outstanding, for more than 20 % of that time.
+    The 1-minute load average divided by the guest's CPUs above 0.8 (warning) or 1.0 (critical) for at least 60 s, or
+    in the one sample that uptime or a screen of top gives. Low severity when the CPUs were recorded too and stood
+    idle, with no I/O outstanding, for more than 20 % of that time.
 
 Why:
     Below 1 there is CPU left, at 1 none, above 1 tasks queue: a load of 80 on 32 CPUs means that on average one and a
@@ -53,7 +54,9 @@ META = RuleMeta(
     is_wait=True,
 )
 
-_SPEC = Over(metric="guest_load_1m", noun="load average per CPU", kinds=(EntityKind.GUEST,), value=per_cpu)
+_SPEC = Over(
+    metric="guest_load_1m", noun="load average per CPU", kinds=(EntityKind.GUEST,), value=per_cpu, averaged_s=60.0
+)
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

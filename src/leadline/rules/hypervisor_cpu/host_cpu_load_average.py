@@ -48,7 +48,9 @@ META = RuleMeta(
     explains=("guest-cpu-looks-idle-host-saturated", *VM_WAITS_FOR_CPU),
 )
 
-_SPEC = Over(metric="host_cpu_load_1m", noun="CPU load average", kinds=(EntityKind.HOST,), inclusive=True)
+_SPEC = Over(
+    metric="host_cpu_load_1m", noun="CPU load average", kinds=(EntityKind.HOST,), inclusive=True, averaged_s=60.0
+)
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
