@@ -18,12 +18,12 @@ DIAGNOSE_CPU_S, DIAGNOSE_MIB = 3.0, 400.0
 _SETUP = """
 from pathlib import Path
 from leadline.app.read.importing import import_paths
-from leadline.app.diagnose.diagnosing import metrics_of_rules
+from leadline.app.diagnose.diagnosing import metrics_read
 from leadline.core.contracts.importer import Request
 from leadline.core.contracts.discovery import load_units
 load_units("importer")
 paths = [Path({path!r})]
-projected, everything = Request(metrics=metrics_of_rules()), Request()
+projected, everything = Request(metrics=metrics_read()), Request()
 """
 READERS = {
     "polars.read_csv": ("import polars", "polars.read_csv({path!r})"),

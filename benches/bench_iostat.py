@@ -29,13 +29,13 @@ HEADER = (
 
 ASKED = {
     "all": "None",
-    "rules": "metrics_of_rules()",
+    "rules": "metrics_read()",
     "two metrics": 'frozenset({"guest_disk_await_ms_read", "disk_iops"})',
 }
 
 _IMPORT = """
 from pathlib import Path
-from leadline.app.diagnose.diagnosing import metrics_of_rules
+from leadline.app.diagnose.diagnosing import metrics_read
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 metrics = {metrics}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benches.plain_thresholds import accusations, names_the_fault
-from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.generating import FaultRequest, Injected, generate
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.discovery import unit_modules
@@ -100,7 +100,7 @@ def run_trial(size: str, seed: int, fault: str | None, folder: Path, *, guest: b
     requests = [] if fault is None else [FaultRequest(fault, 0 if guest else None)]
     injected = generate(CaptureShape(**{**fields, "seed": seed}), requests, path, guest=0 if guest else None)
     extra = [path.with_name(f"{path.name}.{end}") for end in ("iostat.txt", "inventory.yaml")] if guest else []
-    capture = import_paths([path, *extra], Request(metrics=metrics_of_rules())).capture
+    capture = import_paths([path, *extra], Request(metrics=metrics_read())).capture
     plain = frozenset(accusations(capture))
     trial = Trial(size, seed, injected[0] if injected else None, diagnose(capture), plain, guest)
     for file in (path, *extra):

@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 from leadline.core.system.tools import TOOLS, examine
@@ -24,7 +24,7 @@ def test_the_tutorial_shows_what_is_printed() -> None:
     if not examine(next(tool for tool in TOOLS if tool.name == "sadf")).is_present:
         pytest.skip("the tutorial's output includes the binary sar recording, which needs sadf")
     path = ROOT / "examples" / "incidents" / "throttled-wal-disk"
-    capture = import_paths([path], Request(metrics=metrics_of_rules())).capture
+    capture = import_paths([path], Request(metrics=metrics_read())).capture
     stream = io.StringIO()
     console = Console(file=stream, width=80, highlight=False, emoji=False, color_system=None)
     show_diagnosis(console, diagnose(capture), capture)

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from benches.fault_trials import overlap
-from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 from leadline.core.contracts.rule import rule_metas
@@ -30,7 +30,7 @@ def truth_of(folder: Path) -> dict[str, Any]:
 
 
 def diagnosed(*paths: Path) -> Diagnosis:
-    return diagnose(import_paths(list(paths), Request(metrics=metrics_of_rules())).capture)
+    return diagnose(import_paths(list(paths), Request(metrics=metrics_read())).capture)
 
 
 def ns(text: str) -> int:
@@ -70,7 +70,7 @@ def test_a_healthy_recording_accuses_nobody() -> None:
 def test_without_sadf_everything_else_is_still_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
     assert not examine(next(tool for tool in TOOLS if tool.name == "sadf")).is_present
-    imported = import_paths([FAULTY[0]], Request(metrics=metrics_of_rules()))
+    imported = import_paths([FAULTY[0]], Request(metrics=metrics_read()))
     assert [Path(error.where).name for error in imported.left_out] == ["sar.bin"]
     assert diagnose(imported.capture).top is not None
 

@@ -13,7 +13,7 @@ from typing import cast
 import pytest
 import yaml
 
-from leadline.app.diagnose.diagnosing import metrics_of_rules
+from leadline.app.diagnose.diagnosing import metrics_read
 from leadline.app.diagnose.explaining import explain
 from leadline.core.contracts.benchmark import Benchmark
 from leadline.core.contracts.discovery import KINDS, load_unit, load_units, unit_modules
@@ -193,4 +193,4 @@ def test_a_quantity_is_one_metric_in_one_unit() -> None:
 def test_every_metric_a_rule_reads_is_reported_by_someone() -> None:
     reported = {f.metric for m in IMPORTERS.values() for f in cast("Importer", m).META.fields.values()}
     reported |= {name for name, _, _ in foreign_sources()}
-    assert metrics_of_rules() <= reported
+    assert metrics_read() <= reported

@@ -17,6 +17,7 @@ from typing import Any
 from pydantic import AwareDatetime, BaseModel, Field, field_validator, model_validator
 
 from incidents.contract import CAUSES
+from leadline.app.diagnose.diagnosing import metrics_read
 from leadline.app.read.importing import import_paths, is_recording
 from leadline.core.contracts.importer import Request
 from leadline.core.io.yaml_files import read_model
@@ -169,9 +170,10 @@ class ImportedFile:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """One recorded incident: its truth and its files, each imported once."""
+    """One recorded incident: its truth, all of it as ``leadline diagnose FOLDER`` reads it, and each file alone."""
 
     truth: Truth
+    whole: Capture
     files: tuple[ImportedFile, ...]
 
 
@@ -195,10 +197,16 @@ def read_recording(archive: Path, folder: Path) -> Recording:
         truth = read_model(place, Truth, "the truth of a recording", "docs/incidents.md")
     except InputError as error:
         raise _damaged(archive, f"a damaged {TRUTH}: {error.found}") from error
-    files = tuple(_imported(path, truth) for path in sorted(place.parent.rglob("*")) if _is_file(path))
+    place.unlink()
+    files = tuple(_imported(path, truth) for path in sorted(place.parent.rglob("*")) if path.is_file())
     if all(file.capture is None for file in files):
         raise _damaged(archive, "no file that Leadline can read")
-    return Recording(truth, files)
+    return Recording(truth, import_paths([place.parent], _request(truth)).capture, files)
+
+
+def _request(truth: Truth) -> Request:
+    """What the command line asks of importers."""
+    return Request(metrics=metrics_read(), timezone=truth.timezone)
 
 
 def unpack(archive: Path, folder: Path) -> None:
@@ -225,16 +233,12 @@ def _members(tar: tarfile.TarFile, archive: Path) -> Iterator[tarfile.TarInfo]:
             yield member
 
 
-def _is_file(path: Path) -> bool:
-    return path.is_file() and path.name != TRUTH
-
-
 def _imported(path: Path, truth: Truth) -> ImportedFile:
     recorder = truth.recorder_of(path.name)
     try:
         if not is_recording(path) and not path.name.endswith(_PACKINGS):
             return ImportedFile(path.name, recorder, None, "no importer knows it")
-        return ImportedFile(path.name, recorder, import_paths([path], Request(timezone=truth.timezone)).capture)
+        return ImportedFile(path.name, recorder, import_paths([path], _request(truth)).capture)
     except LeadlineError as error:
         return ImportedFile(path.name, recorder, None, error.found)
 

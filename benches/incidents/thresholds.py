@@ -16,7 +16,7 @@ from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.vocabulary import EntityKind
 
 SAMPLE_SHARE_MIN = 0.1
-_RUN_QUEUE, _RETRANSMITS, _SEGMENTS = "guest_run_queue_count", "raw.sar.net-etcp.retrans", "raw.sar.net-tcp.oseg"
+_RUN_QUEUE, _RETRANSMITS, _SEGMENTS = "guest_run_queue_count", "net_tcp_retransmits_per_s", "net_tcp_segments_per_s"
 # Judgement: rules of thumb as they stand in runbooks. Area -> metric -> limit in the metric's unit.
 LIMITS: dict[str, dict[str, float]] = {
     "disk": {

@@ -33,7 +33,7 @@ class View:
 def views(recording: Recording, names: list[str] | None = None) -> Iterator[View]:
     """The views of a recording; only some when names are given."""
     truth = recording.truth
-    whole = combined(recording.files)
+    whole = recording.whole
     is_visible = not set(truth.visible_in).isdisjoint(truth.recorders)
     spans = spans_of(truth, whole)
     for name, span in spans.items():

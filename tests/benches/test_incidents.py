@@ -22,7 +22,7 @@ from benches.incidents.measuring import measured
 from benches.incidents.recordings import ImportedFile, Recording, Truth, ns_of, read_recording
 from benches.incidents.table import BY_KIND, TOTALS, WIDTH, tables_by_kind, totals, usual, waiting
 from benches.incidents.thresholds import AREAS, judge_areas, threshold_errors
-from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT, last_seconds, spans_of, views
+from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT, combined, last_seconds, spans_of, views
 from incidents.contract import CAUSES
 from leadline.core.contracts.discovery import unit_modules
 from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
@@ -225,7 +225,7 @@ def test_views_are_cut_by_time_and_by_recorder() -> None:
         ImportedFile("pgbench.txt", "pgbench", None, "no importer knows it"),
         ImportedFile("inventory.yaml", None, CaptureBuilder("inventory.yaml", "inventory", "x").build()),
     )
-    seen = {view.name: view for view in views(Recording(true, files))}
+    seen = {view.name: view for view in views(Recording(true, combined(files), files))}
     assert list(seen) == [FULL, NO_HEALTHY, SHORT, f"{ALONE}iostat", f"{ALONE}pgbench"]
     kept = {}
     for name, view in seen.items():
@@ -241,7 +241,7 @@ def test_views_are_cut_by_time_and_by_recorder() -> None:
     assert {name: view.is_visible for name, view in seen.items()} == dict.fromkeys(seen, True) | {
         f"{ALONE}pgbench": False
     }
-    assert [view.name for view in views(Recording(true, files), [SHORT])] == [SHORT]
+    assert [view.name for view in views(Recording(true, combined(files), files), [SHORT])] == [SHORT]
 
 
 @pytest.mark.parametrize(("length_s", "start_s"), [(20, 0), (22, 0), (23, 3), (90, 70)])
@@ -279,7 +279,7 @@ def test_thresholds_are_judged_like_the_diagnosis() -> None:
 def test_the_metrics_of_the_thresholds_exist() -> None:
     from benches.incidents.thresholds import LIMITS
 
-    names = {metric for limits in LIMITS.values() for metric in limits if not metric.startswith("raw.")}
+    names = {metric for limits in LIMITS.values() for metric in limits}
     assert names <= metrics().keys()
 
 

@@ -20,7 +20,9 @@ Lost:
 Units:
     Counters become differences per second; times are milliseconds. Log write latency is the mean sync
     (``wal_sync_time / wal_sync``), data read latency the mean read from the kernel, page cache hits included: of a
-    block (``blk_read_time / blks_read``), or in ``pg_stat_io`` of an operation on any object but the log.
+    block (``blk_read_time / blks_read``), or in ``pg_stat_io`` of an operation on any object but the log. Time that
+    sessions spent in statements, in idle transactions and in reads is the share of one session's time. A time that
+    stays 0 while its events are counted is not measured (``track_io_timing`` is off).
 
 Sources:
     PostgreSQL 15 to 18 documentation, chapter "The Cumulative Statistics System".
@@ -45,6 +47,8 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.metrics import RAW_PREFIX
+from leadline.core.model.metrics import metric as metric_of
+from leadline.core.model.units import factor
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import YEARS
 
@@ -77,6 +81,11 @@ META = ImporterMeta(
         "numbackends": Field("db_sessions_count", "count"),
         "wal_bytes": Field("db_log_bytes_per_s", "bytes_per_s"),
         "wal_records": Field("db_log_records_per_s", "per_s"),
+        "wal_sync": Field("db_log_flushes_per_s", "per_s"),
+        "active_time": Field("db_active_time_pct", "permille"),
+        "idle_in_transaction_time": Field("db_idle_in_transaction_time_pct", "permille"),
+        "blk_read_time": Field("db_data_read_time_pct", "permille"),
+        "wal_sync_time": Field("db_log_sync_time_pct", "permille"),
     },
     record=r"\copy (select now(), * from pg_stat_wal) to program 'cat >> pg_stat_wal.csv' with (format csv, header)",
 )
@@ -91,6 +100,7 @@ _VIEWS: dict[str, frozenset[str]] = {
 }
 _TEXTS = frozenset({"datid", "datname", "backend_type", "object", "context", "stats_reset", "checksum_last_failure"})
 _IDENTITY = ("datid", "datname", "backend_type", "object", "context")
+_EVENTS = {"blk_read_time": "blks_read", "read_time": "reads", "wal_sync_time": "wal_sync", "fsync_time": "fsyncs"}
 _GAUGES = frozenset({"numbackends", "op_bytes"})
 _OWN = frozenset().union(*_VIEWS.values()) | _TEXTS | _GAUGES
 _NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{1,19})?(?:[eE][+-]?\d{1,2})?")
@@ -310,14 +320,23 @@ def _canonical(
             metrics[known.metric] = levels[names[0]]
             continue
         if "/" not in formula:
-            metrics[known.metric] = np.sum([steps[name] for name in names], axis=0) / seconds
+            if not _is_timed(steps, names[0]):
+                continue
+            scale = factor(known.unit, metric_of(known.metric).unit)
+            metrics[known.metric] = np.sum([steps[name] for name in names], axis=0) / seconds * scale
             continue
         spent_ms, count = (steps[name] for name in names)
-        if np.nansum(count) > 0 and np.nansum(spent_ms) == 0:
+        if not _is_timed(steps, names[0]):
             builder.warn("not-timed", f"{names[0]} stays 0: the server does not time it (track_*_io_timing)")
             continue
         metrics[known.metric] = np.divide(spent_ms, count, out=np.full(len(count), np.nan), where=count > 0)
     return metrics
+
+
+def _is_timed(steps: Counters, name: str) -> bool:
+    """Whether a counter is no time, or a time that the server measures: one that grows while its events are counted."""
+    events = steps.get(_EVENTS.get(name, ""))
+    return events is None or np.nansum(events) == 0 or np.nansum(steps[name]) > 0
 
 
 def _refused(source: Source, line: int, problem: str) -> InputError:

@@ -59,7 +59,7 @@ _LIMITS = ToolLimits(wall_s=300.0, cpu_s=120, memory_bytes=1 << 30, output_bytes
 _CUT_OUT = "Cut out the incident: sadf -j FILE -s 10:00:00 -e 11:00:00 -- -A > sar.json."
 _KILLED = "ended by signal "
 _SPAN_S_MAX = 366 * 86_400
-_ACTIVITIES = "-bBdHSwW -I SUM -n DEV,EDEV -q ALL -r ALL -u ALL -P ALL".split()
+_ACTIVITIES = "-bBdHSwW -I SUM -n DEV,EDEV,TCP,ETCP -q ALL -r ALL -u ALL -P ALL".split()
 _DATABASE = re.compile(r"[^\t\n]+\t-?\d+\t\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[^\t\n]*\t[^\t\n]*\t[^\t\n]+\t[^\t\n]*\n")
 _RAW_EXPORT = "# uptime_cs; "
 _CREATED_BY = re.compile(r"sysstat version ([\d.]+)")

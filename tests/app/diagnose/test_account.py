@@ -34,7 +34,6 @@ WHOLE = Incident(Window(START, BAD.end_ns), (), Basis.TOLD)
 # A metric of an entity in the normal part and in the incident: two levels, or a level for each of its seconds.
 Levels = Sequence[float]
 Series = Mapping[tuple[str, Entity], Levels]
-PG = "raw.pg_stat_database."
 
 
 def backend(pid: int, command: str = "postgres") -> Entity:
@@ -46,9 +45,9 @@ def load(tps: Levels, latency: Levels, lag: Levels = (0.0, 0.0)) -> Series:
 
 
 def active(sessions: Levels) -> Series:
-    """What pg_stat_database counts of active sessions, ms per second."""
-    scaled = [1e3 * one for one in sessions]
-    return {(PG + "active_time_per_s", SERVER): (scaled[0], scaled[1])}
+    """What pg_stat_database counts of active sessions."""
+    scaled = [1e2 * one for one in sessions]
+    return {("db_active_time_pct", SERVER): (scaled[0], scaled[1])}
 
 
 def disk(entity: Entity, **metrics: Levels) -> Series:
@@ -95,7 +94,7 @@ def share_of(account: Account | None, *terms: Term) -> float:
 SLOW_READS: tuple[Series, ...] = (
     load((100.0, 100.0), (2.0, 22.0)),
     active((0.2, 2.2)),
-    {(PG + "blk_read_time_per_s", SERVER): (100.0, 2100.0)},
+    {("db_data_read_time_pct", SERVER): (10.0, 210.0)},
     disk(DATA, reads=(100.0, 100.0), read_ms=(1.0, 21.0), util=(10.0, 60.0)),
 )
 
@@ -173,8 +172,8 @@ def test_flushes_that_are_not_among_the_writes_take_their_own_time() -> None:
 
 def test_flushes_the_database_timed_come_first() -> None:
     wal: Series = {
-        ("raw.pg_stat_wal.wal_sync_time_per_s", SERVER): (100.0, 500.0),
-        ("raw.pg_stat_wal.wal_sync_per_s", SERVER): (100.0, 100.0),
+        ("db_log_sync_time_pct", SERVER): (10.0, 50.0),
+        ("db_log_flushes_per_s", SERVER): (100.0, 100.0),
     }
     account = account_of(capture(load((100.0, 100.0), (2.0, 8.0)), active((0.2, 0.8)), wal), INCIDENT)
     assert of(account, Term.LOG).arithmetic == "100 commits/s x 5 ms x (1 + 0.5 x 50 % busy) / 100 transactions/s"
@@ -298,7 +297,7 @@ def test_long_statements_of_other_sessions_leave_no_client_behind() -> None:
     """Their active time is counted when they end, so active sessions less theirs are none; one session is idle."""
     reports = [process(backend(pid), (0.0, 50.0), wait=(0.0, 150.0)) for pid in (7, 8, 9)]
     load_process = process(backend(1), (10.0, 10.0))
-    idle: Series = {(PG + "idle_in_transaction_time_per_s", SERVER): (0.0, 50.0)}
+    idle: Series = {("db_idle_in_transaction_time_pct", SERVER): (0.0, 5.0)}
     account = account_of(
         capture(load((100.0, 100.0), (1.0, 5.0)), active((0.1, 1.0)), *reports, load_process, idle), INCIDENT
     )
@@ -341,9 +340,9 @@ def test_a_freeze_counts_by_what_was_waited_in_it() -> None:
     reads = [0.1 if ms < 10 else 99.9 for ms in latency]
     parts: tuple[Series, ...] = (
         load((100.0, 100.0), latency),
-        {(PG + "blk_read_time_per_s", SERVER): [1e3 * one for one in reads]},
+        {("db_data_read_time_pct", SERVER): [1e2 * one for one in reads]},
     )
-    sessions: Series = {(PG + "active_time_per_s", SERVER): [100.0 * ms for ms in latency]}
+    sessions: Series = {("db_active_time_pct", SERVER): [10.0 * ms for ms in latency]}
     account = account_of(capture(*parts, sessions), INCIDENT)
     assert account is not None
     assert account.total_during_ms == pytest.approx((27 * 2.0 + 3 * 1000.0) / 30)
@@ -450,9 +449,7 @@ def test_shares_are_never_negative_add_up_and_lie_in_their_intervals(seed: int) 
             disk(entity, reads=some(500.0), writes=some(500.0), flushes=some(300.0), util=some(100.0), **latencies)
         )
     if seed % 2:
-        parts.append(
-            {(PG + "active_time_per_s", SERVER): some(9000.0), (PG + "blk_read_time_per_s", SERVER): some(9000.0)}
-        )
+        parts.append({("db_active_time_pct", SERVER): some(900.0), ("db_data_read_time_pct", SERVER): some(900.0)})
     account = account_of(capture(*parts), WHOLE if seed % 3 else INCIDENT)
     assert account is not None
     assert sum(share.share for share in account.shares) == pytest.approx(1.0)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.diagnose.examine import EXAMINE, advised
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.discovery import unit_modules
@@ -40,7 +40,7 @@ def test_counters_that_no_rule_uses_are_named(unused: Path) -> None:
 
 
 def test_only_where_nothing_wanted_was_found_everything_is_read(unused: Path, tmp_path: Path) -> None:
-    wanted = Request(metrics=metrics_of_rules())
+    wanted = Request(metrics=metrics_read())
     assert import_paths([unused], wanted).capture.series_count == 0
     assert import_paths([unused], wanted, else_all=True).capture.series_count == COUNT
     vmstat = tmp_path / "vmstat.txt"

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from benches.bench_estate import ESTATES, sick_estate
-from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.diagnose.grouping import grouped, retold
 from leadline.app.read.importing import Imported, import_paths
 from leadline.core.contracts.importer import Request
@@ -133,7 +133,7 @@ def test_the_verdict_quotes_the_group() -> None:
 def estate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Diagnosis, Capture]:
     path: Path = tmp_path_factory.mktemp("estate") / "esxtop.csv"
     sick_estate(path, 20, 60, ESTATES["all VMs, four faults"])
-    found = import_paths([path], Request(metrics=metrics_of_rules())).capture
+    found = import_paths([path], Request(metrics=metrics_read())).capture
     return diagnose(found), found
 
 

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
+from leadline.app.diagnose import feeling, incidents, judging, seconds
 from leadline.app.diagnose.account import account_of, sentence
+from leadline.app.diagnose.examine import unused_sentence
 from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, is_comparable, suffered_before
 from leadline.app.diagnose.grouping import grouped, retold
-from leadline.app.diagnose.incidents import FELT, find_incidents, told_incident
+from leadline.app.diagnose.incidents import find_incidents, told_incident
 from leadline.app.diagnose.judging import Ran, faint_disks, judge
 from leadline.app.diagnose.placing import placed, unfelt
 from leadline.core.contracts.discovery import load_unit, load_units
@@ -42,9 +44,14 @@ def rule_modules() -> dict[str, ModuleType]:
     return load_units("rule")
 
 
-def metrics_of_rules() -> frozenset[str]:
-    """Every metric any rule reads, and what users feel: what ``diagnose`` asks importers for."""
-    return frozenset(FELT).union(*(meta.metrics() for meta in rule_metas().values()))
+@cache
+def metrics_read() -> frozenset[str]:
+    """Every metric that a step of the verdict or a rule reads: what importers are asked for.
+
+    Whatever else a capture holds, `diagnose` does not look at it: the verdict is the same however it was read.
+    """
+    steps = (incidents.READS, feeling.READS, seconds.READS, judging.READS)  # the account's are those of its seconds
+    return frozenset().union(*steps, *(meta.metrics() for meta in rule_metas().values()))
 
 
 def diagnose(
@@ -65,16 +72,18 @@ def diagnose(
         normal: what a given incident is compared with; the rest of the recording by default.
     """
     site = profile or Profile()
+    unused = unused_sentence(capture, metrics_read())
+    capture = capture.of_metrics(metrics_read())
     findings: list[Finding] = []
     skipped: list[Skipped] = []
     run: list[str] = []
     powerful: list[str] = []
     present: dict[str, bool] = {}
     if incident is None:
-        incidents = tuple(filter(is_comparable, find_incidents(capture)))
+        compared = tuple(filter(is_comparable, find_incidents(capture)))
     else:
-        incidents = (told_incident(capture, incident, normal),)
-    longest_s = _longest_s(capture, incidents)
+        compared = (told_incident(capture, incident, normal),)
+    longest_s = _longest_s(capture, compared)
     for name, meta in rule_metas().items():
         if name in site.disabled or (rules is not None and name not in rules):
             continue
@@ -82,29 +91,29 @@ def diagnose(
         if missing:
             skipped.append(Skipped(name, meta.layer, missing))
             continue
-        if meta.of_incident and not incidents:
+        if meta.of_incident and not compared:
             skipped.append(Skipped(name, meta.layer, (NO_INCIDENT,)))
             continue
         module = load_unit("rule", name)
-        for compared in incidents[: None if meta.of_incident else 1] or (None,):
-            limits, scope = site.limits.get(name), Scope(compared, longest_s)
+        for one in compared[: None if meta.of_incident else 1] or (None,):
+            limits, scope = site.limits.get(name), Scope(one, longest_s)
             context = RuleContext(name, meta, module.__doc__ or "", capture, limits, scope)
             findings.extend(cast("Rule", module).check(context))
         run.append(name)
         if meta.clears and not missing_needs(capture, meta.clears_with, present):
             powerful.append(name)
-    feeling = feeling_of(capture)
+    felt = feeling_of(capture)
     once = told_once(findings)
-    weighed = _weighed(once, incidents, feeling, capture)
+    weighed = _weighed(once, compared, felt, capture)
     ordered = order(weighed)
-    unfelt_layers = frozenset() if incidents else _weighty_layers(findings) - _weighty_layers(weighed)
-    ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers, faint_disks(once))
-    verdict = judge(ordered, ran, capture, incidents, feeling)
+    unfelt_layers = frozenset() if compared else _weighty_layers(findings) - _weighty_layers(weighed)
+    ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers, faint_disks(once), unused)
+    verdict = judge(ordered, ran, capture, compared, felt)
     verdict = retold(verdict, grouped(ordered, capture))
-    account = account_of(capture, incidents[0]) if incidents else None
+    account = account_of(capture, compared[0]) if compared else None
     if account is not None:
         verdict = accounted(verdict, account)
-    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=incidents, account=account)
+    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=compared, account=account)
 
 
 def accounted(verdict: Verdict, account: Account) -> Verdict:
@@ -117,20 +126,18 @@ def accounted(verdict: Verdict, account: Account) -> Verdict:
     return replace(verdict, is_it_the_disk=answer)
 
 
-def _weighed(
-    findings: list[Finding], incidents: tuple[Incident, ...], feeling: Feeling, capture: Capture
-) -> list[Finding]:
+def _weighed(findings: list[Finding], compared: tuple[Incident, ...], felt: Feeling, capture: Capture) -> list[Finding]:
     """Findings of less weight where they explain nothing that was felt.
 
     Where users suffered before the incident too and nothing that changed explains it, limits judge, as without one.
     """
-    if incidents:
-        compared = explain([placed(finding, incidents, capture) for finding in findings], capture)
-        is_explained = any(not finding.is_symptom for finding in _weighty(compared))
-        if is_explained or not any(map(suffered_before, incidents)):
-            return compared
-    elif feeling.felt is Felt.FINE:
-        findings = [unfelt(finding, feeling.sentence) for finding in findings]
+    if compared:
+        weighed = explain([placed(finding, compared, capture) for finding in findings], capture)
+        is_explained = any(not finding.is_symptom for finding in _weighty(weighed))
+        if is_explained or not any(map(suffered_before, compared)):
+            return weighed
+    elif felt.felt is Felt.FINE:
+        findings = [unfelt(finding, felt.sentence) for finding in findings]
     return explain(findings, capture)
 
 
@@ -142,10 +149,10 @@ def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
     return frozenset(finding.layer for finding in _weighty(findings))
 
 
-def _longest_s(capture: Capture, incidents: tuple[Incident, ...]) -> float:
+def _longest_s(capture: Capture, compared: tuple[Incident, ...]) -> float:
     """The longest duration a rule may ask for: a part of the incident, or of the recording where it is short."""
-    if incidents:
-        return max(SEEN_SHARE * min(incident.window.duration_s for incident in incidents), SEEN_S_MIN)
+    if compared:
+        return max(SEEN_SHARE * min(incident.window.duration_s for incident in compared), SEEN_S_MIN)
     span = capture.span_ns()
     return float("inf") if span is None else max(SEEN_SHARE * (span[1] - span[0]) / 1e9, SEEN_S_MIN)
 

@@ -6,8 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.incidents import FELT
-from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.metrics import RAW_PREFIX
 from leadline.core.model.vocabulary import Layer
 
@@ -59,11 +57,10 @@ def advised(layer: Layer, given: Collection[str]) -> tuple[str, ...]:
     return tuple(one.command for one in EXAMINE[layer] if one.importers.isdisjoint(given))
 
 
-def unused_sentence(capture: Capture) -> str:
-    """What was recorded where no rule uses any of it; empty where a rule does, or where a load tool's result is."""
+def unused_sentence(capture: Capture, used: Collection[str]) -> str:
+    """What was recorded where nothing ``used`` of it is there, nor a load tool's result; empty where something is."""
     counters = list(dict.fromkeys(group.metric for group in capture.groups if len(group.times_ns)))
-    used = frozenset(FELT).union(*(meta.metrics() for meta in rule_metas().values()))
-    if not counters or capture.results or not used.isdisjoint(counters):
+    if not counters or capture.results or not set(counters).isdisjoint(used):
         return ""
     named = ", ".join(counter.removeprefix(RAW_PREFIX) for counter in counters[:NAMED_MAX])
     more = len(counters) - NAMED_MAX

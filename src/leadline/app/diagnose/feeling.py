@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+READS = frozenset({"db_schedule_lag_ms", "db_tps", "db_qps", "db_latency_ms"})
 FINE_MS, SUFFERED_MS = 5.0, 100.0  # Judgement: of a mean transaction; between them it depends on the work
 LAG_MS = 50.0  # Judgement: a load generator that starts this late has its sessions all waiting
 STOP_RATIO = 0.1  # of the usual throughput

@@ -32,6 +32,7 @@ THROUGHPUT = ("db_tps", "db_qps", "db_tpm", "job_iops", "job_mib_per_s")
 LATENCY = ("db_latency_ms", "db_schedule_lag_ms", "db_component_response_s", "job_latency_ms")
 SESSIONS = ("db_active_sessions_count",)
 FELT = (*THROUGHPUT, *LATENCY, *SESSIONS)
+READS = frozenset(FELT)  # what else another step reads has a vote
 FELT_WEIGHT = 20.0  # Judgement: what users feel outvotes as many other series
 OTHER_COUNT_MAX = 400
 POINT_COUNT_MIN = 12

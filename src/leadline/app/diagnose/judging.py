@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.examine import advised, unused_sentence
+from leadline.app.diagnose.examine import advised
 from leadline.app.diagnose.feeling import Feeling, Felt
 from leadline.app.diagnose.load_results import measured_sentence
 from leadline.core.contracts.rule import rule_metas
@@ -30,7 +30,6 @@ UNSEEN = "Not known: no recording shows the disk's latency."
 DISKS = "disks"  # the part of the guest whose rules tell of disks
 IO_WAIT = "guest-iowait-high"  # says that something is waited for, not how long
 
-
 # What a disk shows a guest when it is waited for.
 _DISK_WAITS = (
     "guest_disk_await_ms",
@@ -39,8 +38,7 @@ _DISK_WAITS = (
     "guest_disk_flush_latency_ms",
     "guest_disk_queue_count",
 )
-
-
+READS = frozenset(_DISK_WAITS)
 _MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk waits more that is not chance
 UNKNOWN = Feeling(Felt.UNKNOWN)
 
@@ -51,6 +49,7 @@ class Ran:
 
     ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared. ``faint``
     are findings of a slow disk that their own rule gave little weight: they convict nobody and clear nobody.
+    ``unused`` says what was recorded where nothing of it is looked at.
     """
 
     rules: tuple[str, ...]
@@ -58,6 +57,7 @@ class Ran:
     skipped: tuple[Skipped, ...]
     unfelt: frozenset[Layer] = frozenset()
     faint: tuple[Finding, ...] = ()
+    unused: str = ""
 
     def of(self, layer: Layer) -> tuple[str, ...]:
         """Names of the rules of a layer that looked."""
@@ -77,7 +77,7 @@ def judge(
     unexplained = not explained and (bool(incidents) or feeling.felt is Felt.SUFFERED)
     given = {source.importer for source in capture.sources}
     layers = tuple(_judge_layer(layer, findings, ran, given, unexplained=unexplained) for layer in Layer)
-    headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, capture)
+    headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, ran, capture)
     answer = _is_it_the_disk(findings, layers, ran)
     if answer == UNSEEN:
         answer = measured_sentence(capture) or answer
@@ -251,12 +251,12 @@ def _missing(layer: Layer, skipped: tuple[Skipped, ...]) -> str:
     return f"nothing recorded shows it; {waiting} rule{'s' if waiting != 1 else ''} waiting"
 
 
-def _headline(findings: list[Finding], capture: Capture) -> str:
+def _headline(findings: list[Finding], ran: Ran, capture: Capture) -> str:
     top = findings[0] if findings else None
     if top is None or top.severity < Severity.MEDIUM or top.is_explained:
         if not capture.results and all(source.start_ns is None for source in capture.sources):
             return "Nothing was measured: none of these files holds a sample."
-        return unused_sentence(capture) or "Nothing in these recordings explains slowness."
+        return ran.unused or "Nothing in these recordings explains slowness."
     return f"{top.summary}; nothing recorded says why." if top.is_wait else top.summary
 
 

@@ -37,7 +37,23 @@ _KEPT = ("cpu_ready_pct", "cpu_costop_pct")
 COVERED_MIN = 0.25  # Judgement: of a span; tools of several seconds each miss some at its ends
 SAMPLED = "sampled_"
 _ALWAYS = ("tps", "served", "queued")
-_PGSTAT = "raw.pg_stat_database."
+# Time that sessions spent, as mean sessions, by column.
+_STATISTICS = {
+    "db_active_time_pct": "active",
+    "db_idle_in_transaction_time_pct": "idle_in_transaction",
+    "db_data_read_time_pct": "block_reads",
+    "db_log_sync_time_pct": "log_busy",
+}
+READS = frozenset(
+    {
+        *("db_latency_ms", "db_latency_ms_p95", "db_tps", "db_schedule_lag_ms", "db_client_count"),
+        *("process_cpu_pct", "process_cpu_wait_pct", "process_read_kib_per_s"),
+        *(*_STATISTICS, "db_log_flushes_per_s", EVENTS),
+        *("guest_disk_util_pct", "disk_reads_per_s", "guest_disk_await_ms_read", "disk_writes_per_s"),
+        *("guest_disk_await_ms_write", "guest_disk_flushes_per_s", "guest_disk_flush_latency_ms"),
+        *("guest_swap_in_kib_per_s", "guest_cpu_busy_pct", "guest_cpu_steal_pct", *_KEPT),
+    }
+)
 _SAMPLED = {"cpu": "cpu", "data-read": "read", "temp-files": "read", "data-write": "read", "wal": "log"}
 _SAMPLED["client"] = "client"  # a session that waits for its client within a statement
 
@@ -240,20 +256,14 @@ def _total(columns: list[Floats], seconds: Seconds) -> Floats:
 
 def _add_statistics(seconds: Seconds, capture: Capture) -> None:
     """What the statistics views of PostgreSQL say: active sessions, reads, and the flushes of the log."""
-    names = {"active_time_per_s": "active", "idle_in_transaction_time_per_s": "idle_in_transaction"}
-    names["blk_read_time_per_s"] = "block_reads"
-    databases: dict[str, list[Floats]] = {}
-    for metric, name in names.items():
-        for group in capture.of(_PGSTAT + metric):
-            rows = [seconds.mean_of(group, row) / 1e3 for row in range(len(group.entities))]
-            databases.setdefault(name, []).extend(rows)
-    for name, rows in databases.items():
+    for metric, name in _STATISTICS.items():
+        rows = [seconds.mean_of(g, row) / 100.0 for g in capture.of(metric) for row in range(len(g.entities))]
         known = [row for row in rows if np.isfinite(row).any()]
         if known:
             seconds.columns[name] = max(known, key=lambda row: float(np.nanmean(row)))
-    for metric, name in (("wal_sync_time_per_s", "log_busy"), ("wal_sync_per_s", "log_syncs")):
-        for group in capture.of(f"raw.pg_stat_wal.{metric}"):
-            seconds.columns[name] = seconds.mean_of(group, 0) / (1e3 if name == "log_busy" else 1.0)
+    if "log_busy" in seconds.columns:
+        for group in capture.of("db_log_flushes_per_s"):
+            seconds.columns["log_syncs"] = seconds.mean_of(group, 0)
 
 
 def _add_disks(seconds: Seconds, capture: Capture) -> None:

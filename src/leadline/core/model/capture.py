@@ -6,7 +6,7 @@ few arrays, not 60,000 objects. NaN is "not measured". On disk a capture is Parq
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -170,6 +170,11 @@ class Capture:
     def metrics(self) -> list[str]:
         """Names of the metrics present, in order of appearance."""
         return list(dict.fromkeys(group.metric for group in self.groups))
+
+    def of_metrics(self, metrics: Collection[str]) -> Capture:
+        """The capture with the series of some metrics only; its sources, results and inventory stay."""
+        groups = [group for group in self.groups if group.metric in metrics]
+        return Capture(groups, self.sources, self.inventory, self.results)
 
     def of(self, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
         """Groups of a metric without since-boot samples, restricted to entity kinds if any are named."""

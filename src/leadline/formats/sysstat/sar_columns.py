@@ -77,6 +77,8 @@ net_rx_errors_per_s             per_s          IFACE:rxerr/s net-edev.rxerr
 net_tx_errors_per_s             per_s          IFACE:txerr/s net-edev.txerr
 net_rx_dropped_per_s            per_s          IFACE:rxdrop/s net-edev.rxdrop
 net_tx_dropped_per_s            per_s          IFACE:txdrop/s net-edev.txdrop
+net_tcp_segments_per_s          per_s          oseg/s net-tcp.oseg
+net_tcp_retransmits_per_s       per_s          retrans/s net-etcp.retrans
 guest_pressure_cpu_some_pct     pct            %scpu-10 psi-cpu.some_avg10
 guest_pressure_io_some_pct      pct            %sio-10 psi-io.some_avg10
 guest_pressure_io_full_pct      pct            %fio-10 psi-io.full_avg10

@@ -92,13 +92,13 @@ def command(
     Times of --incident and --normal are 2026-11-20T10:00:36Z, 10:00:36 on the recording's day, or 120s (2m) from its
     start. One without a zone is in --timezone, else UTC.
     """
-    from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+    from leadline.app.diagnose.diagnosing import diagnose, metrics_read
     from leadline.app.diagnose.spans import asked_spans
 
     report = output_file(ctx, "html", html, force=force, reads=[*paths, *(baseline or [])])
     site = profile_of(profile)
-    # The report lets every series be looked at; without it only what rules read is worth the reading.
-    metrics = metrics_of_rules() if html is None else None
+    # The report lets every series be looked at; without it only what the verdict reads is worth the reading.
+    metrics = metrics_read() if html is None else None
     offsets = {**site.clock_offsets, **offsets_of(clock_offset)}
     reading = partial(
         read_paths, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
