@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from syrupy.assertion import SnapshotAssertion
 
-from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules, rule_modules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read, rule_modules
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 from leadline.faces.terminal import show_diagnosis
@@ -27,7 +27,7 @@ RULES = [name for name, module in rule_modules().items() if "WRITE ME" not in (m
 @pytest.mark.parametrize("everything", [False, True], ids=["short", "all"])
 @pytest.mark.parametrize("name", CASES)
 def test_the_terminal_output(name: str, everything: bool, snapshot: SnapshotAssertion) -> None:
-    capture = import_paths([CASES[name]], Request(metrics=metrics_of_rules())).capture
+    capture = import_paths([CASES[name]], Request(metrics=metrics_read())).capture
     stream = io.StringIO()
     console = Console(file=stream, width=80, highlight=False, emoji=False)
     show_diagnosis(console, diagnose(capture, rules=RULES), capture, everything=everything)

@@ -336,7 +336,7 @@ def _canonical(
 def _is_timed(steps: Counters, name: str) -> bool:
     """Whether a counter is no time, or a time that the server measures: one that grows while its events are counted."""
     events = steps.get(_EVENTS.get(name, ""))
-    return events is None or np.nansum(events) == 0 or np.nansum(steps[name]) > 0
+    return events is None or bool(np.nansum(events) == 0 or np.nansum(steps[name]) > 0)
 
 
 def _refused(source: Source, line: int, problem: str) -> InputError:

@@ -140,12 +140,12 @@ def test_findings_do_not_depend_on_slices(slice_bytes: int, tmp_path: Path, monk
 _PEAK = """
 import sys
 from pathlib import Path
-from leadline.app.diagnose.diagnosing import diagnose, metrics_of_rules
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 def peak_kib():
     return next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmHWM"))
-request = Request(metrics=metrics_of_rules())
+request = Request(metrics=metrics_read())
 diagnose(import_paths([Path(sys.argv[1])], request).capture)
 before = peak_kib()
 capture = import_paths([Path(sys.argv[2])], request).capture
