@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate corpus fuzz fuzz-readers docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate corpus fuzz fuzz-readers docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -115,6 +115,9 @@ bench-audit: $(READY)
 
 bench-faults: $(READY)
 	$(PY) -m benches.bench_faults
+
+bench-cuts: $(READY)
+	$(PY) -m benches.bench_cuts
 
 bench-account: $(READY)
 	$(PY) -m benches.bench_account

@@ -8,7 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from leadline.app.diagnose.diagnosing import missing_needs, rule_modules
+from leadline.app.diagnose.diagnosing import rule_modules
+from leadline.app.diagnose.findings import missing_needs
 from leadline.core.contracts.docstrings import HEADINGS, sections
 from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.metrics import metrics

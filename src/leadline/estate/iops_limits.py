@@ -49,7 +49,7 @@ class HeldRate:
 def held_rates(context: RuleContext, group: SeriesGroup, row: int, load: DiskLoad) -> Iterator[HeldRate]:
     """The rates of one disk that a limit may hold, smoothed over `SMOOTHED_S`; ``load`` is of all its operations."""
     sample_s = float(np.median(load.ends_ns - load.starts_ns)) / 1e9
-    width = max(round(SMOOTHED_S / sample_s), 1) if sample_s > 0 else 1
+    width = min(max(round(SMOOTHED_S / sample_s), 1), len(load.rate)) if sample_s > 0 else 1
     if width > 1:
         yield HeldRate("IOPS", is_bytes=False, load=_smoothed(load, load.rate, load.rate, width))
     sums: dict[str, NDArray[np.floating[Any]]] = {}

@@ -131,7 +131,7 @@ def joined(findings: list[Finding], gap_s: float) -> Finding:
 
 def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Episode], spec: Over) -> Finding:
     """One finding of an entity from the episodes of it and its parts; the worst parts are the evidence."""
-    warn = context.limit(spec.warn)
+    warn = context.stated_limit(spec.warn)
     unit = spec.unit or episodes[0].group.unit
     # What the whole itself shows is the mean of its parts: it adds nothing where parts were recorded.
     episodes = [e for e in episodes if e.entity != owner] or episodes

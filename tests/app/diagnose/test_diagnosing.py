@@ -133,4 +133,4 @@ def test_the_answer_is_as_sure_as_the_finding_it_rests_on(guessed: tuple[str, ..
         remedy="Raise it.",
         guessed=guessed,
     )
-    assert judge([held], Ran((), (), ()), capture()).is_it_the_disk.startswith(said)
+    assert judge([held], Ran((), ()), capture()).is_it_the_disk.startswith(said)

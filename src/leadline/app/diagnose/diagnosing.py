@@ -6,25 +6,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, cast
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from leadline.app.diagnose import feeling, incidents, judging, seconds
 from leadline.app.diagnose.account import account_of, sentence
 from leadline.app.diagnose.examine import unused_sentence
 from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, is_comparable, suffered_before
+from leadline.app.diagnose.findings import run_rules
 from leadline.app.diagnose.grouping import grouped, retold
 from leadline.app.diagnose.incidents import find_incidents, told_incident
 from leadline.app.diagnose.judging import Ran, faint_disks, judge
 from leadline.app.diagnose.placing import placed, unfelt
-from leadline.core.contracts.discovery import load_unit, load_units
-from leadline.core.contracts.rule import Rule, RuleContext, Scope, rule_metas
+from leadline.core.contracts.discovery import load_units
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.account import Term
 from leadline.core.model.entities import Entity, machines
-from leadline.core.model.finding import Diagnosis, Evidence, Finding, Skipped, Verdict
+from leadline.core.model.finding import Diagnosis, Evidence, Finding, Verdict
 from leadline.core.model.profile import Profile
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.model.vocabulary import Layer, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.account import Account
@@ -32,10 +31,7 @@ if TYPE_CHECKING:
     from leadline.core.model.finding import Window
     from leadline.core.model.incident import Incident
 
-NO_INCIDENT = "an incident and a normal time to compare it with"
 SAID_SHARE, DOUBT_SHARE = 0.1, 0.3  # of the time that a transaction takes longer
-SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
-SEEN_S_MIN = 8.0  # Judgement: less than that is a burst, whatever it is part of
 
 
 @cache
@@ -74,46 +70,31 @@ def diagnose(
     site = profile or Profile()
     unused = unused_sentence(capture, metrics_read())
     capture = capture.of_metrics(metrics_read())
-    findings: list[Finding] = []
-    skipped: list[Skipped] = []
-    run: list[str] = []
-    powerful: list[str] = []
-    present: dict[str, bool] = {}
     if incident is None:
         compared = tuple(filter(is_comparable, find_incidents(capture)))
     else:
         compared = (told_incident(capture, incident, normal),)
-    longest_s = _longest_s(capture, compared)
-    for name, meta in rule_metas().items():
-        if name in site.disabled or (rules is not None and name not in rules):
-            continue
-        missing = missing_needs(capture, meta.needs, present)
-        if missing:
-            skipped.append(Skipped(name, meta.layer, missing))
-            continue
-        if meta.of_incident and not compared:
-            skipped.append(Skipped(name, meta.layer, (NO_INCIDENT,)))
-            continue
-        module = load_unit("rule", name)
-        for one in compared[: None if meta.of_incident else 1] or (None,):
-            limits, scope = site.limits.get(name), Scope(one, longest_s)
-            context = RuleContext(name, meta, module.__doc__ or "", capture, limits, scope)
-            findings.extend(cast("Rule", module).check(context))
-        run.append(name)
-        if meta.clears and not missing_needs(capture, meta.clears_with, present):
-            powerful.append(name)
+    run = run_rules(capture, site, rules, compared)
     felt = feeling_of(capture)
-    once = told_once(findings)
+    once = told_once(run.findings)
     weighed = _weighed(once, compared, felt, capture)
     ordered = order(weighed)
-    unfelt_layers = frozenset() if compared else _weighty_layers(findings) - _weighty_layers(weighed)
-    ran = Ran(tuple(run), tuple(powerful), tuple(skipped), unfelt_layers, faint_disks(once), unused)
+    unfelt_layers = frozenset() if compared else _weighty_layers(run.findings) - _weighty_layers(weighed)
+    ran = Ran(run.powers, run.skipped, unfelt_layers, faint_disks(once), unused)
     verdict = judge(ordered, ran, capture, compared, felt)
     verdict = retold(verdict, grouped(ordered, capture))
     account = account_of(capture, compared[0]) if compared else None
     if account is not None:
         verdict = accounted(verdict, account)
-    return Diagnosis(verdict, tuple(ordered), tuple(skipped), tuple(run), incidents=compared, account=account)
+    return Diagnosis(
+        verdict,
+        tuple(ordered),
+        run.skipped,
+        tuple(power.rule for power in run.powers),
+        incidents=compared,
+        account=account,
+        powers=run.powers,
+    )
 
 
 def accounted(verdict: Verdict, account: Account) -> Verdict:
@@ -149,45 +130,7 @@ def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
     return frozenset(finding.layer for finding in _weighty(findings))
 
 
-def _longest_s(capture: Capture, compared: tuple[Incident, ...]) -> float:
-    """The longest duration a rule may ask for: a part of the incident, or of the recording where it is short."""
-    if compared:
-        return max(SEEN_SHARE * min(incident.window.duration_s for incident in compared), SEEN_S_MIN)
-    span = capture.span_ns()
-    return float("inf") if span is None else max(SEEN_SHARE * (span[1] - span[0]) / 1e9, SEEN_S_MIN)
-
-
-def missing_needs(capture: Capture, needs: tuple[str, ...], present: dict[str, bool] | None = None) -> tuple[str, ...]:
-    """The needs the capture does not meet; a metric that is all "not measured" does not meet its need.
-
-    Args:
-        capture: looked at.
-        needs: as in `RuleMeta.needs`.
-        present: answers of earlier calls on the same capture; new ones are added.
-    """
-    known = {} if present is None else present
-
-    def has(name: str) -> bool:
-        if name not in known:
-            known[name] = _has(capture, name)
-        return known[name]
-
-    return tuple(need for need in needs if not any(has(name) for name in need.split("|")))
-
-
-def _has(capture: Capture, name: str) -> bool:
-    kind, dot, setting = name.partition(".")
-    if dot:
-        inventory = capture.inventory
-        return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
-    if any(result.has(name) for result in capture.results):
-        return True
-    # Row by row: the first one that was measured answers, and most are.
-    parts = (part for group in capture.of(name) for part in group.slices())
-    return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)
-
-
-def told_once(findings: list[Finding]) -> list[Finding]:
+def told_once(findings: Iterable[Finding]) -> list[Finding]:
     """Findings of one rule on one entity from several recordings of the same time are one: the clearest stays.
 
     The others are named in its evidence, since two tools that agree are better than one.

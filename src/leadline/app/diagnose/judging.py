@@ -13,12 +13,14 @@ from leadline.app.diagnose.load_results import measured_sentence
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Finding, LayerVerdict, Skipped, Verdict
 from leadline.core.model.metrics import metric
+from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
 from leadline.core.statistics.changes import change_in, is_same
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
     from leadline.core.model.incident import Change, Incident
+    from leadline.core.model.power import Power
 
 # Layers whose conviction means "yes, the disk"; the guest only sees it.
 _DISK_LAYERS = (Layer.STORAGE_PATH, Layer.DATASTORE)
@@ -45,24 +47,31 @@ UNKNOWN = Feeling(Felt.UNKNOWN)
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """Names of the rules that looked, of those among them that had the power to clear, and the rules that could not.
+    """What the rules that looked could see, and the rules that could not look.
 
     ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared. ``faint``
     are findings of a slow disk that their own rule gave little weight: they convict nobody and clear nobody.
     ``unused`` says what was recorded where nothing of it is looked at.
     """
 
-    rules: tuple[str, ...]
-    powerful: tuple[str, ...]
+    powers: tuple[Power, ...]
     skipped: tuple[Skipped, ...]
     unfelt: frozenset[Layer] = frozenset()
     faint: tuple[Finding, ...] = ()
     unused: str = ""
 
-    def of(self, layer: Layer) -> tuple[str, ...]:
-        """Names of the rules of a layer that looked."""
-        metas = rule_metas()
-        return tuple(name for name in self.rules if metas[name].layer is layer)
+    def of(self, layer: Layer) -> tuple[Power, ...]:
+        """What the rules of a layer could see."""
+        return tuple(power for power in self.powers if power.layer is layer)
+
+    def clearing(self, *layers: Layer) -> frozenset[str]:
+        """The parts of some layers that were examined."""
+        return frozenset(power.part for power in self.powers if power.layer in layers and power.clears)
+
+    def shortest(self, layer: Layer, part: str | None = None) -> Power | None:
+        """The rule of a layer, or of a part of it, that lacks most of the time it needs; None where none lacks any."""
+        lacking = [p for p in self.of(layer) if p.can_clear and p.is_short and part in (None, p.part)]
+        return max(lacking, key=lambda power: power.needed_s, default=None)
 
 
 def judge(
@@ -99,7 +108,8 @@ def _judge_layer(
         state, reason = _Clearing(layer, findings, of_all, unexplained).state()
     could_look = any(s.layer is layer for s in of_all.skipped)
     examine = advised(layer, given) if state is LayerState.NOT_EXAMINED and could_look else ()
-    return LayerVerdict(layer, state, reason, layer_findings, of_all.of(layer), examine)
+    run = tuple(power.rule for power in of_all.of(layer))
+    return LayerVerdict(layer, state, reason, layer_findings, run, examine)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,10 +134,11 @@ class _Clearing:
         waiting = next((f for f in self._weighty() if not f.is_explained), None)
         if waiting is not None:
             yield f"{waiting.summary}, which does not say why"
-        examined = {metas[name].examines for name in self.ran.powerful if metas[name].layer is self.layer}
+        examined = self.ran.clearing(self.layer)
         only_symptoms = self._only_symptoms()
         if not examined:
-            yield only_symptoms or _missing(self.layer, self.ran.skipped)
+            short = self.ran.shortest(self.layer)
+            yield only_symptoms or (_missing(self.layer, self.ran.skipped) if short is None else too_short(short))
         if only_symptoms and not self.is_unexplained and self._is_explained_well():
             return
         if self.layer in self.ran.unfelt:
@@ -141,7 +152,10 @@ class _Clearing:
         if unseen:
             seen = [part for part in parts if part in examined]
             fine = f"nothing of weight at its {_and(seen)}; " if seen else ""
-            yield f"{fine}not recorded: its {_and(unseen)}"
+            brief = [part for part in unseen if self.ran.shortest(self.layer, part) is not None]
+            lacking = f"not recorded for long enough: its {_and(brief)}" if brief else ""
+            absent = [part for part in unseen if part not in brief]
+            yield fine + "; ".join(filter(None, (lacking, f"not recorded: its {_and(absent)}" if absent else "")))
         if self.is_unexplained:
             yield f"{self._looked()}; not ruled out while what was felt is unexplained"
 
@@ -244,6 +258,15 @@ def _disk_changes(capture: Capture, incident: Incident) -> Iterator[Change]:
             yield from (change for change in changes if change is not None and not is_same(change))
 
 
+def too_short(power: Power, cleared: str = "it") -> str:
+    """How long was recorded, and how long a rule needs."""
+    recorded = f"only {show(power.recorded_s, 's')} were recorded"
+    if power.is_alone:
+        boot = ", which may be an average since boot" if power.is_since_boot else ""
+        recorded = f"one report was recorded{boot}"
+    return f"{recorded}, and {show(power.needed_s, 's')} are needed to clear {cleared}"
+
+
 def _missing(layer: Layer, skipped: tuple[Skipped, ...]) -> str:
     waiting = sum(1 for s in skipped if s.layer is layer)
     if not waiting:
@@ -278,7 +301,9 @@ def _is_it_the_disk(findings: list[Finding], layers: tuple[LayerVerdict, ...], r
         return _seen_from_above(seen, layers, ran)
     if _disk_examined(ran):
         return "No: the disk was looked at and is not slow."
-    return UNSEEN
+    short = [ran.shortest(layer, DISKS) for layer in (Layer.GUEST, *_DISK_LAYERS)]
+    seen_shortly = next((power for power in short if power is not None), None)
+    return UNSEEN if seen_shortly is None else f"Not known: {too_short(seen_shortly, 'a disk')}."
 
 
 def _seen_from_above(seen: list[Finding], layers: tuple[LayerVerdict, ...], ran: Ran) -> str:
@@ -298,8 +323,9 @@ def _state(layers: tuple[LayerVerdict, ...], layer: Layer) -> LayerState:
 
 
 def _disk_examined(ran: Ran) -> bool:
-    """Whether a rule that looked had the power to see a slow disk: each of those that look at guests' disks did."""
-    metas = rule_metas()
-    below = any(metas[name].layer in _DISK_LAYERS for name in ran.powerful)
-    seeing = [name for name, meta in metas.items() if meta.clears and meta.examines == DISKS]
-    return below or all(name in ran.powerful for name in seeing)
+    """Whether a rule that looked had the power to see a slow disk: below the guest, or in it from every side."""
+    if DISKS in ran.clearing(*_DISK_LAYERS):
+        return True
+    seeing = {name for name, meta in rule_metas().items() if meta.clears and meta.examines == DISKS}
+    guest = {name for name in seeing if rule_metas()[name].layer is Layer.GUEST}
+    return guest <= {power.rule for power in ran.powers if power.clears}

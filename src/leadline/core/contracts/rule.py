@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from leadline.core.model.result import Result
 
 
+_LEVELS = frozenset({"warn", "crit"})
+
+
 @dataclass(frozen=True, slots=True)
 class Threshold:
     """A limit a rule compares with: value, unit, and where the number comes from.
@@ -100,6 +103,12 @@ class RuleMeta:
         fields["thresholds"] = {name: Threshold(*limit) for name, limit in plain["thresholds"].items()}
         return cls(**fields)
 
+    def is_below(self, name: str) -> bool:
+        """Whether bad is below a limit: its critical limit is lower than its warning."""
+        stem = name.rpartition("_")[0]
+        warn, crit = (self.thresholds.get(f"{stem}_{level}" if stem else level) for level in ("warn", "crit"))
+        return warn is not None and crit is not None and crit.value < warn.value
+
     def metrics(self) -> set[str]:
         """Every metric the rule may read."""
         return {name for need in (*self.needs, *self.uses) for name in need.split("|") if "." not in name}
@@ -128,10 +137,13 @@ class Scope:
     Attributes:
         incident: what is compared with its normal; None where all of a recording is looked at.
         longest_s: the longest duration a rule may ask for, so that a short incident or recording is judged too.
+        effect_ratio: how many times its limits what a rule finds must be: more than 1 where a recording is too short
+            for the duration, less than 1 to ask what is near a limit.
     """
 
     incident: Incident | None = None
     longest_s: float = float("inf")
+    effect_ratio: float = 1.0
 
 
 class RuleContext:
@@ -152,7 +164,7 @@ class RuleContext:
         self.incident = None if scope is None else scope.incident
         self._doc = doc
         self._overrides = dict(overrides or {})
-        self._longest_s = float("inf") if scope is None else scope.longest_s
+        self._scope = scope or Scope()
 
     @property
     def inventory(self) -> Inventory:
@@ -167,10 +179,23 @@ class RuleContext:
     def limit(self, name: str) -> float:
         """The threshold of that name, as overridden by the profile; in the unit META gives.
 
-        A duration is never longer than what an incident, or a recording, gives to see of it.
+        A duration is never longer than what an incident, or a recording, gives to see of it. Limits (``warn``,
+        ``crit`` and those that end so) are those of the effect asked for; a limit of zero has no multiple, so no
+        effect is large against it.
         """
-        limit = self._overrides.get(name, self.meta.thresholds[name].value)
-        return min(limit, self._longest_s) if name == "duration" else limit
+        limit = self.stated_limit(name)
+        if name == "duration":
+            return min(limit, self._scope.longest_s)
+        ratio = self._scope.effect_ratio
+        if ratio == 1.0 or name.rpartition("_")[2] not in _LEVELS:
+            return limit
+        if self.meta.is_below(name):
+            return limit / ratio
+        return limit * ratio if limit > 0.0 or ratio < 1.0 else float("inf")
+
+    def stated_limit(self, name: str) -> float:
+        """The threshold of that name as META or the profile gives it, whatever effect is asked for."""
+        return self._overrides.get(name, self.meta.thresholds[name].value)
 
     def has_limit(self, name: str) -> bool:
         """Whether META names such a threshold."""

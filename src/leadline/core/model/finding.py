@@ -12,6 +12,7 @@ from leadline.core.model.vocabulary import Layer, LayerState, Severity
 if TYPE_CHECKING:
     from leadline.core.model.account import Account
     from leadline.core.model.incident import Incident
+    from leadline.core.model.power import Power
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +188,7 @@ class Diagnosis:
     profile: dict[str, Any] = field(default_factory=dict)
     incidents: tuple[Incident, ...] = ()
     account: Account | None = None
+    powers: tuple[Power, ...] = ()
 
     @property
     def top(self) -> Finding | None:

@@ -67,6 +67,7 @@ META = RuleMeta(
         "duration": TWO_SAMPLES,
     },
     explains=("vsan-oio-high", *GUEST_WAITS_FOR_DISK),
+    examines="disks",
 )
 
 

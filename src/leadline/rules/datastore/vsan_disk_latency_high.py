@@ -57,6 +57,7 @@ META = RuleMeta(
         *GUEST_WAITS_FOR_DISK,
     ),
     judgement=True,
+    examines="disks",
 )
 
 

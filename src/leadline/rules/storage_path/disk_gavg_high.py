@@ -61,6 +61,7 @@ META = RuleMeta(
         "duration": THREE_SAMPLES,
     },
     explains=GUEST_AND_DATABASE_WAIT_FOR_DISK,
+    examines="disks",
 )
 _WARN = {Role.WAL: "wal_warn", Role.DATA: "data_warn"}
 

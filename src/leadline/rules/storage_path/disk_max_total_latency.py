@@ -39,6 +39,7 @@ META = RuleMeta(
         "crit": Threshold(50.0, "ms", "vCheck-vSphere, host storage latency"),
         "duration": Threshold(0.0, "s", "vCheck-vSphere: the maximum of a day, so one sample counts"),
     },
+    examines="disks",
 )
 
 

@@ -1,0 +1,191 @@
+"""Step three of a verdict: rules look at the capture; each finds something, or says whether it could have seen it.
+
+A rule that asks for a duration has looked only where the recording is as long. In a recording that is too short for it
+a rule judges by the size of the effect: twice its limits, in what there is. What it finds then is of medium severity
+at most; what it does not find clears nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from leadline.core.contracts.discovery import load_unit
+from leadline.core.contracts.rule import Rule, RuleContext, RuleMeta, Scope, rule_metas
+from leadline.core.model.finding import Evidence, Finding, Skipped
+from leadline.core.model.power import SLACK, Power
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+
+if TYPE_CHECKING:
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.incident import Incident
+    from leadline.core.model.profile import Profile
+
+NO_INCIDENT = "an incident and a normal time to compare it with"
+SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
+SEEN_S_MIN = 8.0  # Judgement: less than that is a burst, whatever it is part of
+SHORT_S = 15.0  # Judgement: what lasts as long is judged by the limits, shorter only where it is far beyond them
+ALONE_S = 1.0  # a sample that stands alone counts as one of a second
+EFFECT_RATIO = 2.0  # Judgement: twice a limit in every second that was recorded is no burst
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of the rules: findings, the power of each rule that looked, and the rules that could not."""
+
+    findings: tuple[Finding, ...]
+    powers: tuple[Power, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def run_rules(capture: Capture, site: Profile, names: Iterable[str] | None, incidents: tuple[Incident, ...]) -> Run:
+    """Ask every rule, or those with some names, about a capture.
+
+    Args:
+        capture: as read.
+        site: a site's own limits.
+        names: of rules; all when None.
+        incidents: what rules on changes compare; the others look at all of the capture.
+    """
+    looked = _Looked(capture, incidents)
+    wanted = None if names is None else set(names)
+    findings: list[Finding] = []
+    powers: list[Power] = []
+    skipped: list[Skipped] = []
+    for name, meta in rule_metas().items():
+        if name in site.disabled or (wanted is not None and name not in wanted):
+            continue
+        missing = looked.missing(meta.needs)
+        if not missing and meta.of_incident and not incidents:
+            missing = (NO_INCIDENT,)
+        if missing:
+            skipped.append(Skipped(name, meta.layer, missing))
+            continue
+        power = looked.power(name, meta, site.limits.get(name, {}))
+        findings.extend(looked.ask(name, meta, site, power))
+        powers.append(power)
+    return Run(tuple(findings), tuple(powers), tuple(skipped))
+
+
+@dataclass(eq=False)
+class _Looked:
+    """A capture while rules are asked about it: what it holds, and for how long."""
+
+    capture: Capture
+    incidents: tuple[Incident, ...]
+
+    def __post_init__(self) -> None:
+        self._present: dict[str, bool] = {}
+        self._alone: dict[str, bool] = {}
+        self._lengths: dict[str, float] = {}
+
+    @cached_property
+    def single_reports(self) -> Capture:
+        """The capture with reports that stand alone, which may be averages since boot, as samples of one second."""
+        groups = [
+            replace(group, values=group.stored, since_boot=False, interval_s=np.nanmax((group.interval_s, ALONE_S)))
+            if len(group.times_ns) == 1
+            else group
+            for group in self.capture.groups
+        ]
+        return replace(self.capture, groups=groups)
+
+    def missing(self, needs: tuple[str, ...]) -> tuple[str, ...]:
+        """The needs that are not met, even by a report that stands alone."""
+        missing = missing_needs(self.capture, needs, self._present)
+        return missing_needs(self.single_reports, missing, self._alone) if missing else ()
+
+    def power(self, name: str, meta: RuleMeta, limits: dict[str, float]) -> Power:
+        """What a rule can see in the capture."""
+        needed_s = limits.get("duration", meta.thresholds["duration"].value) if "duration" in meta.thresholds else 0.0
+        since_boot = bool(missing_needs(self.capture, meta.needs, self._present))
+        recorded_s = 0.0 if since_boot else min(map(self._length_s, meta.needs), default=float("inf"))
+        can_clear = meta.clears and not missing_needs(self.capture, meta.clears_with, self._present)
+        return Power(name, meta.layer, meta.examines, recorded_s, needed_s, can_clear, since_boot)
+
+    def ask(self, name: str, meta: RuleMeta, site: Profile, power: Power) -> Iterator[Finding]:
+        """The findings of a rule, of less weight where the recording is too short for it."""
+        is_short = power.is_alone or power.recorded_s < SLACK * min(power.needed_s, SHORT_S)
+        capture = self.single_reports if power.is_alone else self.capture
+        longest_s = SEEN_SHARE * (power.recorded_s or ALONE_S) if is_short else self._longest_s
+        module = load_unit("rule", name)
+        for one in self.incidents[: None if meta.of_incident else 1] or (None,):
+            scope = Scope(one, longest_s, EFFECT_RATIO if is_short else 1.0)
+            context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name), scope)
+            found = cast("Rule", module).check(context)
+            yield from ((_seen_shortly(one_found, power) for one_found in found) if is_short else found)
+
+    @cached_property
+    def _longest_s(self) -> float:
+        """The longest duration a rule may ask for: a part of the incident, or of the recording where it is short."""
+        if self.incidents:
+            return max(SEEN_SHARE * min(one.window.duration_s for one in self.incidents), SEEN_S_MIN)
+        span = self.capture.span_ns()
+        return float("inf") if span is None else max(SEEN_SHARE * (span[1] - span[0]) / 1e9, SEEN_S_MIN)
+
+    def _length_s(self, need: str) -> float:
+        """The longest time over which any of the alternatives of a need was measured; inf for a setting."""
+        if need not in self._lengths:
+            lengths = [_recorded_s(self.capture, name) for name in need.split("|")]
+            self._lengths[need] = max(lengths)
+        return self._lengths[need]
+
+
+def _recorded_s(capture: Capture, name: str) -> float:
+    """The time that the samples of the longest series of a metric stand for; inf for a setting and for results."""
+    if "." in name or any(result.has(name) for result in capture.results):
+        return float("inf")
+    longest = 0.0
+    for group in capture.of(name):
+        distances = np.diff(group.times_ns) / 1e9
+        step = group.interval_s if np.isfinite(group.interval_s) else 0.0
+        # A sample stands for its interval; what was not recorded between two stretches is no part of it.
+        length_s = step + float(np.minimum(distances, step or np.inf).sum())
+        longest = max(longest, length_s)
+    return longest
+
+
+def _seen_shortly(finding: Finding, power: Power) -> Finding:
+    """A finding of a recording that is too short for its rule: of medium severity at most, and said so."""
+    if power.is_alone:
+        # What counts since boot in a guest prints that first.
+        boot = ", which may be an average since boot" if finding.layer is Layer.GUEST else ""
+        statement = f"one report alone{boot}, counted as one second: judged at twice the limits"
+    else:
+        statement = f"only {power.recorded_s:.3g} s were recorded: judged at twice the limits"
+    evidence = (*finding.evidence, Evidence(statement))
+    return replace(finding, evidence=evidence, severity=min(finding.severity, Severity.MEDIUM))
+
+
+def missing_needs(capture: Capture, needs: tuple[str, ...], present: dict[str, bool] | None = None) -> tuple[str, ...]:
+    """The needs the capture does not meet; a metric that is all "not measured" does not meet its need.
+
+    Args:
+        capture: looked at.
+        needs: as in `RuleMeta.needs`.
+        present: answers of earlier calls on the same capture; new ones are added.
+    """
+    known = {} if present is None else present
+
+    def has(name: str) -> bool:
+        if name not in known:
+            known[name] = _has(capture, name)
+        return known[name]
+
+    return tuple(need for need in needs if not any(has(name) for name in need.split("|")))
+
+
+def _has(capture: Capture, name: str) -> bool:
+    kind, dot, setting = name.partition(".")
+    if dot:
+        inventory = capture.inventory
+        return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
+    if any(result.has(name) for result in capture.results):
+        return True
+    # Row by row: the first one that was measured answers, and most are.
+    parts = (part for group in capture.of(name) for part in group.slices())
+    return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)

@@ -1,0 +1,105 @@
+"""What a recording could show: short ones are judged by the size of the effect, and clear nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
+from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.model.finding import Diagnosis
+from leadline.core.model.vocabulary import Layer, LayerState, Severity
+
+DEVICE = "Device   r/s   w/s   rkB/s   wkB/s   r_await   w_await   aqu-sz   %util\n"
+VMSTAT = (
+    "procs -----------memory---------- ---swap-- -----io---- -system-- ------cpu-----\n"
+    " r  b   swpd   free   buff  cache   si   so    bi    bo   in   cs us sy id wa st\n"
+)
+
+
+def diagnosed(folder: Path, text: str, name: str = "recorded.txt") -> Diagnosis:
+    path = folder / name
+    path.write_text(text)
+    return diagnose(import_paths([path], Request(metrics=metrics_read())).capture)
+
+
+def iostat(*reports: tuple[float, float, float, float]) -> str:
+    """Reports of sdb: writes per second, await of writes, queue, utilisation; the first is since boot."""
+    rows = (f"sdb 0.00 {w} 0.00 {8 * w} 0.00 {ms} {queue} {util}\n" for w, ms, queue, util in reports)
+    return "Linux 6.1.0 (db01)\t11/20/2026\t_x86_64_\t(4 CPU)\n\n" + "\n".join(DEVICE + row for row in rows)
+
+
+def vmstat(*rows: tuple[int, int, int, int]) -> str:
+    """Lines: blocked tasks, idle, I/O wait, steal."""
+    return VMSTAT + "".join(
+        f" 2 {b} 0 140000 16000 150000 0 0 60 17 1700 1600 3 2 {i} {wa} {st}\n" for b, i, wa, st in rows
+    )
+
+
+def top_of(diagnosis: Diagnosis) -> str:
+    assert diagnosis.top is not None
+    return diagnosis.top.rule
+
+
+def test_a_few_reports_far_beyond_the_limit_name_the_slow_disk(tmp_path: Path) -> None:
+    diagnosis = diagnosed(tmp_path, iostat((40, 9, 1, 30), *[(250, 310 + n, 78, 99.7) for n in range(3)]))
+    assert top_of(diagnosis) == "guest-disk-await-high"
+    assert diagnosis.top is not None
+    assert diagnosis.top.severity is Severity.MEDIUM
+    assert "(limit 10 ms)" in diagnosis.top.summary
+    assert any("only 3 s" in one.statement for one in diagnosis.top.evidence)
+    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+
+
+@pytest.mark.parametrize("count", [1, 2, 5, 10, 13])
+def test_a_recording_shorter_than_a_rule_asks_for_clears_no_disk(count: int, tmp_path: Path) -> None:
+    diagnosis = diagnosed(tmp_path, iostat(*[(100, 1.1, 0.1, 9)] * count))
+    assert diagnosis.findings == ()
+    assert diagnosis.verdict.is_it_the_disk.startswith("Not known: ")
+    assert "are needed to clear a disk" in diagnosis.verdict.is_it_the_disk
+    assert diagnosis.verdict.layer(Layer.GUEST).state is LayerState.NOT_EXAMINED
+
+
+def test_a_long_quick_recording_clears_the_disk(tmp_path: Path) -> None:
+    diagnosis = diagnosed(tmp_path, iostat(*[(100, 1.1, 0.1, 9)] * 40))
+    assert diagnosis.verdict.is_it_the_disk == "No: the disk was looked at and is not slow."
+    clears = {power.rule: power.clears for power in diagnosis.powers}
+    assert clears["guest-disk-await-high"]
+
+
+def test_one_report_of_a_disk_that_completes_nothing_is_a_standstill(tmp_path: Path) -> None:
+    cpu = "avg-cpu:  %user   %nice %system %iowait  %steal   %idle\n  1.00    0.00    0.00   99.00    0.00    0.00\n\n"
+    diagnosis = diagnosed(tmp_path, cpu + DEVICE + "sdb 0.00 0.00 0.00 0.00 0.00 0.00 64.00 100.00\n")
+    assert top_of(diagnosis) == "guest-disk-stalled"
+    assert diagnosis.top is not None
+    assert "since boot" in diagnosis.top.evidence[-1].statement
+    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+
+
+def test_steal_in_a_few_lines_is_steal(tmp_path: Path) -> None:
+    assert top_of(diagnosed(tmp_path, vmstat(*[(0, 4, 0, 88)] * 4))) == "guest-steal-time"
+    assert diagnosed(tmp_path, vmstat(*[(0, 85, 0, 8)] * 4)).findings == ()  # above the limit of 5 %, not twice
+
+
+def test_waiting_for_io_in_a_few_lines_is_said(tmp_path: Path) -> None:
+    diagnosis = diagnosed(tmp_path, vmstat((7, 9, 80, 0), (6, 9, 75, 0), (6, 12, 66, 0)))
+    assert diagnosis.verdict.headline.startswith("I/O wait 70")
+    assert diagnosis.verdict.is_it_the_disk.startswith("Not known: I/O wait")
+
+
+def test_one_screen_of_top_is_judged_and_doubted(tmp_path: Path) -> None:
+    screen = (
+        "top - 10:20:19 up 30 days,  7:08,  1 user,  load average: 9.10, 8.20, 8.64\n"
+        "Tasks: 209 total,   8 running, 201 sleeping,   0 stopped,   0 zombie\n"
+        "%Cpu(s):  4.0 us,  1.0 sy,  0.0 ni, 20.0 id,  0.0 wa,  0.0 hi,  0.0 si, 75.0 st\n"
+        "MiB Mem :   7900.0 total,   2113.7 free,   3709.7 used,   2076.6 buff/cache\n"
+        "MiB Swap:   1024.0 total,   1024.0 free,      0.0 used.   3958.3 avail Mem\n\n"
+        "    PID USER      PR  NI    VIRT    RES    SHR S  %CPU  %MEM     TIME+ COMMAND\n"
+        " 165929 root      20   0  472060 346236 218908 R   1.3   4.3   4:39.99 postgres\n"
+    )
+    diagnosis = diagnosed(tmp_path, screen)
+    assert top_of(diagnosis) == "guest-steal-time"
+    assert diagnosis.top is not None
+    assert "since boot" in diagnosis.top.evidence[-1].statement
