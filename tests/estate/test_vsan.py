@@ -5,7 +5,7 @@ import pytest
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.versions import vsphere_version
 from leadline.core.model.vocabulary import EntityKind, Role
-from leadline.estate.datastore_use import DatastoreUse
+from leadline.estate.datastores import DatastoreUse
 from leadline.estate.vsan import (
     cache_gib,
     capacity_medium,

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from leadline.core.model.vocabulary import Role, Severity
 from leadline.estate.database_settings import disks_of, of_engine
-from leadline.estate.disks import Busy, Use, block_awaits, role_said, uses
+from leadline.estate.disks import Busy, Use, role_said, uses
+from leadline.estate.latencies import block_awaits
 from leadline.estate.templates import Over, joined, over_groups
 
 if TYPE_CHECKING:

@@ -192,33 +192,6 @@ def read_write_mean(context: Recorded, group: SeriesGroup, write_metric: str) ->
     return np.where(total > 0, weighted / np.where(total > 0, total, 1.0), idle)
 
 
-def block_awaits(context: RuleContext) -> list[SeriesGroup]:
-    """Await of the guests' whole block devices, ms per request: as recorded, else from reads and writes.
-
-    Of a disk that was only written to, as many that hold a log, there is no latency of reads.
-    """
-    recorded = context.of("guest_disk_await_ms", EntityKind.BLOCK_DEVICE)
-    have = {(group.source, entity) for group in recorded for entity in group.entities}
-    groups = list(recorded)
-    for group in context.of("guest_disk_await_ms_read", EntityKind.BLOCK_DEVICE):
-        rows = [row for row, entity in enumerate(group.entities) if (group.source, entity) not in have]
-        if rows:
-            part = group.take(rows)
-            mean = read_write_mean(context, part, "guest_disk_await_ms_write")
-            groups.append(replace(part, metric="guest_disk_await_ms", values=mean))
-    have = {(group.source, entity) for group in groups for entity in group.entities}
-    for group in context.of("guest_disk_await_ms_write", EntityKind.BLOCK_DEVICE):
-        rows = [row for row, entity in enumerate(group.entities) if (group.source, entity) not in have]
-        if rows:
-            groups.append(replace(group.take(rows), metric="guest_disk_await_ms"))
-    whole = []
-    for group in groups:
-        rows = [row for row, entity in enumerate(group.entities) if is_whole(context, entity)]
-        if rows:
-            whole.append(group if len(rows) == len(group.entities) else group.take(rows))
-    return whole
-
-
 def lowest_kind(context: RuleContext, metric: str) -> tuple[EntityKind, ...]:
     """Devices where a metric was recorded for any, else adapters: both tell of the same commands."""
     return (EntityKind.DEVICE,) if context.of(metric, EntityKind.DEVICE) else (EntityKind.ADAPTER,)

@@ -11,7 +11,8 @@ import numpy as np
 from leadline.core.model.finding import Evidence
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Severity
-from leadline.estate.disks import Busy, block_awaits, means_over
+from leadline.estate.disks import Busy, means_over
+from leadline.estate.latencies import block_awaits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -24,6 +24,7 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
         "incidents": [incident.to_dict() for incident in diagnosis.incidents],
         "account": None if diagnosis.account is None else diagnosis.account.to_dict(),
         "layers": [layer.to_dict() for layer in verdict.layers],
+        "powers": [power.to_dict() for power in diagnosis.powers],
         "findings": [finding_document(finding) for finding in diagnosis.findings],
         "results": [result_document(result) for result in imported.capture.results],
         "groups": [g.to_dict() for g in grouped(diagnosis.findings, imported.capture) if g.is_many],

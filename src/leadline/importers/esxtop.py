@@ -161,6 +161,7 @@ _BY_OBJECT: dict[str, Mapping[str, Field]] = {
     **{name: {**_RATES, **_QUEUES, **_LATENCIES} for name in _DISK_OBJECTS},
     "Physical Disk NFS Volume": {
         **_RATES,
+        "Active Commands": Field("disk_active_count", "count"),
         "Average Guest MilliSec/Command": Field("datastore_guest_latency_ms", "ms"),
         "Aborts/sec": Field("disk_aborts_per_s", "per_s"),
         "Resets/sec": Field("disk_resets_per_s", "per_s"),

@@ -34,7 +34,7 @@ EFFECT_RATIO = 2.0  # Judgement: twice a limit in every second that was recorded
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RulesRun:
     """What came of the rules: findings, the power of each rule that looked, and the rules that could not."""
 
     findings: tuple[Finding, ...]
@@ -42,7 +42,9 @@ class Run:
     skipped: tuple[Skipped, ...]
 
 
-def run_rules(capture: Capture, site: Profile, names: Iterable[str] | None, incidents: tuple[Incident, ...]) -> Run:
+def run_rules(
+    capture: Capture, site: Profile, names: Iterable[str] | None, incidents: tuple[Incident, ...]
+) -> RulesRun:
     """Ask every rule, or those with some names, about a capture.
 
     Args:
@@ -68,7 +70,7 @@ def run_rules(capture: Capture, site: Profile, names: Iterable[str] | None, inci
         power = looked.power(name, meta, site.limits.get(name, {}))
         findings.extend(looked.ask(name, meta, site, power))
         powers.append(power)
-    return Run(tuple(findings), tuple(powers), tuple(skipped))
+    return RulesRun(tuple(findings), tuple(powers), tuple(skipped))
 
 
 @dataclass(eq=False)
@@ -116,8 +118,8 @@ class _Looked:
         for one in self.incidents[: None if meta.of_incident else 1] or (None,):
             scope = Scope(one, longest_s, EFFECT_RATIO if is_short else 1.0)
             context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name), scope)
-            found = cast("Rule", module).check(context)
-            yield from ((_seen_shortly(one_found, power) for one_found in found) if is_short else found)
+            reported = cast("Rule", module).check(context)
+            yield from ((_seen_shortly(finding, power) for finding in reported) if is_short else reported)
 
     @cached_property
     def _longest_s(self) -> float:

@@ -84,8 +84,7 @@ def judge(
     """The verdict of findings that are already in order, causes first."""
     explained = any(f.severity >= Severity.MEDIUM and f.windows and not f.is_symptom for f in findings)
     unexplained = not explained and (bool(incidents) or feeling.felt is Felt.SUFFERED)
-    given = {source.importer for source in capture.sources}
-    layers = tuple(_judge_layer(layer, findings, ran, given, unexplained=unexplained) for layer in Layer)
+    layers = tuple(_judge_layer(layer, findings, ran, capture, unexplained=unexplained) for layer in Layer)
     headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, ran, capture)
     answer = _is_it_the_disk(findings, layers, ran)
     if answer == UNSEEN:
@@ -96,7 +95,7 @@ def judge(
 
 
 def _judge_layer(
-    layer: Layer, findings: list[Finding], of_all: Ran, given: set[str], *, unexplained: bool
+    layer: Layer, findings: list[Finding], of_all: Ran, capture: Capture, *, unexplained: bool
 ) -> LayerVerdict:
     layer_findings = tuple(f for f in findings if f.layer is layer and f.severity >= Severity.LOW)
     causes = [f for f in layer_findings if not f.is_symptom]
@@ -106,10 +105,13 @@ def _judge_layer(
         state, reason = LayerState.SUSPECTED, causes[0].summary
     else:
         state, reason = _Clearing(layer, findings, of_all, unexplained).state()
+    given = {source.importer for source in capture.sources}
     could_look = any(s.layer is layer for s in of_all.skipped)
     examine = advised(layer, given) if state is LayerState.NOT_EXAMINED and could_look else ()
     run = tuple(power.rule for power in of_all.of(layer))
-    return LayerVerdict(layer, state, reason, layer_findings, run, examine)
+    looked_at: set[str] = set().union(*(rule_metas()[rule].metrics() for rule in run))
+    judged = tuple(name for name in capture.metrics() if name in looked_at)
+    return LayerVerdict(layer, state, reason, layer_findings, run, examine, judged)
 
 
 @dataclass(frozen=True, slots=True)

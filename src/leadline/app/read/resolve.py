@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import numpy as np
 
 from leadline.core.contracts.importer import UNNAMED_GUEST
-from leadline.core.model.capture import Capture
+from leadline.core.model.capture import Capture, SeriesGroup
 from leadline.core.model.entities import Entity, Fact, Inventory
 from leadline.core.model.vocabulary import EntityKind, Role
 
@@ -20,6 +23,7 @@ _ROLE_WORDS: tuple[tuple[Role, tuple[str, ...]], ...] = (
 # Settings that hold what recordings may call an entity instead of by its name.
 _IDENTITIES = ("uuid", "vrops_id")
 _IDENTIFIED_KINDS = (EntityKind.CLUSTER, EntityKind.HOST, EntityKind.VM, EntityKind.DISK_GROUP, EntityKind.DEVICE)
+READY_SUM = "cpu_ready_pct_sum"
 _POSTGRESQL = "postgresql"
 _CLUSTER_NAME = re.compile(r"\d{1,2}-[\w.-]+")  # as Debian names clusters: 15-main
 _DISK_KINDS = (EntityKind.BLOCK_DEVICE, EntityKind.VIRTUAL_DISK, EntityKind.DEVICE, EntityKind.DATASTORE)
@@ -41,7 +45,24 @@ def resolve(capture: Capture) -> Capture:
             groups.append(group.relabelled(entities=entities))
         capture = Capture(groups, capture.sources, _renamed_inventory(capture.inventory, rename), capture.results)
     guess_roles(capture.inventory)
+    capture.groups = [part for group in capture.groups for part in _per_vcpu(group, capture.inventory)]
     return capture
+
+
+def _per_vcpu(group: SeriesGroup, inventory: Inventory) -> Iterator[SeriesGroup]:
+    """Ready time that was recorded as a sum, per vCPU where another recording or the inventory tells their count."""
+    if group.metric != READY_SUM:
+        yield group
+        return
+    counts = [inventory.get(entity, "vcpu_count") for entity in group.entities]
+    known = [row for row, count in enumerate(counts) if count]
+    if known:
+        part = group.take(known)
+        per_vcpu = part.values / np.array([float(counts[row]) for row in known])[:, np.newaxis]
+        yield replace(part, metric="cpu_ready_pct", values=per_vcpu)
+    unknown = [row for row, count in enumerate(counts) if not count]
+    if unknown:
+        yield group.take(unknown)
 
 
 def guess_roles(inventory: Inventory) -> None:

@@ -9,6 +9,7 @@ called when everything in ``META.needs`` is there; otherwise the rule is reporte
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
@@ -105,8 +106,7 @@ class RuleMeta:
 
     def is_below(self, name: str) -> bool:
         """Whether bad is below a limit: its critical limit is lower than its warning."""
-        stem = name.rpartition("_")[0]
-        warn, crit = (self.thresholds.get(f"{stem}_{level}" if stem else level) for level in ("warn", "crit"))
+        warn, crit = (self.thresholds.get(re.sub("warn|crit", level, name)) for level in ("warn", "crit"))
         return warn is not None and crit is not None and crit.value < warn.value
 
     def metrics(self) -> set[str]:
@@ -187,7 +187,7 @@ class RuleContext:
         if name == "duration":
             return min(limit, self._scope.longest_s)
         ratio = self._scope.effect_ratio
-        if ratio == 1.0 or name.rpartition("_")[2] not in _LEVELS:
+        if ratio == 1.0 or _LEVELS.isdisjoint(name.split("_")):
             return limit
         if self.meta.is_below(name):
             return limit / ratio

@@ -143,7 +143,12 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True)
 class LayerVerdict:
-    """What is said of one layer, and why; ``examine`` names what to record for a layer not examined."""
+    """What is said of one layer, and why.
+
+    Attributes:
+        judged: metrics of the recordings that a rule of this layer looked at; what else was read is not judged.
+        examine: what to record for a layer that was not examined.
+    """
 
     layer: Layer
     state: LayerState
@@ -151,6 +156,7 @@ class LayerVerdict:
     findings: tuple[Finding, ...] = ()
     rules_run: tuple[str, ...] = ()
     examine: tuple[str, ...] = ()
+    judged: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``; findings are named by rule."""
@@ -160,6 +166,7 @@ class LayerVerdict:
             "reason": self.reason,
             "findings": [f.rule for f in self.findings],
             "rules_run": list(self.rules_run),
+            "judged": list(self.judged),
             "examine": list(self.examine),
         }
 

@@ -93,6 +93,20 @@ _NIC_COUNTERS = {
     "net.errorsrx.summation": Counter("net_rx_errors_per_s", "each", EntityKind.NIC),
     "net.errorstx.summation": Counter("net_tx_errors_per_s", "each", EntityKind.NIC),
 }
+# Time that the hypervisor's commands take through an adapter or a path: kernel and device.
+_LAST_MILE = {
+    "totalreadlatency": ("disk_guest_latency_ms_read", "ms"),
+    "totalwritelatency": ("disk_guest_latency_ms_write", "ms"),
+    "numberreadaveraged": ("disk_reads_per_s", "per_s"),
+    "numberwriteaveraged": ("disk_writes_per_s", "per_s"),
+    "commandsaveraged": ("disk_iops", "per_s"),
+}
+_STORE_COUNTERS = {
+    "datastore.totalreadlatency.average": Counter("datastore_latency_ms", "ms", _STORE),
+    "datastore.totalwritelatency.average": Counter("datastore_latency_ms", "ms", _STORE),
+    "datastore.numberreadaveraged.average": Counter("datastore_iops", "per_s", _STORE),
+    "datastore.numberwriteaveraged.average": Counter("datastore_iops", "per_s", _STORE),
+}
 VM_COUNTERS: dict[str, Counter] = {
     **{f"cpu.{name}.summation": Counter(metric, "interval", EntityKind.VCPU) for name, metric in _TIMES.items()},
     "cpu.usage.average": Counter("cpu_used_pct", "pct", EntityKind.VCPU),
@@ -111,6 +125,8 @@ VM_COUNTERS: dict[str, Counter] = {
     "virtualdisk.writelatencyus.latest": Counter("virtual_disk_latency_ms_write", "us", _DISK),
     "virtualdisk.readoio.latest": Counter("virtual_disk_outstanding_count", "count", _DISK),
     "virtualdisk.writeoio.latest": Counter("virtual_disk_outstanding_count", "count", _DISK),
+    "disk.maxtotallatency.latest": Counter("disk_latency_ms_max", "ms"),
+    **_STORE_COUNTERS,
     **_NIC_COUNTERS,
 }
 HOST_COUNTERS: dict[str, Counter] = {
@@ -123,7 +139,7 @@ HOST_COUNTERS: dict[str, Counter] = {
     "mem.usage.average": Counter("host_memory_used_pct", "pct"),
     "mem.state.latest": Counter("host_memory_state_count", "count"),
     "power.power.average": Counter("host_power_watt", "watt"),
-    "disk.maxtotallatency.latest": Counter("host_disk_latency_ms_max", "ms"),
+    "disk.maxtotallatency.latest": Counter("disk_latency_ms_max", "ms"),
     "disk.commandsaveraged.average": Counter("disk_iops", "per_s", EntityKind.DEVICE),
     "disk.numberreadaveraged.average": Counter("disk_reads_per_s", "per_s", EntityKind.DEVICE),
     "disk.numberwriteaveraged.average": Counter("disk_writes_per_s", "per_s", EntityKind.DEVICE),
@@ -139,10 +155,12 @@ HOST_COUNTERS: dict[str, Counter] = {
         for name, ours in _LATENCIES.items()
         for way in ("", "read", "write")
     },
-    "datastore.totalreadlatency.average": Counter("datastore_latency_ms", "ms", _STORE),
-    "datastore.totalwritelatency.average": Counter("datastore_latency_ms", "ms", _STORE),
-    "datastore.numberreadaveraged.average": Counter("datastore_iops", "per_s", _STORE),
-    "datastore.numberwriteaveraged.average": Counter("datastore_iops", "per_s", _STORE),
+    **{
+        f"{group}.{name}.average": Counter(metric, unit, part)
+        for group, part in (("storageadapter", EntityKind.ADAPTER), ("storagepath", EntityKind.PATH))
+        for name, (metric, unit) in _LAST_MILE.items()
+    },
+    **_STORE_COUNTERS,
     "datastore.siocactivetimepercentage.average": Counter("datastore_sioc_active_pct", "pct", _STORE),
     **_NIC_COUNTERS,
 }

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.disks import Busy, Use, role_said, uses
-from leadline.estate.templates import Over, over_threshold
+from leadline.estate.latencies import nearest_latencies
+from leadline.estate.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 
 SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
@@ -27,7 +27,6 @@ class DeviceClass:
         judged: whether a device of this use belongs to the class.
         warn: name of the warning limit.
         crit: name of the critical limit.
-        metric: the latency.
         value: the latency where enough I/O was done for an average to count.
     """
 
@@ -35,7 +34,6 @@ class DeviceClass:
     judged: Callable[[Use], bool]
     warn: str = "warn"
     crit: str = "crit"
-    metric: str = "disk_device_latency_ms"
     value: Busy = _BUSY
 
 
@@ -43,22 +41,25 @@ def slow_devices(context: RuleContext, *classes: DeviceClass) -> Iterator[Findin
     """Findings per device of one of the classes; a guessed role is named as a guess."""
     known = uses(context)
     for each in classes:
-        spec = latency_of_devices(
-            each.metric, each.noun, each.value, keep=_judged(each, known), warn=each.warn, crit=each.crit
-        )
-        yield from role_said(over_threshold(context, spec), known)
+        spec = latency_of_devices(each.noun, each.value, keep=_judged(each, known), warn=each.warn, crit=each.crit)
+        yield from role_said(over_latency(context, spec), known)
 
 
 def latency_of_devices(
-    metric: str,
     noun: str,
     value: Busy = _BUSY,
     keep: Callable[[RuleContext, Entity], bool] | None = None,
     warn: str = "warn",
     crit: str = "crit",
+    metric: str = "disk_device_latency_ms",
 ) -> Over:
     """A latency of devices that stays high while enough I/O is done for an average to count."""
-    return Over(metric, noun, (EntityKind.DEVICE,), value=value, keep=keep, mostly=True, warn=warn, crit=crit)
+    return Over(metric, noun, value=value, keep=keep, mostly=True, warn=warn, crit=crit)
+
+
+def over_latency(context: RuleContext, spec: Over) -> Iterator[Finding]:
+    """`over_threshold` of a latency in whichever form it was recorded, of devices, else of paths or adapters."""
+    yield from over_groups(context, nearest_latencies(context, spec.metric), spec)
 
 
 def _judged(devices: DeviceClass, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:

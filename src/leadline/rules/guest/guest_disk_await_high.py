@@ -42,8 +42,9 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
-from leadline.estate.disks import Busy, Use, block_awaits, role_said, uses
+from leadline.estate.disks import Busy, Use, role_said, uses
 from leadline.estate.guests import starved_by_cpu
+from leadline.estate.latencies import block_awaits
 from leadline.estate.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS
 from leadline.rules._families.symptoms import DATABASE_WAITS_FOR_DISK

@@ -46,6 +46,7 @@ META = RuleMeta(
         "duration": THREE_SAMPLES,
     },
     explains=("guest-cpu-looks-idle-host-saturated", *VM_WAITS_FOR_CPU),
+    examines="host's CPUs",
 )
 
 _SPEC = Over(

@@ -59,6 +59,7 @@ META = RuleMeta(
         "db-component-response-time",
         "vsan-kernel-cpu-ready",
     ),
+    examines="host's CPUs",
 )
 
 _UTILISATION = ("host_cpu_core_util_pct", "host_cpu_util_pct")

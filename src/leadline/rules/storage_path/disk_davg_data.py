@@ -34,6 +34,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.disks import Use
+from leadline.estate.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, SLIDES, DeviceClass, slow_devices
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
 
@@ -41,8 +42,8 @@ META = RuleMeta(
     code="STO102",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    needs=("disk_device_latency_ms",),
-    uses=("disk_iops",),
+    needs=(forms("disk_device_latency_ms"),),
+    uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={
         "warn": Threshold(10.0, "ms", SLIDES),
         "crit": Threshold(20.0, "ms", "EsxtopDrill c_map.csv"),

@@ -34,6 +34,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.disks import Busy
+from leadline.estate.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, SLIDES, DeviceClass, slow_devices
 from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, WAITS_FOR_DEVICE
 
@@ -41,7 +42,7 @@ META = RuleMeta(
     code="STO101",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    needs=("disk_device_latency_ms|disk_device_latency_ms_write",),
+    needs=(forms("disk_device_latency_ms"),),
     uses=("disk_iops", "disk_writes_per_s"),
     thresholds={
         "warn": Threshold(2.0, "ms", SLIDES),
@@ -61,11 +62,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device whose role is WAL."""
     writes = bool(context.of("disk_device_latency_ms_write", EntityKind.DEVICE))
     rates = (("disk_writes_per_s",), ("disk_iops",)) if writes else (("disk_iops",), ("disk_writes_per_s",))
-    every = bool(context.of("disk_device_latency_ms", EntityKind.DEVICE))
     log = DeviceClass(
         "device latency of the log's LUN",
         lambda use: use.role is Role.WAL,
-        metric="disk_device_latency_ms" if every else "disk_device_latency_ms_write",
         value=Busy("disk_device_latency_ms_write", rates),
     )
     yield from slow_devices(context, log)

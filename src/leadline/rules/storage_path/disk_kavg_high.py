@@ -34,16 +34,16 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
-from leadline.estate.templates import over_threshold
-from leadline.rules._families.device_latency import LIMITS, latency_of_devices
+from leadline.estate.latencies import forms
+from leadline.rules._families.device_latency import LIMITS, latency_of_devices, over_latency
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
 META = RuleMeta(
     code="STO104",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
-    needs=("disk_kernel_latency_ms",),
-    uses=("disk_iops", "disk_queue_latency_ms"),
+    needs=(forms("disk_kernel_latency_ms"),),
+    uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s", "disk_queue_latency_ms"),
     thresholds={
         "warn": Threshold(0.5, "ms", "EsxtopDrill c_map.csv"),
         "crit": Threshold(2.0, "ms", "Yellow-Bricks esxtop thresholds"),
@@ -52,13 +52,13 @@ META = RuleMeta(
     explains=("disk-qavg-high", "disk-gavg-high", *GUEST_AND_DATABASE_WAIT_FOR_DISK),
 )
 
-_SPEC = latency_of_devices("disk_kernel_latency_ms", "kernel latency")
+_SPEC = latency_of_devices("kernel latency", metric="disk_kernel_latency_ms")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device; how much of it is waiting in the queue is evidence."""
     queues = context.of("disk_queue_latency_ms", EntityKind.DEVICE)
-    for finding in over_threshold(context, _SPEC):
+    for finding in over_latency(context, _SPEC):
         queued = means_over(queues, finding.windows, finding.entity).get(finding.entity)
         if queued is None:
             yield finding

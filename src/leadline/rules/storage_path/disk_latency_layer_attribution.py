@@ -37,7 +37,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import Busy, behind, block_awaits, io_rate, means_over, read_write_mean, virtual_disk_of
+from leadline.estate.disks import Busy, behind, io_rate, means_over, read_write_mean, virtual_disk_of
+from leadline.estate.latencies import block_awaits
 from leadline.estate.templates import Over, over_groups
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 

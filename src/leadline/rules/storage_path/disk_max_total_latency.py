@@ -33,7 +33,7 @@ META = RuleMeta(
     code="STO132",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    needs=("host_disk_latency_ms_max",),
+    needs=("disk_latency_ms_max",),
     thresholds={
         "warn": Threshold(30.0, "ms", "vCheck-vSphere, host storage latency"),
         "crit": Threshold(50.0, "ms", "vCheck-vSphere, host storage latency"),
@@ -44,5 +44,6 @@ META = RuleMeta(
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """Findings per host."""
-    yield from over_threshold(context, Over("host_disk_latency_ms_max", "highest disk latency", (EntityKind.HOST,)))
+    """Findings per VM where it was recorded of VMs, else per host."""
+    kinds = (EntityKind.VM,) if context.of("disk_latency_ms_max", EntityKind.VM) else (EntityKind.HOST,)
+    yield from over_threshold(context, Over("disk_latency_ms_max", "highest disk latency", kinds))

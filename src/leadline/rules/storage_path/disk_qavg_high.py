@@ -28,15 +28,15 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.templates import over_threshold
-from leadline.rules._families.device_latency import LIMITS, latency_of_devices
+from leadline.estate.latencies import forms
+from leadline.rules._families.device_latency import LIMITS, latency_of_devices, over_latency
 
 META = RuleMeta(
     code="STO105",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
-    needs=("disk_queue_latency_ms",),
-    uses=("disk_iops",),
+    needs=(forms("disk_queue_latency_ms"),),
+    uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={
         "warn": Threshold(0.5, "ms", "EsxtopDrill c_map.csv"),
         "crit": Threshold(1.0, "ms", "EsxtopDrill c_map.csv"),
@@ -54,9 +54,9 @@ META = RuleMeta(
     ),
 )
 
-_SPEC = latency_of_devices("disk_queue_latency_ms", "queue latency")
+_SPEC = latency_of_devices("queue latency", metric="disk_queue_latency_ms")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device."""
-    yield from over_threshold(context, _SPEC)
+    yield from over_latency(context, _SPEC)

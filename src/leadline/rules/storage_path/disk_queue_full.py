@@ -36,12 +36,14 @@ from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_any
 from leadline.rules._families.limits import THREE_SAMPLES
 
+COMPLETED_MIN = 1.0  # per second; of fewer commands esxtop prints a latency of 0.00
+
 META = RuleMeta(
     code="STO109",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
     needs=("disk_queued_count|disk_queue_used_pct",),
-    uses=("disk_queue_latency_ms",),
+    uses=("disk_queue_latency_ms", "disk_iops"),
     thresholds={
         "queued_warn": Threshold(1.0, "count", "Judgement: more than one, sample after sample, is not chance"),
         "queued_crit": Threshold(10.0, "count", "Judgement: a wait of about ten service times"),
@@ -85,9 +87,11 @@ _SPECS = (
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device."""
     waits = context.of("disk_queue_latency_ms", EntityKind.DEVICE)
+    rates = context.of("disk_iops", EntityKind.DEVICE)
     for finding in over_any(context, _SPECS):
         wait = means_over(waits, finding.windows, finding.entity).get(finding.entity)
-        if wait is None:
+        done = means_over(rates, finding.windows, finding.entity).get(finding.entity, COMPLETED_MIN)
+        if wait is None or done < COMPLETED_MIN:
             yield finding
             continue
         harmless = wait <= context.limit("harmless_wait")

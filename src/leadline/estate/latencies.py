@@ -1,0 +1,76 @@
+"""A latency in whichever form it was recorded: of all operations, of reads and of writes, by device, path or adapter.
+
+vCenter, esxtop, Telegraf and exports keep different ones of these. A rule names the latency once (`forms` for its
+needs) and gets one group per recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from leadline.core.model.metrics import metrics
+from leadline.core.model.vocabulary import EntityKind
+from leadline.estate.disks import is_whole, read_write_mean
+
+if TYPE_CHECKING:
+    from leadline.core.contracts.rule import RuleContext
+    from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.entities import Entity
+
+# Of the same commands; what lies nearest to the disk tells most.
+NEAREST = (EntityKind.DEVICE, EntityKind.PATH, EntityKind.ADAPTER)
+
+
+def forms(metric: str) -> str:
+    """The need of a rule that judges a latency: as a whole, else of reads, else of writes.
+
+    >>> forms("disk_kernel_latency_ms")
+    'disk_kernel_latency_ms|disk_kernel_latency_ms_read|disk_kernel_latency_ms_write'
+    """
+    return "|".join(name for name in (metric, f"{metric}_read", f"{metric}_write") if name in metrics())
+
+
+def latencies(context: RuleContext, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
+    """A latency per operation of entities of some kinds: as recorded, else the mean of reads and writes.
+
+    The mean is weighted by their rates. Of what was only read or only written there is only that latency.
+
+    Args:
+        context: of the rule.
+        metric: without its direction.
+        kinds: of entities.
+    """
+    groups = context.of(metric, *kinds)
+    known = {(group.source, entity) for group in groups for entity in group.entities}
+    named = metric if metric in metrics() else f"{metric}_read"
+    for way in ("_read", "_write"):
+        for group in _others(context.of(f"{metric}{way}", *kinds), known):
+            values = read_write_mean(context, group, f"{metric}_write") if way == "_read" else group.values
+            groups.append(replace(group, metric=named, values=values))
+            known.update((group.source, entity) for entity in group.entities)
+    return groups
+
+
+def nearest_latencies(context: RuleContext, metric: str) -> list[SeriesGroup]:
+    """A latency of devices; of paths, else of adapters, where no recording has it of devices."""
+    return next((groups for kind in NEAREST if (groups := latencies(context, metric, kind))), [])
+
+
+def block_awaits(context: RuleContext) -> list[SeriesGroup]:
+    """Await of the guests' whole block devices, ms per request."""
+    whole = []
+    for group in latencies(context, "guest_disk_await_ms", EntityKind.BLOCK_DEVICE):
+        rows = [row for row, entity in enumerate(group.entities) if is_whole(context, entity)]
+        if rows:
+            whole.append(group if len(rows) == len(group.entities) else group.take(rows))
+    return whole
+
+
+def _others(groups: Iterable[SeriesGroup], known: set[tuple[int, Entity]]) -> Iterable[SeriesGroup]:
+    """The series of entities that are not known yet, by source."""
+    for group in groups:
+        rows = [row for row, entity in enumerate(group.entities) if (group.source, entity) not in known]
+        if rows:
+            yield group if len(rows) == len(group.entities) else group.take(rows)
