@@ -68,9 +68,9 @@ def test_pauses_are_made() -> None:
 
 def ends_known(path: Path) -> None:
     """Import and diagnose a file; both end in a status that is documented, with one line of error at most."""
-    for words in (["import", path], ["diagnose", path]):
-        done = leadline(*words)
-        assert done.returncode in KNOWN, f"{words[0]} ended with {done.returncode}: {done.stderr}"
+    for verb in ("import", "diagnose"):
+        done = leadline(verb, path)
+        assert done.returncode in KNOWN, f"{verb} ended with {done.returncode}: {done.stderr}"
 
 
 @pytest.mark.parametrize("name", sorted(set(load_units("importer")) - BINARY))
