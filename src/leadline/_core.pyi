@@ -15,6 +15,7 @@ __all__ = [
     "WRITE_CACHES",
     "CoreError",
     "IostatRecording",
+    "LinearRegex",
     "PdhFile",
     "PdhTable",
     "SimulationDecisions",
@@ -88,6 +89,18 @@ class PdhTable:
     @property
     def size_bytes(self) -> int: ...
     def rows(self, series: NDArray[np.uint32], dtype: Literal["f64", "f32"]) -> NDArray[np.floating[Any]]: ...
+
+@final
+class LinearRegex:
+    """A regular expression that no text can make slow."""
+
+    def __new__(cls, pattern: str) -> LinearRegex: ...
+    @property
+    def groups(self) -> list[str]:
+        """Names of the groups, in order."""
+
+    def full_match(self, text: str) -> dict[str, str | None] | None:
+        """What the named groups hold where all of a text matches; None elsewhere."""
 
 @final
 class PdhFile:

@@ -31,7 +31,12 @@ def test_the_rules_read_it() -> None:
 
 @pytest.mark.parametrize(
     ("text", "where"),
-    [("[ConfigFile]\n[config]\nwhat is this\n", ":3"), ("[ConfigFile]\nVersion=1\n[Databases]\n[Journal]\n", "a.cpf")],
+    [
+        ("[ConfigFile]\n[config]\nwhat is this\n", ":3"),
+        ("[ConfigFile]\nVersion=1\n[Databases]\n[Journal]\n", "a.cpf"),
+        ("[ConfigFile]\n[config]\nlocksiz=1e999\n", ":3"),
+        ("[ConfigFile]\n[config]\ngmheap=0\nlocksiz=-1e400\n", ":4"),
+    ],
 )
 def test_a_damaged_file_is_one_error(tmp_path: Path, text: str, where: str) -> None:
     path = tmp_path / "a.cpf"
@@ -39,3 +44,12 @@ def test_a_damaged_file_is_one_error(tmp_path: Path, text: str, where: str) -> N
     with pytest.raises(InputError) as caught:
         import_paths([path])
     assert caught.value.where.endswith(where)
+
+
+def test_words_for_no_number_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "a.cpf"
+    path.write_text("[ConfigFile]\n[config]\nlocksiz=inf\ngmheap=nan\n")
+    capture = import_paths([path]).capture
+    (instance,) = capture.inventory.of_kind(EntityKind.DATABASE)
+    assert capture.inventory.get(instance, "parameters") == {"locksiz": "inf", "gmheap": "nan"}
+    audit(capture)

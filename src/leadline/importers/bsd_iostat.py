@@ -66,7 +66,7 @@ _TTY = ("tin", "tout")
 _NOT_DISKS = {"tty", "cpu", "load", "average"}
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?)[ \t]")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
-_HEADING = re.compile(rf"^(?:{_TIME.pattern})?\s*(?:tin\s+tout\s+)?KB/t\s+tps\s+MB/s(?:\s|$)", re.MULTILINE)
+_HEADING = re.compile(rf"^(?:{_TIME.pattern})?[^\S\n]*+(?:tin\s+tout\s+)?KB/t\s+tps\s+MB/s(?:\s|$)", re.MULTILINE)
 
 
 def sniff(source: Source) -> int:

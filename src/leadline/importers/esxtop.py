@@ -187,7 +187,7 @@ _PORT_NAME = re.compile(r"^(.*?):(\d+):(?:(\d+):)?(.*)$", re.DOTALL)
 
 def sniff(source: Source) -> int:
     """Sure by the PDH signature with an object that only esxtop has."""
-    head = source.head_text
+    head = source.head_uncut
     if "(PDH-CSV" not in head[:8192] and "\\\\" not in head[:8192]:
         return 0
     return 96 if is_esxtop(head) else 0

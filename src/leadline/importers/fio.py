@@ -363,7 +363,7 @@ def _statistics(counters: dict[str, Any], where: str) -> dict[str, Statistics]:
         to_ms = factor(unit, "ms")
         values = {name: number_in(given, name) * to_ms for name in ("mean", "min", "max", "stddev")}
         for share in (percentiles := object_in(given, "percentile")):
-            if re.fullmatch(r"\d+\.?\d*", share) and 0 < float(share) <= 100 and number_in(percentiles, share) >= 0:
+            if re.fullmatch(r"\d+(\.\d*)?", share) and 0 < float(share) <= 100 and number_in(percentiles, share) >= 0:
                 values[percentile_key(float(share))] = number_in(percentiles, share) * to_ms
         try:
             histogram = bins_histogram(object_in(given, "bins"), unit)

@@ -59,7 +59,7 @@ _WAY = re.compile(r"^(?:<[^>]*> )?\s+(?P<way>read|write|trim|mixed)\s*:\s*(?P<re
 _PART = re.compile(r"^(?:<[^>]*> )?\s+(?P<part>slat|clat|lat|sync)\s*\((?P<unit>[num]?sec)\)\s*: (?P<rest>min=.*)$")
 _SPREAD = re.compile(r"\b(min|max|avg|stdev)=\s*([\d.]+)([kKMGTPE]?)")
 _PERCENTILES = re.compile(r"^(?:<[^>]*> )?\s+(?P<part>slat|clat|lat|sync) percentiles \((?P<unit>[num]?sec)\)\s*:")
-_PERCENTILE = re.compile(r"([\d.]+)th=\[\s*(>?=?[\d.]+)([kKMGTPE]?)\]")
+_PERCENTILE = re.compile(r"(?<![\d.])([\d.]++)th=\[\s*+(>?=?[\d.]+)([kKMGTPE]?)\]")
 _ISSUED = re.compile(r"^(?:<[^>]*> )?\s+issued\s*(?:rwts?)?\s*:\s*total=(?P<total>[^,\s]+(?:,\d+)*)")
 _DISK = re.compile(r"^(?:<[^>]*> )?\s+(?P<disk>\S+): ios=.*\butil=(?P<util>\d+(?:\.\d*)?)%")
 _RATE = re.compile(r"\bBW=([\d.]+)\s*([KMGTP]i?)?B/s|\b(?:bw|aggrb)=([\d.]+)\s*([KMGTP]i?)?B/s", re.IGNORECASE)

@@ -69,13 +69,13 @@ META = ImporterMeta(
     record='telegraf --config telegraf.conf, with [[outputs.file]] files = ["metrics.influx"]',
 )
 
-_PART = r"(?:[^,=\s\\]|\\.)+"
+_PART = r"(?:[^,=\s\\]|\\.)++"
 _VALUE = r'(?:"(?:[^"\\]|\\.)*"|[^,\s"]+)'
 _LINE = re.compile(
     rf"((?:[^,\s\\]|\\.)+)((?:,{_PART}=(?:[^,\s\\]|\\.)*)*) +({_PART}={_VALUE}(?:,{_PART}={_VALUE})*)(?: +([0-9]+))?"
 )
-_PAIR = re.compile(rf"({_PART})=((?:[^,\s\\]|\\.)*)")
-_FIELD = re.compile(rf"({_PART})=({_VALUE})")
+_PAIR = re.compile(rf",({_PART})=((?:[^,\s\\]|\\.)*)")
+_FIELD = re.compile(rf"(?:^|,)({_PART})=({_VALUE})")
 _MARK = re.compile(
     r"^(?:vsphere_(?:vm|host|datastore|cluster)_\w+|diskio|cpu|mem|system),"
     r"[^\n]*=[^\n]* [\w%.\\ -]+=[^\n]* [0-9]{10,19}$",

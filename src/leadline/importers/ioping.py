@@ -77,9 +77,9 @@ META = ImporterMeta(
     record="ioping -J -D -c 600 DIRECTORY > ioping.json",
 )
 
-_SIZE = r"[\d.]+ ?(?:[KMGTP]i?B|B|bytes|[kKMGTP])"
+_SIZE = r"[\d.]{1,24} ?(?:[KMGTP]i?B|B|bytes|[kKMGTP])"
 _REQUEST = re.compile(
-    rf"^(?P<when>.*?)\s*(?P<size>{_SIZE}) (?P<way><<<|>>>|from|to) (?P<target>.+?): request=(?P<n>\d+) "
+    rf"^(?P<when>.{{0,80}}?)\s{{0,8}}(?P<size>{_SIZE}) (?P<way><<<|>>>|from|to) (?P<target>.+?): request=(?P<n>\d+) "
     r"time=(?P<time>[\d.]+) ?(?P<unit>ns|us|ms|s|min|hour|day)s?(?: \((?P<note>[^)]*)\))?\s*$"
 )
 _SUMMARY = re.compile(r"^--- (?P<target>.+?) ioping statistics ---\s*$")
@@ -230,7 +230,7 @@ def _take_request(run: _Run, asked: re.Match[str]) -> bool:
 
 def _take_done(run: _Run, rest: str) -> None:
     """What stands behind the count and the time: before 1.0 the time was that of the run, pauses included."""
-    rate = re.search(r"([\d.]+(?: [kMGT])?) iops", rest)
+    rate = re.search(r"(?<![\d.])([\d.]++(?: [kMGT])?) iops", rest)
     run.whole["busy_iops"] = scaled(rate[1]) if rate else math.nan
     if moved := re.search(r" (read|written),", rest):
         run.way = run.way or ("read" if moved[1] == "read" else "write")

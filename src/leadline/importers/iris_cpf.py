@@ -59,7 +59,8 @@ def read(source: Source, request: Request) -> Capture:
     """A capture of facts only.
 
     Raises:
-        InputError: a line is neither section, assignment, comment nor blank, or there is no ``[config]``.
+        InputError: a line is neither section, assignment, comment nor blank, or assigns a number beyond every limit; or
+            there is no ``[config]``.
     """
     del request
     builder = CaptureBuilder(source.name, "iris-cpf", META.tool)
@@ -69,7 +70,7 @@ def read(source: Source, request: Request) -> Capture:
         raise InputError(
             f"{source.name}:{number}",
             found=f"{text[:40]!r}",
-            expected="[Section] or name=value",
+            expected="[Section] or name=value, numbers below 1e308",
             advice="Copy the file again from the installation folder.",
         )
     if not cpf.has_config:

@@ -72,7 +72,7 @@ _SERVER = Entity(EntityKind.DATABASE, "mysql", UNNAMED_GUEST)
 
 def sniff(source: Source) -> int:
     """Sure by the names of status variables beside a column of times."""
-    lines = source.head_text.splitlines()
+    lines = source.head_uncut.splitlines()
     return 95 if lines and _header(lines[0]) is not None else 0
 
 

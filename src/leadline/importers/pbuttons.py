@@ -111,7 +111,7 @@ META = ImporterMeta(
     record='%SYS> set id = $$run^SystemPerformance("24hours")',
 )
 
-_HEADING = re.compile(r"^\s*Date\s*,\s*Time\s*,\s*Glorefs\s*,", re.MULTILINE)
+_HEADING = re.compile(r"^[^\S\n]*+Date\s*+,\s*+Time\s*+,\s*Glorefs\s*,", re.MULTILINE)
 _REPORT = re.compile(r'<!-- beg_mgstat -->|<a href="?#mgstat"?>|^Profile run ".*" started', re.MULTILINE)
 _ROWS = ("mgstat", "vmstat", "free")
 _LEFT_OUT = ("nfsiostat", "monitor")

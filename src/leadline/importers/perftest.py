@@ -49,7 +49,7 @@ _TITLE = re.compile(
 )
 _HEADING = re.compile(r"\s*#bytes\s+#iterations\s")
 _COLUMN = re.compile(r"#?[\w.%]+(?: (?:percentile|average|peak))?(?:\[[^\]]*\])?")
-_SETTING = re.compile(r"\s*([A-Z][\w* ./]{1,18}?)\s*:\s*(\S+)(?=\s|$)")
+_SETTING = re.compile(r"([A-Z][\w* ./]{1,18}?)\s*+:\s*+(\S++)")
 _ROW = re.compile(r"\s*[0-9]+\s+[0-9]+(?:\s+[0-9.eE+-]+)*\s*")
 _LATENCY = {
     "t_min[usec]": "min",

@@ -78,7 +78,7 @@ _PID_DIGITS_MAX = 12
 
 def sniff(source: Source) -> int:
     """Sure by the columns of pg_stat_activity beside a column of times."""
-    lines = source.head_text.splitlines()
+    lines = source.head_uncut.splitlines()
     return 95 if lines and _header(lines[0]) is not None else 0
 
 

@@ -92,7 +92,7 @@ _NOT_SET = frozenset({"", "(disabled)"})
 
 def sniff(source: Source) -> int:
     """Sure by the view's columns with the engine's own names; by shape for a configuration file."""
-    lines = source.head_text.splitlines()
+    lines = source.head_uncut.splitlines()
     header = _header(lines[0]) if lines else None
     if header is not None:
         separator, columns = header

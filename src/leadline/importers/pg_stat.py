@@ -112,7 +112,7 @@ _CLUSTER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
 
 def sniff(source: Source) -> int:
     """Sure by the columns of a view beside a column of times."""
-    lines = source.head_text.splitlines()
+    lines = source.head_uncut.splitlines()
     return 95 if lines and _header(lines[0]) is not None else 0
 
 

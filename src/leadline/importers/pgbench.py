@@ -79,7 +79,7 @@ _BANNER = re.compile(r"pgbench \((.*)\)\s*$")
 _ABORTED = re.compile(r"\bclient \d+\b.*aborted|Run was aborted")
 _LOADED = re.compile(r"(\d+) of (\d+) tuples \(\d+ ?%\).* done \(elapsed (\d+[.,]\d+) s")
 _LOAD_DONE = re.compile(r"done in (\d+[.,]\d+) s(?: \((.*)\))?")
-_STEP = re.compile(r"([a-z][a-z -]*?) (\d+[.,]\d+) s")
+_STEP = re.compile(r"(?<![a-z-])([a-z][a-z-]*+(?: [a-z-]++){0,5}+) (\d++[.,]\d++) s")
 _MARK = re.compile(
     r"^progress: [\d.,]+ s, [\d.,na-]+ tps|^transaction type: .*\n(?:.*\n)?scaling factor: |^pgbench \(\d"
     r"|^\d+ of \d+ tuples \(\d+ ?%\)[^\n\r]* done \(elapsed",

@@ -63,7 +63,7 @@ _WIDE, _LONG = "collected,samples,min_latency,avg_latency,max_latency", "collect
 
 def sniff(source: Source) -> int:
     """Sure by the header; the long form is shared with other tables, so its first metric must be one of these."""
-    lines = source.head_text.splitlines()[:2]
+    lines = source.head_uncut.splitlines()[:2]
     if lines[:1] == [_WIDE]:
         return 95
     return 95 if lines[:1] == [_LONG] and len(lines) > 1 and lines[1].rpartition(",")[2] in META.fields else 0

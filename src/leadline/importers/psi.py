@@ -71,9 +71,7 @@ META = ImporterMeta(
 )
 
 _TIME = re.compile(r"# ((?:19|20)\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?)\s*")
-_UPTIME = re.compile(
-    r"\s*(?:\d\d:\d\d:\d\d )?.*\bup .*load averages?: (\d+[.,]\d+),? (\d+[.,]\d+),? (\d+[.,]\d+)\s*", re.ASCII
-)
+_UPTIME = re.compile(r"(?>.*?\bup )(?>.*?load averages?: )(\d+[.,]\d+),? (\d+[.,]\d+),? (\d+[.,]\d+)\s*", re.ASCII)
 HOSTNAME, RELEASE = "/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease"
 _COPIED = frozenset((*PATHS, HOSTNAME, RELEASE))
 _PRESSURE_LINE = "some avg10="

@@ -179,7 +179,7 @@ def _runs(builder: CaptureBuilder, text: str, name: str, *, may_be_cut: bool) ->
 
 
 def _asked(message: str) -> dict[str, object]:
-    options = dict(re.findall(r"--([a-z-]+)=(\d{1,12})\b", message))
+    options = dict(re.findall(r"(?<![a-z-])--([a-z-]++)=(\d{1,12})\b", message))
     return {ours: int(options[theirs]) for theirs, ours in _KEPT.items() if theirs in options}
 
 

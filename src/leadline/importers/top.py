@@ -70,10 +70,10 @@ META = ImporterMeta(
     record="LC_ALL=C top -b -d 1 > top.txt",
 )
 
-_NUMBER = r"(\d+(?:\.\d*)?)"
+_NUMBER = r"(?<!\d)(\d++(?:\.\d*+)?)"
 _HEAD = re.compile(rf"top - (\d\d:\d\d:\d\d) up .*load average: {_NUMBER}, {_NUMBER}, {_NUMBER}\s*", re.ASCII)
-_SHARE = re.compile(rf"{_NUMBER}\s*%?\s*(us|sy|ni|id|wa|hi|si|st)\b", re.ASCII)
-_AMOUNT = re.compile(rf"{_NUMBER}\+?\s*(total|running|free|used|avail)", re.ASCII)
+_SHARE = re.compile(rf"{_NUMBER}\s*+(?:%\s*+)?(us|sy|ni|id|wa|hi|si|st)\b", re.ASCII)
+_AMOUNT = re.compile(rf"{_NUMBER}\+?\s*+(total|running|free|used|avail)", re.ASCII)
 _SIZES = {"K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgtp]?)", re.ASCII)
 _MEMORY = re.compile(r"([KMGTP])iB (Mem|Swap)\s*:")

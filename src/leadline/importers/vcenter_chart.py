@@ -104,7 +104,7 @@ class _Placed:
 
 def sniff(source: Source) -> int:
     """Sure where the first cell is Time and all headings are labels of counters with the name of an object."""
-    header = _header(source.head_text.lstrip("\ufeff").partition("\n")[0])
+    header = _header(source.head_uncut.lstrip("\ufeff").partition("\n")[0])
     if header is None:
         return 0
     known = sum(column.label.casefold() in COUNTERS_BY_LABEL for column in header[1])

@@ -73,7 +73,7 @@ class _Header:
 
 def sniff(source: Source) -> int:
     """Sure by the names of Get-Stat's columns."""
-    header = _header(source.head_text.lstrip("\ufeff").splitlines()[:_HEAD_LINES])
+    header = _header(source.head_uncut.lstrip("\ufeff").splitlines()[:_HEAD_LINES])
     return 0 if header is None else 95
 
 

@@ -87,7 +87,9 @@ META = ImporterMeta(
     record="vdbench -f workload.parm -o output",
 )
 
-_HEADER = re.compile(r"^\s*tod(?:\s+|,)(?:timestamp(?:\s+|,))?Run(?:\s+|,)Interval(?:\s+|,)reqrate\b.*$", re.MULTILINE)
+_HEADER = re.compile(
+    r"^[^\S\n]*+tod(?:\s+|,)(?:timestamp(?:\s+|,))?Run(?:\s+|,)Interval(?:\s+|,)reqrate\b.*$", re.MULTILINE
+)
 _REPORT = re.compile(r"^(\S+ \d\d?, \d{4}) +\.*[Ii]nterval\.* +(?:i/o +MB/sec|\.ReqstdOps).*$", re.MULTILINE)
 _ROW = re.compile(r"\d\d:\d\d:\d\d[.,]\d{3} ")
 _STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)-(\S+)")

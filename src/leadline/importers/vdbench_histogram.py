@@ -42,7 +42,7 @@ META = ImporterMeta(
 )
 
 _TITLE = re.compile(r"^(Total|\S+) response time histogram\.", re.MULTILINE)
-_HEADER = re.compile(r"^\s*min\(ms\) <\s+max\(ms\)", re.MULTILINE)
+_HEADER = re.compile(r"^[^\S\n]*+min\(ms\) <\s+max\(ms\)", re.MULTILINE)
 _STARTING = re.compile(r"Starting RD=([^;<]+?)\s*(?:;|</b>|$)")
 _SECTION = re.compile(r"(Reads and writes|Reads|Writes|Only reads done.*|Only writes done.*|[A-Z][\w ]*):\s*")
 _BUCKET = re.compile(

@@ -73,7 +73,7 @@ _NIC = re.compile(r"(ethernet\d+)\.present")
 _PASSED = re.compile(r"(pcipassthru\d+)\.present")
 _PORT = re.compile(r"((serial|parallel)\d+)\.present")
 _FLOPPY = re.compile(r"(floppy\d+)\.\w+")
-_CAP = re.compile(r"(\d{1,12})\s*(k|m|g)?\s*(?:iops)?", re.IGNORECASE)
+_CAP = re.compile(r"(\d{1,12})\s*+(k|m|g)?\s*+(?:iops)?", re.IGNORECASE)
 _CAP_FACTOR = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000}
 
 # What the inventory calls the types VMware writes.

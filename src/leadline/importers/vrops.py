@@ -89,7 +89,7 @@ _COUNTS = frozenset({"vcpu_count", "socket_count", "cores_per_socket"})
 
 def sniff(source: Source) -> int:
     """Sure by the keys of the API's answers in JSON."""
-    text = source.head_text
+    text = source.head_uncut
     if text.lstrip("\ufeff \t\r\n")[:1] != "{":
         return 0
     if _STATS.search(text) and '"timestamps"' in text:

@@ -56,7 +56,7 @@ META = ImporterMeta(
     record="zpool iostat -l -T u 5 > zpool-iostat.txt",
 )
 
-_HEADING = re.compile(r"^\s*capacity\s+operations\s+bandwidth\b.*\n\s*pool\s+alloc\s+free\s", re.MULTILINE)
+_HEADING = re.compile(r"^[^\S\n]*+capacity\s+operations\s+bandwidth\b.*\n\s*pool\s+alloc\s+free\s", re.MULTILINE)
 _NUMBER = re.compile(r"(\d+(?:[.,]\d+)?)([KMGTPE]|ns|us|ms|s)?")
 _RULE = re.compile(r"\s*-{2,}(?:\s+-{2,})*\s*")
 _CTIME = re.compile(r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)(?: ([AP]M))?(?: ([A-Z]{3,5}))? (\d{4})")

@@ -65,3 +65,18 @@ def test_what_a_file_that_is_not_recognised_begins_with(tmp_path: Path, content:
     with pytest.raises(InputError) as caught:
         import_paths([path])
     assert caught.value.found == found
+
+
+@pytest.mark.parametrize("name", ["postgresql.log", "postgresql-2026-11-20.log", "esxtop.csv", "vmstat.txt"])
+@pytest.mark.parametrize("content", [b"", b"\n \n"])
+def test_a_recording_without_contents_is_said_to_be_empty(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / "good.tsv").write_bytes(GOOD)
+    (tmp_path / name).write_bytes(content)
+    (tmp_path / "lock").touch()
+    imported = import_paths([tmp_path])
+    (error,) = imported.left_out
+    assert error.where == f"{tmp_path}/{name}"
+    assert error.found == ("holds nothing but blanks" if content else "is empty")
+    assert imported.unrecognised == [f"{tmp_path}/lock"]
+    with pytest.raises(InputError, match="Record it again"):
+        import_paths([tmp_path / name])

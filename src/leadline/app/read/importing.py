@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +23,8 @@ from leadline.core.io.source import Source, is_text, shown_name
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError, LeadlineError
 
+# Names of files in the commands that record; shorter ones are names of anything.
+_RECORDED = re.compile(r"\b(\w[\w-]{2,40})\.(?:csv|txt|log|json|bin|cpf|xlsx|influx|parquet)\b")
 SURE_ENOUGH = 20  # below this an importer's guess is not worth an error message about the file's contents
 
 Progress = Callable[[int, int, str], None]  # done, total, name of the file at hand
@@ -41,14 +44,37 @@ class Imported:
 
 def importers_for(source: Source) -> dict[str, ModuleType]:
     """The importers that may be able to read a file: one of their marks is in it, or they have none."""
-    head = source.head_text.lower()
-    chosen = [name for name, marks in _marks().items() if not marks or any(mark in head for mark in marks)]
+    head = source.head_uncut.lower()
+    marks_by_name = {name: known["marks"] for name, known in _known().items()}
+    chosen = [name for name, marks in marks_by_name.items() if not marks or any(mark in head for mark in marks)]
     return {name: load_unit("importer", name) for name in chosen}
 
 
 @cache
-def _marks() -> dict[str, list[str]]:
-    return unit_index("importer", lambda module: list(cast("Importer", module).META.marks))
+def _known() -> dict[str, dict[str, Any]]:
+    """What is known of each importer without importing it: its marks, its tool, and the command that records."""
+
+    def describe(module: ModuleType) -> dict[str, Any]:
+        meta = cast("Importer", module).META
+        return {"marks": list(meta.marks), "tool": meta.tool, "record": meta.record}
+
+    return unit_index("importer", describe)
+
+
+def empty_recording(source: Source) -> InputError | None:
+    """The error for a file without contents that has the name of a recording; None for every other file."""
+    if source.head.strip():
+        return None
+    stem = Path(source.name.rpartition("!")[2]).name.partition(".")[0].casefold()
+    for known in _known().values():
+        if any(re.fullmatch(rf"{re.escape(name)}(?:[-_].*)?", stem) for name in _RECORDED.findall(known["record"])):
+            return InputError(
+                source.name,
+                found=source.beginning(),
+                expected=f"a recording of {known['tool']}",
+                advice=f"Record it again: {known['record']}",
+            )
+    return None
 
 
 def recognise(source: Source, importers: dict[str, ModuleType]) -> tuple[str, Importer] | None:
@@ -164,6 +190,9 @@ def _read(source: Source, request: Request) -> Capture | None:
             expected="a capture or a clear error",
             advice="Name the file itself to get a report for the developers.",
         ) from error
+    empty = empty_recording(source)
+    if empty is not None:
+        raise empty
     if source.named:
         raise not_recognised(source, unit_modules("importer"))
     return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,6 +11,9 @@ from pathlib import Path
 HEAD_BYTES = 64 * 1024
 SHOWN_BYTES = 16  # of a binary file's beginning: its magic number is in them
 SHOWN_CHARACTERS = 40
+LINE_MAX = 4096
+_DOCUMENTS = ("{", "[", "<")
+_LONG_LINE = re.compile(rf"([^\r\n]{{{LINE_MAX}}})[^\r\n]++")
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,17 @@ class Source:
 
     @cached_property
     def head_text(self) -> str:
-        """The first 64 KiB as text, without a character cut in half at the end."""
+        """What a file is recognised by: the first 64 KiB as text, each line cut at 4 Ki characters.
+
+        Only headers of tables are longer in what tools write, but a damaged or hostile line may be. A document (JSON,
+        XML, HTML) may stand on one line, so its lines are whole.
+        """
+        text = self.head_uncut
+        return text if text.lstrip("\ufeff \t\r\n").startswith(_DOCUMENTS) else _LONG_LINE.sub(r"\1", text)
+
+    @cached_property
+    def head_uncut(self) -> str:
+        """The first 64 KiB as text, lines of any length: for tables, whose headers may be long, and exact searches."""
         return decode(self.head)
 
     def content(self) -> bytes:

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-_NUMBER = re.compile(r"([+-]?(?:0x[0-9a-f]+|\d+))\s*([a-z]*)\s*(%?)", re.IGNORECASE)
+_NUMBER = re.compile(r"([+-]?(?:0x[0-9a-f]+|\d+))\s*+([a-z]*)\s*+(%?)", re.IGNORECASE)
 _KEYWORD = re.compile(r"\$(ncpus|pagesize|mb_memory)\b")
 _TOKEN = re.compile(r"\s*(\d+(?:\.\d+)?[a-z]*|[-+*/%^()])", re.IGNORECASE)
 _POWERS = "kmgtp"

@@ -7,6 +7,7 @@ means the installation's ``mgr`` folder; a database is ``name=directory`` and, w
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -29,7 +30,8 @@ class Cpf:
         parameters: of the kept sections, by InterSystems' names, without secrets.
         folders: of each database that is not mirrored, by its name.
         has_config: the section that every whole file has was there.
-        unread: lines that are neither section, assignment, comment nor blank, with their numbers.
+        unread: lines that are neither section, assignment, comment nor blank, or assign a number beyond every limit,
+            with their numbers.
     """
 
     version: str | None = None
@@ -74,6 +76,8 @@ def parse_cpf(lines: Iterable[tuple[int, str]]) -> Cpf:
                 cpf.unread.append((number, text))
             else:
                 _take(cpf, section, match[1].strip(), match[2].strip())
+                if _is_beyond_numbers(match[2].strip()):
+                    cpf.unread.append((number, text))
     return cpf
 
 
@@ -93,7 +97,18 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _value(text: str) -> str | float:
+    number = _number(text)
+    return number if math.isfinite(number) else text
+
+
+def _is_beyond_numbers(text: str) -> bool:
+    """Whether digits stand for more than a number can hold; the words nan and inf are texts."""
+    return math.isinf(_number(text)) and text[-1:].isdigit()
+
+
+def _number(text: str) -> float:
+    """The number a text is; NaN where it is none."""
     try:
-        return float(text) if text and text.isascii() and "," not in text and "_" not in text else text
+        return float(text) if text and text.isascii() and "," not in text and "_" not in text else math.nan
     except ValueError:
-        return text
+        return math.nan

@@ -27,7 +27,7 @@ from leadline.formats.linux.listings import (
     system_facts,
 )
 
-_INSTANCE = re.compile(r"^\s*(?:<[^<>]*>)*([\w.-]{1,64}) on machine ([\w.-]{1,253})", re.MULTILINE)
+_INSTANCE = re.compile(r"^[^\S\n]*+(?:<[^<>]*+>)*+([\w.-]{1,64}) on machine ([\w.-]{1,253})", re.MULTILINE)
 _PRODUCT = re.compile(r"Version String: ?([^\r\n<]{1,200})")
 _RUN = re.compile(r"^Profile run .* at (\d\d:\d\d:\d\d) on ([A-Z][a-z]{2} \d{1,2},? \d{4})\.?", re.MULTILINE)
 _EVERY = re.compile(r"^Run over \d+ intervals of (\d{1,6}) (second|minute)s?\.", re.MULTILINE)

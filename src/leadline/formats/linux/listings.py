@@ -29,7 +29,7 @@ _HYPERVISORS = {"vmware": "vmware", "kvm": "kvm", "microsoft": "hyperv", "xen": 
 _SYSCTL = re.compile(r"([a-z][\w.-]*) = (.{1,200})")
 _UNAME = re.compile(r"Linux (\S+) (\d\S+) #")
 _RELEASE = re.compile(r"Description:\s+(\S.{0,120})")
-_MAPPER = re.compile(r"(\S+) -> \.\./(dm-\d+)$")
+_MAPPER = re.compile(r"(?<!\S)(\S++) -> \.\./(dm-\d+)$")
 _PARTITION = re.compile(r"\s*(\d+)\s+(\d+)\s+\d+\s+(\S+)")
 _MOUNT = re.compile(r"(/dev/\S+) on (/.*?) type (\w+) \(([^()]*)\)")
 _DF = re.compile(r"(\S+)\s+(\d{1,18})\s+(\d{1,18})\s+(-?\d{1,18})\s+\d{1,18}%\s+(/.*)")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 TOOL = "table"
 NS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
-NS_MAX = 4.2e18  # 2103
+NS_MAX, NS_DIGITS = 4.2e18, 19  # 2103
 # Since 1970 in that unit: 1973 to 2100. Smaller numbers count from a start of their own.
 SIZES = (("s", 1e8, 4.2e9), ("ms", 1e11, 4.2e12), ("us", 1e14, 4.2e15), ("ns", 1e17, 4.2e18))
 NOTHING = {"", "-", "nan", "null", "none", "n/a", "na", "undefined", "inf", "-inf", "+inf", "infinity", "-infinity"}
@@ -124,10 +124,10 @@ class _Reader:
             )
         whole: Times = np.round(numbers * NS[unit]).astype(np.int64)
         if unit == "ns":  # a float has no whole numbers beyond 2^53
-            cells = self.table.columns[time.column]
-            whole = np.array(
-                [int(cell) if cell.strip().isdigit() else int(float(cell)) for cell in cells], dtype=np.int64
-            )
+            texts = (cell.strip().translate(_SPACES) for cell in self.table.columns[time.column])
+            pairs = zip(texts, whole.tolist(), strict=True)
+            exact = [int(text) if text.isdecimal() and len(text) <= NS_DIGITS else at for text, at in pairs]
+            whole = np.array(exact, dtype=np.int64)
         if time.start is not None:
             try:
                 start = datetime.fromisoformat(time.start)
@@ -150,7 +150,7 @@ class _Reader:
             text = cell.strip()
             moment = datetime.strptime(text, time.format) if time.format else datetime.fromisoformat(text)  # noqa: DTZ007
             return to_ns(moment, zone)
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise InputError(
                 f"{self.name}:{line}: column {time.column}",
                 found=repr(cell[:40]),
@@ -177,10 +177,10 @@ class _Reader:
                 yield _Use(name, column.metric, column, self._entity_of(column, ""))
                 continue
             for candidate in patterns:
-                match = re.fullmatch(candidate.match or "", name)
+                match = candidate.pattern.full_match(name)
                 if match is not None:
                     matched.add(candidate.match or "")
-                    part = match.groupdict().get("entity") or ""
+                    part = match.get("entity") or ""
                     yield _Use(name, candidate.metric, candidate, self._entity_of(candidate, part))
                     break
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
@@ -15,6 +16,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.metrics import metrics
 from leadline.core.model.vocabulary import EntityKind
 from leadline.formats.mapped.reading import as_numbers
+from leadline.formats.mapped.table_map import NAME_MAX
 from leadline.formats.mapped.text_table import TextTable, delimiter_of, is_json_lines, read_text_table
 
 TIME_NAMES = ("timestamp", "time", "datetime", "date", "epoch", "ts", "moment", "second", "@timestamp", "time_ns")
@@ -72,14 +74,31 @@ def suggest_map(source: Source, fields: Mapping[str, Field]) -> str:
         metric = known.get(_plain(name))
         if as_numbers(table.columns[name], decimal) is None:
             values = list(dict.fromkeys(table.columns[name]))
-            comments.append(f"{name}: text, {len(values)} different: {', '.join(map(repr, values[:4]))}")
-        elif metric is None:
-            comments.append(f"{name}: {_range(table.columns[name], decimal)}")
+            comments.append(f"{_written(name)}: text, {len(values)} different: {', '.join(map(repr, values[:4]))}")
+        elif metric is None or len(name) > NAME_MAX:
+            comments.append(f"{_written(name)}: {_range(table.columns[name], decimal)}")
         else:
             columns.append({"column": name, "metric": metric, "unit": metrics()[metric].unit})
     draft["columns"] = columns
-    text = yaml.safe_dump(draft, sort_keys=False, allow_unicode=True, width=120)
-    return f"# {source.name}: {table.row_count} rows, {len(table.columns)} columns\n{text}{''.join(_advice(comments))}"
+    text = yaml.dump(draft, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=120)
+    about = f"# {_written(source.name)}: {table.row_count} rows, {len(table.columns)} columns\n"
+    return f"{about}{text}{''.join(_advice(comments))}"
+
+
+class _Dumper(yaml.SafeDumper):
+    """YAML in which a text with line breaks or control characters stands escaped between double quotes."""
+
+    def represent_text(self, text: str) -> yaml.Node:
+        """The node of a text."""
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Dumper.add_representer(str, _Dumper.represent_text)
+
+
+def _written(name: str) -> str:
+    """A name in a comment, which ends with its line: escaped where a character could end it or cannot be seen."""
+    return name if name.isprintable() else json.dumps(name)
 
 
 def _advice(comments: list[str]) -> Iterator[str]:
@@ -119,6 +138,8 @@ def _time(table: TextTable, name: str, decimal: str) -> dict[str, str]:
     """Where times stand, by the column's name and its cells."""
     by_name = [column for column in table.columns if column.casefold().strip('" ') in TIME_NAMES]
     for column in dict.fromkeys([*by_name, *table.columns]):
+        if not 0 < len(column) <= NAME_MAX:
+            continue  # a map cannot name it
         cells = [cell for cell in table.columns[column] if cell.strip()][:50]
         if not cells:
             continue

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from leadline._core import CoreError, LinearRegex
 from leadline.core.io.yaml_files import parse_model, read_text
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import LeadlineError, UsageError
@@ -32,7 +34,8 @@ RATES = {
     "us": ("ratio", 1e-6),
     "ns": ("ratio", 1e-9),
 }
-Text = Annotated[str, Field(min_length=1, max_length=500)]
+NAME_MAX = 500
+Text = Annotated[str, Field(min_length=1, max_length=NAME_MAX)]
 
 
 class MapTime(BaseModel):
@@ -57,6 +60,20 @@ class MapTime(BaseModel):
     @classmethod
     def _as_text(cls, given: object) -> object:
         return given.isoformat() if isinstance(given, date) else given  # YAML has times of its own
+
+    @field_validator("format")
+    @classmethod
+    def _readable(cls, given: str | None) -> str | None:
+        try:
+            datetime.strptime("", given or "")  # noqa: DTZ007 - only whether it is a format
+        except re.error as error:  # a directive that stands twice becomes a group that does
+            message = f"{given!r} names a directive twice ({error.msg}); expected each at most once"
+            raise ValueError(message) from None
+        except ValueError as error:
+            if "time data" not in str(error):  # what the empty text lacks is no fault of the format
+                message = f"{given!r} is no format of times ({error}); expected the directives of strptime"
+                raise ValueError(message) from None
+        return given
 
 
 class MapEntity(BaseModel):
@@ -111,6 +128,20 @@ class MapColumn(BaseModel):
     entity: MapEntity | None = None
     scale: Annotated[float, Field(gt=0, le=1e12)] = 1.0
 
+    @cached_property
+    def pattern(self) -> LinearRegex:
+        """The expression of ``match``, in an engine that no name can make slow; of nothing where there is none.
+
+        Raises:
+            ValueError: no regular expression, or one that cannot be matched in linear time.
+        """
+        try:
+            return LinearRegex(self.match or "")
+        except CoreError as error:
+            expected = "one without look-around and back-references"
+            message = f"{self.label}: no regular expression that can be used ({error.found}); expected {expected}"
+            raise ValueError(message) from None
+
     @property
     def label(self) -> str:
         """What the map calls it."""
@@ -121,12 +152,7 @@ class MapColumn(BaseModel):
         if (self.column is None) == (self.match is None):
             message = "a column has either its name (column) or a pattern (match)"
             raise ValueError(message)
-        try:
-            pattern = re.compile(self.match or "")
-        except re.error as error:
-            message = f"{self.label}: no regular expression ({error})"
-            raise ValueError(message) from None
-        if ("entity" in pattern.groupindex) != (self.kind is not None):
+        if ("entity" in self.pattern.groups) != (self.kind is not None):
             message = f"{self.label}: kind and the group (?P<entity>...) of match go together"
             raise ValueError(message)
         try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,8 @@ DELIMITERS = ",;\t|"
 ROWS_LOOKED_AT = 20
 COLUMNS_MAX = 100_000
 DEPTH_MAX = 8
+# Judgement: a table with fewer than one cell in a hundred filled is none, and would take memory beyond the file's size.
+SPARSE_MAX, CELLS_MIN = 100, 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +106,7 @@ def _delimited(name: str, text: str, delimiter: str, *, truncate_last: bool) -> 
 
 def _header(name: str, row: list[str]) -> list[str]:
     header = [cell.strip() for cell in row]
-    twice = sorted({cell for cell in header if header.count(cell) > 1}) if len(set(header)) < len(header) else []
+    twice = sorted(cell for cell, count in Counter(header).items() if count > 1)
     if twice or len(header) > COLUMNS_MAX:
         raise InputError(
             name,
@@ -133,6 +136,14 @@ def _json_lines(name: str, text: str, *, truncate_last: bool) -> TextTable:
             ) from error
         lines.append(number)
     names = dict.fromkeys(key for row in rows for key in row)
+    filled = sum(len(row) for row in rows)
+    if len(names) > COLUMNS_MAX or len(names) * len(rows) > max(CELLS_MIN, SPARSE_MAX * filled):
+        raise InputError(
+            name,
+            found=f"{len(names):,} keys in {len(rows):,} objects, of which each has few",
+            expected=f"objects with the same keys, at most {COLUMNS_MAX:,}",
+            advice="Write what differs from line to line as a value, not as a key.",
+        )
     return TextTable({key: [row.get(key, "") for row in rows] for key in names}, lines, was_cut)
 
 

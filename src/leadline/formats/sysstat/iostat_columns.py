@@ -90,7 +90,7 @@ _BUSY = ("guest_cpu_busy_pct", ("%idle", "%iowait"))
 _TIME = r"(?:\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\S*[ \t])?"
 _FIELD = r"(?:tps|r/s|w/s|d/s|f/s|rrqm/s|kB_read/s|Blk_read/s|rkB/s)"
 TEXT_HEADING = re.compile(
-    rf"^{_TIME}(?:avg-cpu:\s+%user\s|Device:?\s+{_FIELD}(?:\s|$)|\s+{_FIELD}\s.*\sDevice\s*$)", re.MULTILINE
+    rf"^{_TIME}(?:avg-cpu:\s+%user\s|Device:?\s+{_FIELD}(?:\s|$)|[^\S\n]++{_FIELD}\s.*\sDevice\s*$)", re.MULTILINE
 )
 
 

@@ -85,8 +85,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
         guess = (f"{device.name} is the device behind {slow.entity.label()}",) if guessed else ()
         yield _attributed(slow, [*parts, *_parts_above(context, slow, sum(ms for _, ms in parts))], guess)
     for slow in _slow_devices(context):
-        if slow.entity not in covered:
-            yield _attributed(slow, _parts_of_device(context, slow.entity, slow), ())
+        parts = _parts_of_device(context, slow.entity, slow)  # none where pauses leave nothing to average
+        if slow.entity not in covered and parts:
+            yield _attributed(slow, parts, ())
 
 
 def _slow_devices(context: RuleContext) -> Iterator[Finding]:
