@@ -298,7 +298,7 @@ def _snippets(inputs: LayoutInputs, disks: list[tuple[Role, int, float]]) -> tup
     for adapter in adapters:
         disks_here = [(role, size) for role, disk_adapter, size in disks if disk_adapter == adapter]
         for index, (role, size) in enumerate(disks_here):
-            provisioned = "EagerZeroedThick" if role in ("data", "log") else "Thin"
+            provisioned = "Thin" if role == "backup" else "EagerZeroedThick"
             add = f'$vm | New-HardDisk -CapacityGB {size:.0f} -StorageFormat {provisioned} -Datastore "{role}"'
             join = " | New-ScsiController -Type ParaVirtual" if index == 0 and adapter else ""
             power.append(f"{add}{join}")

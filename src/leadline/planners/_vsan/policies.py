@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from leadline.core.contracts.planner import Snippet
 from leadline.planners._vsan.inputs import Vsan
-from leadline.planners._vsan.protection import ObjectLayout, efficiency, layouts, reservation_pct
+from leadline.planners._vsan.protection import (
+    ObjectLayout,
+    efficiency,
+    layouts,
+    reservation_pct,
+    written_reservation_pct,
+)
 
 MIRROR, CODE = "RAID-1 (Mirroring) - Performance", "RAID-5/6 (Erasure Coding) - Capacity"
 # What a machine's disks are called: data, log, temporary space.
@@ -27,11 +33,14 @@ class PolicyDisk:
     layout: ObjectLayout
     is_log: bool
     is_limited: bool
+    reserved_pct: float
 
     def policy(self, inputs: Vsan) -> str:
         """The name of its policy."""
         limited = "-limited" if self.is_limited else ""
-        return f"{inputs.engine}-{inputs.tier}-{'log' if self.is_log else 'data'}{limited}"
+        is_apart = not self.is_log and self.reserved_pct != reservation_pct(inputs)
+        kind = "log" if self.is_log else "temp" if is_apart else "data"
+        return f"{inputs.engine}-{inputs.tier}-{kind}{limited}"
 
 
 def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
@@ -39,6 +48,7 @@ def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
     data, log = layouts(inputs, hosts)
     data_name, log_name, temp_name = NAMES[inputs.engine]
     is_limited = inputs.iops_limit is not None
+    thin, kept = reservation_pct(inputs), written_reservation_pct(inputs)
     parts = [
         PolicyDisk(
             f"{data_name}-{number}",
@@ -47,14 +57,15 @@ def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
             data,
             is_log=False,
             is_limited=is_limited,
+            reserved_pct=thin,
         )
         for number in range(1, inputs.data_disks + 1)
     ]
     return [
-        PolicyDisk("system", inputs.system_gb, "pvscsi 0", data, is_log=False, is_limited=False),
+        PolicyDisk("system", inputs.system_gb, "pvscsi 0", data, is_log=False, is_limited=False, reserved_pct=thin),
         *parts,
-        PolicyDisk(log_name, inputs.log_gb, "pvscsi 2", log, is_log=True, is_limited=False),
-        PolicyDisk(temp_name, inputs.temp_gb, "pvscsi 3", data, is_log=False, is_limited=False),
+        PolicyDisk(log_name, inputs.log_gb, "pvscsi 2", log, is_log=True, is_limited=False, reserved_pct=kept),
+        PolicyDisk(temp_name, inputs.temp_gb, "pvscsi 3", data, is_log=False, is_limited=False, reserved_pct=kept),
     ]
 
 
@@ -69,7 +80,7 @@ def rules(inputs: Vsan, disk: PolicyDisk) -> dict[str, str]:
         capabilities["VSAN.hostFailuresToTolerate"] = str(disk.layout.ftt)
     capabilities["VSAN.replicaPreference"] = f'"{MIRROR if disk.layout.is_mirror else CODE}"'
     capabilities["VSAN.stripeWidth"] = str(inputs.stripes)
-    capabilities["VSAN.proportionalCapacity"] = f"{reservation_pct(inputs):.0f}"
+    capabilities["VSAN.proportionalCapacity"] = f"{disk.reserved_pct:.0f}"
     capabilities["VSAN.forceProvisioning"] = "$false"
     capabilities["VSAN.checksumDisabled"] = "$false"
     if disk.is_limited and inputs.iops_limit is not None:
