@@ -368,7 +368,9 @@ def test_the_inventory_s_cluster_fills_what_is_not_given() -> None:
     assert "cache" in {figure.name for figure in given.figures}
     assert given.evidence == ("working_set_gb 536.9: cluster prod, site.yaml",)
     builder.inventory.add(Entity(EntityKind.CLUSTER, "other"), "site.yaml", vsan_enabled=True)
-    assert make_plan("vsan", None, {}, builder.build()).plan.evidence == ()
+    assert make_plan("vsan", None, {"version": "8.0"}, builder.build()).plan.evidence == ()
+    with pytest.raises(UsageError, match="nothing that this planner plans from"):
+        make_plan("vsan", None, {}, builder.build())
 
 
 @pytest.mark.parametrize("ftt", [1, 2])

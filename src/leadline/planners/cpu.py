@@ -73,6 +73,7 @@ META = PlannerMeta(
     about="vCPUs, vNUMA, hosts with one failed, licences; from a recording: right-sizing of every VM.",
     example={"used_cores": 6.08, "load": 3.0, "memory_gib": 96.0, "hosts": 2},
     grows=(("used_cores", "vCPUs"), ("load", "vCPUs"), ("machines", "hosts needed"), ("memory_gib", "vNUMA nodes")),
+    reads="a recording of CPU use of VMs, or hosts with their cores and the VMs that run on them",
 )
 
 
@@ -142,7 +143,7 @@ def vcpus_at(inputs: Cpu, months: float) -> int:
 def boxes_of(inputs: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> list[Box] | str:
     """Return every machine to place, or the name of the first that fits no host."""
     group = frozenset({"the machines"} if inputs.apart else ())
-    boxes = [Box(f"db{i + 1:02d}", vcpus, inputs.memory_gib, nodes, group) for i in range(inputs.machines)]
+    boxes = [Box(f"machine {i + 1}", vcpus, inputs.memory_gib, nodes, group) for i in range(inputs.machines)]
     for other in inputs.others:
         parts = split(other.vcpus, other.memory_gib, node, inputs.sockets * inputs.socket_nodes)
         if parts is None:
@@ -324,7 +325,7 @@ def _bends(inputs: Cpu, vcpus: int, nodes: int, cores: int) -> list[Bend]:
 def _snippets(inputs: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
     busy = ceil(inputs.used_cores * inputs.load * inputs.core_mhz)
     text = (
-        f'$vm = Get-VM "VM-NAME"  # powered off\n'
+        f'$vm = Get-VM "<VM>"  # powered off\n'
         f"$vm | Set-VM -NumCpu {vcpus} -CoresPerSocket {vcpus // nodes} -Confirm:$false\n"
         "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec\n$spec.CpuHotAddEnabled = $false\n"
         "$vm.ExtensionData.ReconfigVM($spec)\n"
@@ -338,8 +339,8 @@ def _snippets(inputs: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
         pages = ceil(inputs.buffers_gib * 512.0)
         snippets.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {pages}"))
     if inputs.apart and inputs.machines > 1:
-        names = ",".join(f'"db{i + 1:02d}"' for i in range(inputs.machines))
-        rule = f'New-DrsRule -Cluster "CLUSTER" -Name "apart" -KeepTogether $false -VM (Get-VM {names})'
+        names = ",".join(f'"<VM {i + 1}>"' for i in range(inputs.machines))
+        rule = f'New-DrsRule -Cluster "<CLUSTER>" -Name "apart" -KeepTogether $false -VM (Get-VM {names})'
         snippets.append(Snippet("Apart", "powercli", rule))
     return tuple(snippets)
 

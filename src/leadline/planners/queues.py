@@ -72,6 +72,7 @@ META = PlannerMeta(
         ("latency_ms", "outstanding at the array"),
         ("iops", "depth of a LUN's queue"),
     ),
+    reads="a VM with its disks and adapters, or a recording of operations and latency of disks",
 )
 
 
@@ -306,6 +307,6 @@ def _snippets(inputs: Queues, levels: list[QueueLevel]) -> list[Snippet]:
         )
     if part is not None and part.advised() > inputs.competing_depth:
         depth = min(lun.advised(), part.advised())
-        text = f"esxcli storage core device set --device NAA.ID --sched-num-req-outstanding {depth}"
+        text = f"esxcli storage core device set --device <DEVICE> --sched-num-req-outstanding {depth}"
         snippets.append(Snippet("Each host, each LUN that several VMs share", "esxcli", text))
     return snippets

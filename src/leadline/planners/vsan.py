@@ -59,7 +59,7 @@ from leadline.core.model.units import several
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
-from leadline.planners._vsan.facts import completed
+from leadline.planners._vsan.facts import cluster_name, completed
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import components, network_figures
 from leadline.planners._vsan.policies import disks, snippets
@@ -114,6 +114,7 @@ META = PlannerMeta(
         ("write_mb_per_s", "hosts"),
         ("write_mean_mb_per_s", "written to a cache device"),
     ),
+    reads="VMs with sizes of their disks, a vSAN cluster, or a recording of reads and writes",
 )
 
 MODEL = Vsan
@@ -150,7 +151,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         sheets=(_disk_sheet(inputs, cluster),),
         assumptions=tuple(_assumptions(inputs, rates)),
         bends=tuple(bends(inputs, rates, cluster, absorbed)),
-        snippets=snippets(inputs, cluster.hosts),
+        snippets=snippets(inputs, cluster.hosts, cluster_name(context.capture)),
         evidence=rates.evidence,
     )
 

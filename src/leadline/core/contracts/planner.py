@@ -49,11 +49,13 @@ class PlannerMeta:
         about: the question it answers, a line.
         example: inputs that make a worked example, as plain data.
         grows: pairs of a key of the inputs and a figure of the answer that never falls when the key grows.
+        reads: what it takes from recordings and inventories; a file without any of it is refused.
     """
 
     about: str
     example: Mapping[str, Any]
     grows: tuple[tuple[str, str], ...] = ()
+    reads: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,16 @@ class PolicyDisk:
         return f"{inputs.engine}-{inputs.tier}-{kind}{limited}"
 
 
+def quoted(name: str) -> str:
+    """Return a name as a PowerShell string.
+
+    >>> quoted("O'Brien")
+    "'O''Brien'"
+    """
+    doubled = name.replace("'", "''")
+    return f"'{doubled}'"
+
+
 def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
     """Disks of one machine: log, data and temporary space on controllers of their own."""
     data, log = layouts(inputs, hosts)
@@ -61,12 +71,13 @@ def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
         )
         for number in range(1, inputs.data_disks + 1)
     ]
-    return [
+    named = [
         PolicyDisk("system", inputs.system_gb, "pvscsi 0", data, is_log=False, is_limited=False, reserved_pct=thin),
         *parts,
         PolicyDisk(log_name, inputs.log_gb, "pvscsi 2", log, is_log=True, is_limited=False, reserved_pct=kept),
         PolicyDisk(temp_name, inputs.temp_gb, "pvscsi 3", data, is_log=False, is_limited=False, reserved_pct=kept),
     ]
+    return [disk for disk in named if disk.size_gb > 0]
 
 
 def rules(inputs: Vsan, disk: PolicyDisk) -> dict[str, str]:
@@ -88,7 +99,7 @@ def rules(inputs: Vsan, disk: PolicyDisk) -> dict[str, str]:
     return capabilities
 
 
-def snippets(inputs: Vsan, hosts: int) -> tuple[Snippet, ...]:
+def snippets(inputs: Vsan, hosts: int, cluster_name: str | None = None) -> tuple[Snippet, ...]:
     """Return commands for the storage policies, the policy of each disk, and the services of the cluster."""
     machine_disks = disks(inputs, hosts)
     policies = {disk.policy(inputs): disk for disk in machine_disks}
@@ -107,12 +118,17 @@ def snippets(inputs: Vsan, hosts: int) -> tuple[Snippet, ...]:
         for number, disk in enumerate(machine_disks, 1)
     )
     saves = efficiency(inputs)
+    cluster = quoted(cluster_name or "<CLUSTER>")
     services = "-PerformanceServiceEnabled $true"
     if not inputs.is_esa:
         services += f" -SpaceEfficiencyEnabled ${str(saves == 'dedup').lower()}"
         services += f" -SpaceCompressionEnabled ${str(saves == 'compression').lower()}"
     return (
         Snippet("Storage policies", "powercli", "\n".join(commands)),
-        Snippet("Policy of each virtual disk", "powercli", given),
-        Snippet("Cluster", "powercli", f"Set-VsanClusterConfiguration -Configuration $cluster {services}"),
+        Snippet("Policy of each virtual disk", "powercli", f'$vm = Get-VM "<VM>"  # disks as in the table\n{given}'),
+        Snippet(
+            "Cluster",
+            "powercli",
+            f"$cluster = Get-Cluster {cluster}\nSet-VsanClusterConfiguration -Configuration $cluster {services}",
+        ),
     )
