@@ -18,7 +18,7 @@ from tests.command_line import BIN, leadline
 
 pytestmark = pytest.mark.skipif(find_program("fio") is None, reason="fio is not installed")
 EASY = ("hci-8k-50-50", "--on", "on", "--rate", "40", "--set-size", "1m", "--service-level", "p50<=20s")
-SHORT = ("--seconds", "10", "--rounds", "1", "--warm-up", "0", "--yes")
+SHORT = ("--seconds", "11", "--rounds", "1", "--warm-up", "0", "--yes")
 
 
 def environment(folder: Path) -> dict[str, str]:

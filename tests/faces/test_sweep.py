@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from leadline.app.sweep.curves import Point, curve_of
+from leadline.app.sweep.curves import Point, curve_of, moved_per_s
 from leadline.app.sweep.sweeping import SweepOutcome
 from leadline.core.model.errors import UsageError
+from leadline.core.model.run import Pooled
 from leadline.core.model.sweep import Key, LoadVariant, Sweep
 from leadline.core.statistics.resampling import mean_interval
 from leadline.faces.cli.main import build_app
@@ -191,3 +192,19 @@ def test_mistakes_are_told_before_anything_is_written(
         CliRunner().invoke(build_app(), ["bench", "sweep", *words], catch_exceptions=False)
     assert part in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_knee_at_the_lowest_load_is_not_found() -> None:
+    for rates in ({4: 500.0, 8: 500.0, 16: 500.0}, {4: 500.0}):
+        (curve,) = outcome_of(rates).curves
+        text = " ".join(curve.sentences())
+        assert "Knee not found: it is at or below the lowest load tried, 4 outstanding I/O" in text
+        assert "Knee at" not in text
+
+
+def test_throughput_is_the_rate_times_the_block_size() -> None:
+    """The tool counts 76,000/s of 4 KiB over all its time, the seconds judged have 70,302/s: 288 MB/s, not 311."""
+    read = Pooled("data read", 76_000.0, 76_000.0 * 4096, 1.0, 1.0, {}, None)
+    assert moved_per_s([read], 70_302.0) == pytest.approx(70_302.0 * 4096)
+    nothing_counted = Pooled("data read", 0.0, 0.0, 0.0, 1.0, {}, None)
+    assert moved_per_s([nothing_counted], 0.0) == 0.0

@@ -127,3 +127,11 @@ def test_the_verb_lists_and_refuses() -> None:
     assert done.exit_code == 1
     assert "Does not fit: 2 nodes; a chunk of a stripe must lie on each of 3" in done.stdout
     assert "Nearest: 3 nodes" in done.stdout
+
+
+def test_an_unknown_key_names_the_nearest() -> None:
+    with pytest.raises(UsageError, match=r"no such key.*Did you mean vcpus\?"):
+        make_plan("cpu", None, {"vcpu": 12})
+    with pytest.raises(UsageError) as raised:
+        make_plan("cpu", None, {"zzzz": 12})
+    assert "Did you mean" not in str(raised.value)

@@ -15,15 +15,17 @@ from leadline.app.planning import make_plan
 from leadline.core.contracts.planner import Plan, PlanContext
 from leadline.core.model.capture import Capture, SeriesGroup, SourceInfo
 from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.cli.main import build_app
 from leadline.faces.cli.options import read_paths
 from leadline.generators.esxtop import write
 from leadline.generators.host_model import CaptureShape, HostModel
+from leadline.planners._cpu.inputs import Cpu
 from leadline.planners._cpu.packing import Box, packed, spread, stranded
 from leadline.planners._cpu.restart import arranged, clashes
 from leadline.planners._cpu.simulated import SimulatedHost, SimulatedVm, expected
-from leadline.planners.cpu import Cpu, vcpus_at
+from leadline.planners.cpu import vcpus_at
 from tests.importers import rvtools_workbook
 
 
@@ -263,8 +265,8 @@ def test_hosts_may_differ_and_some_are_not_counted() -> None:
         estate({"vms": [("db01", 22, 64.0)]}, {"vms": [("a", 1, 2.0), ("b", 1, 2.0)]}, {"vms": [], "facts": off})
     )
     assert two.figure("prod: VMs that cannot restart, as they lie").arithmetic == "esx1 fails: db01"
-    missing = planned(estate({"vms": [("db01", 24, 64.0)]}, {"vms": []}, host_count=3))
-    assert missing.headline.startswith("8 vCPUs in 1 NUMA node"), "a cluster half known is not judged"
+    with pytest.raises(UsageError, match="nothing that this planner plans from"):
+        planned(estate({"vms": [("db01", 24, 64.0)]}, {"vms": []}, host_count=3))  # half known: not judged
     asked = planned(capture, used_cores=10.0)
     assert asked.headline.startswith("14 vCPUs")
 
@@ -317,3 +319,15 @@ def test_an_assignment_keeps_rules_and_restarts_whatever_fails(seed: int) -> Non
         assert took == pytest.approx([sum(b.cores for b, h in zip(boxes, placed.hosts, strict=True) if h == host)])
         assert min(cores for cores, _ in nodes) >= -1e-9
         assert stranded(boxes, placed, host) == []
+
+
+def test_growth_past_the_cores_of_a_host_is_said() -> None:
+    """Times 3 in 12 months is times 5.2 in 18: 40 vCPUs, on hosts of 24 cores."""
+    plan = make_plan("cpu", None, {"load": 3.0, "months": 12}).plan
+    growth = next(sheet for sheet in plan.sheets if sheet.title.startswith("vCPUs as the load grows"))
+    assert growth.rows[-2:] == (("12", 24, "yes"), ("18", 40, "no: 24 cores"))
+    costs = {bend.rule: bend.cost for bend in plan.bends}
+    said = costs["the machine still fits its host as the load grows"]
+    assert said.startswith("from month 13 on; 40 vCPUs in month 18, 24 cores")
+    kept = make_plan("cpu", None, {"load": 3.0, "months": 18}).plan
+    assert "the machine still fits its host as the load grows" not in {bend.rule for bend in kept.bends}

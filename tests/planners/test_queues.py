@@ -12,14 +12,15 @@ def test_the_narrow_queue_leaves_what_little_says() -> None:
     plan = make_plan("queues", None, {"iops": 40_000, "latency_ms": 2.0}).plan
     assert plan.figure("narrow queue").value == "a disk's queue"
     assert plan.figure("rate it leaves a VM").value == 32_000
-    assert "cmd_per_lun=128" in plan.snippets[0].text
+    assert "vmw_pvscsi.cmd_per_lun=254 vmw_pvscsi.ring_pages=32" in plan.snippets[0].text
+    assert "RequestRingPages=32,MaxQueueDepth=254" in plan.snippets[1].text
     assert any(bend.rule == "queues are widened together" for bend in plan.bends)
 
 
 def test_four_disks_move_the_narrow_place_down() -> None:
     plan = make_plan("queues", None, {"iops": 40_000, "latency_ms": 2.0, "disks": 4}).plan
     assert plan.figure("narrow queue").value == "a LUN's queue"
-    assert "lpfc0_lun_queue_depth=128" in plan.snippets[0].text
+    assert " lpfc_lun_queue_depth=128" in plan.snippets[0].text
 
 
 def test_competing_machines_have_their_own_bound() -> None:

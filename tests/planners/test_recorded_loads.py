@@ -13,6 +13,7 @@ from leadline.app.planning import make_plan
 from leadline.core.contracts.planner import Plan
 from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
+from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.recorded_loads import (
     OPERATIONS,
@@ -309,10 +310,11 @@ def test_what_was_not_measured_is_not_zero() -> None:
     assert told[1].endswith("size not recorded, outstanding not recorded")
     (alone,) = by_owner([group.take([1])], lambda _: GUEST)
     assert np.isnan(alone.values).all()
-    nothing = make_plan("qos", None, {}, of_guest(sda=("disk_iops", np.nan))).plan
-    assert [row[0] for row in nothing.sheets[0].rows] == ["db01"]
-    assert any("disks" in line and "by default" in line for line in nothing.assumptions)
-    assert make_plan("layout", None, {}, capture).plan.evidence == ()
+    with pytest.raises(UsageError, match="nothing that this planner plans from"):
+        make_plan("qos", None, {}, of_guest(sda=("disk_iops", np.nan)))
+    given = make_plan("layout", None, {"data_gib": 500.0}, capture).plan
+    assert given.evidence == ()
+    assert "Nothing was taken from day.txt: the answer is for the inputs alone." in given.assumptions
     assert stored_gib(capture.inventory) is None
 
 

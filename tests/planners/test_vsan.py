@@ -240,7 +240,7 @@ def test_tiers_have_their_policies() -> None:
     assert "postgresql-tier-2-log" in policies
     assert "RAID-5/6 (Erasure Coding) - Capacity" in policies
     warehouse = planned(tier="data-warehouse", engine="oracle", hosts=6)
-    assert {row[4] for row in warehouse.sheets[0].rows} == {"0"}
+    assert {row[0]: row[4] for row in warehouse.sheets[0].rows if row[4] != "0"} == {"redo": "100", "temp": "100"}
     assert "-SpaceCompressionEnabled $true" in warehouse.snippets[2].text
     assert "-SpaceCompressionEnabled $false" in first.snippets[2].text
     assert [layout.raid for layout in layouts(Vsan(tier="tier-2", ftt=2), 7)] == ["RAID-6", "RAID-1"]
@@ -368,7 +368,9 @@ def test_the_inventory_s_cluster_fills_what_is_not_given() -> None:
     assert "cache" in {figure.name for figure in given.figures}
     assert given.evidence == ("working_set_gb 536.9: cluster prod, site.yaml",)
     builder.inventory.add(Entity(EntityKind.CLUSTER, "other"), "site.yaml", vsan_enabled=True)
-    assert make_plan("vsan", None, {}, builder.build()).plan.evidence == ()
+    assert make_plan("vsan", None, {"version": "8.0"}, builder.build()).plan.evidence == ()
+    with pytest.raises(UsageError, match="nothing that this planner plans from"):
+        make_plan("vsan", None, {}, builder.build())
 
 
 @pytest.mark.parametrize("ftt", [1, 2])
@@ -396,3 +398,18 @@ def test_unknown_rates_are_not_sized() -> None:
     assert any("Writes are not known" in line for line in plan.assumptions)
     names = {figure.name for figure in plan.figures}
     assert not names & {"peak absorbed", "link of a host", "endurance class of cache devices"}
+
+
+def test_a_warehouse_reserves_log_and_temporary_space_but_not_data() -> None:
+    """The article allocates logs beforehand for every tier; reserved space cannot be reduced."""
+    plan = make_plan("vsan", None, {"tier": "data-warehouse", "hosts": 6, "reduction": 2.0}).plan
+    columns = plan.sheets[0].columns
+    reserved = {str(row[0]): row[columns.index("reserved %")] for row in plan.sheets[0].rows}
+    assert reserved["log"] == reserved["tempdb"] == "100"
+    assert {value for name, value in reserved.items() if name not in ("log", "tempdb")} == {"0"}
+    policies = plan.snippets[0].text.split("New-SpbmStoragePolicy")
+    kept = [text for text in policies if '"VSAN.proportionalCapacity") -Value 100' in text]
+    assert [text.split()[1] for text in kept] == ["sqlserver-data-warehouse-log", "sqlserver-data-warehouse-temp"]
+    whole = make_plan("vsan", None, {"tier": "data-warehouse", "hosts": 6, "reduction": 1.0}).plan
+    saved_gb = float(whole.figure("stored with protection").value) - float(plan.figure("stored with protection").value)
+    assert saved_gb == pytest.approx(2100 / 2 * 4 / 3, abs=2)

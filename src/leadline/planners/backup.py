@@ -65,6 +65,7 @@ META = PlannerMeta(
     about="Whether backups fit the night: streams, proxies, repository, snapshots, overlap with batch work.",
     example={"data_tib": 20.0, "vms": 40, "window_h": 8.0, "stream_mib_per_s": 150.0},
     grows=(("data_tib", "repository"), ("data_tib", "streams"), ("change_pct", "increment"), ("daily", "repository")),
+    reads="VMs with sizes of their disks, or a recording of writes",
 )
 
 

@@ -37,14 +37,10 @@ Sources:
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 from math import ceil
-from typing import Annotated, Literal, cast
-
-from pydantic import BaseModel, Field
+from typing import cast
 
 from leadline.core.contracts.planner import (
-    STRICT,
     Bend,
     Figure,
     Infeasible,
@@ -59,6 +55,7 @@ from leadline.core.model.capture import Capture
 from leadline.estate.cpu_demand import vcpus_for
 from leadline.planners._cpu.clusters import LICENCE_CORES_MIN, LICENCE_VM_MIN, plan_clusters
 from leadline.planners._cpu.estate import Counting, estates
+from leadline.planners._cpu.inputs import Cpu
 from leadline.planners._cpu.packing import Box, Host, PackedVms, packed, split, spread
 from leadline.planners._cpu.recorded import Given, plan_recorded, sizes
 from leadline.planners._cpu.restart import arranged, left_by
@@ -76,59 +73,8 @@ META = PlannerMeta(
     about="vCPUs, vNUMA, hosts with one failed, licences; from a recording: right-sizing of every VM.",
     example={"used_cores": 6.08, "load": 3.0, "memory_gib": 96.0, "hosts": 2},
     grows=(("used_cores", "vCPUs"), ("load", "vCPUs"), ("machines", "hosts needed"), ("memory_gib", "vNUMA nodes")),
+    reads="a recording of CPU use of VMs, or hosts with their cores and the VMs that run on them",
 )
-
-
-class Other(BaseModel):
-    """Another machine of the cluster."""
-
-    model_config = STRICT
-
-    name: str
-    vcpus: Annotated[int, Field(ge=1, le=1024)]
-    memory_gib: Annotated[float, Field(gt=0)] = 16.0
-    apart: str = ""
-
-
-class Cpu(PlanInput):
-    """A database machine, how it grows, and the hosts."""
-
-    used_cores: Annotated[float, Field(gt=0, le=1024, description="Cores busy at peak today.")] = 6.08
-    load: Annotated[float, Field(gt=0, description="Load expected, times today's.")] = 1.0
-    months: Annotated[int, Field(ge=0, le=240, description="Months until that load.")] = 12
-    start: Annotated[date | None, Field(description="Date of today's load, for dates in the answer.")] = None
-    target_pct: Annotated[float, Field(gt=0, le=100, description="Use of the vCPUs at peak, percent.")] = 80.0
-    vcpus: Annotated[int | None, Field(ge=1, le=1024, description="vCPUs given; none to have them sized.")] = None
-    memory_gib: Annotated[float, Field(gt=0, description="Memory of the machine, GiB.")] = 64.0
-    buffers_gib: Annotated[float, Field(ge=0, description="Database buffers in huge pages, GiB.")] = 0.0
-    machines: Annotated[int, Field(ge=1, le=200, description="Such machines.")] = 1
-    apart: Annotated[bool, Field(description="No two of them on one host (replicas of each other).")] = False
-    others: Annotated[
-        tuple[Other, ...], Field(description="Other machines: name, vcpus, memory_gib, apart (a group's name).")
-    ] = ()
-    hosts: Annotated[int, Field(ge=1, le=64, description="Hosts.")] = 2
-    spare_hosts: Annotated[int, Field(ge=0, le=8, description="Hosts that may fail.")] = 1
-    sockets: Annotated[int, Field(ge=1, le=8, description="Sockets of a host.")] = 2
-    socket_cores: Annotated[int, Field(ge=1, le=512, description="Physical cores of a socket.")] = 12
-    socket_nodes: Annotated[
-        Literal[1, 2, 4], Field(description="NUMA nodes of a socket: AMD with NPS2 or NPS4 has several.")
-    ] = 1
-    threads: Annotated[Literal[1, 2], Field(description="Threads of a core.")] = 2
-    core_mhz: Annotated[int, Field(ge=100, description="Clock of a core, MHz.")] = 2600
-    host_memory_gib: Annotated[float, Field(gt=0, description="Memory of a host, GiB.")] = 256.0
-    host_own_gib: Annotated[float, Field(ge=0, description="Memory the hypervisor needs, GiB.")] = 0.0
-    overhead_pct: Annotated[
-        float, Field(ge=0, le=100, description="Hypervisor's own CPU for the machines, percent of theirs.")
-    ] = 5.0
-    storage_cores: Annotated[
-        int, Field(ge=0, description="Cores of a host kept for hyperconverged storage, beside the machines.")
-    ] = 0
-    vcpus_per_core: Annotated[
-        float,
-        Field(ge=1, le=20, description="vCPUs per core of an inventory's VMs that are no database and not recorded."),
-    ] = 1.0
-    hot_add: Annotated[bool, Field(description="CPU hot add of the machine is on.")] = False
-    hardware: Annotated[int, Field(ge=4, le=40, description="Virtual hardware version.")] = 21
 
 
 MODEL = Cpu
@@ -197,7 +143,7 @@ def vcpus_at(inputs: Cpu, months: float) -> int:
 def boxes_of(inputs: Cpu, vcpus: int, nodes: int, node: tuple[float, float]) -> list[Box] | str:
     """Return every machine to place, or the name of the first that fits no host."""
     group = frozenset({"the machines"} if inputs.apart else ())
-    boxes = [Box(f"db{i + 1:02d}", vcpus, inputs.memory_gib, nodes, group) for i in range(inputs.machines)]
+    boxes = [Box(f"machine {i + 1}", vcpus, inputs.memory_gib, nodes, group) for i in range(inputs.machines)]
     for other in inputs.others:
         parts = split(other.vcpus, other.memory_gib, node, inputs.sockets * inputs.socket_nodes)
         if parts is None:
@@ -306,8 +252,20 @@ def _licences(inputs: Cpu, vcpus: int, needed: int) -> tuple[Figure, ...]:
 
 def _growth(inputs: Cpu) -> Sheet:
     months = sorted({m for m in ESTIMATE_MONTHS if m <= max(inputs.months, MONTHS_MAX)} | {inputs.months})
-    rows = tuple((_when(inputs, m), vcpus_at(inputs, m)) for m in months)
-    return Sheet("vCPUs as the load grows", ("months" if inputs.start is None else "month", "vCPUs"), rows)
+    columns = ("months" if inputs.start is None else "month", "vCPUs", "fits a host")
+    rows = tuple((_when(inputs, m), vcpus_at(inputs, m), _fits(inputs, vcpus_at(inputs, m))) for m in months)
+    return Sheet("vCPUs as the load grows", columns, rows)
+
+
+def _fits(inputs: Cpu, vcpus: int) -> str:
+    """Return whether a host has a core for each vCPU, in words."""
+    cores = _usable_cores(inputs)
+    return "yes" if vcpus <= cores else f"no: {cores:g} cores"
+
+
+def _usable_cores(inputs: Cpu) -> float:
+    """Return the cores of a host that machines can use."""
+    return inputs.sockets * inputs.socket_nodes * node_of(inputs)[0]
 
 
 def _when(inputs: Cpu, months: int) -> str:
@@ -333,6 +291,13 @@ def _bends(inputs: Cpu, vcpus: int, nodes: int, cores: int) -> list[Bend]:
         enough = vcpus_at(inputs, MONTHS_MAX)
         cost = f"{inputs.months} months ahead; {enough} vCPUs do for {MONTHS_MAX}: size again then"
         bends.append(Bend("no sizing for year five", cost, SOURCE))
+    last = max(inputs.months, MONTHS_MAX)
+    outgrown = next((m for m in range(last + 1) if vcpus_at(inputs, m) > _usable_cores(inputs)), None)
+    if outgrown is not None:
+        wanted = vcpus_at(inputs, last)
+        cost = f"from month {_when(inputs, outgrown)} on; {wanted} vCPUs in month {_when(inputs, last)}, "
+        cost += f"{_usable_cores(inputs):g} cores for machines: larger hosts, or the load split over two machines"
+        bends.append(Bend("the machine still fits its host as the load grows", cost, SOURCE))
     if busy > inputs.target_pct / 100.0 * vcpus + 1e-9:
         cost = f"{busy:.4g} cores on {vcpus} vCPUs are {100 * busy / vcpus:.0f} %"
         bends.append(Bend(f"peak at {inputs.target_pct:g} %", cost, SOURCE))
@@ -360,7 +325,7 @@ def _bends(inputs: Cpu, vcpus: int, nodes: int, cores: int) -> list[Bend]:
 def _snippets(inputs: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
     busy = ceil(inputs.used_cores * inputs.load * inputs.core_mhz)
     text = (
-        f'$vm = Get-VM "VM-NAME"  # powered off\n'
+        f'$vm = Get-VM "<VM>"  # powered off\n'
         f"$vm | Set-VM -NumCpu {vcpus} -CoresPerSocket {vcpus // nodes} -Confirm:$false\n"
         "$spec = New-Object VMware.Vim.VirtualMachineConfigSpec\n$spec.CpuHotAddEnabled = $false\n"
         "$vm.ExtensionData.ReconfigVM($spec)\n"
@@ -374,8 +339,8 @@ def _snippets(inputs: Cpu, vcpus: int, nodes: int) -> tuple[Snippet, ...]:
         pages = ceil(inputs.buffers_gib * 512.0)
         snippets.append(Snippet("Huge pages of the guest", "sysctl", f"vm.nr_hugepages = {pages}"))
     if inputs.apart and inputs.machines > 1:
-        names = ",".join(f'"db{i + 1:02d}"' for i in range(inputs.machines))
-        rule = f'New-DrsRule -Cluster "CLUSTER" -Name "apart" -KeepTogether $false -VM (Get-VM {names})'
+        names = ",".join(f'"<VM {i + 1}>"' for i in range(inputs.machines))
+        rule = f'New-DrsRule -Cluster "<CLUSTER>" -Name "apart" -KeepTogether $false -VM (Get-VM {names})'
         snippets.append(Snippet("Apart", "powercli", rule))
     return tuple(snippets)
 

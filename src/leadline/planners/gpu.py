@@ -32,7 +32,8 @@ Sources:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from functools import cache
 from math import ceil, floor
 from typing import Annotated, Literal, cast
@@ -50,8 +51,11 @@ from leadline.core.contracts.planner import (
     Sheet,
     Snippet,
 )
+from leadline.core.model.capture import Capture
 from leadline.core.model.picture import Curve, Picture
 from leadline.core.model.units import several
+from leadline.estate.recorded_loads import RecordedInput, filled
+from leadline.estate.stored import machines_kept
 from leadline.planners._gpu import schedule
 from leadline.planners._gpu.schedule import JobGroup
 from leadline.planners._gpu.simulated import SYSTEM, GpuJob, simulated, slowdown
@@ -59,6 +63,7 @@ from leadline.planners._gpu.simulated import SYSTEM, GpuJob, simulated, slowdown
 NVIDIA, REISER = "NVIDIA vGPU user guide", "Reiser and Lavenberg 1980"
 MVA = "mean value analysis"
 SCHEDULERS = {"best-effort": 0x00, "equal-share": 0x01, "fixed-share": 0x11}  # RmPVMRL of the host's driver
+PROFILE = re.compile(r"-(\d+)[abcq]$", re.IGNORECASE)  # grid_p40-1q: 1 GiB
 SLOWDOWN_REPORTED = 1.2
 DIFFERENCE_REPORTED = 0.05  # Judgement: five times the standard error of what is simulated
 COUNTS = (1, 2, 4, 8, 16)
@@ -73,6 +78,7 @@ META = PlannerMeta(
         ("at_once", "slowdown, best effort"),
         ("duty_pct", "slowdown, best effort"),
     ),
+    reads="VMs with a vGPU profile",
 )
 
 
@@ -106,7 +112,7 @@ MODEL = Gpu
 
 def plan(inputs: PlanInput, context: PlanContext) -> Plan:
     """Return the boards needed, the scheduler, and the slowdown of jobs that overlap."""
-    inputs = cast("Gpu", inputs)  # read with MODEL
+    inputs, evidence = _known(cast("Gpu", inputs), context.capture)  # read with MODEL
     each = floor(inputs.gpu_memory_gib / inputs.profile_gib)
     if each == 0:
         return Plan(
@@ -160,8 +166,28 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         bends=_bends(inputs, job, at_once, slow, scheduler),
         snippets=(_snippet(scheduler),),
         pictures=(_picture(job, rows),),
+        evidence=evidence,
         infeasible=_infeasible(inputs, each, boards, peak),
     )
+
+
+def _known(inputs: Gpu, capture: Capture | None) -> tuple[Gpu, tuple[str, ...]]:
+    """Return the inputs, those not given from the inventory, and a sentence for each value taken."""
+    return filled(inputs, _profiles(capture))
+
+
+def _profiles(capture: Capture | None) -> Iterator[RecordedInput]:
+    """Yield the number of VMs with a vGPU profile, and the largest profile, GiB."""
+    if capture is None:
+        return
+    gib: dict[str, float] = {}
+    for vm in machines_kept(capture.inventory):
+        profile = PROFILE.search(str(capture.inventory.get(vm, "vgpu_profile") or "").strip())
+        if profile is not None and float(profile[1]) > 0:
+            gib[str(vm)] = float(profile[1])
+    if gib:
+        yield RecordedInput("vms", len(gib), "VMs of the inventory with a vGPU profile; templates left out")
+        yield RecordedInput("profile_gib", max(gib.values()), f"the largest profile of {len(gib)} VMs")
 
 
 def _slowdowns(job: GpuJob, at_once: int, slow: Slow) -> list[Figure]:

@@ -68,6 +68,7 @@ META = PlannerMeta(
         ("writes_per_s", "devices for data"),
         ("data_gib", "devices for data"),
     ),
+    reads="disks with roles (data, log, temp) and sizes, or a recording of reads and writes of disks",
 )
 
 
@@ -294,12 +295,13 @@ def _infeasible(inputs: LayoutInputs, level: RaidLevel, count: int) -> Infeasibl
 
 def _snippets(inputs: LayoutInputs, disks: list[tuple[Role, int, float]]) -> tuple[Snippet, ...]:
     adapters = sorted({adapter for _, adapter, _ in disks})
-    power = ['$vm = Get-VM "VM-NAME"']
+    power = ['$vm = Get-VM "<VM>"']
     for adapter in adapters:
         disks_here = [(role, size) for role, disk_adapter, size in disks if disk_adapter == adapter]
         for index, (role, size) in enumerate(disks_here):
-            provisioned = "EagerZeroedThick" if role in ("data", "log") else "Thin"
-            add = f'$vm | New-HardDisk -CapacityGB {size:.0f} -StorageFormat {provisioned} -Datastore "{role}"'
+            provisioned = "Thin" if role == "backup" else "EagerZeroedThick"
+            store = f'-Datastore "<DATASTORE FOR {role.upper()}>"'
+            add = f"$vm | New-HardDisk -CapacityGB {size:.0f} -StorageFormat {provisioned} {store}"
             join = " | New-ScsiController -Type ParaVirtual" if index == 0 and adapter else ""
             power.append(f"{add}{join}")
     snippets = [Snippet("Virtual disks and adapters; the first adapter is the VM's own", "powercli", "\n".join(power))]
@@ -319,9 +321,9 @@ def _partition(inputs: LayoutInputs) -> Snippet:
     begin, unit = begin_kib(inputs), UNIT_KIB[inputs.engine]
     if inputs.engine == "sqlserver":
         text = (
-            f"New-Partition -DiskNumber N -UseMaximumSize -Alignment {begin * 1024} -AssignDriveLetter | "
+            f"New-Partition -DiskNumber <NUMBER> -UseMaximumSize -Alignment {begin * 1024} -AssignDriveLetter | "
             f"Format-Volume -FileSystem NTFS -AllocationUnitSize {unit * 1024}"
         )
         return Snippet("Each disk: an aligned partition", "powershell", text)
-    text = f"parted --script /dev/DISK mklabel gpt mkpart db {begin}KiB 100%\nmkfs.xfs -b size={unit}k /dev/DISK1"
+    text = f"parted --script /dev/<DISK> mklabel gpt mkpart db {begin}KiB 100%\nmkfs.xfs -b size={unit}k /dev/<DISK>1"
     return Snippet("Each disk: an aligned partition", "shell", text)

@@ -68,6 +68,7 @@ META = PlannerMeta(
         ("others_gib", "reclaimed after a failure"),
         ("machines", "overcommit"),
     ),
+    reads="hosts with their memory",
 )
 
 
@@ -262,8 +263,8 @@ def _snippets(inputs: Memory, total: int) -> tuple[Snippet, ...]:
         Snippet(
             "Memory and its reservation",
             "powercli",
-            f'Get-VM "VM-NAME" | Set-VM -MemoryGB {total} -Confirm:$false\n'
-            f'Get-VM "VM-NAME" | Get-VMResourceConfiguration | Set-VMResourceConfiguration -MemReservationGB {total}',
+            f'Get-VM "<VM>" | Set-VM -MemoryGB {total} -Confirm:$false\n'
+            f'Get-VM "<VM>" | Get-VMResourceConfiguration | Set-VMResourceConfiguration -MemReservationGB {total}',
         )
     ]
     if inputs.engine != "sqlserver":

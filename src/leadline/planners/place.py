@@ -74,6 +74,7 @@ META = PlannerMeta(
         ],
         "requests": [{"kind": "create", "vm": "new", "disks_gib": [350.0]}],
     },
+    reads="datastores and virtual disks",
 )
 
 

@@ -65,6 +65,7 @@ META = PlannerMeta(
     about="Copies against erasure codes: capacity, network, small writes, rebuild, survival, time to data loss.",
     example={"schemes": ["3x", "3+2"], "nodes": 6, "data_tib": 20.0, "survives": 2},
     grows=(("data_tib", "raw capacity"), ("survives", "survived failures")),
+    reads="VMs with sizes of their disks or datastores",
 )
 
 

@@ -52,7 +52,7 @@ from leadline.core.model.units import several
 from leadline.estate.recorded_loads import RecordedInput, by_default, device_latency, filled
 from leadline.planners._qos import settings
 from leadline.planners._qos.inputs import UNIT_KIB, Qos, QosDisk
-from leadline.planners._qos.recorded import disks
+from leadline.planners._qos.recorded import disks, disks_of_inventory
 
 MCLOCK, HOGAN, LITTLE = "mClock, OSDI 2010", "Hogan 2016", "Little 1961"
 STARVED_PER_S = 0.01
@@ -72,6 +72,7 @@ META = PlannerMeta(
         ],
     },
     grows=(("capacity_iops", "given in all"),),
+    reads="virtual disks of VMs that run, or a recording of operations of disks",
 )
 
 MODEL = Qos
@@ -134,6 +135,8 @@ def _known(inputs: Qos, capture: Capture | None) -> tuple[Qos, tuple[str, ...], 
     inputs, evidence = filled(inputs, known_latency)
     if "disks" not in inputs.model_fields_set:
         seen, disk_notes = disks(capture, inputs.most_disks)
+        if not seen:
+            seen, disk_notes = disks_of_inventory(capture.inventory, inputs.most_disks)
         if seen:
             inputs = inputs.model_copy(update={"disks": tuple(QosDisk.model_validate(disk) for disk in seen)})
             evidence = (*disk_notes, *evidence)

@@ -2,7 +2,8 @@
 
 Answers:
     How many requests must be outstanding for a rate at a latency, which queue on the way is the narrow one, what rate
-    it leaves, and the settings that widen it.
+    it leaves, and the settings that widen it. In the guest, disk and adapter are set together to the most
+    they take, 254 requests and 32 ring pages; the setting of the host's adapter is for all its ports.
 
 Method:
     Little's law, N = X R: a rate X with a response time R below the queue keeps N requests in it. A queue of depth D
@@ -23,6 +24,8 @@ Bends:
 Sources:
     Little, "A proof for the queuing formula L = λW" (Operations Research 9, 1961).
     VMware KB 2053145, queue depths of PVSCSI: 64 for a disk and 254 for an adapter, up to 254 and 1,024.
+    Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): cmd_per_lun=254,
+    ring_pages=32, lpfc_lun_queue_depth=128.
     VMware KB 1267 and 1268, queue depths of host adapters and outstanding requests of competing worlds.
     VMware blogs, "Troubleshooting storage performance in vSphere: storage queues", for the order of the queues.
 """
@@ -57,7 +60,7 @@ LUN = "VMware KB 1267"
 AT_DISK, AT_ADAPTER = "a disk's queue", "the virtual adapter's queue"
 AT_HOST_ADAPTER, AT_LUN = "a host adapter's queue", "a LUN's queue"
 AT_PART, AT_PORT = "a VM's part of a shared LUN", "an array port's queue"
-DISK_DEPTH_MAX, ADAPTER_DEPTH_MAX, REQUESTS_PER_RING_PAGE = 254, 1024, 32
+DISK_DEPTH_MAX, ADAPTER_DEPTH_MAX, RING_PAGES = 254, 1024, 32
 HEADROOM = 0.8  # Judgement: a queue that is filled to four fifths on average is full at times
 Count = Annotated[int, Field(ge=1, le=100_000)]
 
@@ -69,6 +72,7 @@ META = PlannerMeta(
         ("latency_ms", "outstanding at the array"),
         ("iops", "depth of a LUN's queue"),
     ),
+    reads="a VM with its disks and adapters, or a recording of operations and latency of disks",
 )
 
 
@@ -275,13 +279,11 @@ def _snippets(inputs: Queues, levels: list[QueueLevel]) -> list[Snippet]:
     disk, adapter, lun, part = at[AT_DISK], at[AT_ADAPTER], at[AT_LUN], at.get(AT_PART)
     snippets = []
     if disk.advised() > disk.depth or adapter.advised() > adapter.depth:
-        pages = min(32, max(8, ceil(adapter.advised() / REQUESTS_PER_RING_PAGE)))
-        depth = min(DISK_DEPTH_MAX, disk.advised())
         snippets.append(
             Snippet(
                 "Guest, Linux, then update-grub and reboot",
                 "/etc/default/grub",
-                f'GRUB_CMDLINE_LINUX="vmw_pvscsi.cmd_per_lun={depth} vmw_pvscsi.ring_pages={pages}"',
+                f'GRUB_CMDLINE_LINUX="vmw_pvscsi.cmd_per_lun={DISK_DEPTH_MAX} vmw_pvscsi.ring_pages={RING_PAGES}"',
             )
         )
         snippets.append(
@@ -289,7 +291,7 @@ def _snippets(inputs: Queues, levels: list[QueueLevel]) -> list[Snippet]:
                 "Guest, Windows, then reboot",
                 "cmd",
                 r"REG ADD HKLM\SYSTEM\CurrentControlSet\services\pvscsi\Parameters\Device /v DriverParameter /t REG_SZ "
-                f'/d "RequestRingPages={pages},MaxQueueDepth={depth}"',
+                f'/d "RequestRingPages={RING_PAGES},MaxQueueDepth={DISK_DEPTH_MAX}"',
             )
         )
     if lun.advised() > lun.depth:
@@ -298,13 +300,13 @@ def _snippets(inputs: Queues, levels: list[QueueLevel]) -> list[Snippet]:
             Snippet(
                 "Each host, by its adapter's driver, then reboot",
                 "esxcli",
-                f"esxcli system module parameters set -m lpfc -p lpfc0_lun_queue_depth={depth}\n"
+                f"esxcli system module parameters set -m lpfc -p lpfc_lun_queue_depth={depth}\n"
                 f"esxcli system module parameters set -m qlnativefc -p ql2xmaxqdepth={depth}\n"
                 f"esxcli system module parameters set -m iscsi_vmk -p iscsivmk_LunQDepth={depth}",
             )
         )
     if part is not None and part.advised() > inputs.competing_depth:
         depth = min(lun.advised(), part.advised())
-        text = f"esxcli storage core device set --device NAA.ID --sched-num-req-outstanding {depth}"
+        text = f"esxcli storage core device set --device <DEVICE> --sched-num-req-outstanding {depth}"
         snippets.append(Snippet("Each host, each LUN that several VMs share", "esxcli", text))
     return snippets

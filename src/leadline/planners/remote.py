@@ -41,6 +41,9 @@ from leadline.core.contracts.planner import (
 )
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.placement import cluster_of
+from leadline.estate.recorded_loads import RecordedInput
+from leadline.estate.recorded_loads import filled as recorded
+from leadline.estate.stored import machines_kept
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -62,6 +65,7 @@ META = PlannerMeta(
     about="How long vCenter operations on remote hosts take over a link, and what to keep local.",
     example={"round_trip_ms": 250.0, "mbit_per_s": 1.5, "loss_pct": 0.05, "vms": 100},
     grows=(("round_trip_ms", "all operations"), ("vms", "all operations")),
+    reads="VMs, or hosts with the round trip to vCenter",
 )
 
 
@@ -151,7 +155,8 @@ def filled(inputs: Remote, capture: Capture | None) -> tuple[Remote, tuple[str, 
     trips = {host: inventory.fact(host, "vcenter_rtt_ms") for host in inventory.of_kind(EntityKind.HOST)}
     known = {host: fact for host, fact in trips.items() if fact is not None and fact.value > 0}
     if not known:
-        return inputs, ()
+        kept = len(machines_kept(inventory))
+        return recorded(inputs, [RecordedInput("vms", kept or None, "VMs of the inventory; templates left out")])
     host = max(known, key=lambda one: (known[one].value, one.name))
     cluster = cluster_of(inventory, host)
     office = {host, *(one for one in trips if cluster is not None and cluster_of(inventory, one) == cluster)}

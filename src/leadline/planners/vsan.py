@@ -9,7 +9,8 @@ Method:
     disks times the factor of their protection, and slack; the same with spare hosts down, at most 80 % full; cache
     of a tenth of what is used before copies (hybrid, and all-flash before 6.7), in hybrid clusters twice the working
     set; destaging faster than the average of writes; a peak absorbed by write buffers to its end. Tier 1 is mirrored,
-    others have erasure codes for data where hosts are to spare; logs are mirrored.
+    others have erasure codes for data where hosts are to spare; logs are mirrored. A data warehouse's log and
+    temporary space are reserved whole, its data is not.
     A port of a switch buffers what all other hosts send one at once, less what leaves meanwhile, and at least its
     link times 1 ms; of a shared buffer one port has half.
     A buffer fills with writes times their copies less what is destaged: B (1 - f) / (writes - drain), corrected for
@@ -58,7 +59,7 @@ from leadline.core.model.units import several
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
-from leadline.planners._vsan.facts import completed
+from leadline.planners._vsan.facts import cluster_name, completed
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.network import components, network_figures
 from leadline.planners._vsan.policies import disks, snippets
@@ -67,10 +68,10 @@ from leadline.planners._vsan.protection import (
     efficiency,
     layouts,
     protected_gb,
-    reservation_pct,
     saved,
     slack_pct,
     write_factor,
+    written_reservation_pct,
 )
 from leadline.planners._vsan.rates import VsanRates, rates_of
 from leadline.planners._vsan.sizing import (
@@ -113,6 +114,7 @@ META = PlannerMeta(
         ("write_mb_per_s", "hosts"),
         ("write_mean_mb_per_s", "written to a cache device"),
     ),
+    reads="VMs with sizes of their disks, a vSAN cluster, or a recording of reads and writes",
 )
 
 MODEL = Vsan
@@ -149,7 +151,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         sheets=(_disk_sheet(inputs, cluster),),
         assumptions=tuple(_assumptions(inputs, rates)),
         bends=tuple(bends(inputs, rates, cluster, absorbed)),
-        snippets=snippets(inputs, cluster.hosts),
+        snippets=snippets(inputs, cluster.hosts, cluster_name(context.capture)),
         evidence=rates.evidence,
     )
 
@@ -217,7 +219,9 @@ def _capacity_figures(inputs: Vsan, cluster: VsanCluster) -> list[Figure]:
     )
     arithmetic += " x 2 sites" if inputs.is_stretched else ""
     arithmetic += f" x {1 + LFS_SHARE:g} for the file system" if inputs.is_esa else ""
-    arithmetic += f" / {saved(inputs):g} saved" if saved(inputs) > 1 else ""
+    if saved(inputs) > 1:
+        kept = "; log and temporary space are reserved, not reduced" if written_reservation_pct(inputs) else ""
+        arithmetic += f" / {saved(inputs):g} saved{kept}"
     source = "Broadcom KB 394410" if inputs.is_esa else "vSAN documentation, RAID-5/6"
     raw, slack = cluster.raw_gb(inputs), slack_pct(inputs)
     down, count = inputs.sites * inputs.spare_hosts, cluster.hosts * cluster.host_devices
@@ -363,7 +367,7 @@ def _disk_sheet(inputs: Vsan, cluster: VsanCluster) -> Sheet:
             round(disk.size_gb, 1),
             disk.controller,
             f"{disk.layout.raid} FTT {disk.layout.ftt}",
-            f"{reservation_pct(inputs):g}",
+            f"{disk.reserved_pct:g}",
             inputs.stripes,
             disk.policy(inputs),
         )

@@ -299,3 +299,10 @@ def test_worse_than_a_baseline_is_an_exit_status(tmp_path: Path, monkeypatch: py
     done = CliRunner().invoke(build_app(), words)
     assert done.exit_code == 1, done.output
     assert json.loads(done.stdout)["judgements"][0]["worse"] is True
+
+
+def test_a_simulation_is_not_compared_with_a_measurement() -> None:
+    simulated = replace(made_run(2), tool="simulation")
+    with pytest.raises(UsageError, match="expected runs of one kind on both sides"):
+        compare_runs([made_run(1)], [simulated])
+    assert compare_runs([replace(made_run(1), tool="simulation")], [simulated]).metrics

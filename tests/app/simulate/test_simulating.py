@@ -201,3 +201,10 @@ def test_ctrl_c_ends_it_within_seconds_and_keeps_what_was_done(tmp_path: Path) -
     assert process.returncode == 130
     assert "Traceback" not in error
     assert RunStore(tmp_path).list() == []
+
+
+def test_a_shipped_scenario_is_found_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert plan_simulation(Path("iops-cap")).scenario.name == "iops-cap"
+    with pytest.raises(InputError):
+        plan_simulation(Path("iops-cup"))

@@ -214,17 +214,19 @@ def _require_samples(workload: Workload, clauses: Sequence[Clause], offered: flo
             expected=f"at least {HOST_ROUNDS_MIN} with --hosts: only whole rounds of a machine are known",
             advice=f"--rounds {HOST_ROUNDS_MIN}",
         )
-    if not hosts and seconds < SAMPLE_COUNT_MIN:
+    # Instances begin and end within a second: a round has one whole second less than it lasts.
+    lost_s = 0 if hosts else timing.rounds
+    if not hosts and seconds - lost_s < SAMPLE_COUNT_MIN:
         raise UsageError(
             "--seconds and --rounds",
             found=f"{seconds:g} s at each count",
-            expected=f"at least {SAMPLE_COUNT_MIN} s in all, to know the spread",
+            expected=f"at least {SAMPLE_COUNT_MIN + lost_s} s in all, to know the spread: a round loses a second",
             advice="For example --seconds 10 --rounds 2.",
         )
     for clause in clauses:
-        above = offered * seconds * (1.0 - PERCENTILES.get(clause.metric, 0.0))
+        above = offered * (seconds - lost_s) * (1.0 - PERCENTILES.get(clause.metric, 0.0))
         if not clause.is_rate and above < BEHIND_MIN:
-            needed = BEHIND_MIN / (1.0 - PERCENTILES[clause.metric]) / offered
+            needed = BEHIND_MIN / (1.0 - PERCENTILES[clause.metric]) / offered + lost_s
             raise UsageError(
                 "--service-level",
                 found=f"{above:.0f} requests of an instance above its {clause.metric}",

@@ -162,8 +162,10 @@ def compare_runs(before: Sequence[Run], after: Sequence[Run], history: Sequence[
     ``history`` are other runs by group of equal conditions (see `history_of`).
 
     Raises:
-        UsageError: a run is on both sides, which only makes sense when each is that one run.
+        UsageError: a run is on both sides, which only makes sense when each is that one run; or some runs were
+            measured and others simulated.
     """
+    _require_one_kind((*before, *after))
     both = {run.id for run in before} & {run.id for run in after}
     if both and len(before) + len(after) > 2:
         raise UsageError(
@@ -187,6 +189,23 @@ def compare_runs(before: Sequence[Run], after: Sequence[Run], history: Sequence[
         metrics.append(change)
     used = used if used >= HISTORY_COUNT_MIN else 0
     return RunComparison(tuple(before), tuple(after), _by_chance(metrics), tuple(_unlike(before, after)), used)
+
+
+def _require_one_kind(runs: Sequence[Run]) -> None:
+    """Refuse runs of which some were measured and others simulated.
+
+    Raises:
+        UsageError: both kinds are among them.
+    """
+    simulated = [run.id for run in runs if run.tool == SIMULATION]
+    measured = [run.id for run in runs if run.tool != SIMULATION]
+    if simulated and measured:
+        raise UsageError(
+            f"run {simulated[0]}",
+            found=f"a simulation, and {measured[0]} was measured",
+            expected="runs of one kind on both sides",
+            advice="`leadline simulate SCENARIO --check-real` sets a simulation beside the real thing.",
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,9 @@ from leadline.core.system.interrupts import kept
 from leadline.stores.runs import RunStore
 
 ShareReport = Callable[[float, int, int], object]
+SCENARIOS = Path("examples", "scenarios")
+# Where a scenario is looked for by its name: here, and in the checkout that Leadline runs from.
+SHIPPED = (SCENARIOS, Path(__file__).parents[4] / SCENARIOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ def plan_simulation(
         InputError: the file is no scenario, or has a key without effect in all variants; with line and column.
         UsageError: a key or a value is none of the scenario's, or a varied key has no effect.
     """
+    path = scenario_file(path)
     system, scenario = read_scenario(path, system_of)
     if seed is not None:
         scenario = scenario.model_copy(update={"seed": seed})
@@ -77,6 +81,14 @@ def plan_simulation(
         wanted.append(_policies(system, scenario, policies))
     scenario_variants = variants(scenario, wanted)
     return PlannedSimulation(system, scenario, tuple(with_idle_keys(path, scenario, scenario_variants)))
+
+
+def scenario_file(path: Path) -> Path:
+    """The file of a scenario: ``path`` itself, or the shipped scenario of that name, as ``iops-cap``."""
+    if path.exists() or path.suffix or len(path.parts) != 1:
+        return path
+    named = (folder / f"{path}.yaml" for folder in SHIPPED)
+    return next((file for file in named if file.is_file()), path)
 
 
 def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Axis:

@@ -94,12 +94,22 @@ def point_of(key: Key, run: Run) -> Point:
         run.id,
         load_of(workload),
         per_s,
-        _sum([part.bytes_per_s for part in pooled]),
+        moved_per_s(pooled, per_s.mean),
         _mean_ms(pooled),
         {} if merged is None else percentiles(merged),
         tuple(marks),
         tuple(tuple(tick.per_s for tick in part.ticks) for part in run.rounds),
     )
+
+
+def moved_per_s(pooled: Sequence[Pooled], per_s: float) -> float:
+    """Return the bytes per second that go with a rate: the mean size of an operation times ``per_s``.
+
+    The tool counts over all its time, the rate is of the seconds judged: only of one of both do rate times size agree.
+    """
+    counted = _sum([part.per_s for part in pooled if isfinite(part.bytes_per_s)])
+    moved = _sum([part.bytes_per_s for part in pooled])
+    return moved / counted * per_s if counted > 0.0 else moved
 
 
 def _sum(values: Sequence[float]) -> float:
@@ -289,14 +299,17 @@ def _knee_sentences(curve: LoadCurve) -> list[str]:
     if curve.knee is None:
         return ["No knee: no latency was measured."]
     knee_point = curve.knee
+    if knee_point is curve.points[0]:
+        return [
+            f"Knee not found: it is at or below the lowest load tried, {load_words(curve, knee_point.load)}. "
+            "Try lower loads."
+        ]
     text = (
         f"Knee at {load_words(curve, knee_point.load)}: {knee_point.per_s.mean:,.0f}/s at "
         f"{knee_point.mean_ms:.3g} ms on average, the most operations for their latency (Kleinrock's power)."
     )
     if knee_point is curve.points[-1]:
         text += " It is the highest load measured, so the true knee may lie beyond."
-    elif knee_point is curve.points[0] and len(curve.points) > 1:
-        text += " It is the lowest load measured."
     sentences = [text]
     if isfinite(curve.little):
         sentences.append(

@@ -49,11 +49,13 @@ class PlannerMeta:
         about: the question it answers, a line.
         example: inputs that make a worked example, as plain data.
         grows: pairs of a key of the inputs and a figure of the answer that never falls when the key grows.
+        reads: what it takes from recordings and inventories; a file without any of it is refused.
     """
 
     about: str
     example: Mapping[str, Any]
     grows: tuple[tuple[str, str], ...] = ()
+    reads: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,12 +199,22 @@ def read_inputs(planner: Planner, path: Path | None, settings: Mapping[str, Any]
     except ValidationError as error:
         first = error.errors()[0]
         key = ".".join(str(part) for part in first["loc"])
+        near = _nearest_key(planner, key) if first["type"] == "extra_forbidden" else None
         raise UsageError(
             f"plan: {key or 'inputs'}",
-            found=first["msg"].removeprefix("Value error, "),
+            found="no such key" if near else first["msg"].removeprefix("Value error, "),
             expected="inputs as in the planner's example",
-            advice="`leadline plan NAME --example` prints one with every key.",
+            advice=f"Did you mean {near}? `leadline plan NAME --example` prints every key."
+            if near
+            else "`leadline plan NAME --example` prints one with every key.",
         ) from error
+
+
+def _nearest_key(planner: Planner, key: str) -> str | None:
+    """Return the key of the planner's inputs whose name is nearest to ``key``; None where none is near."""
+    from difflib import get_close_matches  # noqa: PLC0415 - only needed on the error path
+
+    return next(iter(get_close_matches(key, planner.MODEL.model_fields, n=1, cutoff=0.5)), None)
 
 
 def example_text(name: str, planner: Planner) -> str:

@@ -12,7 +12,7 @@ from leadline.planners._memory.inputs import Memory
 
 SYSTEM = "simulated: far-memory"
 TIERING = "VMware, NVMe memory tiering: design and sizing (2025)"
-CGROUP = "/sys/fs/cgroup/machine.slice/VM-NAME"
+CGROUP = "/sys/fs/cgroup/machine.slice/<VM>"
 PAGES = 16_384  # each stands for that part of the memory: the share counts, not the size
 PAGE_KIB = 4
 VISITS = 20  # Judgement: the first touch, which reads nothing, is then a twentieth of all
@@ -139,9 +139,7 @@ def snippets(inputs: Memory, tolerance: Tolerable, total: int) -> list[Snippet]:
     if not tolerance.share_pct:
         return []
     local = ceil(total * (100 - tolerance.share_pct) / 100)
-    text = (
-        f"echo {local}G > /sys/fs/cgroup/machine.slice/VM-NAME/memory.high  # the rest goes to swap on the far device"
-    )
+    text = f"echo {local}G > /sys/fs/cgroup/machine.slice/<VM>/memory.high  # the rest goes to swap on the far device"
     snippets = [Snippet("The local part under KVM", "cgroup", text)]
     ratio = floor(100 * tolerance.share_pct / (100 - tolerance.share_pct))
     if inputs.far == "ssd" and 1 <= ratio <= 400:

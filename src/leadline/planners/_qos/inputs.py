@@ -67,7 +67,7 @@ class Qos(PlanInput):
             description="Disks: name, shares, reservation_iops, limit_iops, wanted_iops, block_kib, outstanding, "
             "is_tier_1, size_gib, vm and label (its name in the client); not given: the busiest of a recording.",
         ),
-    ] = (QosDisk(name="db01"),)
+    ] = (QosDisk(name="a disk", vm="<VM>"),)
     most_disks: Annotated[int, Field(ge=1, le=1000, description="Disks to take from a recording, busiest first.")] = 8
     cloud: Annotated[
         Cloud | None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from leadline.core.model.vocabulary import EntityKind
 from leadline.estate.disks import virtual_disk_of
 from leadline.estate.iops_limits import limit_of
-from leadline.estate.placement import is_tier_one
+from leadline.estate.placement import is_tier_one, runs
 from leadline.estate.recorded_loads import (
     DISK_KINDS,
     OPERATIONS,
@@ -21,6 +21,7 @@ from leadline.estate.recorded_loads import (
     series_of,
     window,
 )
+from leadline.estate.stored import machines_kept
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
@@ -54,6 +55,19 @@ def disks(capture: Capture, most: int) -> tuple[list[dict[str, Any]], list[str]]
         rest = f"{len(left)} disks with less, {100 * share:.2g} % of the operations"
         sentences.append(f"{rest}, are left out (most_disks)")
     return disk_inputs, sentences
+
+
+def disks_of_inventory(inventory: Inventory, most: int) -> tuple[list[dict[str, Any]], list[str]]:
+    """The virtual disks of VMs that run, in order of name, as inputs without rates, and a sentence for them."""
+    running = [vm for vm in machines_kept(inventory) if runs(inventory, vm)]
+    virtual_disks = [disk for vm in running for disk in inventory.children(vm, EntityKind.VIRTUAL_DISK)]
+    disk_inputs = [{"name": str(disk), **_granted(inventory, disk)} for disk in sorted(virtual_disks, key=str)[:most]]
+    if not disk_inputs:
+        return [], []
+    sentence = (
+        f"the first {len(disk_inputs)} of {len(virtual_disks)} virtual disks of {len(running)} VMs of the inventory"
+    )
+    return disk_inputs, [f"{sentence} (most_disks); their rates were not recorded: each may want all"]
 
 
 def _disk(

@@ -121,7 +121,7 @@ def _clouded(kind: CloudDisk, disks: Sequence[QosDisk], given: Sequence[float]) 
 
 
 def _hard_disk(disk: QosDisk) -> str:
-    label = disk.label or (f"NAME-OF-{plain(disk.name)}" if disk.vm else "")
+    label = disk.label or (f"<NAME OF {disk.name}>" if disk.vm else "")
     label = f' -Name "{label}"' if label else ""
     return f'Get-HardDisk -VM "{disk.vm or disk.name}"{label}'
 
@@ -148,4 +148,4 @@ def _qemu(disk: QosDisk) -> str:
 
 def _cgroup(disk: QosDisk) -> str:
     each = (disk.limit_iops or 0.0) / disk.units
-    return f'echo "MAJOR:MINOR riops={each:.0f} wiops={each:.0f}" > /sys/fs/cgroup/{plain(disk.name)}/io.max'
+    return f'echo "<MAJOR:MINOR> riops={each:.0f} wiops={each:.0f}" > /sys/fs/cgroup/{plain(disk.name)}/io.max'

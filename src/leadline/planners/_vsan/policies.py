@@ -6,7 +6,13 @@ from dataclasses import dataclass
 
 from leadline.core.contracts.planner import Snippet
 from leadline.planners._vsan.inputs import Vsan
-from leadline.planners._vsan.protection import ObjectLayout, efficiency, layouts, reservation_pct
+from leadline.planners._vsan.protection import (
+    ObjectLayout,
+    efficiency,
+    layouts,
+    reservation_pct,
+    written_reservation_pct,
+)
 
 MIRROR, CODE = "RAID-1 (Mirroring) - Performance", "RAID-5/6 (Erasure Coding) - Capacity"
 # What a machine's disks are called: data, log, temporary space.
@@ -27,11 +33,24 @@ class PolicyDisk:
     layout: ObjectLayout
     is_log: bool
     is_limited: bool
+    reserved_pct: float
 
     def policy(self, inputs: Vsan) -> str:
         """The name of its policy."""
         limited = "-limited" if self.is_limited else ""
-        return f"{inputs.engine}-{inputs.tier}-{'log' if self.is_log else 'data'}{limited}"
+        is_apart = not self.is_log and self.reserved_pct != reservation_pct(inputs)
+        kind = "log" if self.is_log else "temp" if is_apart else "data"
+        return f"{inputs.engine}-{inputs.tier}-{kind}{limited}"
+
+
+def quoted(name: str) -> str:
+    """Return a name as a PowerShell string.
+
+    >>> quoted("O'Brien")
+    "'O''Brien'"
+    """
+    doubled = name.replace("'", "''")
+    return f"'{doubled}'"
 
 
 def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
@@ -39,6 +58,7 @@ def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
     data, log = layouts(inputs, hosts)
     data_name, log_name, temp_name = NAMES[inputs.engine]
     is_limited = inputs.iops_limit is not None
+    thin, kept = reservation_pct(inputs), written_reservation_pct(inputs)
     parts = [
         PolicyDisk(
             f"{data_name}-{number}",
@@ -47,15 +67,17 @@ def disks(inputs: Vsan, hosts: int) -> list[PolicyDisk]:
             data,
             is_log=False,
             is_limited=is_limited,
+            reserved_pct=thin,
         )
         for number in range(1, inputs.data_disks + 1)
     ]
-    return [
-        PolicyDisk("system", inputs.system_gb, "pvscsi 0", data, is_log=False, is_limited=False),
+    named = [
+        PolicyDisk("system", inputs.system_gb, "pvscsi 0", data, is_log=False, is_limited=False, reserved_pct=thin),
         *parts,
-        PolicyDisk(log_name, inputs.log_gb, "pvscsi 2", log, is_log=True, is_limited=False),
-        PolicyDisk(temp_name, inputs.temp_gb, "pvscsi 3", data, is_log=False, is_limited=False),
+        PolicyDisk(log_name, inputs.log_gb, "pvscsi 2", log, is_log=True, is_limited=False, reserved_pct=kept),
+        PolicyDisk(temp_name, inputs.temp_gb, "pvscsi 3", data, is_log=False, is_limited=False, reserved_pct=kept),
     ]
+    return [disk for disk in named if disk.size_gb > 0]
 
 
 def rules(inputs: Vsan, disk: PolicyDisk) -> dict[str, str]:
@@ -69,7 +91,7 @@ def rules(inputs: Vsan, disk: PolicyDisk) -> dict[str, str]:
         capabilities["VSAN.hostFailuresToTolerate"] = str(disk.layout.ftt)
     capabilities["VSAN.replicaPreference"] = f'"{MIRROR if disk.layout.is_mirror else CODE}"'
     capabilities["VSAN.stripeWidth"] = str(inputs.stripes)
-    capabilities["VSAN.proportionalCapacity"] = f"{reservation_pct(inputs):.0f}"
+    capabilities["VSAN.proportionalCapacity"] = f"{disk.reserved_pct:.0f}"
     capabilities["VSAN.forceProvisioning"] = "$false"
     capabilities["VSAN.checksumDisabled"] = "$false"
     if disk.is_limited and inputs.iops_limit is not None:
@@ -77,7 +99,7 @@ def rules(inputs: Vsan, disk: PolicyDisk) -> dict[str, str]:
     return capabilities
 
 
-def snippets(inputs: Vsan, hosts: int) -> tuple[Snippet, ...]:
+def snippets(inputs: Vsan, hosts: int, cluster_name: str | None = None) -> tuple[Snippet, ...]:
     """Return commands for the storage policies, the policy of each disk, and the services of the cluster."""
     machine_disks = disks(inputs, hosts)
     policies = {disk.policy(inputs): disk for disk in machine_disks}
@@ -96,12 +118,17 @@ def snippets(inputs: Vsan, hosts: int) -> tuple[Snippet, ...]:
         for number, disk in enumerate(machine_disks, 1)
     )
     saves = efficiency(inputs)
+    cluster = quoted(cluster_name or "<CLUSTER>")
     services = "-PerformanceServiceEnabled $true"
     if not inputs.is_esa:
         services += f" -SpaceEfficiencyEnabled ${str(saves == 'dedup').lower()}"
         services += f" -SpaceCompressionEnabled ${str(saves == 'compression').lower()}"
     return (
         Snippet("Storage policies", "powercli", "\n".join(commands)),
-        Snippet("Policy of each virtual disk", "powercli", given),
-        Snippet("Cluster", "powercli", f"Set-VsanClusterConfiguration -Configuration $cluster {services}"),
+        Snippet("Policy of each virtual disk", "powercli", f'$vm = Get-VM "<VM>"  # disks as in the table\n{given}'),
+        Snippet(
+            "Cluster",
+            "powercli",
+            f"$cluster = Get-Cluster {cluster}\nSet-VsanClusterConfiguration -Configuration $cluster {services}",
+        ),
     )

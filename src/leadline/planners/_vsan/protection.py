@@ -98,10 +98,11 @@ def protected_gb(inputs: Vsan, hosts: int) -> float:
     """Bytes stored with protection, all sites, before slack."""
     data, log = layouts(inputs, hosts)
     overhead = 1 + LFS_SHARE if inputs.is_esa else 1.0
-    other = inputs.data_gb + inputs.temp_gb + inputs.system_gb
-    return (
-        inputs.sites * inputs.machines * (other * data.factor + inputs.log_gb * log.factor) * overhead / saved(inputs)
-    )
+    thin = inputs.data_gb + inputs.system_gb
+    kept = inputs.temp_gb * data.factor + inputs.log_gb * log.factor
+    reduction = saved(inputs)
+    each = thin * data.factor / reduction + kept / (1.0 if written_reservation_pct(inputs) else reduction)
+    return inputs.sites * inputs.machines * each * overhead
 
 
 def saved(inputs: Vsan) -> float:
@@ -110,10 +111,21 @@ def saved(inputs: Vsan) -> float:
 
 
 def reservation_pct(inputs: Vsan) -> float:
-    """Return the object space reservation, percent: by default 100 on OSA, 0 for data warehouses and ESA."""
+    """Return the object space reservation, percent: by default 100 on OSA, 0 on ESA and for a warehouse's data."""
     if inputs.space_reservation_pct is not None:
         return inputs.space_reservation_pct
     return 0.0 if inputs.is_esa or inputs.tier == "data-warehouse" else 100.0
+
+
+def written_reservation_pct(inputs: Vsan) -> float:
+    """Return the object space reservation of logs and temporary space, percent.
+
+    A data warehouse reserves them whole although its data is thin: bulk loads fill them at once.
+    Source: vmgu.ru articles on vSAN, SQL Server: space for logs is allocated beforehand, also for warehouses.
+    """
+    if inputs.space_reservation_pct is None and inputs.tier == "data-warehouse" and not inputs.is_esa:
+        return 100.0
+    return reservation_pct(inputs)
 
 
 def efficiency(inputs: Vsan) -> str:

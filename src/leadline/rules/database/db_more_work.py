@@ -14,7 +14,7 @@ Why:
 Do:
     Find out who asks for more: count sessions by application and client address (pg_stat_activity, SHOW PROCESSLIST).
     Put a pool before the database that lets in as many sessions as it has CPUs and disks for. If the work is
-    wanted, size for it: `leadline plan cpu` and `leadline plan iops`.
+    wanted, size for it: `leadline plan cpu` and `leadline plan layout`.
 
 When it is wrong:
     A pool that opens connections because the database became slow looks like more work; the other findings say why.

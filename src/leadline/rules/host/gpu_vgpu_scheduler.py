@@ -2,8 +2,8 @@
 
 Finds:
     Hosts with the best-effort vGPU scheduler whose running VMs include both interactive ones and ones with long
-    compute jobs. What a VM does is taken from the inventory, else guessed from its profile (C: compute; Q, B, A:
-    interactive).
+    compute jobs. What a VM does is taken from the inventory, else guessed from its profile (C: compute; B, A:
+    interactive). A Q profile serves workstations and training alike: it is not guessed from, the inventory must say.
 
 Why:
     Best effort gives the processor to whoever asks, round robin. A long kernel of one VM then holds up the short
@@ -20,7 +20,7 @@ When it is wrong:
 
 Sources:
     vmgu.ru, sharing NVIDIA GPUs on vSphere: schedulers, cost of overlap. NVIDIA vGPU documentation, RmPVMRL: 0x00 best
-    effort (the default), 0x01 equal share, 0x11 fixed share.
+    effort (the default), 0x01 equal share, 0x11 fixed share. The article trains models on P40-1q profiles.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ META = RuleMeta(
 )
 
 _BEST_EFFORT = frozenset({"best-effort", "best effort", "0x00", "0x0", "0"})
-_SERIES = re.compile(r"-\d+([abcq])$", re.IGNORECASE)  # grid_p40-1q, nvidia_a40-8c
+_SERIES = re.compile(r"-\d+([abc])$", re.IGNORECASE)  # grid_p40-1b, nvidia_a40-8c; Q is used for both
 _COMPUTE, _INTERACTIVE = "compute", "interactive"
 
 
@@ -75,7 +75,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
 
 def _load(context: RuleContext, vm: Entity) -> tuple[str, bool] | None:
-    """What a VM does on its GPU, and whether that is guessed from its profile; None when it has none."""
+    """What a VM does on its GPU, and whether that is guessed from its profile; None when neither is known."""
     given = context.inventory.get(vm, "gpu_load")
     if given is not None:
         return str(given).strip().casefold(), False

@@ -2,7 +2,8 @@
 
 Finds:
     Hosts whose BIOS was released more than 24 months (low) or 48 months (medium) before the recording, or before today
-    where there is no recording.
+    where there is no recording. Storage adapters of hosts with older firmware than an adapter of the same model in the
+    same inventory (low).
 
 Why:
     Firmware fixes microcode, memory errors, power management and PCIe. New versions of the hypervisor are tested with
@@ -14,15 +15,18 @@ Do:
 
 When it is wrong:
     A server at the end of its life gets no newer firmware. The date of the release is not the date it was installed.
+    Versions are compared number by number; a maker may count otherwise. Adapters that are all
+    equally old are not found.
 
 Sources:
     Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): firmware up to date.
     VMware Compatibility Guide.
-    Judgement: 24 and 48 months.
+    Judgement: 24 and 48 months; a version that another host already runs is taken for the current one.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, date, datetime
 
@@ -39,7 +43,7 @@ META = RuleMeta(
     code="HST107",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
-    needs=("host.bios_date",),
+    needs=("host.bios_date|adapter.firmware",),
     thresholds={
         "warn": Threshold(24 * _DAYS_PER_MONTH * _S_PER_DAY, "s", "Judgement: 24 months"),
         "crit": Threshold(48 * _DAYS_PER_MONTH * _S_PER_DAY, "s", "Judgement: 48 months"),
@@ -50,7 +54,12 @@ META = RuleMeta(
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """Findings per host."""
+    """Findings per host and adapter."""
+    yield from _old_bios(context)
+    yield from _old_adapters(context)
+
+
+def _old_bios(context: RuleContext) -> Iterator[Finding]:
     span = context.capture.span_ns()
     now = datetime.now(UTC).date() if span is None else datetime.fromtimestamp(span[1] // 10**9, UTC).date()
     for host in context.inventory.of_kind(EntityKind.HOST):
@@ -70,3 +79,31 @@ def _released(context: RuleContext, host: Entity) -> date | None:
         return date.fromisoformat(str(context.inventory.get(host, "bios_date"))[:10])
     except ValueError:
         return None
+
+
+def _old_adapters(context: RuleContext) -> Iterator[Finding]:
+    """Yield a finding for each adapter whose firmware is older than that of another adapter of the same model."""
+    inventory = context.inventory
+    by_model: dict[str, list[tuple[tuple[int, ...], Entity]]] = {}
+    for adapter in inventory.of_kind(EntityKind.ADAPTER):
+        model, version = inventory.get(adapter, "model"), _version(inventory.get(adapter, "firmware"))
+        if model is not None and version and adapter.ancestor(EntityKind.HOST) is not None:
+            by_model.setdefault(str(model).strip().casefold(), []).append((version, adapter))
+    for adapters in by_model.values():
+        newest, current = max(adapters, key=lambda pair: pair[0])
+        for version, adapter in adapters:
+            if version < newest:
+                summary = (
+                    f"Adapter {adapter.label()} has firmware {inventory.get(adapter, 'firmware')}; "
+                    f"{current.label()} of the same model has {inventory.get(current, 'firmware')}"
+                )
+                facts = [(adapter, "model"), (adapter, "firmware"), (current, "firmware")]
+                yield of_facts(context, adapter, summary, facts, severity=META.severity.lowered())
+
+
+def _version(firmware: object) -> tuple[int, ...]:
+    """Return the numbers of a version without trailing zeros; empty when it has none."""
+    numbers = [int(digits) for digits in re.findall(r"\d+", str(firmware or ""))]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)

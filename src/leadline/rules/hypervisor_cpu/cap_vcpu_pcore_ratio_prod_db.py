@@ -1,7 +1,8 @@
 """Production databases on a host have more vCPUs than the host has physical cores.
 
 Finds:
-    Hosts whose running database VMs have more than 1 vCPU per core together (low), or more than 1.5 (medium). On a
+    Hosts whose running production VMs have more than 1 vCPU per core together (low), or more than 1.5 (medium).
+    Production VMs are those of the first tier, whatever runs in them, and databases of no known tier. On a
     vSAN cluster a tenth of the cores counts as used by storage. One severity lower where ready time was recorded and
     stayed low. VMs known to be of another tier than the first are not counted.
 
@@ -38,6 +39,7 @@ from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.placement import (
     READY_METRICS,
     cluster_of,
+    is_tier_one,
     production_databases,
     running_vms,
     vcpu_sum,
@@ -68,7 +70,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     first, unknown = production_databases(inventory)
     for host, vms in running_vms(inventory).items():
         cores = inventory.get(host, "core_count")
-        databases = [vm for vm in vms if vm in first or vm in unknown]
+        databases = [vm for vm in vms if vm in first or vm in unknown or is_tier_one(inventory, vm)]
         if not cores or not databases:
             continue
         usable = cores * (1.0 - context.limit("hci") / 100.0) if _on_vsan(context, host) else float(cores)
@@ -82,7 +84,7 @@ def _finding(context: RuleContext, host: Entity, vms: list[Entity], ratio: float
     waited = waited_pct(context, host)
     quiet = waited <= context.limit("ready")
     summary = (
-        f"{len(vms)} database VM{'s' if len(vms) > 1 else ''} on {host.label()}: "
+        f"{len(vms)} production VM{'s' if len(vms) > 1 else ''} on {host.label()}: "
         f"{show(ratio, 'ratio')} vCPUs per core (limit {show(context.limit('warn'), 'ratio')})"
     )
     facts = [(host, "core_count"), *((vm, "vcpu_count") for vm in vms)]

@@ -1,7 +1,7 @@
 """The physical CPUs of the host are busy, with nothing left for bursts and for the hypervisor itself.
 
 Finds:
-    Host CPU utilisation, the higher of core and thread utilisation, above 80 % (warning) or 95 % (critical) for at
+    Host CPU utilisation, the higher of core and thread utilisation, above 85 % (warning) or 95 % (critical) for at
     least a minute. A host recorded per physical CPU only is judged by the mean over them.
 
 Why:
@@ -10,16 +10,16 @@ Why:
     rises from there on, whatever the size of its VM.
 
 Do:
-    Plan hosts of databases for 80 % at peak. Move VMs away or add cores; take vCPUs from VMs that do not use them,
-    and keep batch work and backups out of the peak.
+    Plan vCPUs for 80 % at peak, hosts for 85 % at most. Move VMs away or add cores; take vCPUs from VMs that do not
+    use them, and keep batch work and backups out of the peak.
 
 When it is wrong:
     With hyper-threading the core utilisation reaches 100 % while the second threads still have something to give; the
     load average and ready time tell whether VMs wait. Less than a minute of it is a burst, not a state.
 
 Sources:
-    Virtualizing large databases, VMware CPU capacity planning (InterSystems community): plan for 80 % at peak; response
-    times degrade once the host is at 100 %. EsxtopDrill c_map.csv: 95 % critical.
+    Virtualizing large databases, VMware CPU capacity planning (InterSystems community): its planned peak is a guest
+    at 76 % on a host at 85 %; response times degrade once the host is at 100 %. EsxtopDrill c_map.csv: 95 % critical.
     Judgement: one minute, so that a short burst is not called a state.
 """
 
@@ -46,7 +46,7 @@ META = RuleMeta(
     severity=Severity.HIGH,
     needs=("host_cpu_core_util_pct|host_cpu_util_pct|host_cpu_used_pct",),
     thresholds={
-        "warn": Threshold(80.0, "pct", "Virtualizing large databases: VMware CPU capacity planning"),
+        "warn": Threshold(85.0, "pct", "Virtualizing large databases: VMware CPU capacity planning"),
         "crit": Threshold(95.0, "pct", "EsxtopDrill c_map.csv"),
         "duration": Threshold(60.0, "s", "Judgement: less than a minute is a burst"),
     },

@@ -1,8 +1,9 @@
 """A host runs the first side-channel aware scheduler, which leaves half of the hardware threads unused.
 
 Finds:
-    Hosts of ESXi 6.7 Update 2 or later with hyperthreadingMitigation and hyperthreadingMitigationIntraVM both on
-    (high). Medium where the host's utilisation was recorded and stayed below 75 %, or its version is not known.
+    Hosts of ESXi 6.7 Update 2 or later with hyperthreadingMitigation and hyperthreadingMitigationIntraVM both on, and
+    hosts of earlier releases, which have only the first scheduler, with hyperthreadingMitigation on (high).
+    Medium where the host's utilisation was recorded and stayed below 75 %, or its version is not known.
 
 Why:
     The first scheduler lets only one thread of a core run at a time, for all VMs. At full load that was
@@ -11,7 +12,8 @@ Why:
 
 Do:
     Where the security policy trusts the VM's own processes with each other, switch to the second version:
-    `esxcli system settings kernel set -s hyperthreadingMitigationIntraVM -v FALSE`, and reboot the host. Processors
+    `esxcli system settings kernel set -s hyperthreadingMitigationIntraVM -v FALSE`, and reboot the host.
+    A release before 6.7 Update 2 has no second version: update the host first. Processors
     with the flaws fixed in hardware need neither.
 
 When it is wrong:
@@ -19,7 +21,8 @@ When it is wrong:
     measured without gain from the second.
 
 Sources:
-    vmgu.ru, articles on the side-channel aware scheduler: up to 30 % at full load, second version at least 11 % better.
+    vmgu.ru, articles on the side-channel aware scheduler: up to 30 % at full load; the first version came with earlier
+    releases, the second with 6.7 Update 2, at least 11 % better.
     Broadcom KB 55806 and KB 67577: settings, versions, planning.
     Judgement: below 75 % utilisation the loss is hidden, so one severity lower.
 """
@@ -63,11 +66,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per host."""
     for host in context.inventory.of_kind(EntityKind.HOST):
         settings = context.inventory.fact(host, "kernel_settings")
-        if settings is None or not all(kernel_flag(context.inventory, host, name) for name in _BOTH):
-            continue
         version = context.inventory.get(host, "version")
         offers = None if version is None else _offers_second(str(version))
-        if offers is False:
+        names = _BOTH[:1] if offers is False else _BOTH
+        if settings is None or not all(kernel_flag(context.inventory, host, name) for name in names):
             continue
         busy = _busy_pct(context, host)
         quiet = offers is None or busy < context.limit("busy")
@@ -78,7 +80,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
             [(host, "version"), (host, "cpu_model")],
             severity=META.severity.lowered() if quiet else META.severity,
         )
-        on = [Evidence(f"{name} of {host.label()} is on", entity=host, source=settings.source) for name in _BOTH]
+        on = [Evidence(f"{name} of {host.label()} is on", entity=host, source=settings.source) for name in names]
         finding = replace(finding, evidence=(*on, *finding.evidence))
         if offers is None:
             finding = replace(finding, guessed=(*finding.guessed, f"that {host.label()} is at least ESXi 6.7 Update 2"))

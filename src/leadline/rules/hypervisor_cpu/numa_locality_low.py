@@ -1,8 +1,8 @@
 """A VM finds much of its memory on another NUMA node than the one it runs on.
 
 Finds:
-    Share of a VM's memory on its home nodes below 90 % (warning) or 80 % (critical) for at least a minute, while the
-    VM uses at least 5 % of its vCPUs.
+    Share of a VM's memory on its home nodes below 80 % for at least a minute, while the VM uses at least
+    5 % of its vCPUs.
 
 Why:
     Memory of another node is reached over the link between sockets: each access takes up to twice as long and the
@@ -19,7 +19,7 @@ When it is wrong:
 
 Sources:
     Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides): N%L above 80 is good.
-    Yellow-Bricks esxtop thresholds: 80. EsxtopDrill c_map.csv: 90 warning.
+    Yellow-Bricks esxtop thresholds: 80. EsxtopDrill c_map.csv differs: it warns below 90. The slides are followed.
     Judgement: a minute, since rebalancing takes that long; 5 % CPU use tells a working VM from an idle one.
 """
 
@@ -39,8 +39,7 @@ META = RuleMeta(
     needs=("numa_local_pct",),
     uses=("cpu_used_pct",),
     thresholds={
-        "warn": Threshold(90.0, "pct", "EsxtopDrill c_map.csv"),
-        "crit": Threshold(80.0, "pct", "Yellow-Bricks esxtop thresholds"),
+        "warn": Threshold(80.0, "pct", "Tuning and profiling VMware (slides): N%L above 80 is good"),
         "load_min": Threshold(5.0, "pct", "Judgement: a VM below this use of its vCPUs is idle"),
         "duration": Threshold(60.0, "s", "Judgement: rebalancing of pages takes about that long"),
     },

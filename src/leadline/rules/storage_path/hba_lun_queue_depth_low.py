@@ -12,7 +12,7 @@ Why:
 
 Do:
     Raise the LUN queue depth of the adapter's driver on every host of the cluster, usually to 128, and reboot: for
-    instance `esxcli system module parameters set -m lpfc -p lpfc0_lun_queue_depth=128`, or `ql2xmaxqdepth` of
+    instance `esxcli system module parameters set -m lpfc -p lpfc_lun_queue_depth=128`, or `ql2xmaxqdepth` of
     qlnativefc. Raise the number of outstanding requests with competing worlds with it, and ask the array's maker how
     many commands its ports take from all hosts together.
 

@@ -32,7 +32,7 @@ Examples:
 
 def command(
     ctx: typer.Context,
-    scenario: Annotated[Path, typer.Argument(help="A scenario file.", show_default=False)],
+    scenario: Annotated[Path, typer.Argument(help="A scenario file, or a shipped one's name.", show_default=False)],
     *,
     vary: Annotated[
         list[str] | None,
