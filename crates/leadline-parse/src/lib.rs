@@ -1,5 +1,8 @@
 //! Recordings of performance tools turned into columns: streaming, parallel, with projection.
 
 pub mod iostat;
+pub mod latencies;
+pub mod lines;
 pub mod pdh;
+pub mod pgbench_log;
 pub mod trace;

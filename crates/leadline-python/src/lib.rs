@@ -2,6 +2,7 @@
 
 mod errors;
 mod iostat;
+mod logs;
 mod pdh;
 #[cfg(feature = "simulator")]
 mod sim;
@@ -15,6 +16,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
     iostat::register(module)?;
+    logs::register(module)?;
     pdh::register(module)?;
     trace::register(module)?;
     #[cfg(feature = "simulator")]
