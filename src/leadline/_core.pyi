@@ -18,6 +18,7 @@ __all__ = [
     "PdhFile",
     "PdhTable",
     "PgbenchLog",
+    "PostgresqlLog",
     "SimulationDecisions",
     "Trace",
     "TraceProfile",
@@ -162,6 +163,21 @@ class PgbenchLog:
     def whole(self) -> _Statistics: ...
     @property
     def scripts(self) -> list[tuple[int, _Statistics]]: ...
+
+@final
+class PostgresqlLog:
+    """The events of a PostgreSQL server's text log."""
+
+    @staticmethod
+    def open(path: str | os.PathLike[str], name: str, years: tuple[int, int]) -> PostgresqlLog: ...
+    @staticmethod
+    def from_bytes(data: bytes, name: str, years: tuple[int, int]) -> PostgresqlLog: ...
+    @property
+    def zones(self) -> list[tuple[str, int, int]]: ...
+    @property
+    def events(
+        self,
+    ) -> list[tuple[str, NDArray[np.uint64], NDArray[np.int64], NDArray[np.uint64], NDArray[np.float64]]]: ...
 
 def pdh_write_header(path: str | os.PathLike[str], zone: str, cells: list[str]) -> None: ...
 def pdh_write_rows(

@@ -5,4 +5,5 @@ pub mod latencies;
 pub mod lines;
 pub mod pdh;
 pub mod pgbench_log;
+pub mod postgresql_log;
 pub mod trace;

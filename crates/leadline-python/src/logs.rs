@@ -1,4 +1,4 @@
-//! `leadline._core.PgbenchLog`: the sums of a log, made in one pass over it.
+//! `leadline._core.PgbenchLog` and its neighbours: the sums of logs, made in one pass over them.
 
 use std::fs::File;
 use std::io::{Read, Take};
@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 
 use leadline_parse::latencies::Latencies;
 use leadline_parse::pgbench_log::{self, Bounds, Second};
+use leadline_parse::postgresql_log::{self, Events, Kind};
 use leadline_stats::error::LeadlineError;
-use numpy::{IntoPyArray, PyArray1};
+use numpy::{Element, IntoPyArray, PyArray1};
 use pyo3::prelude::*;
 
 use crate::errors::to_python;
 
 /// Adds the classes of this file to the module.
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_class::<PgbenchLog>()
+    module.add_class::<PgbenchLog>()?;
+    module.add_class::<PostgresqlLog>()
 }
 
 /// Opens a file to the size it has now: a log that still grows has an end, too.
@@ -161,4 +163,94 @@ fn statistics(py: Python<'_>, latencies: &Latencies) -> Statistics {
         lowest.into_pyarray(py).unbind(),
         counts.into_pyarray(py).unbind(),
     )
+}
+
+/// Events of one kind by second: zone index, second, count and sum of values, each [k].
+type EventColumns = (
+    &'static str,
+    Py<PyArray1<u64>>,
+    Py<PyArray1<i64>>,
+    Py<PyArray1<u64>>,
+    Py<PyArray1<f64>>,
+);
+
+/// The events of a PostgreSQL server's text log.
+#[pyclass(frozen, module = "leadline._core")]
+pub struct PostgresqlLog {
+    /// Zones as printed, with the first and the last second of their lines on the clock that was printed.
+    #[pyo3(get)]
+    zones: Vec<(String, i64, i64)>,
+    /// Events by kind, in order of appearance.
+    #[pyo3(get)]
+    events: Vec<EventColumns>,
+}
+
+#[pymethods]
+impl PostgresqlLog {
+    /// Read a file; name is used in messages, lines of a year before the first or after the last are left out.
+    ///
+    /// Raises `CoreError` when the file cannot be read.
+    #[staticmethod]
+    #[allow(clippy::needless_pass_by_value)]
+    fn open(py: Python<'_>, path: PathBuf, name: &str, years: (u16, u16)) -> PyResult<Self> {
+        let log =
+            py.detach(|| postgresql_log::read(open(&path, name)?, name, &(years.0..=years.1)));
+        Self::wrap(py, log)
+    }
+
+    /// Read bytes in memory, such as a text that had another encoding.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8], name: &str, years: (u16, u16)) -> PyResult<Self> {
+        let log = py.detach(|| postgresql_log::read(data, name, &(years.0..=years.1)));
+        Self::wrap(py, log)
+    }
+}
+
+impl PostgresqlLog {
+    fn wrap(
+        py: Python<'_>,
+        log: Result<postgresql_log::PostgresqlLog, LeadlineError>,
+    ) -> PyResult<Self> {
+        let log = log.map_err(|error| to_python(py, &error))?;
+        Ok(Self {
+            zones: log
+                .zones
+                .into_iter()
+                .map(|zone| (zone.name, zone.first, zone.last))
+                .collect(),
+            events: log
+                .events
+                .iter()
+                .map(|(kind, events)| event_columns(py, *kind, events))
+                .collect(),
+        })
+    }
+}
+
+fn event_columns(py: Python<'_>, kind: Kind, events: &[Events]) -> EventColumns {
+    let name = match kind {
+        Kind::Error => "error",
+        Kind::OutOfSpace => "out-of-space",
+        Kind::TimedCheckpoint => "timed-checkpoint",
+        Kind::RequestedCheckpoint => "requested-checkpoint",
+        Kind::Connection => "connection",
+        Kind::TemporaryFile => "temporary-file",
+        Kind::LockWait => "lock-wait",
+    };
+    (
+        name,
+        column(py, events, |event| event.zone_index as u64),
+        column(py, events, |event| event.second),
+        column(py, events, |event| event.count),
+        column(py, events, |event| event.sum),
+    )
+}
+
+fn column<T: Element>(
+    py: Python<'_>,
+    events: &[Events],
+    field: fn(&Events) -> T,
+) -> Py<PyArray1<T>> {
+    let values: Vec<T> = events.iter().map(field).collect();
+    values.into_pyarray(py).unbind()
 }
