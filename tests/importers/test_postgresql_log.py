@@ -179,16 +179,12 @@ def test_one_pass_finds_what_an_expression_finds(
     seconds = []
     for line in texts:
         match = _FORMER_LINE.match(line)
-        zone = (
-            ""
-            if match is None
-            else {"UTC": "+00:00", "GMT": "+00:00", "CET": "+00:00"}.get(match["zone"], match["zone"])
-        )
-        try:
-            moment = None if match is None else datetime.fromisoformat(match["time"] + zone)
-        except ValueError:
+        if match is None:
             continue
-        if match is None or moment is None:
+        zone = "+00:00" if match["zone"] in {"UTC", "GMT", "CET"} else match["zone"]
+        try:
+            moment = datetime.fromisoformat(match["time"] + zone)
+        except ValueError:
             continue
         second = int(moment.astimezone(UTC).timestamp())
         seconds.append(second)

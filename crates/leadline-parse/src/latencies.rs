@@ -152,7 +152,9 @@ mod tests {
         ) {
             let of = |samples: &[u64]| {
                 let mut latencies = Latencies::default();
-                samples.iter().for_each(|&sample| latencies.add(sample));
+                for &sample in samples {
+                    latencies.add(sample);
+                }
                 latencies
             };
             let mut pooled = of(&first);

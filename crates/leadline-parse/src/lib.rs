@@ -3,6 +3,7 @@
 pub mod iostat;
 pub mod latencies;
 pub mod lines;
+pub mod nmon;
 pub mod pdh;
 pub mod pgbench_log;
 pub mod postgresql_log;

@@ -72,6 +72,7 @@ pub fn each_line(
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{BLOCK_BYTES, Ending, each_line};
 

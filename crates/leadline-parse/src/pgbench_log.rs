@@ -335,6 +335,7 @@ fn number(line: &[u8], start: usize) -> Option<(u64, usize)> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::float_cmp)] // sums of whole numbers are exact
 mod tests {
     use super::{Bounds, PgbenchLog, read};
     use proptest::prelude::*;
@@ -369,9 +370,8 @@ mod tests {
 
     #[test]
     fn too_many_scripts_are_added_up_together() {
-        let text: String = (0..9)
-            .map(|script| format!("0 {script} 10 {script} 1600000000 0\n"))
-            .collect();
+        let lines = (0..9).map(|script| format!("0 {script} 10 {script} 1600000000 0\n"));
+        let text = lines.collect::<Vec<_>>().concat();
         let log = log(&text, 6);
         assert!(log.scripts.is_empty());
         assert_eq!(log.whole.buckets(), [(10, 9)]);

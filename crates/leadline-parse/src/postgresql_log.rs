@@ -362,6 +362,7 @@ fn second_of(line: &[u8], years: &RangeInclusive<u16>) -> Option<i64> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
     use super::{Kind, PostgresqlLog, lock_wait_ms, message, read, temporary_bytes, zone_length};
     use proptest::prelude::*;

@@ -3,6 +3,7 @@
 mod errors;
 mod iostat;
 mod logs;
+mod nmon;
 mod pdh;
 #[cfg(feature = "simulator")]
 mod sim;
@@ -17,6 +18,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     iostat::register(module)?;
     logs::register(module)?;
+    nmon::register(module)?;
     pdh::register(module)?;
     trace::register(module)?;
     #[cfg(feature = "simulator")]

@@ -20,7 +20,7 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
 }
 
 /// Opens a file to the size it has now: a log that still grows has an end, too.
-fn open(path: &Path, name: &str) -> Result<Take<File>, LeadlineError> {
+pub fn open(path: &Path, name: &str) -> Result<Take<File>, LeadlineError> {
     let file = File::open(path).map_err(|error| LeadlineError::from_io(name, "open", &error))?;
     let bytes = file.metadata().map_or(0, |metadata| metadata.len());
     Ok(file.take(bytes))
@@ -130,9 +130,12 @@ impl PgbenchLog {
     }
 }
 
+/// A column by its name, and how a second gives its value.
+type Field = (&'static str, fn(&Second) -> f64);
+
 #[allow(clippy::cast_precision_loss)] // counts of one second
 fn by_second(py: Python<'_>, seconds: &[Second]) -> Vec<(&'static str, Py<PyArray1<f64>>)> {
-    let fields: [(&'static str, fn(&Second) -> f64); 8] = [
+    let fields: [Field; 8] = [
         ("count", |sums| sums.done.count as f64),
         ("mean", |sums| sums.done.mean),
         ("squares", |sums| sums.done.squares),
@@ -174,7 +177,7 @@ type EventColumns = (
     Py<PyArray1<f64>>,
 );
 
-/// The events of a PostgreSQL server's text log.
+/// The events of a `PostgreSQL` server's text log.
 #[pyclass(frozen, module = "leadline._core")]
 pub struct PostgresqlLog {
     /// Zones as printed, with the first and the last second of their lines on the clock that was printed.

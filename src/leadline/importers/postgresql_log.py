@@ -170,7 +170,7 @@ class _Clock:
 
 
 def _events(log: PostgresqlLog, clocks: list[_Clock]) -> dict[str, _Events]:
-    """Of each metric the UTC seconds int64 [k] of its events, how many there are in each, and the sums of their values."""
+    """Of each metric the UTC seconds int64 [k] with an event, how many each has, and the sums of their values."""
     events: dict[str, _Events] = {}
     for kind, zone_index, second, count, total in log.events:
         found = []
