@@ -88,7 +88,7 @@ def nmon(snapshots: int) -> Iterator[str]:
     yield "".join(f"{kind},CPU db01,User%,Sys%,Wait%,Idle%,Steal%\n" for kind in processors)
     yield "".join(f"{kind},Disk db01,{disks}\n" for kind in tables)
     rows = [",".join(f"{random_.expovariate(1 / 80):.1f}" for _ in range(NMON_DISKS)) for _ in range(512)]
-    usage = [",".join(f"{random_.random() * 20:.1f}" for _ in range(5)) for _ in range(512)]
+    usage = [",".join([f"{random_.random() * 20:.1f}" for _ in range(4)] + ["0.0"]) for _ in range(512)]
     for i in range(snapshots):
         moment = START + timedelta(seconds=NMON_STEP_S * i)
         name = f"T{i + 1:04}"
