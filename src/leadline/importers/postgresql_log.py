@@ -173,14 +173,14 @@ def _events(log: PostgresqlLog, clocks: list[_Clock]) -> dict[str, _Events]:
     """Of each metric the UTC seconds int64 [k] with an event, how many each has, and the sums of their values."""
     events: dict[str, _Events] = {}
     for kind, zone_index, second, count, total in log.events:
-        found = []
+        by_zone = []
         for index in np.unique(zone_index):
             chosen = zone_index == index
             utc_s = clocks[index].utc_s(second[chosen])
             if utc_s is not None:
-                found.append((utc_s, count[chosen].astype(np.float64), total[chosen]))
-        if found:
-            seconds, counts, totals = (np.concatenate(columns) for columns in zip(*found, strict=True))
+                by_zone.append((utc_s, count[chosen].astype(np.float64), total[chosen]))
+        if by_zone:
+            seconds, counts, totals = (np.concatenate(columns) for columns in zip(*by_zone, strict=True))
             events[_METRICS[kind]] = (seconds, counts, totals)
     return events
 
