@@ -19,6 +19,11 @@ pub struct Cells {
 }
 
 impl Cells {
+    /// Makes room for so many numbers at once: growing bit by bit would leave holes in memory.
+    pub fn reserve(&mut self, count: usize) {
+        self.packed.reserve_exact(count);
+    }
+
     /// How many numbers.
     pub fn len(&self) -> usize {
         self.packed.len()

@@ -98,6 +98,9 @@ impl Section {
         }
         self.has_row[word] |= bit;
         if let Some(piece) = self.pieces.last_mut() {
+            if piece.cells.len() == 0 {
+                piece.cells.reserve(PIECE_LENGTH + width);
+            }
             for cell in row.into_iter().flatten().take(width) {
                 if !piece.cells.push(cell) {
                     return Err(RowProblem::Number(cell.to_vec()));
