@@ -6,6 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leadline.app.read.importing import recognise
 from leadline.core.contracts.discovery import load_units
@@ -157,3 +159,51 @@ def test_it_is_recognised(tmp_path: Path) -> None:
     known = recognise(source_of(tmp_path, TEXT), load_units("importer"))
     assert known is not None
     assert known[0] == "nmon"
+
+
+_CELL = st.one_of(
+    st.sampled_from(
+        ["", " ", "-1.0", "-0.0", "nan", "inf", "1e3", "007", "5.", ".5", "99999999999.25", "0.12345678901"]
+    ),
+    st.decimals(0, 10**7, places=1).map(str),
+)
+_HEADINGS = st.lists(
+    st.permutations(["sda", "sdb", "sdc", "sdd"]).flatmap(lambda n: st.sampled_from([n, n[:2], n[:3]]))
+)
+
+
+@given(st.data(), _HEADINGS.filter(bool))
+def test_one_pass_reads_what_float_reads(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, headings: list[list[str]]
+) -> None:
+    """Every value is the float of its cell, in the column that the latest heading names."""
+    rows, text, number = {}, ["AAA,progname,nmon\nAAA,date,21-NOV-2026\n"], 0
+    for names in headings:
+        text.append(f"DISKBUSY,Disk %Busy x,{','.join(names)},,\n")
+        for _ in range(data.draw(st.integers(0, 3))):
+            cells = data.draw(st.lists(_CELL, min_size=len(names), max_size=len(names)))
+            number += 1
+            text.append(f"ZZZZ,T{number:04},10:00:{number:02}\nDISKBUSY,T{number:04},{','.join(cells)},\n")
+            rows[number - 1] = dict(zip(names, cells, strict=True))
+    folder = tmp_path_factory.mktemp("nmon")
+    if not rows:
+        with pytest.raises(InputError, match="no snapshot with a time"):
+            read_text(folder, "".join(text))
+        return
+    capture = read_text(folder, "".join(text))
+    read = {
+        entity.name: group.values[i]
+        for group in capture.of("guest_disk_util_pct")
+        for i, entity in enumerate(group.entities)
+    }
+    for name in ("sda", "sdb", "sdc", "sdd"):
+        expected = [_former_number(rows[i].get(name, "")) for i in range(len(rows))]
+        if np.isnan(expected).all():
+            assert name not in read
+        else:
+            np.testing.assert_array_equal(read[name], expected)
+
+
+def _former_number(cell: str) -> float:
+    value = float(cell.strip() or "nan")
+    return value if np.isfinite(value) and not cell.startswith("-") else float("nan")

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-import time
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from leadline.app.read.importing import import_paths
 from leadline.core.model.errors import InputError
+from leadline.formats.loadtool import sample_histogram
 from leadline.importers import pgbench_log, pgbench_tools
 from tests.conftest import FIXTURES
 from tests.importers.load_tools import (
@@ -178,15 +183,80 @@ def test_every_thread_is_a_job() -> None:
     assert {e.name for g in found.groups for e in g.entities} == {"each.4711", "each.4711.1"}
 
 
-def test_a_large_log_is_read_in_linear_time(tmp_path: Path) -> None:
-    count = 400_000
-    rows = (
-        f"{i % 8} {i // 8 + 1} {500 + i % 97} 0 {1600000000 + i // 20000} {i * 50 % 1000000}\n" for i in range(count)
-    )
-    begin = time.process_time()
-    capture = read_text(pgbench_log, tmp_path, "".join(rows))
-    assert time.process_time() - begin < 10, "seconds for ten megabytes: something is not linear"
-    assert values(capture, "db_tps")[1:-1] == [20000] * 18
+_TRANSACTIONS = st.lists(
+    st.tuples(
+        st.integers(0, 5),
+        st.one_of(st.integers(0, 10**9), st.sampled_from(["skipped", "failed", "serialization", "deadlock", "other"])),
+        st.integers(0, 3),
+        st.integers(1_600_000_000, 1_600_000_020),
+        st.integers(0, 999_999),
+        st.integers(0, 10**6),
+    ),
+    min_size=1,
+    max_size=60,
+)
+
+
+@given(_TRANSACTIONS, st.sampled_from([6, 7, 8]))
+def test_sums_of_one_pass_equal_those_of_the_whole_table(
+    tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, int | str, int, int, int, int]], width: int
+) -> None:
+    """What is added up line by line equals what NumPy makes of all lines at once."""
+    path = tmp_path_factory.mktemp("log") / "pgbench_log.1"
+    cells = [(c, i + 1, latency, s, sec, us, lag, 0)[:width] for i, (c, latency, s, sec, us, lag) in enumerate(rows)]
+    path.write_text("".join(" ".join(map(str, row)) + "\n" for row in cells))
+    capture = read(pgbench_log, path)
+    second = np.array([row[3] for row in rows])
+    latency = np.array([row[1] if isinstance(row[1], int) else np.nan for row in rows])
+    lag = np.array([row[5] for row in rows], dtype=float)
+    done = ~np.isnan(latency)
+    for k, moment in enumerate(range(second.min(), second.max() + 1)):
+        chosen_us = latency[done & (second == moment)]
+        expected: dict[str, Callable[[NDArray[np.float64]], float]] = {
+            "db_latency_ms": np.mean,
+            "db_latency_ms_stddev": np.std,
+            "db_latency_ms_min": np.min,
+            "db_latency_ms_max": np.max,
+        }
+        for metric, statistic in expected.items() if done.any() else ():
+            value = statistic(chosen_us) / 1000 if len(chosen_us) else np.nan
+            assert values(capture, metric)[k] == pytest.approx(value, rel=1e-9, abs=1e-6, nan_ok=True)
+        if lags := values(capture, "db_schedule_lag_ms"):
+            value = lag[done & (second == moment)].mean() / 1000 if len(chosen_us) else np.nan
+            assert lags[k] == pytest.approx(value, nan_ok=True)
+    if not done.any():
+        assert capture.results == []
+        return
+    whole = operation(capture.results[0], "transaction")
+    exact = sample_histogram(latency[done], "us")
+    assert whole.histogram is not None
+    assert whole.histogram.lower.tolist() == exact.lower.tolist()
+    assert whole.histogram.upper.tolist() == exact.upper.tolist()
+    assert whole.histogram.counts.tolist() == exact.counts.tolist()
+    assert whole.latency_ms["stddev"] == pytest.approx(latency[done].std() / 1000, rel=1e-9, abs=1e-6)
+    ends = second + np.array([row[4] for row in rows]) / 1e6
+    assert capture.results[0].duration_s == pytest.approx(ends.max() - (ends[done] - latency[done] / 1e6).min())
+    scripts = {row[2] for row in rows if isinstance(row[1], int)} if len({row[2] for row in rows}) > 1 else set()
+    named = {f"script {script + 1}" for script in scripts}
+    assert {op.name for op in capture.results[0].operations} == {"transaction", *named}
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    """Ten times the transactions of the same seconds take no more memory than one time."""
+
+    def kept_bytes(count: int) -> int:
+        path = tmp_path / "pgbench_log.1"
+        with path.open("w") as log:
+            log.writelines(f"0 {i + 1} {500 + i % 97} 0 {1600000000 + i * 20 // count} 0\n" for i in range(count))
+        tracemalloc.start()
+        capture = read(pgbench_log, path)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert sum(values(capture, "db_tps")[1:-1]) == pytest.approx(count * 0.9)
+        return peak
+
+    kept_bytes(1000)  # what is loaded at first use
+    assert kept_bytes(200_000) < kept_bytes(20_000) + 200_000
 
 
 def test_sample_archive(samples: Path) -> None:

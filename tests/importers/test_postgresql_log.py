@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import re
 import tarfile
+from collections import defaultdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
@@ -137,3 +141,87 @@ def test_the_recorded_logs_agree_with_their_lines(tmp_path: Path) -> None:
         assert sum(float(group.values.sum()) for group in capture.of("db_temp_bytes_per_s")) == pytest.approx(sizes)
         counted += 1
     assert counted >= 10
+
+
+_FORMER_LINE = re.compile(
+    r"(?P<time>(?:19|20)\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) (?P<zone>[A-Z]{1,5}|[+-]\d\d(?::?\d\d)?)\b"
+    r".{0,300}?(?<![A-Za-z])(?P<level>DEBUG[1-5]?|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC|STATEMENT|HINT):  (?P<text>.*)"
+)
+_TEXTS = (
+    "checkpoint starting: time",
+    "checkpoint starting: wal time",
+    "connection received: host=a",
+    'temporary file: path "a, size 3", size 42',
+    "temporary file: path x, size ",
+    "process 11 acquired ShareLock on x after 1.5 ms after 30.25 ms",
+    "process 11 still waiting for Блок on x after 7.5 ms: y",
+    "process 11 acquired Lock x after 7.5 ms",
+    "could not extend: No space left on device",
+    "duration: 1.5 ms  statement: select 'ERROR:  x'",
+)
+_LINES = st.builds(
+    "{}{} {}{}{}:  {}".format,
+    st.sampled_from(["2026-11-23 23:11:18", "2026-11-23 23:11:19", "2026-02-30 00:00:00", "2026-11-23 24:11:18", "x"]),
+    st.sampled_from(["", ".1", ".810", ".1234567", "."]),
+    st.sampled_from(["UTC", "GMT", "+01", "+0100", "-03:30", "+01:0", "CET", "+99", "UTC1", "TOOLONG"]),
+    st.sampled_from(["", " ", " [1] ", ":b@c:[1]:", " x:  y ", " " * 298 + "л ", " " * 301, "é" * 299 + " "]),
+    st.sampled_from(["LOG", "ERROR", "FATAL", "WARNING", "DEBUG3", "HINT", "XLOG", "STATEMENT", "log", ""]),
+    st.sampled_from(_TEXTS),
+)
+
+
+@given(st.lists(_LINES, max_size=20), st.sampled_from(["\n", "\r\n"]))
+def test_one_pass_finds_what_an_expression_finds(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str], end: str
+) -> None:
+    """Every line is read as a regular expression over the whole text reads it."""
+    events: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    seconds = []
+    for line in texts:
+        match = _FORMER_LINE.match(line)
+        if match is None:
+            continue
+        zone = "+00:00" if match["zone"] in {"UTC", "GMT", "CET"} else match["zone"]
+        try:
+            moment = datetime.fromisoformat(match["time"] + zone)
+        except ValueError:
+            continue
+        second = int(moment.astimezone(UTC).timestamp())
+        seconds.append(second)
+        for metric, value in _former_events(match["level"], match["text"]):
+            events[metric][second].append(value)
+    path = tmp_path_factory.mktemp("log") / "postgresql.log"
+    path.write_bytes("".join(line + end for line in texts).encode())
+    if not seconds:
+        with pytest.raises(InputError, match="no line with a time"):
+            postgresql_log.read(Source("postgresql.log", path), Request())
+        return
+    capture = postgresql_log.read(Source("postgresql.log", path), Request())
+    assert {group.metric for group in capture.groups} == {*events, "db_errors_per_s", "db_out_of_space_errors_per_s"}
+    for group in capture.groups:
+        assert list(group.times_ns // 10**9) == list(range(min(seconds) + 1, max(seconds) + 2))
+        for moment, value in zip(group.times_ns // 10**9 - 1, group.values[0], strict=True):
+            found = events[group.metric][int(moment)]
+            mean = np.mean(found) if found else np.nan
+            assert value == pytest.approx(mean if group.metric.endswith("_ms") else sum(found), nan_ok=True)
+
+
+def _former_events(level: str, text: str) -> list[tuple[str, float]]:
+    bad = level in {"ERROR", "FATAL", "PANIC"}
+    found = [("db_errors_per_s", 1.0)] if bad else []
+    if (bad or level in {"WARNING", "LOG"}) and "No space left on device" in text:
+        found.append(("db_out_of_space_errors_per_s", 1.0))
+    if level != "LOG":
+        return found
+    size = re.match(r"temporary file: path .*, size (\d{1,18})", text)
+    wait = re.match(r"process \d+ (?:still waiting for|acquired) \w+ on .* after (\d{1,12}\.\d+) ms", text)
+    if text.startswith("checkpoint starting:"):
+        kind = "timed" if text.endswith(": time") else "requested"
+        found.append((f"db_checkpoints_{kind}_per_s", 1.0))
+    elif text.startswith("connection received:"):
+        found.append(("db_logons_per_s", 1.0))
+    elif size is not None:
+        found.append(("db_temp_bytes_per_s", float(size[1])))
+    elif wait is not None:
+        found.append(("db_lock_wait_ms", float(wait[1])))
+    return found

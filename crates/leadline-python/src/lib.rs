@@ -2,6 +2,8 @@
 
 mod errors;
 mod iostat;
+mod logs;
+mod nmon;
 mod pattern;
 mod pdh;
 #[cfg(feature = "simulator")]
@@ -17,6 +19,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     errors::register(module)?;
     iostat::register(module)?;
     pattern::register(module)?;
+    logs::register(module)?;
+    nmon::register(module)?;
     pdh::register(module)?;
     trace::register(module)?;
     #[cfg(feature = "simulator")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta, timezone
 from typing import TYPE_CHECKING, Any
@@ -132,5 +132,10 @@ def sample_histogram(samples: NDArray[np.float64], unit: str) -> Histogram:
     whole = np.clip(samples, 0, 2.0**62).astype(np.int64)
     shift = np.maximum(np.frexp(whole.astype(np.float64))[1] - 1 - EXACT_BITS, 0).astype(np.int64)
     lower, counts = np.unique((whole >> shift) << shift, return_counts=True)
+    return bucket_histogram(lower, counts, unit)
+
+
+def bucket_histogram(lower: NDArray[np.int64], counts: Iterable[int], unit: str) -> Histogram:
+    """The histogram of the same buckets, given the lowest value [k] of each, ascending, and its count [k]."""
     widths = np.maximum(np.frexp(lower.astype(np.float64))[1] - 1 - EXACT_BITS, 0).astype(np.int64)
     return Histogram.of(lower.astype(np.float64), (lower + (np.int64(1) << widths)).astype(np.float64), counts, unit)

@@ -31,11 +31,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._core import CoreError, NmonRecording
 from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
 from leadline.core.io.clock import assumed_date, rolled_over, to_ns
 from leadline.core.io.source import Source
@@ -94,13 +94,12 @@ META = ImporterMeta(
 )
 
 _MONTHS = {name: i for i, name in enumerate("JAN FEB MAR APR MAY JUN JUL AUG SEP OCT NOV DEC".split(), 1)}
-_SNAPSHOT = re.compile(r"T\d{4,16}")
 _DATE = re.compile(r"(\d{1,2})-([A-Za-z]{3})-(\d{4})")
-_CLOCK = re.compile(r"(\d{1,2}):(\d\d):(\d\d)")
+_MINUTE = re.compile(r"(\d{1,2}):(\d\d)")
+_SECOND = re.compile(r"[0-5]\d")
 _CPU = re.compile(r"CPU(\d{1,6}|_ALL)")
 _DISK = re.compile(r"(DISK[A-Z]+)\d*")  # a number where there are more disks than fit on a line
 _INTERFACE = re.compile(r"(.+)-(read|write)s?(?:-KB)?/s")
-_LEFT_OUT = ("BBB", "TOP", "UARG", "ERROR")
 _PAGE_KIB = {"x86_64": 4.0, "i686": 4.0, "i586": 4.0, "s390x": 4.0}  # others are built with pages of several sizes
 
 
@@ -111,136 +110,67 @@ def sniff(source: Source) -> int:
 
 
 def read(source: Source, request: Request) -> Capture:
-    """The capture of a recording."""
+    """The capture of a recording.
+
+    Raises:
+        InputError: a line is neither fact, heading, stamp nor row, a snapshot is there twice, or none has a time.
+    """
     builder = CaptureBuilder(source.name, "nmon", META.tool)
-    recording = _Recording(source, builder)
-    recording.read()
-    names = [name for name in recording.stamps if any(name in s.rows for s in recording.sections.values())]
-    if not names:
-        raise recording.error("", "no snapshot with a time (ZZZZ)")
-    lost = {row for section in recording.sections.values() for row in section.rows} - set(names)
-    if lost:
-        builder.warn("no-stamp", "snapshots without a time stamp (ZZZZ) were left out", len(lost))
-    clock = _Clock(source, request, builder, recording.facts)
-    moments = clock.times([recording.stamps[name] for name in names])
+    recording = _opened(source)
+    if recording.is_cut:
+        builder.warn("cut", "the last line has no end and was left out")
+    has_row, stamped = recording.has_row, recording.stamp_snapshots.astype(np.int64)
+    chosen = np.flatnonzero(has_row[stamped])
+    if not len(chosen):
+        raise _error(source.name, "no snapshot with a time (ZZZZ)")
+    if lost := int(has_row.sum()) - len(chosen):
+        builder.warn("no-stamp", "snapshots without a time stamp (ZZZZ) were left out", lost)
+    facts = dict(recording.facts)
+    clock = _Clock(source, request, builder, facts)
+    clocks, days, stamp_days = recording.clocks, recording.days, recording.stamp_days.tolist()
+    moments = clock.times([(clocks[i], days[stamp_days[i]]) for i in chosen.tolist()])
     if np.any(np.diff(moments) < 0):
         builder.warn("clock-back", "the clock went back while recording; samples are in the order of their times")
     order = np.argsort(moments, kind="stable")
-    names, times = [names[i] for i in order], spread(moments[order])
-    host = recording.facts.get("host") or None
+    places = np.full(len(has_row), -1, dtype=np.int64)
+    places[stamped[chosen][order]] = np.arange(len(chosen))
+    host = facts.get("host") or None
     guest = Entity(EntityKind.GUEST, host) if host else UNNAMED_GUEST
-    writer = _Writer(builder, request, guest, times, recording.facts)
-    for kind, section in recording.sections.items():
-        writer.section(kind, section.columns, section.matrix(names))
+    writer = _Writer(builder, request, guest, spread(moments[order]), facts)
+    for i, (kind, names) in enumerate(recording.sections):
+        columns = {name: column for column, name in enumerate(names)}
+        writer.section(kind, columns, recording.take_values(i, places, len(chosen)))
     writer.note_guest()
-    return builder.build(host=host, tool_version=recording.facts.get("version"), clock_known=clock.known)
+    return builder.build(host=host, tool_version=facts.get("version"), clock_known=clock.known)
 
 
-@dataclass(slots=True)
-class _Section:
-    """The rows of one kind of line by snapshot; a repeated heading may add columns."""
+def _opened(source: Source) -> NmonRecording:
+    """What the lines of a file say, before any time or unit is known.
 
-    columns: dict[str, int] = field(default_factory=dict)
-    heading: list[str] = field(default_factory=list)
-    rows: dict[str, tuple[list[str], list[float]]] = field(default_factory=dict)
-
-    def head(self, names: list[str]) -> None:
-        """Take in a heading."""
-        self.heading = names
-        for name in names:
-            self.columns.setdefault(name, len(self.columns))
-
-    def matrix(self, snapshots: list[str]) -> Matrix:
-        """Values [columns, snapshots]; NaN where a snapshot has no such line."""
-        values = np.full((len(self.columns), len(snapshots)), np.nan)
-        for j, snapshot in enumerate(snapshots):
-            if snapshot in self.rows:
-                heading, row = self.rows[snapshot]
-                if len(heading) == len(self.columns):
-                    values[:, j] = row
-                else:
-                    values[[self.columns[name] for name in heading], j] = row
-        return values
-
-
-@dataclass(slots=True)
-class _Recording:
-    """What the lines of a file say, before any time or unit is known."""
-
-    source: Source
-    builder: CaptureBuilder
-    facts: dict[str, str] = field(default_factory=dict)
-    stamps: dict[str, tuple[str, str]] = field(default_factory=dict)
-    sections: dict[str, _Section] = field(default_factory=dict)
-
-    def read(self) -> None:
-        """Read the whole file.
-
-        Raises:
-            InputError: a line is neither fact, heading, stamp nor row, or a snapshot is there twice.
-        """
-        text = self.source.text()
-        lines = text.splitlines()
-        if lines and not text.endswith(("\n", "\r")):
-            self.builder.warn("cut", "the last line has no end and was left out")
-            lines.pop()
-        for number, line in enumerate(lines, 1):
-            kind, _, rest = line.partition(",")
-            if not line.strip() or kind.startswith(_LEFT_OUT):
-                continue
-            cells = [cell.strip() for cell in rest.split(",")]
-            if kind == "AAA":
-                self.facts.setdefault(cells[0], ",".join(cells[1:]).strip(", "))
-            elif kind == "ZZZZ" and len(cells) > 1 and _SNAPSHOT.fullmatch(cells[0]):
-                if cells[0] in self.stamps:
-                    raise self.error(f":{number}", f"the snapshot {cells[0]} a second time")
-                self.stamps[cells[0]] = (cells[1], cells[2] if len(cells) > 2 else "")
-            elif not rest or not re.fullmatch(r"[A-Z][A-Z0-9_]{0,30}", kind):
-                raise self.error(f":{number}", repr(line[:60]))
-            else:
-                self._line(number, kind, cells)
-
-    def _line(self, number: int, kind: str, cells: list[str]) -> None:
-        section = self.sections.setdefault(kind, _Section())
-        if _SNAPSHOT.fullmatch(cells[0]) is None:
-            names = cells[1:]
-            while names and not names[-1]:
-                names.pop()
-            if len(set(names)) != len(names):
-                raise self.error(f":{number}", f"a heading {kind} with a column twice")
-            section.head(names)
-            return
-        row = cells[1:]
-        while len(row) > len(section.heading) and not row[-1]:
-            row.pop()
-        if len(row) != len(section.heading) or not section.heading:
-            problem = f"{len(row)} values of {kind}, its heading names {len(section.heading)}"
-            raise self.error(f":{number}", problem)
-        if cells[0] in section.rows:
-            raise self.error(f":{number}", f"{kind} of snapshot {cells[0]} a second time")
-        try:
-            section.rows[cells[0]] = (section.heading, [_number(cell) for cell in row])
-        except ValueError as error:
-            raise self.error(f":{number}", f"{str(error)[:40]!r} in {kind}") from None
-
-    def error(self, place: str, problem: str) -> InputError:
-        """The error for what stands at a place."""
-        return InputError(
-            f"{self.source.name}{place}",
-            found=problem,
-            expected="the lines of one nmon recording: AAA facts, headings, ZZZZ time stamps and rows of snapshots",
-            advice="Record again with `nmon -f -s 10 -c 360`, and name recordings one by one, not joined.",
-        )
-
-
-def _number(cell: str) -> float:
-    """A value; NaN for an empty cell and for a negative number, which is "not available".
-
-    >>> _number("3.5"), _number("-0.0"), _number("")
-    (3.5, nan, nan)
+    Raises:
+        InputError: a line is neither fact, heading, stamp nor row, or a snapshot is there twice.
     """
-    value = float(cell or "nan")
-    return value if isfinite(value) and not cell.startswith("-") else float("nan")
+    try:
+        if source.head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            recording = NmonRecording.from_bytes(source.text().encode(), source.name)
+        else:
+            recording = NmonRecording.open(source.path, source.name)
+    except CoreError as error:
+        raise InputError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
+    if recording.damage is not None:
+        line, problem, detail = recording.damage
+        raise _error(f"{source.name}:{line}", problem.replace("{}", repr(detail[:60])))
+    return recording
+
+
+def _error(place: str, problem: str) -> InputError:
+    """The error for what stands at a place."""
+    return InputError(
+        place,
+        found=problem,
+        expected="the lines of one nmon recording: AAA facts, headings, ZZZZ time stamps and rows of snapshots",
+        advice="Record again with `nmon -f -s 10 -c 360`, and name recordings one by one, not joined.",
+    )
 
 
 @dataclass(slots=True)
@@ -252,6 +182,7 @@ class _Clock:
     builder: CaptureBuilder
     facts: Mapping[str, str]
     known: bool = True
+    minutes_ns: dict[tuple[str, str], int] = field(default_factory=dict)
 
     def times(self, stamps: list[tuple[str, str]]) -> NDArray[np.int64]:
         """UTC nanoseconds int64 [n] of stamps (time, date) in the order of the recording.
@@ -278,14 +209,25 @@ class _Clock:
         return f"{day.day}-{list(_MONTHS)[day.month - 1]}-{day.year}"
 
     def _moment(self, clock: str, day: str) -> int:
-        on, at = _DATE.fullmatch(day), _CLOCK.fullmatch(clock)
-        if on is None or at is None or int(on[3]) not in YEARS or on[2].upper() not in _MONTHS:
+        minute, _, second = clock.rpartition(":")
+        minute_ns = self.minutes_ns.get((minute, day))
+        if minute_ns is None:
+            minute_ns = self._minute(minute, day)
+        if minute_ns is None or _SECOND.fullmatch(second) is None:
             raise self._refused(f"{clock},{day}")
-        text = f"{on[3]}-{_MONTHS[on[2].upper()]:02}-{on[1]:0>2}T{at[1]:0>2}:{at[2]}:{at[3]}"
+        self.minutes_ns[minute, day] = minute_ns
+        return minute_ns + int(second) * 1_000_000_000
+
+    def _minute(self, minute: str, day: str) -> int | None:
+        """The UTC nanoseconds of a minute, None when there is no such time."""
+        on, at = _DATE.fullmatch(day), _MINUTE.fullmatch(minute)
+        if on is None or at is None or int(on[3]) not in YEARS or on[2].upper() not in _MONTHS:
+            return None
+        text = f"{on[3]}-{_MONTHS[on[2].upper()]:02}-{on[1]:0>2}T{at[1]:0>2}:{at[2]}"
         try:
             return to_ns(datetime.fromisoformat(text), self.request)
         except ValueError:
-            raise self._refused(f"{clock},{day}") from None
+            return None
 
     def _refused(self, text: str) -> InputError:
         return InputError(

@@ -30,11 +30,13 @@ Sources:
 from __future__ import annotations
 
 import io
+from math import sqrt
 from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline._core import CoreError, PgbenchLog
 from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture, CaptureBuilder
@@ -42,11 +44,13 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.result import Operation, Result
 from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.formats.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, NAN, add_columns, bad_line, sample_histogram, where
+from leadline.formats.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, NAN, add_columns, bad_line, bucket_histogram, where
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
+
+    # count, mean, sum of squared distances from the mean, lowest, highest, buckets by their lowest, their counts
+    _Statistics = tuple[int, float, float, float, float, NDArray[np.uint64], NDArray[np.uint64]]
 
 META = ImporterMeta(
     tool="pgbench log",
@@ -115,25 +119,52 @@ def read(source: Source, request: Request) -> Capture:
         InputError: a line before the last is damaged.
     """
     builder = CaptureBuilder(source.name, "pgbench-log", META.tool)
-    data = source.content()
-    kept = data[: data.rfind(b"\n") + 1]
-    if len(kept) < len(data):
-        builder.warn("cut", "the last line has no end and was dropped")
-    first = kept.split(b"\n", 1)[0].decode("ascii", errors="replace").rstrip("\r").split(" ")
+    line, end, _ = source.head.partition(b"\n")
+    first = (line if end else b"").decode("ascii", errors="replace").rstrip("\r").split(" ")
     kind = _kind(first)
     if kind is None:
         raise bad_line(source.name, 0, " ".join(first), "a whole line of a pgbench log")
     job = Entity(EntityKind.JOB, PurePath(source.name.replace("!", "/")).name, UNNAMED_GUEST)
-    table = _table(kept, len(first), source.name, kind)
     if kind == "aggregate":
-        _add_aggregate(builder, request, job, table)
+        data = source.content()
+        kept = data[: data.rfind(b"\n") + 1]
+        _warn_if_cut(builder, len(kept) < len(data))
+        _add_aggregate(builder, request, job, _intervals(kept, len(first), source))
     else:
-        _add_each(builder, request, job, table, source.name)
+        log = _sums(source, len(first))
+        _warn_if_cut(builder, log.is_cut)
+        _add_each(builder, request, job, log, len(first))
     return builder.build()
 
 
-def _table(data: bytes, width: int, name: str, kind: str) -> NDArray[np.float64]:
-    """The file as float64 [width, n]; the name of a failure is -1 minus its index in the list of failures.
+def _warn_if_cut(builder: CaptureBuilder, is_cut: bool) -> None:
+    if is_cut:
+        builder.warn("cut", "the last line has no end and was dropped")
+
+
+def _sums(source: Source, width: int) -> PgbenchLog:
+    """What a per-transaction log adds up to.
+
+    Raises:
+        InputError: a line has another number of columns, is not of numbers, or its time is out of range.
+    """
+    try:
+        log = PgbenchLog.open(source.path, source.name, width, (EPOCH_S_MIN, EPOCH_S_MAX, SPAN_S_MAX, SCRIPT_COUNT_MAX))
+    except CoreError as error:
+        raise InputError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
+    if log.damaged_line is not None:
+        raise _damage(source, width, "each")
+    if log.wrong_time is not None:
+        raise _wrong_time(source.name, *log.wrong_time)
+    return log
+
+
+def _wrong_time(name: str, line_index: int, second: float) -> InputError:
+    return bad_line(name, line_index, f"a time of {second:g}", "seconds since 1970, near those of the first line")
+
+
+def _intervals(data: bytes, width: int, source: Source) -> NDArray[np.float64]:
+    """An aggregate log as float64 [width, n].
 
     Raises:
         InputError: a line has another number of columns, is not of numbers, or its time is out of range.
@@ -142,11 +173,7 @@ def _table(data: bytes, width: int, name: str, kind: str) -> NDArray[np.float64]
     from pyarrow import csv  # noqa: PLC0415
 
     names = [str(i) for i in range(width)]
-    types = {column: pa.int64() for column in names}
-    if kind == "each":
-        types["2"] = pa.string()
-    else:
-        types |= {column: pa.float64() for column in ("2", "3", "6", "7") if column in types}
+    types = {column: pa.float64() if column in {"2", "3", "6", "7"} else pa.int64() for column in names}
     try:
         rows = csv.read_csv(
             io.BytesIO(data),
@@ -155,44 +182,28 @@ def _table(data: bytes, width: int, name: str, kind: str) -> NDArray[np.float64]
             csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
         )
     except (pa.ArrowException, ValueError) as error:
-        raise _damage(data, width, name, kind) from error
+        raise _damage(source, width, "aggregate") from error
     columns = [rows.column(i).combine_chunks() for i in range(width)]
-    if kind == "each":
-        columns[2] = _latency_or_failure(columns[2], data, name)
     table = np.array([column.to_numpy(zero_copy_only=False) for column in columns], dtype=np.float64)
-    if not (table[[i for i in range(width) if kind == "aggregate" or i != 2]] >= 0).all():
-        raise _damage(data, width, name, kind)
-    seconds = table[4 if kind == "each" else 0]
+    if not (table >= 0).all():
+        raise _damage(source, width, "aggregate")
+    seconds = table[_START]
     wrong = np.flatnonzero((seconds < EPOCH_S_MIN) | (seconds >= EPOCH_S_MAX) | (seconds > seconds[0] + SPAN_S_MAX))
     if len(wrong) or seconds.max() - seconds.min() > SPAN_S_MAX:
         index = int(wrong[0]) if len(wrong) else int(seconds.argmin())
-        raise bad_line(name, index, f"a time of {seconds[index]:g}", "seconds since 1970, near those of the first line")
+        raise _wrong_time(source.name, index, seconds[index])
     return table
 
 
-def _latency_or_failure(cells: pa.Array, data: bytes, name: str) -> pa.Array:
-    """Latencies in microseconds; a failure is -1 minus its index in the list of failures."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import compute as pc  # noqa: PLC0415
-
-    index = pc.index_in(cells, pa.array(_FAILURES))
-    numbers = pc.if_else(pc.is_valid(index), "0", cells)
-    try:
-        latencies = pc.cast(numbers, pa.int64())
-    except pa.ArrowInvalid as error:
-        raise _damage(data, 0, name, "each") from error
-    if pc.min(latencies).as_py() < 0:
-        raise _damage(data, 0, name, "each")
-    return pc.if_else(pc.is_valid(index), pc.subtract(-1, pc.cast(index, pa.int64())), latencies)
-
-
-def _damage(data: bytes, width: int, name: str, kind: str) -> InputError:
+def _damage(source: Source, width: int, kind: str) -> InputError:
     """The error that names the first damaged line."""
-    for index, line in enumerate(data.decode("utf-8", errors="replace").split("\n")):
-        row = line.rstrip("\r").split(" ")
-        if _kind(row) != kind or (width and len(row) != width):
-            return bad_line(name, index, line, f"{width or 'the same number of'} columns of whole numbers")
-    return bad_line(name, 0, "a number too large to be one of pgbench's", "columns of whole numbers")
+    with source.path.open("rb") as stream:
+        for index, line in enumerate(stream):
+            text = line.decode("utf-8", errors="replace").rstrip("\r\n")
+            row = text.split(" ")
+            if _kind(row) != kind or len(row) != width:
+                return bad_line(source.name, index, text, f"{width} columns of whole numbers")
+    return bad_line(source.name, 0, "a number too large to be one of pgbench's", "columns of whole numbers")
 
 
 def _add_aggregate(builder: CaptureBuilder, request: Request, job: Entity, table: NDArray[np.float64]) -> None:
@@ -241,106 +252,84 @@ def _add_aggregate(builder: CaptureBuilder, request: Request, job: Entity, table
         builder.results.append(Result(META.tool, job.name, (operation,), length, start, source=builder.info.name))
 
 
-def _add_each(builder: CaptureBuilder, request: Request, job: Entity, table: NDArray[np.float64], name: str) -> None:
+def _add_each(builder: CaptureBuilder, request: Request, job: Entity, log: PgbenchLog, width: int) -> None:
     """Series per second of completion, and the exact latencies as a histogram."""
-    latency, second = table[2], table[4].astype(np.int64)
-    ends = table[4] + table[5] / 1e6
-    done = latency >= 0
-    columns, sampled = _per_second(builder, table, second), _sampled_share(table)
+    columns, sampled = _per_second(builder, log, width), _sampled_share(log)
     if sampled < 1.0:
         builder.warn("sampled", f"about {sampled:.1%} of the transactions are logged: there are no rates per second")
         columns = {metric: values for metric, values in columns.items() if not metric.endswith(("_tps", "_per_s"))}
-    first, last = int(second.min()), int(second.max())
-    times = (np.arange(first, last + 1, dtype=np.int64) + 1) * 1_000_000_000
+    times = (np.arange(log.seconds[0], log.seconds[-1] + 1, dtype=np.int64) + 1) * 1_000_000_000
     add_columns(builder, request, job, times, columns, interval_s=1.0)
-    if not done.any():
+    if not log.whole[0]:
         builder.warn("none-done", "no transaction of the log was completed")
         return
-    begin = float((ends[done] - latency[done] / 1e6).min())
-    length = float(ends.max()) - begin
-    operations = [_operation("transaction", latency[done], length, sampled)]
-    scripts = np.unique(table[3])
-    for script in scripts if 1 < len(scripts) <= SCRIPT_COUNT_MAX else ():
-        chosen = latency[done & (table[3] == script)]
-        if len(chosen):
-            operations.append(_operation(f"script {int(script) + 1}", chosen, length, sampled))
+    length = log.end_s - log.begin_s
+    operations = [_operation("transaction", log.whole, length, sampled)]
+    operations += [
+        _operation(f"script {script + 1}", statistics, length, sampled)
+        for script, statistics in log.scripts
+        if statistics[0]
+    ]
     result = Result(
         tool=META.tool,
         job=job.name,
         operations=tuple(operations),
         duration_s=length,
-        start_ns=round(begin * 1e6) * 1000,
-        workload={"client_count": len(np.unique(table[0]))},
-        error_count=int((latency < -1).sum()),
-        source=name,
+        start_ns=round(log.begin_s * 1e6) * 1000,
+        workload={"client_count": log.client_count},
+        error_count=int(dict(log.by_second)["failed"].sum()),
+        source=builder.info.name,
     )
     builder.results.append(result)
 
 
-def _per_second(
-    builder: CaptureBuilder, table: NDArray[np.float64], second: NDArray[np.int64]
-) -> dict[str, NDArray[np.float64]]:
+def _per_second(builder: CaptureBuilder, log: PgbenchLog, width: int) -> dict[str, NDArray[np.float64]]:
     """Columns by second from the first to the last [k]; a second without a transaction has rate 0 and no latency."""
-    latency, at = table[2], second - second.min()
-    done, skipped = latency >= 0, latency == -1
-    width = int(at.max()) + 1
-    done_at, done_us = at[done], latency[done]
-    count = np.bincount(done_at, minlength=width).astype(np.float64)
-    some, divisor = count > 0, np.maximum(count, 1.0)
-    mean = np.bincount(done_at, done_us, width) / divisor
-    variance = np.bincount(done_at, (done_us - mean[done_at]) ** 2, width) / divisor
-    low, high = np.full(width, np.inf), np.full(width, -np.inf)
-    np.minimum.at(low, done_at, done_us)
-    np.maximum.at(high, done_at, done_us)
-    covered = np.ones(width, dtype=bool)
+    at = log.seconds - log.seconds[0]
+    length = int(at[-1]) + 1
+    sums = {name: np.zeros(length) for name, _ in log.by_second}
+    for name, values in log.by_second:
+        sums[name][at] = values
+    some, divisor = sums["count"] > 0, np.maximum(sums["count"], 1.0)
+    covered = np.ones(length, dtype=bool)
     covered[[0, -1]] = False
     columns = {
-        "db_tps": where(covered, count),
-        "db_latency_ms": where(some, mean / US_PER_MS),
-        "db_latency_ms_stddev": where(some, np.sqrt(variance) / US_PER_MS),
-        "db_latency_ms_min": where(some, low / US_PER_MS),
-        "db_latency_ms_max": where(some, high / US_PER_MS),
-        "db_failed_per_s": where(covered, np.bincount(at[latency < -1], minlength=width).astype(np.float64)),
+        "db_tps": where(covered, sums["count"]),
+        "db_latency_ms": where(some, sums["mean"] / US_PER_MS),
+        "db_latency_ms_stddev": where(some, np.sqrt(sums["squares"] / divisor) / US_PER_MS),
+        "db_latency_ms_min": where(some, sums["low"] / US_PER_MS),
+        "db_latency_ms_max": where(some, sums["high"] / US_PER_MS),
+        "db_failed_per_s": where(covered, sums["failed"]),
     }
-    if skipped.any():
-        per_s = np.bincount(at[skipped], minlength=width).astype(np.float64)
-        columns["raw.pgbench.skipped_per_s"] = where(covered, per_s)
-    lag_row = _lag_row(builder, table, skipped)
-    if lag_row is not None:
-        lag_us = np.bincount(done_at, table[lag_row][done], width) / divisor
-        columns["db_schedule_lag_ms"] = where(some, lag_us / US_PER_MS)
+    skips = bool(sums["skipped"].any())
+    if skips:
+        columns["raw.pgbench.skipped_per_s"] = where(covered, sums["skipped"])
+    if _has_lag(builder, log, width, skips=skips):
+        columns["db_schedule_lag_ms"] = where(some, sums["seventh_sum"] / divisor / US_PER_MS)
     return columns
 
 
-def _lag_row(builder: CaptureBuilder, table: NDArray[np.float64], skipped: NDArray[np.bool_]) -> int | None:
-    """The column of the schedule lag; seven columns end with lag or with retries, which nothing but the values tell."""
-    if len(table) == 8:
-        return 6
-    if len(table) < 7 or not len(table[6]):
-        return None
-    if skipped.any() or table[6].max() > RETRY_COUNT_MAX:
-        return 6
+def _has_lag(builder: CaptureBuilder, log: PgbenchLog, width: int, *, skips: bool) -> bool:
+    """Whether the seventh column is the lag; of seven columns it may be the retries, which only the values tell."""
+    if width != 7:
+        return width == 8
+    if skips or log.seventh_max > RETRY_COUNT_MAX:
+        return True
     builder.warn("guessed-column", f"the seventh column is taken to be retries: none is above {RETRY_COUNT_MAX}")
-    return None
+    return False
 
 
-def _sampled_share(table: NDArray[np.float64]) -> float:
+def _sampled_share(log: PgbenchLog) -> float:
     """Which share of the transactions is logged, by the gaps in each client's numbering; 1 when there are none."""
-    clients, index = np.unique(table[0], return_inverse=True)
-    last = np.zeros(len(clients))
-    np.maximum.at(last, index, table[1])
-    share = table.shape[1] / max(float(last.sum()), 1.0)
+    share = log.line_count / max(log.last_number_sum, 1.0)
     return share if share < SAMPLED_SHARE_MAX else 1.0
 
 
-def _operation(name: str, latency_us: NDArray[np.float64], length_s: float, share: float) -> Operation:
-    """Exact statistics of latencies [n] in microseconds; count and rate are of all transactions, logged or not."""
-    count = len(latency_us) / share
-    statistics = {
-        "mean": float(latency_us.mean()) / US_PER_MS,
-        "min": float(latency_us.min()) / US_PER_MS,
-        "max": float(latency_us.max()) / US_PER_MS,
-        "stddev": float(latency_us.std()) / US_PER_MS,
-    }
+def _operation(name: str, statistics: _Statistics, length_s: float, share: float) -> Operation:
+    """Exact statistics of latencies in microseconds; count and rate are of all transactions, logged or not."""
+    logged, mean, squares, low, high, lowest, counts = statistics
+    count = logged / share
+    latency = {"mean": mean, "min": low, "max": high, "stddev": sqrt(squares / logged)}
+    latency = {statistic: value / US_PER_MS for statistic, value in latency.items()}
     per_s = count / length_s if length_s > 0 else NAN
-    return Operation(name, per_s, NAN, count, statistics, sample_histogram(latency_us, "us"))
+    return Operation(name, per_s, NAN, count, latency, bucket_histogram(lowest.astype(np.int64), counts, "us"))

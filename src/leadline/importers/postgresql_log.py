@@ -31,13 +31,12 @@ Sources:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline._core import CoreError, PostgresqlLog
 from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
 from leadline.core.io.clock import to_ns
 from leadline.core.io.source import Source
@@ -45,6 +44,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.loadtool import where
 from leadline.formats.stamps import YEARS
 
 META = ImporterMeta(
@@ -64,17 +64,26 @@ META = ImporterMeta(
 
 _LEVELS = "DEBUG[1-5]?|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC|STATEMENT|DETAIL|HINT|CONTEXT|QUERY|LOCATION"
 _LINE = re.compile(
-    r"(?P<time>(?:19|20)\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) (?P<zone>[A-Z]{1,5}|[+-]\d\d(?::?\d\d)?)\b"
-    rf".{{0,300}}?(?<![A-Za-z])(?P<level>{_LEVELS}):  (?P<text>.*)"
+    r"(?:19|20)\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[A-Z]{1,5}|[+-]\d\d(?::?\d\d)?)\b"
+    rf".{{0,300}}?(?<![A-Za-z])(?:{_LEVELS}):  "
 )
 _ZONE_OFFSET = {"UTC": "+00:00", "GMT": "+00:00", "Z": "+00:00"}
 _ALWAYS_LOGGED = ("db_errors_per_s", "db_out_of_space_errors_per_s")
-_BAD = frozenset({"ERROR", "FATAL", "PANIC"})
-_SPACE = re.compile(r"No space left on device|Disk quota exceeded")
-_TEMPORARY = re.compile(r"temporary file: path .*, size (\d{1,18})")
-_LOCK = re.compile(r"process \d+ (?:still waiting for|acquired) \w+ on .* after (\d{1,12}\.\d+) ms")
+_METRICS = {
+    "error": "db_errors_per_s",
+    "out-of-space": "db_out_of_space_errors_per_s",
+    "timed-checkpoint": "db_checkpoints_timed_per_s",
+    "requested-checkpoint": "db_checkpoints_requested_per_s",
+    "connection": "db_logons_per_s",
+    "temporary-file": "db_temp_bytes_per_s",
+    "lock-wait": "db_lock_wait_ms",
+}
+_CLOCK_CHANGE_S = 900  # the clocks of all zones change at a quarter of an hour
 _STEPS_MAX = 86_400
 _NS_PER_S = 1_000_000_000
+_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - on a clock whose zone is not known
+_Events = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+_NO_EVENT: _Events = (np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
 _CLUSTER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
 
 
@@ -92,100 +101,97 @@ def read(source: Source, request: Request) -> Capture:
         InputError: no line is one of the server's.
     """
     builder = CaptureBuilder(source.name, "postgresql-log", META.tool)
-    events = _Events(request)
-    for line in source.lines():
-        match = _LINE.match(line)
-        if match is not None:
-            events.take(match)
-    if not events.times_ns:
+    log = _opened(source)
+    clocks = [_Clock(zone, request) for zone, _, _ in log.zones]
+    ends = [clock.utc_s(np.array([first, last])) for clock, (_, first, last) in zip(clocks, log.zones, strict=True)]
+    spans = [span for span in ends if span is not None]
+    if not spans:
         raise InputError(
             source.name,
             found="no line with a time and a level, such as 'LOG:  '",
             expected="a PostgreSQL log in English, its lines beginning with the time",
             advice="Set log_line_prefix = '%m [%p] ' and lc_messages = 'C', or give the log of another time.",
         )
-    if events.unknown_zones:
-        zones = ", ".join(sorted(events.unknown_zones))
+    unknown = sorted(clock.zone for clock in clocks if not clock.is_known)
+    if unknown:
         zone = "UTC; --timezone sets it" if request.timezone is None else request.timezone
-        builder.warn("no-zone", f"times are in {zones}, which names no offset, and were taken as {zone}")
+        builder.warn("no-zone", f"times are in {', '.join(unknown)}, which names no offset, and were taken as {zone}")
     builder.inventory.add(_CLUSTER, source.name, engine="postgresql")
-    times, series = events.series()
-    for metric, values in series.items():
+    events = _events(log, clocks)
+    seconds = np.concatenate([*spans, *(second for second, _, _ in events.values())])
+    first = int(seconds.min())
+    step_s = -(-(int(seconds.max()) - first + 1) // _STEPS_MAX)
+    step_count = (int(seconds.max()) - first) // step_s + 1
+    times = (first + step_s * np.arange(1, step_count + 1, dtype=np.int64)) * _NS_PER_S
+    for metric in dict.fromkeys((*_ALWAYS_LOGGED, *events)):
         if request.wants(metric):
-            builder.add_series(metric, _CLUSTER, times, values, interval_s=events.step_s)
-    return builder.build(clock_known=not events.unknown_zones or request.timezone is not None)
+            values = _by_step(metric, events.get(metric, _NO_EVENT), first, step_s, step_count)
+            builder.add_series(metric, _CLUSTER, times, values, interval_s=step_s)
+    return builder.build(clock_known=not unknown or request.timezone is not None)
 
 
-@dataclass(slots=True)
-class _Events:
-    """What the lines tell: when each was written, and the metric and value of those that count."""
-
-    request: Request
-    times_ns: list[int] = field(default_factory=list)
-    values_by_metric: dict[str, list[tuple[int, float]]] = field(default_factory=dict)
-    unknown_zones: set[str] = field(default_factory=set)
-
-    @property
-    def first_ns(self) -> int:
-        """The whole second in which the first line was written."""
-        return min(self.times_ns) // _NS_PER_S * _NS_PER_S
-
-    @property
-    def step_s(self) -> int:
-        """What a value covers: a second, or as much as keeps a long log to a day of values."""
-        return -(-((max(self.times_ns) - self.first_ns) // _NS_PER_S + 1) // _STEPS_MAX)
-
-    def take(self, match: re.Match[str]) -> None:
-        """Take in a line; one whose time is none is left out."""
-        zone = match["zone"]
-        offset = _ZONE_OFFSET.get(zone, zone)
-        if offset[0] not in "+-":
-            self.unknown_zones.add(zone)
-            offset = ""
-        try:
-            moment = datetime.fromisoformat(match["time"] + offset)
-        except ValueError:
-            return
-        if moment.year not in YEARS:
-            return
-        time_ns = to_ns(moment, self.request)
-        self.times_ns.append(time_ns)
-        for metric, value in _events_of(match["level"], match["text"]):
-            self.values_by_metric.setdefault(metric, []).append((time_ns, value))
-
-    def series(self) -> tuple[NDArray[np.int64], dict[str, NDArray[np.float64]]]:
-        """Times int64 [n] at which the steps end, and for each metric float64 [n]."""
-        first, step_ns = self.first_ns, self.step_s * _NS_PER_S
-        count = (max(self.times_ns) - first) // step_ns + 1
-        times = first + step_ns * np.arange(1, count + 1, dtype=np.int64)
-        series = {}
-        for metric in dict.fromkeys((*_ALWAYS_LOGGED, *self.values_by_metric)):
-            events = self.values_by_metric.get(metric, [])
-            places = np.array([(time_ns - first) // step_ns for time_ns, _ in events], dtype=np.int64)
-            sums = np.bincount(places, weights=[value for _, value in events], minlength=count)
-            if metric.endswith("_ms"):
-                number = np.bincount(places, minlength=count)
-                series[metric] = np.divide(sums, number, out=np.full(count, np.nan), where=number > 0)
-            else:
-                series[metric] = sums / self.step_s
-        return times, series
+def _opened(source: Source) -> PostgresqlLog:
+    years = (YEARS[0], YEARS[-1])
+    try:
+        if source.head.startswith((b"\xff\xfe", b"\xfe\xff")):
+            return PostgresqlLog.from_bytes(source.text().encode(), source.name, years)
+        return PostgresqlLog.open(source.path, source.name, years)
+    except CoreError as error:
+        raise InputError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
 
 
-def _events_of(level: str, text: str) -> Iterator[tuple[str, float]]:
-    """(metric, value) of each event that a line tells."""
-    if level in _BAD:
-        yield "db_errors_per_s", 1.0
-    if level in _BAD or level in {"WARNING", "LOG"}:
-        if _SPACE.search(text):
-            yield "db_out_of_space_errors_per_s", 1.0
-    if level != "LOG":
-        return
-    if text.startswith("checkpoint starting:"):
-        of_time = text.endswith(": time")
-        yield ("db_checkpoints_timed_per_s" if of_time else "db_checkpoints_requested_per_s"), 1.0
-    elif text.startswith("connection received:"):
-        yield "db_logons_per_s", 1.0
-    elif (size := _TEMPORARY.match(text)) is not None:
-        yield "db_temp_bytes_per_s", float(size[1])
-    elif (wait := _LOCK.match(text)) is not None:
-        yield "db_lock_wait_ms", float(wait[1])
+class _Clock:
+    """The clock of a zone that a log prints.
+
+    Attributes:
+        zone: as printed.
+        is_known: whether the zone names an offset.
+    """
+
+    def __init__(self, zone: str, request: Request) -> None:
+        self.zone = zone
+        self._offset = _ZONE_OFFSET.get(zone, zone)
+        self._request = request
+        self.is_known = self._offset[0] in "+-"
+
+    def utc_s(self, seconds: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """UTC seconds [k] of seconds [k] of this clock; None when there is no such offset."""
+        if self.is_known:
+            try:
+                offset = datetime.fromisoformat(f"2000-01-01 00:00:00{self._offset}").utcoffset()
+            except ValueError:
+                return None
+            return seconds - round((offset or timedelta()).total_seconds())
+        quarters, index = np.unique(seconds // _CLOCK_CHANGE_S, return_inverse=True)
+        moments = [_EPOCH + timedelta(seconds=int(quarter) * _CLOCK_CHANGE_S) for quarter in quarters]
+        starts = np.array([to_ns(moment, self._request) // _NS_PER_S for moment in moments], dtype=np.int64)
+        utc: NDArray[np.int64] = starts[index] + seconds % _CLOCK_CHANGE_S
+        return utc
+
+
+def _events(log: PostgresqlLog, clocks: list[_Clock]) -> dict[str, _Events]:
+    """Of each metric the UTC seconds int64 [k] with an event, how many each has, and the sums of their values."""
+    events: dict[str, _Events] = {}
+    for kind, zone_index, second, count, total in log.events:
+        by_zone = []
+        for index in np.unique(zone_index):
+            chosen = zone_index == index
+            utc_s = clocks[index].utc_s(second[chosen])
+            if utc_s is not None:
+                by_zone.append((utc_s, count[chosen].astype(np.float64), total[chosen]))
+        if by_zone:
+            seconds, counts, totals = (np.concatenate(columns) for columns in zip(*by_zone, strict=True))
+            events[_METRICS[kind]] = (seconds, counts, totals)
+    return events
+
+
+def _by_step(metric: str, events: _Events, first: int, step_s: int, step_count: int) -> NDArray[np.float64]:
+    """Values [n] of a metric: the mean of what lines name, or what happened per second."""
+    seconds, counts, totals = events
+    places = (seconds - first) // step_s
+    sums = np.bincount(places, weights=totals, minlength=step_count)
+    if metric.endswith("_ms"):
+        number = np.bincount(places, weights=counts, minlength=step_count)
+        return where(number > 0, sums / np.maximum(number, 1.0))
+    per_s: NDArray[np.float64] = sums / step_s
+    return per_s

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 KEY = b"leadline"
 ROWS_PER_WRITE = 4096  # series per row group: bounds memory while writing a wide capture
+CELLS_PER_WRITE = 1 << 20  # values per row group: bounds memory while writing a long capture
 
 
 def save(capture: Capture, output: Output | Path) -> None:
@@ -59,11 +60,18 @@ def _gathered(capture: Capture) -> Iterator[pa.Table]:
     waiting: list[pa.Table] = []
     for batch in batches(capture):
         waiting.append(batch)
-        if sum(part.num_rows for part in waiting) >= ROWS_PER_WRITE:
+        if _is_full(waiting):
             yield pa.concat_tables(waiting)
             waiting = []
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def _is_full(waiting: list[pa.Table]) -> bool:
+    """Whether tables are a row group of a useful size."""
+    row_count = sum(part.num_rows for part in waiting)
+    cell_count = sum(len(chunk.values) for part in waiting for chunk in part["values"].chunks)
+    return row_count >= ROWS_PER_WRITE or cell_count >= CELLS_PER_WRITE
 
 
 def batches(capture: Capture) -> Iterator[pa.Table]:
