@@ -200,3 +200,35 @@ def test_a_slow_minute_within_slow_minutes_is_not_compared() -> None:
     diagnosis = diagnose(recorded)
     assert diagnosis.incidents == ()
     assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+
+
+def test_seconds_before_the_first_work_are_no_incident() -> None:
+    """Nobody asked for anything yet: the first transactions took two seconds, not ten."""
+    tps, took = throughput((0, 10), (48, 60)), latency((0, 10), (1_900, 60))
+    assert find_incidents(capture(tps, took)) == ()
+    slow = latency((0, 10), (1_900, 30), (4_500, 30), (1_900, 30))
+    (incident,) = find_incidents(capture(throughput((0, 10), (48, 30), (47, 30), (48, 30)), slow))
+    assert seconds(incident.window) == pytest.approx((40, 70), abs=3)
+
+
+def test_a_standstill_from_the_first_second_is_one() -> None:
+    """What ended first had waited since the beginning."""
+    stood, waited = throughput((0, 20), (48, 60)), latency((0, 20), (19_000, 3), (20, 57))
+    (incident,) = find_incidents(capture(stood, waited))
+    assert seconds(incident.window)[0] == pytest.approx(0, abs=2)
+
+
+def test_a_short_normal_is_used_where_the_incident_is_far_worse() -> None:
+    """17 s at 1.8 s, then 9 s a transaction: too short to be sure of what is normal, but another state."""
+    found = diagnose(capture(latency((1_800, 17), (9_000, 60)), throughput((40, 17), (8, 60))))
+    (incident,) = found.incidents
+    assert seconds(incident.window)[0] == pytest.approx(17, abs=4)
+    little = diagnose(capture(latency((1_800, 17), (2_700, 60)), throughput((40, 17), (30, 60))))
+    assert little.incidents == ()
+
+
+def test_what_waits_is_said_where_nothing_explains_the_incident() -> None:
+    waiting = ("guest_cpu_iowait_pct", GUEST, ((3, 60), (67, 30), (3, 60)))
+    found = diagnose(capture(throughput((50, 60), (2, 30), (50, 60)), waiting))
+    assert ". Meanwhile: I/O wait 6" in found.verdict.headline
+    assert "nothing recorded says why" in found.verdict.headline

@@ -8,7 +8,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose import feeling, incidents, judging, seconds
+from leadline.app.diagnose import feeling, incidents, judging, near, seconds
 from leadline.app.diagnose.account import account_of, sentence
 from leadline.app.diagnose.examine import unused_sentence
 from leadline.app.diagnose.feeling import Feeling, Felt, feeling_of, is_comparable, suffered_before
@@ -46,7 +46,13 @@ def metrics_read() -> frozenset[str]:
 
     Whatever else a capture holds, `diagnose` does not look at it: the verdict is the same however it was read.
     """
-    steps = (incidents.READS, feeling.READS, seconds.READS, judging.READS)  # the account's are those of its seconds
+    steps = (
+        incidents.READS,
+        feeling.READS,
+        seconds.READS,
+        judging.READS,
+        near.READS,
+    )  # the account's are those of its seconds
     return frozenset().union(*steps, *(meta.metrics() for meta in rule_metas().values()))
 
 
@@ -75,15 +81,16 @@ def diagnose(
     else:
         compared = (told_incident(capture, incident, normal),)
     run = run_rules(capture, site, rules, compared)
+    account = account_of(capture, compared[0]) if compared else None
+    of_disk = None if account is None else account.of(Term.DISK, Term.LOG)
     felt = feeling_of(capture)
     once = told_once(run.findings)
     weighed = _weighed(once, compared, felt, capture)
     ordered = order(weighed)
     unfelt_layers = frozenset() if compared else _weighty_layers(run.findings) - _weighty_layers(weighed)
-    ran = Ran(run.powers, run.skipped, unfelt_layers, faint_disks(once), unused)
+    ran = Ran(run.powers, run.skipped, unfelt_layers, faint_disks(once), unused, run.near, of_disk)
     verdict = judge(ordered, ran, capture, compared, felt)
     verdict = retold(verdict, grouped(ordered, capture))
-    account = account_of(capture, compared[0]) if compared else None
     if account is not None:
         verdict = accounted(verdict, account)
     return Diagnosis(

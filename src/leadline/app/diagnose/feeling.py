@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.result import Subject
 from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Better
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.model.capture import Capture
-    from leadline.core.model.incident import Incident
+    from leadline.core.model.incident import Change, Incident
 
     Floats = NDArray[np.float64]
 
@@ -24,6 +26,7 @@ FINE_MS, SUFFERED_MS = 5.0, 100.0  # Judgement: of a mean transaction; between t
 LAG_MS = 50.0  # Judgement: a load generator that starts this late has its sessions all waiting
 STOP_RATIO = 0.1  # of the usual throughput
 NORMAL_S_MIN = 20.0  # Judgement: shorter, and slow itself, it may be the same trouble
+CLEAR_NORMAL_S_MIN, CLEAR_RATIO = 12.0, 2.0  # Judgement: unless the incident is so much worse
 STOP_S = 2.0  # Judgement: a standstill that people notice
 
 
@@ -71,9 +74,23 @@ def suffered_before(incident: Incident) -> bool:
 
 
 def is_comparable(incident: Incident) -> bool:
-    """Whether its normal is one: a short time that was slow too is rather a part of the same trouble."""
+    """Whether its normal is one: a short time that was slow too is rather a part of the same trouble.
+
+    It is one all the same where the incident is far worse: then little is known of the normal, but it is another state.
+    """
     normal_s = sum(window.duration_s for window in incident.normal)
-    return normal_s >= NORMAL_S_MIN or not suffered_before(incident)
+    if normal_s >= NORMAL_S_MIN or not suffered_before(incident):
+        return True
+    ratios = (_worsening(change) for change in incident.symptoms)
+    return normal_s >= CLEAR_NORMAL_S_MIN and max(ratios, default=1.0) >= CLEAR_RATIO
+
+
+def _worsening(change: Change) -> float:
+    """How many times worse it was inside than outside."""
+    ratio = change.ratio
+    if metric_of(change.metric).better is Better.HIGH:
+        return 1.0 / ratio if ratio > 0 else float("inf")
+    return ratio
 
 
 def _samples(capture: Capture, metric: str) -> Floats:

@@ -30,16 +30,22 @@ SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short 
 SEEN_S_MIN = 8.0  # Judgement: less than that is a burst, whatever it is part of
 SHORT_S = 15.0  # Judgement: what lasts as long is judged by the limits, shorter only where it is far beyond them
 ALONE_S = 1.0  # a sample that stands alone counts as one of a second
+DISKS = "disks"  # the part of a layer whose rules tell of disks
+NEAR_RATIO = 0.5  # Judgement: what stays below half of its limits is quick, also where an average hides half of it
 EFFECT_RATIO = 2.0  # Judgement: twice a limit in every second that was recorded is no burst
 
 
 @dataclass(frozen=True, slots=True)
 class RulesRun:
-    """What came of the rules: findings, the power of each rule that looked, and the rules that could not."""
+    """What came of the rules: findings, the power of each rule that looked, and the rules that could not.
+
+    ``near`` are what the rules on disks that found nothing find at `NEAR_RATIO` of their limits.
+    """
 
     findings: tuple[Finding, ...]
     powers: tuple[Power, ...]
     skipped: tuple[Skipped, ...]
+    near: tuple[Finding, ...] = ()
 
 
 def run_rules(
@@ -70,7 +76,10 @@ def run_rules(
         power = looked.power(name, meta, site.limits.get(name, {}))
         findings.extend(looked.ask(name, meta, site, power))
         powers.append(power)
-    return RulesRun(tuple(findings), tuple(powers), tuple(skipped))
+    reported_by = {finding.rule for finding in findings}
+    quiet = [power for power in powers if power.part == DISKS and power.clears and power.rule not in reported_by]
+    near = [finding for power in quiet for finding in looked.ask_near(power, site)]
+    return RulesRun(tuple(findings), tuple(powers), tuple(skipped), tuple(near))
 
 
 @dataclass(eq=False)
@@ -120,6 +129,13 @@ class _Looked:
             context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name), scope)
             reported = cast("Rule", module).check(context)
             yield from ((_seen_shortly(finding, power) for finding in reported) if is_short else reported)
+
+    def ask_near(self, power: Power, site: Profile) -> Iterator[Finding]:
+        """What a rule that found nothing finds near its limits."""
+        meta = rule_metas()[power.rule]
+        scope = Scope(next(iter(self.incidents), None), self._longest_s, NEAR_RATIO)
+        context = RuleContext(power.rule, meta, "", self.capture, site.limits.get(power.rule), scope)
+        yield from cast("Rule", load_unit("rule", power.rule)).check(context)
 
     @cached_property
     def _longest_s(self) -> float:

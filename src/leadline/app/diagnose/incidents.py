@@ -31,6 +31,8 @@ NS_PER_S = 1_000_000_000
 THROUGHPUT = ("db_tps", "db_qps", "db_tpm", "job_iops", "job_mib_per_s")
 LATENCY = ("db_latency_ms", "db_schedule_lag_ms", "db_component_response_s", "job_latency_ms")
 SESSIONS = ("db_active_sessions_count",)
+LATENCY_MS = ("db_latency_ms", "job_latency_ms")
+FIRST_COUNT, WAITED_SHARE = 3, 0.5  # Judgement: what ends first after a standstill waited for most of it
 FELT = (*THROUGHPUT, *LATENCY, *SESSIONS)
 READS = frozenset(FELT)  # what else another step reads has a vote
 FELT_WEIGHT = 20.0  # Judgement: what users feel outvotes as many other series
@@ -102,7 +104,7 @@ def find_incidents(capture: Capture) -> tuple[Incident, ...]:
     series = [one for group in felt for one in _series(points, group)]
     if not series:
         return ()
-    normal = _busy(series)
+    normal = _busy(series, points.step_ns / NS_PER_S)
     masks: list[NDArray[np.bool_]] = []
     while len(masks) < INCIDENT_COUNT_MAX and np.count_nonzero(normal) >= POINT_COUNT_MIN:
         inside = _clearest(capture, points, series, normal)
@@ -242,18 +244,33 @@ def _series(points: _Points, group: SeriesGroup) -> Iterator[_Series]:
             yield _Series(group.metric, group, row, values[row])
 
 
-def _busy(series: list[_Series]) -> NDArray[np.bool_]:
+def _busy(series: list[_Series], step_s: float) -> NDArray[np.bool_]:
     """Points [n] at which somebody asked for something: work was done, or as many sessions as usual waited for it."""
     throughput = [one.values for one in series if one.metric in THROUGHPUT]
     sessions = [one.values for one in series if one.metric in SESSIONS]
-    if not throughput or not sessions:
+    if not throughput:
         return np.ones(len(series[0].values), dtype=bool)
     works = np.nan_to_num(np.max(throughput, axis=0)) > 0
+    if not sessions:
+        return ~_before_work(works, [one.values for one in series if one.metric in LATENCY_MS], step_s)
     waiting = np.nan_to_num(np.max(sessions, axis=0))
     usual = float(np.median(waiting[works])) if works.any() else 0.0
     asked = works | (waiting >= ASKED_SHARE * usual)
     busy: NDArray[np.bool_] = smoothed(asked.astype(np.float64), 5) > 0.5
     return busy
+
+
+def _before_work(works: NDArray[np.bool_], latency_ms: list[Floats], step_s: float) -> NDArray[np.bool_]:
+    """Points [n] before the first work, where nobody asked for any yet.
+
+    Work that was asked for from the start would end with a latency as long as nothing ended.
+    """
+    before = np.cumsum(works) == 0
+    first = int(np.count_nonzero(before))
+    ended = [values[first : first + FIRST_COUNT] for values in latency_ms]
+    waited_ms = max((float(np.nanmax(some)) for some in ended if np.isfinite(some).any()), default=0.0)
+    is_standstill = waited_ms >= WAITED_SHARE * first * step_s * 1e3
+    return np.zeros_like(before) if first in (0, len(works)) or is_standstill else before
 
 
 def _badness(one: _Series, series: list[_Series]) -> Floats:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.examine import advised
 from leadline.app.diagnose.feeling import Feeling, Felt
+from leadline.app.diagnose.findings import DISKS
 from leadline.app.diagnose.load_results import measured_sentence
+from leadline.app.diagnose.near import near_sentence
+from leadline.app.diagnose.placing import COVER_MIN, cover
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.finding import Finding, LayerVerdict, Skipped, Verdict
 from leadline.core.model.metrics import metric
@@ -29,7 +32,6 @@ _NOT_THE_DEVICE = frozenset(
     {"vm-iops-limit-hit", "vsan-iops-limit-latency-artifact", "disk-kavg-high", "disk-qavg-high", "disk-queue-full"}
 )
 UNSEEN = "Not known: no recording shows the disk's latency."
-DISKS = "disks"  # the part of the guest whose rules tell of disks
 IO_WAIT = "guest-iowait-high"  # says that something is waited for, not how long
 
 # What a disk shows a guest when it is waited for.
@@ -42,6 +44,7 @@ _DISK_WAITS = (
 )
 READS = frozenset(_DISK_WAITS)
 _MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk waits more that is not chance
+ELSEWHERE_SHARE = 0.1  # of the added time; the disk had no part in it worth naming
 UNKNOWN = Feeling(Felt.UNKNOWN)
 
 
@@ -51,7 +54,8 @@ class Ran:
 
     ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared. ``faint``
     are findings of a slow disk that their own rule gave little weight: they convict nobody and clear nobody.
-    ``unused`` says what was recorded where nothing of it is looked at.
+    ``unused`` says what was recorded where nothing of it is looked at. ``near`` are disks near their limits.
+    ``disk_share`` is the share of the added time that the account gives to disks; None where there is no account.
     """
 
     powers: tuple[Power, ...]
@@ -59,6 +63,8 @@ class Ran:
     unfelt: frozenset[Layer] = frozenset()
     faint: tuple[Finding, ...] = ()
     unused: str = ""
+    near: tuple[Finding, ...] = ()
+    disk_share: float | None = None
 
     def of(self, layer: Layer) -> tuple[Power, ...]:
         """What the rules of a layer could see."""
@@ -85,12 +91,12 @@ def judge(
     explained = any(f.severity >= Severity.MEDIUM and f.windows and not f.is_symptom for f in findings)
     unexplained = not explained and (bool(incidents) or feeling.felt is Felt.SUFFERED)
     layers = tuple(_judge_layer(layer, findings, ran, capture, unexplained=unexplained) for layer in Layer)
-    headline = _unexplained(incidents, feeling, layers) if unexplained else _headline(findings, ran, capture)
+    headline = _unexplained(findings, incidents, feeling, layers) if unexplained else _headline(findings, ran, capture)
     answer = _is_it_the_disk(findings, layers, ran)
     if answer == UNSEEN:
         answer = measured_sentence(capture) or answer
     if answer.startswith("No:"):
-        answer = _doubted(answer, _Doubts(findings, ran, incidents, capture, unexplained))
+        answer = _doubted(answer, _Doubts(findings, ran, incidents, capture, unexplained, feeling.felt is Felt.FINE))
     return Verdict(headline, answer, layers)
 
 
@@ -182,11 +188,17 @@ def _and(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _unexplained(incidents: tuple[Incident, ...], feeling: Feeling, layers: tuple[LayerVerdict, ...]) -> str:
-    """A symptom demands a cause: what was felt, that nothing explains it, and what was looked at."""
+def _unexplained(
+    findings: list[Finding], incidents: tuple[Incident, ...], feeling: Feeling, layers: tuple[LayerVerdict, ...]
+) -> str:
+    """A symptom demands a cause: what was felt, what waited, that nothing explains it, and what was looked at."""
     felt = felt_in(incidents[0]) if incidents else f"{feeling.sentence[0].upper()}{feeling.sentence[1:]}"
     looked = [verdict.layer.value for verdict in layers if _has_looked(verdict) and not verdict.findings]
     without = f" Looked at without a finding: {', '.join(looked)}." if looked else ""
+    waits = (f for f in findings if f.is_wait and f.windows and f.severity >= Severity.MEDIUM)
+    waiting = next((f for f in waits if not incidents or cover(f.windows, incidents[0].window) >= COVER_MIN), None)
+    if waiting is not None:
+        return f"{felt}. Meanwhile: {waiting.summary}; nothing recorded says why.{without}"
     return f"{felt}; nothing recorded explains it.{without}"
 
 
@@ -214,6 +226,7 @@ class _Doubts:
     incidents: tuple[Incident, ...]
     capture: Capture
     is_unexplained: bool
+    is_fine: bool
 
 
 def _doubted(answer: str, doubts: _Doubts) -> str:
@@ -233,6 +246,11 @@ def _doubted(answer: str, doubts: _Doubts) -> str:
                 f"{metric(clearest.metric).meaning.split(' (')[0]} of {clearest.entity.label()} went from {clearest}"
             )
             return f"Not known: no limit was passed, but {worsened} in the incident."
+    share = doubts.ran.disk_share
+    is_elsewhere = share is not None and share < ELSEWHERE_SHARE and not doubts.is_unexplained
+    near = "" if is_elsewhere or doubts.is_fine else near_sentence(doubts.ran.near, doubts.capture, doubts.incidents)
+    if near:
+        return f"Not known: no limit was passed, but {near}."
     if doubts.is_unexplained:
         return "Not known: the disk was looked at and is not slow, but what was felt is not explained."
     return answer

@@ -52,6 +52,7 @@ META = RuleMeta(
         **LIMITS,
     },
     explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK),
+    examines="disks",
 )
 
 

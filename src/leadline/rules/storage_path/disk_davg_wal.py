@@ -55,6 +55,7 @@ META = RuleMeta(
         "db-storage-latency-iris-journal",
         "db-iris-write-daemon-cycle",
     ),
+    examines="disks",
 )
 
 
