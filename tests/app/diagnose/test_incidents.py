@@ -223,7 +223,7 @@ def test_a_short_normal_is_used_where_the_incident_is_far_worse() -> None:
     found = diagnose(capture(latency((1_800, 17), (9_000, 60)), throughput((40, 17), (8, 60))))
     (incident,) = found.incidents
     assert seconds(incident.window)[0] == pytest.approx(17, abs=4)
-    little = diagnose(capture(latency((1_800, 17), (2_700, 60)), throughput((40, 17), (30, 60))))
+    little = diagnose(capture(latency((1_800, 14), (2_700, 60)), throughput((40, 14), (30, 60))))
     assert little.incidents == ()
 
 
