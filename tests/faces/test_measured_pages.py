@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -106,7 +107,8 @@ def test_a_probe_shows_its_verdict_and_pulses_as_humps(scratch: Path, browser: B
     found = call(*words, "-o", str(folder), "--html", str(path), "--json")
     page, trouble = opened(browser, path)
     assert trouble == []
-    assert page.locator("h1").inner_text() == f"The disk is {found['verdict']['ruling']}"
+    ruling = found["verdict"]["ruling"]
+    assert page.locator("h1").inner_text() == ("Not decided" if ruling == "undecided" else f"The disk is {ruling}")
     assert page.locator(".answer dd").first.inner_text() == found["verdict"]["sentence"]
     phases = page.locator("#timeline .track-row:has(rect.phase) .name").all_inner_texts()
     assert phases[:2] == ["round 1: the workload", "pulse, as hard as possible"]
@@ -194,6 +196,14 @@ def test_the_pulses_are_higher_than_what_is_between_them(hard: float, logarithmi
     between = (counted.times_ns > rate.windows[0].end_ns) & (counted.times_ns <= rate.windows[1].start_ns)
     assert counted.values[0][between].tolist() == [0.0] * 3
     assert np.isnan(counted.values[0][counted.times_ns == START + 10 * NS + 1]).all()  # a gap between the rounds
+
+
+def test_the_disk_that_was_pulsed_is_drawn_though_another_was_busier() -> None:
+    done, made, capture = probed(200.0, 90.0)
+    other = replace(done, observed=Observed("loop0", 900.0, 900.0, 1.0, 1.0), disk="vda")
+    lead = probe_lead(other, made, capture)
+    assert ("Disk", "vda") in lead.facts
+    assert lead.sections[0].charts[0].names[0] == "vda, the kernel's counters"
 
 
 def test_a_disk_without_timed_requests_has_no_latency() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.probe.model import Ruling
-from leadline.app.probe.probing import block_device_of, disk_line, pulse_line, recorded
+from leadline.app.probe.probing import disk_line, pulse_line, recorded
 from leadline.core.model.capture import NS_PER_S, Capture, SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
@@ -50,7 +50,7 @@ def write_probe_page(output: Output | Path, done: Probed, plan: ProbePlan, impor
 
 def probe_lead(done: Probed, plan: ProbePlan, capture: Capture) -> Lead:
     """Return the part of a probe's page that stands above the diagnosis of its recordings."""
-    disk = done.observed.disk if done.observed is not None else block_device_of(plan.target)
+    disk = done.disk or (None if done.observed is None else done.observed.disk)
     observed = done.observed
     if done.verdict is not None:
         headline, answer = _headline(done.verdict), done.verdict.sentence

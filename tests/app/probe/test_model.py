@@ -94,7 +94,7 @@ def test_a_load_at_the_ceiling_is_still_at_it(share: float) -> None:
 def test_what_was_not_measured_is_never_printed_as_a_number() -> None:
     nan = float("nan")
     idle = judge(Observed("sda", 0.0, 0.0, nan, nan), pulse(700, 0.8), None, pulse(68_145, 116.0), None)
-    assert (idle.ruling, "did no I/O while it was watched" in idle.sentence) == (Ruling.CLEARED, True)
+    assert (idle.ruling, "did no I/O while it was watched" in idle.sentence) == (Ruling.UNDECIDED, True)
     dark = judge(Observed("sda", 20.0, 30.0, nan, nan), pulse(700, 0.8), None, pulse(68_145, 116.0), None)
     assert dark.ruling is Ruling.UNDECIDED  # without a latency nothing clears it
     busy = judge(Observed("sda", 990.0, 999.0, nan, nan), pulse(700, 0.8), None, pulse(1_000, 116.0), None)
@@ -110,3 +110,11 @@ def test_without_a_pulse_below_the_ceiling_the_rest_is_still_judged() -> None:
     assert judge(observed(120, 25.0), None, None, hard, None).ruling is Ruling.SUSPECTED
     assert judge(observed(980, 1.2), None, None, hard, None).ruling is Ruling.CONVICTED
     assert judge(None, None, None, hard, None).ruling is Ruling.UNDECIDED
+
+
+def test_a_disk_that_was_watched_for_moments_is_not_cleared() -> None:
+    calm = dict.fromkeys(("iops_p95", "iops_max"), 50.0) | dict.fromkeys(("await_ms", "await_ms_p95"), 1.0)
+    brief = judge(Observed("sda", **calm, watched_s=2.0), pulse(700, 0.8), None, pulse(68_145, 2.0), None)
+    assert (brief.ruling, "watched for 2 s only" in brief.sentence) == (Ruling.UNDECIDED, True)
+    enough = judge(Observed("sda", **calm, watched_s=60.0), pulse(700, 0.8), None, pulse(68_145, 2.0), None)
+    assert enough.ruling is Ruling.CLEARED

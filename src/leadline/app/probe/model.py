@@ -30,6 +30,7 @@ _PULSE_IT = (
     "as high as the workload's"
 )
 SLOW_MS = 10.0  # data files; the rules' limit for reads of a database
+WATCHED_S_MIN = 15.0  # Judgement: what a rule on disks asks for; shorter is a moment of the workload
 
 
 class Ruling(StrEnum):
@@ -74,6 +75,7 @@ class Observed:
     await_ms_p95: float
     size_bytes: float = float("nan")
     read_pct: float = float("nan")
+    watched_s: float = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,6 +188,11 @@ def _ruling(
             f"Not the disk as probed: {used} with {show(observed.await_ms_p95, 'ms')} (p95){then}; look for what "
             "shared it then: neighbours, backups, snapshots."
         )
+    if observed.watched_s < WATCHED_S_MIN:
+        return Ruling.UNDECIDED, (
+            f"Not decided: {used}, but it was watched for {observed.watched_s:.3g} s only. Watch it for "
+            f"{WATCHED_S_MIN:.0f} s or more, while it is slow."
+        )
     return Ruling.CLEARED, f"No, the disk is cleared: {used}; it could do more, and faster is not needed."
 
 
@@ -203,8 +210,9 @@ def _unobserved(
         return Ruling.SUSPECTED, f"The disk does not deliver what it is provisioned for; {why}."
     if gentle is None:
         return Ruling.UNDECIDED, f"The disk can do {hard.per_s:,.0f} IOPS; {why}, and no pulse was below that."
-    return Ruling.CLEARED, (
-        f"The disk can do {hard.per_s:,.0f} IOPS and answers in {show(gentle.mean_ms, 'ms')} below that; {why}."
+    return Ruling.UNDECIDED, (
+        f"The disk can do {hard.per_s:,.0f} IOPS and answers in {show(gentle.mean_ms, 'ms')} below that; {why}, so "
+        "whether it waits for the disk is not known. Watch the disk while it is slow."
     )
 
 

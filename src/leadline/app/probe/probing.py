@@ -72,6 +72,7 @@ class Probed:
     notes: tuple[str, ...]
     pulsed_at: tuple[Window, ...] = ()  # of the pulses, where no report of a load tool says when they were
     watched_at: Window | None = None
+    disk: str | None = None  # what the pulses ran on, by the kernel's name; None where it is not known
 
 
 def plan(
@@ -138,7 +139,8 @@ def probe(probe_plan: ProbePlan, talk: Talk, ready: Callable[[], None]) -> Probe
         counted = import_paths([rounds[1]], Request()).capture
         unlike = unlike_rounds(observed, hard, counted, block_device_of(probe_plan.target))
         verdict = judge(observed, gentle, rest[0] if rest else None, hard, probe_plan.limit, unlike)
-    return Probed(observed, tuple(pulses), verdict, diagnosis_of(probe_plan.folder), read_pct, tuple(notes))
+    disk = block_device_of(probe_plan.target)
+    return Probed(observed, tuple(pulses), verdict, diagnosis_of(probe_plan.folder), read_pct, tuple(notes), disk=disk)
 
 
 def diagnosis_of(folder: Path) -> Diagnosis | None:
@@ -270,7 +272,13 @@ def _observed(capture: Capture, disk: str) -> Observed:
     reads, writes = (float(np.nansum(_row(capture, f"disk_{way}s_per_s", disk))) for way in _WAYS)
     moved, count = sum(float(np.nansum(size)) for size in sizes), reads + writes
     size, share = (moved / count if moved > 0 else float("nan"), 100.0 * reads / count) if count > 0 else _UNKNOWN
-    return Observed(disk, float(np.quantile(rate, 0.95)), float(rate.max()), mean, p95, size, share)
+    return Observed(disk, float(np.quantile(rate, 0.95)), float(rate.max()), mean, p95, size, share, _length_s(capture))
+
+
+def _length_s(capture: Capture) -> float:
+    """Seconds over which disks were recorded."""
+    groups = capture.of("disk_reads_per_s", EntityKind.BLOCK_DEVICE)
+    return max((len(g.times_ns) * (g.interval_s if g.interval_s > 0 else 0.0) for g in groups), default=0.0)
 
 
 def _load_of(capture: Capture, disk: str) -> tuple[Floats, Floats]:

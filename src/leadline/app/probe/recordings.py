@@ -79,6 +79,7 @@ def judge_recordings(origin: Sequence[Path], limit: float | None) -> tuple[Probe
         (),
         tuple(window for _, window in pulses),
         watched,
+        disk,
     )
     target = facts.get("target") or disk or str(pulsed)
     outstanding = pulses[0][0].outstanding if pulses else 0

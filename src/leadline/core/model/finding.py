@@ -40,7 +40,8 @@ class Window:
 class Evidence:
     """One number behind a finding, with what it is compared to and where it was read.
 
-    ``value`` and ``threshold`` are in ``unit``; either may be None for evidence that is not a number.
+    ``value``, ``threshold`` and ``normal`` are in ``unit``; each may be None. The threshold is a limit; ``normal`` is
+    what the same series was outside the incident.
     """
 
     statement: str
@@ -51,6 +52,7 @@ class Evidence:
     threshold: float | None = None
     unit: str | None = None
     source: str | None = None
+    normal: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +116,7 @@ class Finding:
                     "statistic": e.statistic,
                     "value": e.value,
                     "threshold": e.threshold,
+                    "normal": e.normal,
                     "unit": e.unit,
                     "source": e.source,
                 }

@@ -146,12 +146,14 @@ def _highest(group: SeriesGroup) -> float:
 
 
 def _limit_of(evidence: Evidence, unit: str, limits: dict[str, float]) -> Limit | None:
-    if evidence.threshold is None or evidence.unit is None:
+    compared = evidence.normal if evidence.threshold is None else evidence.threshold
+    if compared is None or evidence.unit is None:
         return None
     if UNITS[evidence.unit].dimension != UNITS[unit].dimension:
         return None
-    value = evidence.threshold * factor(evidence.unit, unit)
-    word = "limit" if any(np.isclose(evidence.threshold, limit) for limit in limits.values()) else "compared with"
+    value = compared * factor(evidence.unit, unit)
+    is_limit = evidence.threshold is not None and any(np.isclose(compared, limit) for limit in limits.values())
+    word = "limit" if is_limit else "normal" if evidence.threshold is None else "compared with"
     return Limit(value, f"{word} {show(value, unit)}")
 
 

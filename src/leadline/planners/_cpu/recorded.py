@@ -18,6 +18,7 @@ from leadline.planners._cpu.simulated import Expected, SimulatedHost, SimulatedV
 
 FIGURES_MAX = 12  # VMs with a figure of their own; the sheet has all
 SHORT_S = 86_400.0  # Judgement: a day holds most of what recurs
+PEAK_S_MIN = 3600.0  # Judgement: what the rule on oversized VMs asks for; less is a moment, not a peak
 SOURCE = "Virtualizing large databases: VMware CPU capacity planning"
 
 

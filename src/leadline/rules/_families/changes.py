@@ -88,8 +88,8 @@ def evidence(change: Change) -> Evidence:
         entity=change.entity,
         statistic="mean or median in the incident",
         value=change.during,
-        threshold=change.normal,
         unit=change.unit,
+        normal=change.normal,
     )
 
 

@@ -1,7 +1,7 @@
 """vCPUs stand still until the hypervisor has read their memory back from its swap file.
 
 Finds:
-    Swap-wait time per vCPU above 0 % (warning) or 5 % (critical) for at least 15 s.
+    Swap-wait time per vCPU above 0 % (warning) or 5 % (critical) for at least 15 s; of low severity below 0.5 %.
 
 Why:
     When the host was short of memory it swapped out guest pages without asking the guest. A vCPU that touches such
@@ -19,12 +19,13 @@ When it is wrong:
 
 Sources:
     Yellow-Bricks esxtop thresholds: 5 %. EsxtopDrill c_map.csv: anything above 0.
-    Judgement: 15 s is three samples of esxtop's default 5 s.
+    Judgement: 15 s is three samples of esxtop's default 5 s; 0.5 %, 5 ms of each second, nobody feels.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
@@ -41,6 +42,7 @@ META = RuleMeta(
     thresholds={
         "warn": Threshold(0.0, "pct", "EsxtopDrill c_map.csv"),
         "crit": Threshold(5.0, "pct", "Yellow-Bricks esxtop thresholds"),
+        "felt": Threshold(0.5, "pct", "Judgement: 5 ms of each second"),
         "duration": THREE_SAMPLES,
     },
     explains=("guest-run-queue-high", "guest-load-average-per-core", "guest-steal-time", "cpu-vmwait-high"),
@@ -52,4 +54,6 @@ _SPEC = vcpu_time("cpu_swap_wait_pct", "time waiting for hypervisor swap")
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM; the worst vCPUs are the evidence."""
-    yield from over_threshold(context, _SPEC)
+    for finding in over_threshold(context, _SPEC):
+        is_felt = (finding.evidence[0].value or 0.0) >= context.limit("felt")
+        yield finding if is_felt else replace(finding, severity=Severity.LOW)

@@ -25,20 +25,26 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.finding import Finding
+from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.estate.disks import means_over
 from leadline.rules._families.lost_commands import lost_commands
+
+_RATES = ("disk_iops", "disk_reads_per_s", "disk_writes_per_s")
 
 META = RuleMeta(
     code="STO130",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
     needs=("disk_failed_per_s",),
+    uses=_RATES,
     thresholds={
         "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),
         "crit": Threshold(10.0, "per_s", "EsxtopDrill c_map.csv"),
+        "idle": Threshold(1.0, "per_s", "Judgement: fewer commands are no load"),
         "duration": Threshold(15.0, "s", "Judgement: a rare inquiry that a device rejects is left out"),
     },
 )
@@ -46,4 +52,14 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device and NFS volume."""
-    yield from lost_commands(context, "disk_failed_per_s", "failed commands")
+    rates = [group for metric in _RATES for group in context.of(metric)]
+    for finding in lost_commands(context, "disk_failed_per_s", "failed commands"):
+        done = means_over(rates, finding.windows, finding.entity)
+        is_idle = finding.entity in done and done[finding.entity] < context.limit("idle")
+        yield _of_idle(finding) if is_idle else finding
+
+
+def _of_idle(finding: Finding) -> Finding:
+    """Nobody waits for a device that does no I/O: what fails there are inquiries that it does not know."""
+    evidence = Evidence("it did no I/O meanwhile: what failed are inquiries, for which nobody waits")
+    return replace(finding, severity=Severity.LOW, evidence=(*finding.evidence, evidence))
