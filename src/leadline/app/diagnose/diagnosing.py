@@ -88,7 +88,7 @@ def diagnose(
     weighed = _weighed(once, compared, felt, capture)
     ordered = order(weighed)
     unfelt_layers = frozenset() if compared else _weighty_layers(run.findings) - _weighty_layers(weighed)
-    ran = Ran(run.powers, run.skipped, unfelt_layers, faint_disks(once), unused, run.near, of_disk)
+    ran = Ran(run.powers, run.skipped, unfelt_layers, faint_disks(once), unused, run.near, run.brief, of_disk)
     verdict = judge(ordered, ran, capture, compared, felt)
     verdict = retold(verdict, grouped(ordered, capture))
     if account is not None:

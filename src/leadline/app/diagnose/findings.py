@@ -32,6 +32,8 @@ SHORT_S = 15.0  # Judgement: what lasts as long is judged by the limits, shorter
 ALONE_S = 1.0  # a sample that stands alone counts as one of a second
 DISKS = "disks"  # the part of a layer whose rules tell of disks
 NEAR_RATIO = 0.5  # Judgement: what stays below half of its limits is quick, also where an average hides half of it
+# A sample beyond a limit, of five requests a second or more: a database that commits so often feels each.
+_SINGLE = {"longest_s": 0.1, "load_ratio": 0.1}
 EFFECT_RATIO = 2.0  # Judgement: twice a limit in every second that was recorded is no burst
 
 
@@ -39,13 +41,15 @@ EFFECT_RATIO = 2.0  # Judgement: twice a limit in every second that was recorded
 class RulesRun:
     """What came of the rules: findings, the power of each rule that looked, and the rules that could not.
 
-    ``near`` are what the rules on disks that found nothing find at `NEAR_RATIO` of their limits.
+    ``near`` are what the rules on disks that found nothing find at `NEAR_RATIO` of their limits, ``brief`` what they find
+    at their limits in single samples, also of a disk that does little.
     """
 
     findings: tuple[Finding, ...]
     powers: tuple[Power, ...]
     skipped: tuple[Skipped, ...]
     near: tuple[Finding, ...] = ()
+    brief: tuple[Finding, ...] = ()
 
 
 def run_rules(
@@ -78,8 +82,9 @@ def run_rules(
         powers.append(power)
     reported_by = {finding.rule for finding in findings}
     quiet = [power for power in powers if power.part == DISKS and power.clears and power.rule not in reported_by]
-    near = [finding for power in quiet for finding in looked.ask_near(power, site)]
-    return RulesRun(tuple(findings), tuple(powers), tuple(skipped), tuple(near))
+    near = (finding for power in quiet for finding in looked.ask_again(power, site, effect_ratio=NEAR_RATIO))
+    brief = (finding for power in quiet for finding in looked.ask_again(power, site, **_SINGLE))
+    return RulesRun(tuple(findings), tuple(powers), tuple(skipped), tuple(near), tuple(brief))
 
 
 @dataclass(eq=False)
@@ -130,10 +135,10 @@ class _Looked:
             reported = cast("Rule", module).check(context)
             yield from ((_seen_shortly(finding, power) for finding in reported) if is_short else reported)
 
-    def ask_near(self, power: Power, site: Profile) -> Iterator[Finding]:
-        """What a rule that found nothing finds near its limits."""
+    def ask_again(self, power: Power, site: Profile, **scoped: float) -> Iterator[Finding]:
+        """What a rule that found nothing finds in another scope."""
         meta = rule_metas()[power.rule]
-        scope = Scope(next(iter(self.incidents), None), self._longest_s, NEAR_RATIO)
+        scope = Scope(next(iter(self.incidents), None), **{"longest_s": self._longest_s, **scoped})
         context = RuleContext(power.rule, meta, "", self.capture, site.limits.get(power.rule), scope)
         yield from cast("Rule", load_unit("rule", power.rule)).check(context)
 

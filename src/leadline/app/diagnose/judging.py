@@ -54,7 +54,7 @@ class Ran:
 
     ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared. ``faint``
     are findings of a slow disk that their own rule gave little weight: they convict nobody and clear nobody.
-    ``unused`` says what was recorded where nothing of it is looked at. ``near`` are disks near their limits.
+    ``unused`` says what was recorded where nothing of it is looked at. ``near`` are disks near their limits, ``brief`` disks beyond them now and then.
     ``disk_share`` is the share of the added time that the account gives to disks; None where there is no account.
     """
 
@@ -64,6 +64,7 @@ class Ran:
     faint: tuple[Finding, ...] = ()
     unused: str = ""
     near: tuple[Finding, ...] = ()
+    brief: tuple[Finding, ...] = ()
     disk_share: float | None = None
 
     def of(self, layer: Layer) -> tuple[Power, ...]:
@@ -248,9 +249,13 @@ def _doubted(answer: str, doubts: _Doubts) -> str:
             return f"Not known: no limit was passed, but {worsened} in the incident."
     share = doubts.ran.disk_share
     is_elsewhere = share is not None and share < ELSEWHERE_SHARE and not doubts.is_unexplained
-    near = "" if is_elsewhere or doubts.is_fine else near_sentence(doubts.ran.near, doubts.capture, doubts.incidents)
+    near = (
+        ""
+        if is_elsewhere or doubts.is_fine
+        else near_sentence(doubts.ran.near, doubts.ran.brief, doubts.capture, doubts.incidents)
+    )
     if near:
-        return f"Not known: no limit was passed, but {near}."
+        return f"Not known: no limit was passed for long, but {near}."
     if doubts.is_unexplained:
         return "Not known: the disk was looked at and is not slow, but what was felt is not explained."
     return answer
@@ -280,10 +285,12 @@ def _disk_changes(capture: Capture, incident: Incident) -> Iterator[Change]:
 
 def too_short(power: Power, cleared: str = "it") -> str:
     """How long was recorded, and how long a rule needs."""
-    recorded = f"only {show(power.recorded_s, 's')} were recorded"
+    recorded = f"only {show(power.recorded_s, 's')} {'was' if power.recorded_s == 1.0 else 'were'} recorded"
     if power.is_alone:
         boot = ", which may be an average since boot" if power.is_since_boot else ""
         recorded = f"one report was recorded{boot}"
+    if power.needed_s == 0.0:
+        return f"{recorded}, too little to clear {cleared}"
     return f"{recorded}, and {show(power.needed_s, 's')} are needed to clear {cleared}"
 
 

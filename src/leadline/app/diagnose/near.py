@@ -30,15 +30,19 @@ READS = frozenset(
 )
 BUSY_PCT, WAITING_COUNT = 80.0, 0.3  # Judgement: requests that wait beside the one in service
 FULL_PCT = 95.0  # Judgement: busy for nearly all of the time, whatever waits
+BRIEF_COVER_MIN = 0.1  # Judgement: what is slow for a tenth of the time is felt, though never for long
 FELT_MS = 4.0  # Judgement: of a quick disk near its strict limit nobody feels a request
 LOW_MS = 2.0  # Judgement: a device that answers quicker serves many at once
 
 
-def near_sentence(near: tuple[Finding, ...], capture: Capture, incidents: tuple[Incident, ...]) -> str:
+def near_sentence(
+    near: tuple[Finding, ...], brief: tuple[Finding, ...], capture: Capture, incidents: tuple[Incident, ...]
+) -> str:
     """What is near a limit for a good part of the incident, or of the recording; empty where nothing is.
 
     Args:
         near: findings of rules on disks at a part of their limits.
+        brief: their findings of single samples beyond their limits.
         capture: with the disks' utilisation.
         incidents: the first is looked at; none: all of the recording.
     """
@@ -46,14 +50,20 @@ def near_sentence(near: tuple[Finding, ...], capture: Capture, incidents: tuple[
     if span is None:
         return ""
     window = incidents[0].window if incidents else Window(*span)
-    for finding in near:
-        evidence = finding.evidence[0] if finding.evidence else None
-        if evidence is None or evidence.value is None or evidence.threshold is None or evidence.unit is None:
-            continue
-        is_felt = evidence.value * factor(evidence.unit, "ms") >= FELT_MS
-        if is_felt and cover(finding.windows, window) >= COVER_MIN:
+    for some, least in ((near, COVER_MIN), (brief, BRIEF_COVER_MIN)):
+        for finding in some:
+            evidence = finding.evidence[0] if finding.evidence else None
+            if evidence is None or evidence.value is None or evidence.threshold is None or evidence.unit is None:
+                continue
+            share = cover(finding.windows, window)
+            if share < least or evidence.value * factor(evidence.unit, "ms") < FELT_MS:
+                continue
             value, limit = show(evidence.value, evidence.unit), show(evidence.threshold, evidence.unit)
-            return f"{finding.entity.label()} takes {value} per request, near the limit of {limit}"
+            if some is near:
+                return f"{finding.entity.label()} takes {value} per request, near the limit of {limit}"
+            return (
+                f"{finding.entity.label()} takes {value} per request in {100 * share:.0f} % of the time (limit {limit})"
+            )
     return next(filter(None, (_busy(group, capture, window) for group in _utilisations(capture))), "")
 
 

@@ -139,11 +139,13 @@ class Scope:
         longest_s: the longest duration a rule may ask for, so that a short incident or recording is judged too.
         effect_ratio: how many times its limits what a rule finds must be: more than 1 where a recording is too short
             for the duration, less than 1 to ask what is near a limit.
+        load_ratio: how many times its least load (``load_min``) counts: less than 1 to ask of a disk that does little.
     """
 
     incident: Incident | None = None
     longest_s: float = float("inf")
     effect_ratio: float = 1.0
+    load_ratio: float = 1.0
 
 
 class RuleContext:
@@ -186,6 +188,8 @@ class RuleContext:
         limit = self.stated_limit(name)
         if name == "duration":
             return min(limit, self._scope.longest_s)
+        if name == "load_min":
+            return limit * self._scope.load_ratio
         ratio = self._scope.effect_ratio
         if ratio == 1.0 or _LEVELS.isdisjoint(name.split("_")):
             return limit
