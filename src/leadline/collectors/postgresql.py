@@ -2,7 +2,8 @@
 
 Collects:
     ``pg_stat_database``, ``pg_stat_bgwriter``, ``pg_stat_wal`` (14 and newer), ``pg_stat_io`` (16) and
-    ``pg_stat_checkpointer`` (17) again and again, each as CSV snapshots with a time, and ``pg_settings`` once.
+    ``pg_stat_checkpointer`` (17) again and again, each as CSV snapshots with a time, and ``pg_settings`` once: sizes,
+    times, counts, costs and switches, and no commands, connection strings, addresses or paths of keys.
     Transactions, checkpoints, read and log write latency follow from them (see the importer pg-stat).
     On request the sessions at work, many times a second (see the importer pg-active-sessions). Of a statement only the
     verb and the first table are kept, because its text may hold secrets.
@@ -34,6 +35,7 @@ from leadline.core.model.vocabulary import Layer
 from leadline.core.system.addresses import Address
 from leadline.core.system.dsn import is_of_database, masked, parts
 from leadline.core.system.secret import of_environment
+from leadline.estate.postgresql_settings import HARMLESS, NAMING
 
 if TYPE_CHECKING:
     import psycopg
@@ -49,8 +51,8 @@ VIEWS = {
     "pg_stat_io": 160000,
     "pg_stat_checkpointer": 170000,
 }
-# Settings that may hold a password or a command with one.
-SECRET_SETTINGS = ("primary_conninfo", "ssl_passphrase_command", "archive_command", "restore_command")
+# Where a setting was read from and its description are left out: file names, and texts that are the same everywhere.
+_SETTING_COLUMNS = "name, setting, unit, context, vartype, source, boot_val, reset_val, pending_restart"
 _SESSION = (
     "set session characteristics as transaction read only",
     "set statement_timeout = '5s'",
@@ -122,8 +124,8 @@ class PostgresqlRecorder:
         self._sessions: SessionSampler | None = None
         version = connection.info.server_version
         self._views = [view for view, since in VIEWS.items() if version >= since]
-        secret = ", ".join(f"'{name}'" for name in SECRET_SETTINGS)
-        query = f"select *, 'Leadline' as {RECORDED_BY} from pg_settings where name not in ({secret})"
+        kept = ", ".join(f"'{name}'" for name in sorted(HARMLESS | NAMING))
+        query = f"select {_SETTING_COLUMNS}, 'Leadline' as {RECORDED_BY} from pg_settings where name in ({kept})"
         self._copy(SETTINGS, query, header=True, whole=settings)
 
     def sample_sessions(self, connection: psycopg.Connection[Any], every_s: float) -> None:
