@@ -232,6 +232,23 @@ def test_an_ordinary_user_sees_what_it_may(server: Server, tmp_path: Path) -> No
     assert (tmp_path / "pg_stat_database.csv").stat().st_size > 0
 
 
+def test_files_that_leadline_did_not_write_are_left_alone(server: Server, tmp_path: Path) -> None:
+    every = {"every_s": 0.2, "seconds": 0.4, "active_sessions_every_ms": 100}
+    for _ in range(2):  # what it wrote itself is continued
+        record("postgresql", server.words, tmp_path, **every)  # type: ignore[arg-type]
+    recorded = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {"pg_stat_database.csv", "pg_stat_wal.csv", "pg_active_sessions.csv", "pg_settings.csv"} <= set(recorded)
+    for name in sorted(recorded):
+        path = tmp_path / name
+        path.write_text("now,my own table\n1,2\n")
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(UsageError, match="Leadline did not write it") as caught:
+            record("postgresql", server.words, tmp_path, **every)  # type: ignore[arg-type]
+        assert name in caught.value.where
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+        path.write_bytes(recorded[name])
+
+
 def test_a_source_that_fails_does_not_end_what_runs_beside_it(tmp_path: Path) -> None:
     with recording({"postgresql": "host=127.0.0.1 port=1"}, tmp_path) as notes:
         pass

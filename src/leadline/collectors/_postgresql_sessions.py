@@ -23,6 +23,7 @@ COLUMNS = (
     *("now", "pid", "datname", "backend_type", "state", "wait_event_type", "wait_event", "query_id"),
     *("xact_age_s", "query_age_s", "blocked_by", "query"),
 )
+BEGINNING = re.compile(",".join(COLUMNS).encode() + b"\n")
 FLUSH_S = 1.0  # a killed recorder loses no more than this
 QUERY_CHARACTERS = 60
 _SINCE_QUERY_ID = 140000  # Source: PostgreSQL 14 release notes, pg_stat_activity.query_id
@@ -114,7 +115,7 @@ class SessionSampler:
         query_id = "a.query_id" if has_id else "null"
         self._query = _QUERY.format(query_id=query_id, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
         path = folder / FILE_NAME
-        self._stream = open_to_append(path)
+        self._stream = open_to_append(path, BEGINNING)
         self._text = io.StringIO("\n" if _is_cut(path) else "")
         self._text.seek(0, io.SEEK_END)
         self._rows = csv.writer(self._text, lineterminator="\n")

@@ -24,12 +24,13 @@ Sources:
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.collectors._postgresql_sessions import SessionSampler
+from leadline.collectors._postgresql_sessions import BEGINNING, FILE_NAME, SessionSampler
 from leadline.core.contracts.collector import CollectorMeta
-from leadline.core.io.outputs import RECORDED_BY, Output, open_to_append
+from leadline.core.io.outputs import RECORDED_BY, Output, check_to_append, open_to_append
 from leadline.core.model.errors import ToolError
 from leadline.core.model.vocabulary import Layer
 from leadline.core.system.addresses import Address
@@ -53,6 +54,14 @@ VIEWS = {
 }
 # Where a setting was read from and its description are left out: file names, and texts that are the same everywhere.
 _SETTING_COLUMNS = "name, setting, unit, context, vartype, source, boot_val, reset_val, pending_restart"
+# View -> the columns its snapshots begin with, as this collector copies them. Source: PostgreSQL 13 to 18 documentation.
+_BEGINNINGS = {
+    "pg_stat_database": "datid,datname,numbackends,",
+    "pg_stat_bgwriter": "(checkpoints_timed,checkpoints_req|buffers_clean,maxwritten_clean),",
+    "pg_stat_wal": "wal_records,wal_fpi,",
+    "pg_stat_io": "backend_type,object,context,",
+    "pg_stat_checkpointer": "num_timed,num_requested,",
+}
 _SESSION = (
     "set session characteristics as transaction read only",
     "set statement_timeout = '5s'",
@@ -66,11 +75,15 @@ def record(target: Address, folder: Path, *, active_sessions_every_ms: int = 0) 
     """A recorder of the server a connection string names; active sessions are sampled unless their interval is 0.
 
     Raises:
-        UsageError: the folder holds settings that Leadline did not record.
+        UsageError: the folder holds settings or snapshots that Leadline did not record.
         ToolError: it cannot be reached or refuses the login.
     """
     settings = Output(folder / f"{SETTINGS}.csv", "--output", advice="Name another folder.")
     settings.check()
+    for view in VIEWS:
+        check_to_append(folder / f"{view}.csv", _beginning(view))
+    if active_sessions_every_ms > 0:
+        check_to_append(folder / FILE_NAME, BEGINNING)
     recorder = PostgresqlRecorder(_connected(target), folder, settings)
     if active_sessions_every_ms > 0:
         try:
@@ -79,6 +92,11 @@ def record(target: Address, folder: Path, *, active_sessions_every_ms: int = 0) 
             recorder.close()
             raise
     return recorder
+
+
+def _beginning(view: str) -> re.Pattern[bytes]:
+    """What a file with snapshots of a view begins with."""
+    return re.compile(f"now,{_BEGINNINGS[view]}[a-z0-9_,]+\n".encode())
 
 
 def _connected(target: Address) -> psycopg.Connection[Any]:
@@ -172,7 +190,7 @@ class PostgresqlRecorder:
         if whole is not None:
             whole.write(data)
             return True
-        with open_to_append(self._folder / f"{name}.csv") as stream:
+        with open_to_append(self._folder / f"{name}.csv", _beginning(name)) as stream:
             stream.write(data)
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -278,13 +279,27 @@ def test_appending_never_follows_a_link_nor_waits_for_a_fifo(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to("victim")
     os.mkfifo(tmp_path / "fifo")
     for name in ("link", "fifo", "."):
-        with pytest.raises(UsageError, match="plain file"):
-            outputs.open_to_append(tmp_path / name)
+        for refuse in (outputs.open_to_append, outputs.check_to_append):
+            with pytest.raises(UsageError, match="plain file"):
+                refuse(tmp_path / name, BEGINNING)
     for part in (b"one\n", b"two\n"):
-        with outputs.open_to_append(tmp_path / "own") as stream:
+        with outputs.open_to_append(tmp_path / "own", BEGINNING) as stream:
             stream.write(part)
     assert (tmp_path / "own").read_bytes() == b"one\ntwo\n"
     assert (tmp_path / "victim").read_text() == "mine"
+
+
+def test_appending_refuses_what_leadline_did_not_write(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    outputs.check_to_append(path, BEGINNING)
+    assert not path.exists()
+    path.write_text("my notes\none\n")
+    for refuse in (outputs.open_to_append, outputs.check_to_append):
+        with pytest.raises(UsageError, match="exists and Leadline did not write it"):
+            refuse(path, BEGINNING)
+    assert path.read_text() == "my notes\none\n"
+    path.write_text("")
+    outputs.open_to_append(path, BEGINNING).close()
 
 
 def test_temporary_names_are_never_the_same() -> None:
@@ -293,6 +308,7 @@ def test_temporary_names_are_never_the_same() -> None:
     assert all(name.startswith(".leadline-") for name in names)
 
 
+BEGINNING = re.compile(b"one\n")
 _WRITES = """
 import sys, time
 from pathlib import Path
