@@ -11,6 +11,7 @@ Collects:
 Cost:
     One connection that stays open; a few milliseconds of one backend per sample. Transactions are read-only, statements
     end after five seconds. Active sessions take a second connection and one query of ``pg_stat_activity`` per sample.
+    Their file grows by about 130 bytes per session and sample: 80 sessions, ten times a second, are 0.4 GB an hour.
 
 Late or missing data:
     The server publishes what a backend did when its transaction ends, at the latest after a second. Latencies are there
@@ -54,7 +55,7 @@ VIEWS = {
 }
 # Where a setting was read from and its description are left out: file names, and texts that are the same everywhere.
 _SETTING_COLUMNS = "name, setting, unit, context, vartype, source, boot_val, reset_val, pending_restart"
-# View -> the columns its snapshots begin with, as this collector copies them. Source: PostgreSQL 13 to 18 documentation.
+# View -> the columns its snapshots begin with. Source: PostgreSQL 13 to 18 documentation.
 _BEGINNINGS = {
     "pg_stat_database": "datid,datname,numbackends,",
     "pg_stat_bgwriter": "(checkpoints_timed,checkpoints_req|buffers_clean,maxwritten_clean),",
