@@ -22,7 +22,7 @@ from leadline.core.io.outputs import Output, aside_name, check_folder, check_inp
 from leadline.core.io.parquet import save
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import ToolError, UsageError
-from leadline.core.system.leftovers import remove_leftovers
+from leadline.core.system.leftovers import Leftover, remove_leftovers
 from leadline.generators.host_model import CaptureShape
 
 OURS = b'{\n  "schema": "leadline.run/1"\n}\n'
@@ -334,7 +334,7 @@ def test_what_a_kill_leaves_beside_an_output_is_removed_by_the_next_start(
         assert remove_leftovers() == [], "that process still lives"
         assert aside.read_bytes() == b"half of it"
         process.kill()
-    assert remove_leftovers() == [str(aside)]
+    assert remove_leftovers() == [Leftover(str(aside), len(b"half of it"))]
     assert {path.name: path.read_bytes() for path in place.iterdir()} == {"report.html": OURS}
 
 
