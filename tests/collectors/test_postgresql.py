@@ -29,7 +29,7 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.addresses import address_of
 from leadline.core.system.dsn import masked
 from leadline.core.system.tools import find_program
-from leadline.estate.postgresql_settings import NAMING
+from leadline.estate.database_settings import POSTGRESQL_NAMING
 from leadline.faces.cli.main import build_app
 from leadline.formats.active_sessions import wait_shares
 
@@ -109,7 +109,7 @@ def _texts_of(*folders: str) -> set[str]:
     """Every string in the code of some folders of the package."""
     base = resources.files("leadline")
     paths = [path for folder in folders for path in Path(str(base / folder)).rglob("*.py")]
-    trees = [ast.parse(path.read_text()) for path in paths if path.stem != "postgresql_settings"]
+    trees = [ast.parse(path.read_text()) for path in paths]
     return {
         n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
     }
@@ -123,7 +123,7 @@ def test_every_setting_that_rules_and_planners_read_is_recorded(server: Server, 
     record("postgresql", server.words, tmp_path, every_s=0.2, seconds=0.2)
     with (tmp_path / "pg_settings.csv").open() as stream:
         recorded = {row["name"]: row["vartype"] for row in csv.DictReader(stream)}
-    assert {name for name, kind in recorded.items() if kind == "string"} == NAMING
+    assert {name for name, kind in recorded.items() if kind == "string"} == POSTGRESQL_NAMING
     read = known & _texts_of("rules", "planners", "estate", "app/diagnose")
     assert {"shared_buffers", "fsync", "max_wal_size", "archive_mode", "huge_pages"} <= read
     assert read - set(recorded) == {"port"}  # that of a switch

@@ -37,7 +37,7 @@ from leadline.core.model.vocabulary import Layer
 from leadline.core.system.addresses import Address
 from leadline.core.system.dsn import is_of_database, masked, parts
 from leadline.core.system.secret import of_environment
-from leadline.estate.postgresql_settings import HARMLESS, NAMING
+from leadline.estate.database_settings import POSTGRESQL_HARMLESS, POSTGRESQL_NAMING
 
 if TYPE_CHECKING:
     import psycopg
@@ -143,7 +143,7 @@ class PostgresqlRecorder:
         self._sessions: SessionSampler | None = None
         version = connection.info.server_version
         self._views = [view for view, since in VIEWS.items() if version >= since]
-        kept = ", ".join(f"'{name}'" for name in sorted(HARMLESS | NAMING))
+        kept = ", ".join(f"'{name}'" for name in sorted(POSTGRESQL_HARMLESS | POSTGRESQL_NAMING))
         query = f"select {_SETTING_COLUMNS}, 'Leadline' as {RECORDED_BY} from pg_settings where name in ({kept})"
         self._copy(SETTINGS, query, header=True, whole=settings)
 

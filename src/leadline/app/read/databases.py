@@ -8,7 +8,7 @@ from typing import Any
 from leadline.app.read.block_devices import Mount, device_of
 from leadline.app.read.machine_files import Tree, whole_number
 from leadline.app.read.postgresql import configuration
-from leadline.estate.postgresql_settings import HARMLESS
+from leadline.estate.database_settings import POSTGRESQL_HARMLESS
 
 _MIB_BYTES = 1024**2
 _VALUE = re.compile(r"[A-Za-z0-9_.+-]{1,40}(?: ?[A-Za-z]{1,3})?")
@@ -43,7 +43,9 @@ def _cluster(tree: Tree, mounted: list[Mount], folder: str, name: str, version: 
     settings = configuration(tree, folder)
     if settings is None:
         return None
-    parameters = {key: value for key, value in settings.given.items() if key in HARMLESS and _VALUE.fullmatch(value)}
+    parameters = {
+        key: value for key, value in settings.given.items() if key in POSTGRESQL_HARMLESS and _VALUE.fullmatch(value)
+    }
     cluster: dict[str, Any] = {"name": name, "engine": "postgresql"}
     if version:
         cluster["version"] = version

@@ -233,8 +233,8 @@ class Leftover:
             return f"{self.path!r} ({_size_text(self.size_bytes)})"
         shown = [repr(name)[1:-1] for name in self.names[:_NAMES_MAX]]
         others = len(self.names) - len(shown)
-        held = " with " + ", ".join([*shown, *([f"{others} more"] if others else [])]) if shown else ", empty"
-        return f"{self.path!r} (folder{held}, {_size_text(self.size_bytes)})"
+        listing = " with " + ", ".join([*shown, *([f"{others} more"] if others else [])]) if shown else ", empty"
+        return f"{self.path!r} (folder{listing}, {_size_text(self.size_bytes)})"
 
 
 def removed_line(leftovers: Sequence[Leftover]) -> str:
