@@ -24,7 +24,18 @@ from tests.faces.test_report import everything_in
 from tests.importers.load_tools import SEEDS
 
 SECRETS = (
-    *("accounts", "invoices", "iban", "DE89", "Mueller", "geheim", "db-prod-berlin", "esx-kellerhaus", "user_4711"),
+    *(
+        "accounts",
+        "invoices",
+        "iban",
+        "DE89",
+        "Mueller",
+        "geheim",
+        "berlin",
+        "db-prod-berlin",
+        "esx-kellerhaus",
+        "user_4711",
+    ),
     *("fd12:3456:789a::17", "fe80::b00b", "2001:db8:5::", "::ffff:192.0.2.99", "192.0.2.99", "fd00:1:2:3:4:5:6:7"),
     *("5000c500a1b2c3d4", "50014ee2b5c6d7e8", "SAMSUNG_SSD", "S3Z8NB0K", "0025385b71b00001", "60014050001deadbeef"),
 )

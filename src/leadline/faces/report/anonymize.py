@@ -73,6 +73,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 _TOKEN = re.compile(r"\w(?:[\w.$@+-]*\w)?")
 _DOCSTRING = re.compile(r'(?:\A|:\n\s*)r?"{3}.*?"{3}', re.DOTALL)
 _STRING = re.compile(r'"{3}.*?"{3}|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_PLACE = re.compile(r"\b(?:africa|america|asia|australia|europe|pacific)/\w+")  # examples of time zones
 # Numbers with a unit, versions, and times in the form of ISO 8601, which a token holds up to the hour.
 _MEASURE = re.compile(
     r"(?i)v?\d[\d.,]*[a-zµ]?[+-]?\d*|\d{4}-\d\d-\d\dT\d*|\d[\d.,]*-?([^\W\d_]{1,5})(?:[/.]([^\W\d_]{1,3}))?"
@@ -354,7 +355,7 @@ def _vocabulary() -> tuple[frozenset[str], frozenset[str]]:
             if entry.is_dir():
                 folders.append((base, entry))
             elif entry.name.endswith((".py", ".csv")):
-                text = entry.read_text(encoding="utf-8").casefold()
+                text = _PLACE.sub("", entry.read_text(encoding="utf-8").casefold())
                 if entry.name.endswith(".py"):
                     kept = _DOCSTRING.findall(text) if base == "rules" else []
                     text = "\n".join([*kept, *_STRING.findall(_DOCSTRING.sub("", text))])

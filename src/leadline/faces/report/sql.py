@@ -36,13 +36,13 @@ _TOKEN = re.compile(
     (?P<comment> --[^\n]*(?:\n|\Z) | /\*.*?(?:\*/|\Z) )
     | (?P<text> (?:e|b|x|n|u&|_\w+\s?)?'(?:[^'\\]|''|\\.)*(?:'|\Z|\\\Z)
         | \$(?P<tag>[^\W\d]\w*|)\$.*?(?:\$(?P=tag)\$|\Z) )
-    | (?P<quoted> (?:u&)?"(?:[^"]|"")*(?:"|\Z) | `(?:[^`]|``)*(?:`|\Z) | \[[^\W\d][^\]\n]*(?:\]|\Z) )
+    | (?P<quoted> (?:u&)?"(?:[^"]|"")*(?:"|\Z) | `(?:[^`]|``)*(?:`|\Z) | \[[^\W\d][^\]\[\n]*(?:\]|\Z) )
     | (?P<number> (?<![\w.$:@])(?:0[xob][\da-f_]+|(?:\d[\d_]*\.?\d*|\.\d+)(?:e[+-]?\d+)?)\w* )
     | (?P<parameter> [$:@]\d+\b )
     | (?P<word> [^\W\d][\w$\#]* )
     """
 )
-_NAME = r"""(?:[^\W\d][\w$\#]*|"[^"]*"|`[^`]*`|\[[^\]\n]*\])"""
+_NAME = r"""(?:[^\W\d][\w$\#]*|"[^"]{0,200}"|`[^`]{0,200}`|\[[^\]\[\n]{0,200}\])"""
 _NAMES = rf"{_NAME}(?:\s?\.\s?{_NAME})*"
 _OBJECTS = (
     r"(?:unlogged\s+|unique\s+|temp(?:orary)?\s+|materialized\s+|or\s+replace\s+|foreign\s+)*"
@@ -51,19 +51,19 @@ _OBJECTS = (
 # Where a statement begins in a text. A verb alone is an English word ("update the firmware"), its shape is not.
 _SHAPES = (
     rf"select\s+(?:distinct\s+)?{_NAMES}(?:\s+as\s+{_NAME})?\s+from\s",
-    r"""select\s(?=[^\n]{0,2000}?[,*()'"$`][^\n]{0,2000}?\b(?:from|union)\b)""",
+    r"""select\s(?=[^\n,*()'"$`]{0,500}[,*()'"$`])(?=[^\n]{0,2000}?\b(?:from|union)\b)""",
     r"""select\s+(?=['\d$*"`(]|e'|\w+\()""",
     rf"(?:insert|replace|merge)\s+into\s+{_NAMES}",
     rf"update\s+(?:only\s+)?{_NAMES}(?:\s+(?:as\s+)?{_NAME})?\s+set\s",
     rf"delete\s+from\s+{_NAMES}",
-    rf"with\s+(?:recursive\s+)?{_NAME}\s*(?:\([^)]*\)\s*)?as\s*(?:not\s+|materialized\s+)*\(",
+    rf"with\s+(?:recursive\s+)?{_NAME}\s*(?:\([^)]{{0,1000}}\)\s*)?as\s*(?:not\s+|materialized\s+)*\(",
     rf"truncate\s+table\s+{_NAMES}",
     rf"lock\s+table\s+{_NAMES}(?:\s+in\s|\s*[;,]|\s*\Z)",
     rf"(?:create|alter|drop)\s+{_OBJECTS}\s+{_NAMES}",
-    rf"copy\s+{_NAMES}\s*(?:\([^)]*\)\s*)?(?:from|to)\s+(?:stdin|stdout|program|')",
+    rf"copy\s+{_NAMES}\s*(?:\([^)]{{0,1000}}\)\s*)?(?:from|to)\s+(?:stdin|stdout|program|')",
     r"copy\s*\(",
     rf"call\s+{_NAMES}\s*\(",
-    rf"grant\s+[\w,\s]+\s+on\s+{_NAMES}\s+to\s",
+    rf"grant\s[\w,\s]{{1,300}}\son\s+{_NAMES}\s+to\s",
     rf"declare\s+{_NAME}\s+cursor\s",
     rf"(?:prepare|execute)\s+{_NAME}\s*(?:\(|as\s)",
     r"explain\s+(?:\(|analyze\s|select\s)",
