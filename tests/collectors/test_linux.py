@@ -98,6 +98,21 @@ def test_it_names_no_target(tmp_path: Path) -> None:
         record("linux", "db1", tmp_path, every_s=1.0, seconds=1.0)
 
 
+def test_a_file_that_leadline_did_not_write_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / linux.FILE_NAME
+    for text in ("my notes on linux\n", "# 2026-11-21T00:00:00+00:00\n## /proc/diskstats\n8 0 sda 1\n"):
+        path.write_text(text)
+        with pytest.raises(UsageError, match="Leadline did not write it") as caught:
+            record("linux", "", tmp_path, every_s=0.1, seconds=0.1)
+        assert str(path) in caught.value.where
+        assert "Name another folder" in caught.value.advice
+        assert path.read_text() == text
+    path.unlink()
+    for _ in range(2):  # its own is continued
+        record("linux", "", tmp_path, every_s=0.1, seconds=0.1)
+    assert path.read_bytes().count(b"## /proc/sys/kernel/hostname") == 2
+
+
 def test_a_counter_that_fell_is_not_measured(tmp_path: Path) -> None:
     blocks = []
     for second, reads in enumerate((100, 200, 50, 150)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import os
 import pwd
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import resources
 from pathlib import Path
 
 import pytest
@@ -27,10 +29,17 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.addresses import address_of
 from leadline.core.system.dsn import masked
 from leadline.core.system.tools import find_program
+from leadline.estate.database_settings import POSTGRESQL_NAMING
 from leadline.faces.cli.main import build_app
 from leadline.formats.active_sessions import wait_shares
 
 SECRET = "not-to-be-seen-anywhere"
+COMMAND_SECRET = "hunter2-in-a-command"
+# Free texts that people put passwords into; a setting of an unknown extension is one, too.
+FREE_TEXTS = (
+    *("archive_cleanup_command", "recovery_end_command", "archive_command", "restore_command", "primary_conninfo"),
+    *("ssl_passphrase_command", "log_line_prefix", "application_name", "ssl_key_file", "myapp.token"),
+)
 INITDB, PG_CTL, PGBENCH = (find_program(name) for name in ("initdb", "pg_ctl", "pgbench"))
 pytestmark = [
     pytest.mark.real,
@@ -64,6 +73,7 @@ def server() -> Iterator[Server]:
     data = str(base / "data")
     _as_postgres(str(INITDB), "-D", data, "-A", "scram-sha-256", f"--pwfile={base / 'password'}", "-U", "postgres")
     options = f"-p {port} -k {base} -c listen_addresses=127.0.0.1 -c track_io_timing=on -c fsync=off"
+    options += "".join(f" -c {name}={COMMAND_SECRET}" for name in FREE_TEXTS)
     _as_postgres(str(PG_CTL), "-D", data, "-o", options, "-l", str(base / "log"), "-w", "start")
     try:
         yield Server(
@@ -93,6 +103,30 @@ def test_what_was_recorded_is_what_pgbench_did(server: Server, tmp_path: Path) -
     assert 400 <= done <= 500  # two clients' 200 transactions, and the recorder's own few
     settings = capture.inventory.of_kind(EntityKind.DATABASE)
     assert any(capture.inventory.get(entity, "engine") == "postgresql" for entity in settings)
+
+
+def _texts_of(*folders: str) -> set[str]:
+    """Every string in the code of some folders of the package."""
+    base = resources.files("leadline")
+    paths = [path for folder in folders for path in Path(str(base / folder)).rglob("*.py")]
+    trees = [ast.parse(path.read_text()) for path in paths]
+    return {
+        n.value for tree in trees for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str)
+    }
+
+
+def test_every_setting_that_rules_and_planners_read_is_recorded(server: Server, tmp_path: Path) -> None:
+    import psycopg
+
+    with psycopg.connect(server.url) as connection:
+        known = {name for (name,) in connection.execute("select name from pg_settings")}
+    record("postgresql", server.words, tmp_path, every_s=0.2, seconds=0.2)
+    with (tmp_path / "pg_settings.csv").open() as stream:
+        recorded = {row["name"]: row["vartype"] for row in csv.DictReader(stream)}
+    assert {name for name, kind in recorded.items() if kind == "string"} == POSTGRESQL_NAMING
+    read = known & _texts_of("rules", "planners", "estate", "app/diagnose")
+    assert {"shared_buffers", "fsync", "max_wal_size", "archive_mode", "huge_pages"} <= read
+    assert read - set(recorded) == {"port"}  # that of a switch
 
 
 def test_a_lock_wait_is_seen_for_as_long_as_it_lasted(server: Server, tmp_path: Path) -> None:
@@ -172,7 +206,8 @@ def test_a_password_is_seen_nowhere(server: Server, form: str, tmp_path: Path) -
     written = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
     assert SECRET not in done.output
     assert SECRET.encode() not in written
-    assert b"primary_conninfo" not in written
+    assert COMMAND_SECRET.encode() not in written
+    assert [name for name in FREE_TEXTS if name.encode() in written] == []
     with pytest.raises(ToolError) as caught:
         record("postgresql", target.replace("127.0.0.1", "127.0.0.2"), tmp_path, every_s=1.0, seconds=1.0)
     assert SECRET not in str(caught.value)
@@ -195,6 +230,23 @@ def test_an_ordinary_user_sees_what_it_may(server: Server, tmp_path: Path) -> No
     assert done.notes == ("pg_stat_wal left out: permission denied for view pg_stat_wal",)
     assert not (tmp_path / "pg_stat_wal.csv").exists()
     assert (tmp_path / "pg_stat_database.csv").stat().st_size > 0
+
+
+def test_files_that_leadline_did_not_write_are_left_alone(server: Server, tmp_path: Path) -> None:
+    every = {"every_s": 0.2, "seconds": 0.4, "active_sessions_every_ms": 100}
+    for _ in range(2):  # what it wrote itself is continued
+        record("postgresql", server.words, tmp_path, **every)  # type: ignore[arg-type]
+    recorded = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert {"pg_stat_database.csv", "pg_stat_wal.csv", "pg_active_sessions.csv", "pg_settings.csv"} <= set(recorded)
+    for name in sorted(recorded):
+        path = tmp_path / name
+        path.write_text("now,my own table\n1,2\n")
+        before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+        with pytest.raises(UsageError, match="Leadline did not write it") as caught:
+            record("postgresql", server.words, tmp_path, **every)  # type: ignore[arg-type]
+        assert name in caught.value.where
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+        path.write_bytes(recorded[name])
 
 
 def test_a_source_that_fails_does_not_end_what_runs_beside_it(tmp_path: Path) -> None:

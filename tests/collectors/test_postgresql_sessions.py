@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
+
 import pytest
 
-from leadline.collectors._postgresql_sessions import Schedule, statement_name
+from leadline.collectors._postgresql_sessions import COLUMNS, Schedule, SessionRows, statement_name
 
 SECRET = "hunter2"
 
@@ -46,3 +49,70 @@ def test_a_late_sample_is_skipped_and_never_doubled() -> None:
         beats.append(round((now - 100.0) / 0.1, 6))
     assert beats == [1.0, 2.0, 6.0, 7.0, 8.0]
     assert schedule.skipped_count == 3
+
+
+WAITERS = 80
+SAMPLES = 50
+SAMPLES_PER_HOUR = 36_000  # ten a second
+
+
+def waiting(sample: int, waiters: int) -> list[tuple[object, ...]]:
+    """Sessions behind one another, each blocked by all before it, as pg_stat_activity shows them."""
+    now = f"2026-11-21 00:{sample // 600:02d}:{sample // 10 % 60:02d}.{sample % 10}00000+00"
+    same = ("shop", "client backend", "active", "Lock", "transactionid", 6_234_567_890_123_456_789)
+    return [
+        (now, pid, *same, 12.345, 12.345, " ".join(map(str, range(1_234_000, pid))), f"UPDATE stock SET x = {sample}")
+        for pid in range(1_234_001, 1_234_001 + waiters)
+    ]
+
+
+def size_bytes(waiters: int) -> float:
+    """Bytes per sample."""
+    rows = SessionRows()
+    for sample in range(SAMPLES):
+        rows.add(waiting(sample, waiters))
+    return len(rows.take()) / SAMPLES
+
+
+def whole_size_bytes(waiters: int) -> float:
+    """Bytes per sample when every blocker and every statement is written."""
+    text = io.StringIO()
+    out = csv.writer(text, lineterminator="\n")
+    for sample in range(SAMPLES):
+        out.writerows((*cells, statement_name(str(query))) for *cells, query in waiting(sample, waiters))
+    return len(text.getvalue()) / SAMPLES
+
+
+def test_a_queue_of_sessions_takes_as_much_space_as_its_rows() -> None:
+    assert whole_size_bytes(WAITERS) * SAMPLES_PER_HOUR > 1.2e9
+    assert size_bytes(WAITERS) < 11_500
+    assert size_bytes(WAITERS) * SAMPLES_PER_HOUR < 0.42e9
+    assert size_bytes(4 * WAITERS) <= 4.1 * size_bytes(WAITERS)
+
+
+def test_repeated_statements_are_left_empty_and_changes_are_written() -> None:
+    rows = SessionRows()
+    rows.begin(after_cut_row=True)
+
+    def sample(now: str, *sessions: tuple[int, int | None, str, str]) -> None:
+        rows.add((now, pid, "shop", "x", "active", None, None, i, 0, 0, b, q) for pid, i, b, q in sessions)
+
+    sample("a", (1, 7, "5 6 7", "select 1"), (2, None, "5 6 7 8 9", "update t set x=1"))
+    sample("b", (1, 7, "", "select 2"), (2, None, "5", "update t set x=2"))
+    sample("c", (1, 8, "", "select 2"))
+    sample("d", (1, 8, "", "commit"), (2, None, "", "update t set x=3"))
+    rows.add([("e", *[None] * 11)])
+    text = rows.take().decode()
+    assert text.startswith("\n" + ",".join(COLUMNS) + "\n")
+    found = [(r["now"], r["query_id"], r["blocked_by"], r["query"]) for r in csv.DictReader(io.StringIO(text[1:]))]
+    assert found == [
+        ("a", "7", "5 6 7", "SELECT"),
+        ("a", "", "5 6 7 +2", "UPDATE t"),
+        ("b", "", "", ""),
+        ("b", "", "5", ""),
+        ("c", "8", "", "SELECT"),
+        ("d", "8", "", "COMMIT"),
+        ("d", "", "", "UPDATE t"),  # it was not in the sample before
+        ("e", "", "", ""),
+    ]
+    assert rows.take() == b""

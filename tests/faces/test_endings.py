@@ -148,6 +148,7 @@ def test_the_next_start_removes_what_a_kill_left_and_says_so(temporary: Path, tm
         "import time\n"
         "from leadline.core.system.leftovers import scratch_folder\n"
         "with scratch_folder('test') as folder:\n"
+        "    (folder / 'numbers.csv').write_bytes(bytes(1536))\n"
         "    print(folder, flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -164,5 +165,6 @@ def test_the_next_start_removes_what_a_kill_left_and_says_so(temporary: Path, tm
     assert folder.is_dir()
     done = subprocess.run([BIN, "show", missing], capture_output=True, text=True, check=False)
     assert done.returncode == 3
-    assert done.stderr.splitlines()[0] == f"removed {str(folder)!r}, which a killed run left behind"
+    removed = f"removed what a killed run left behind: {str(folder)!r} (folder with numbers.csv, 1.5 KiB)"
+    assert done.stderr.splitlines()[0] == removed
     assert not folder.exists()

@@ -365,7 +365,7 @@ def test_one_name_has_one_alias_everywhere() -> None:
     assert replacer.add("orders", "vm") == "vm-2"
     assert replacer.add("orders-db", "guest") == "vm-1"
     text = "ORDERS-DB waits for orders (orders-db_1.vmdk); borders do not"
-    assert replacer.text(text) == "vm-1 waits for vm-2 (vm-1_1.vmdk); borders do not"
+    assert replacer.text(text) == "vm-1 waits for vm-2 (vm-1_1.vmdk); name-1 do not"
 
 
 def test_addresses_are_replaced_and_times_are_not() -> None:

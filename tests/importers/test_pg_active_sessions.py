@@ -76,6 +76,14 @@ def test_a_loop_of_psql(tmp_path: Path) -> None:
     assert np.allclose(values_of(capture, "db_transaction_age_s_max", SERVER), [10.0, 15.0])
 
 
+def test_a_list_of_blockers_may_be_cut_to_the_first_and_a_count(tmp_path: Path) -> None:
+    capped = TEXT.replace(",0.411,640,", ",0.411,640 641 642 +76,").replace(",UPDATE stock", ",")
+    assert capped.count("+76") == 1
+    metric, head = "db_sessions_behind_blocker_count", f"{SERVER}/database:pid 640 (idle in transaction)"
+    counts = [values_of(read_text(tmp_path, text), metric, head).tolist() for text in (TEXT, capped)]
+    assert counts == [[1.0, 0.0]] * 2
+
+
 def test_a_torn_last_row_is_left_out(tmp_path: Path) -> None:
     capture = read_text(tmp_path, TEXT + "2026-11-21 00:55:58.1")
     assert codes(capture) == ["cut"]
@@ -100,6 +108,8 @@ def test_a_torn_row_before_a_second_recording_is_left_out(tmp_path: Path) -> Non
         TEXT.replace("2026", "abcd"),
         TEXT.replace("9.310", "-9"),
         TEXT.replace(",640,", ",6x0,"),
+        TEXT.replace(",640,", ",+640,"),
+        TEXT.replace(",640,", ",640 +7 641,"),
     ],
 )
 def test_damage(text: str, tmp_path: Path) -> None:

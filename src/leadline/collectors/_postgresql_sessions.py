@@ -7,7 +7,7 @@ import io
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,8 +23,10 @@ COLUMNS = (
     *("now", "pid", "datname", "backend_type", "state", "wait_event_type", "wait_event", "query_id"),
     *("xact_age_s", "query_age_s", "blocked_by", "query"),
 )
+BEGINNING = re.compile(",".join(COLUMNS).encode() + b"\n")
 FLUSH_S = 1.0  # a killed recorder loses no more than this
 QUERY_CHARACTERS = 60
+BLOCKERS_MAX = 3  # Judgement: who is at the head of a queue is found from the first of each
 _SINCE_QUERY_ID = 140000  # Source: PostgreSQL 14 release notes, pg_stat_activity.query_id
 _READ_CHARACTERS = 1024  # of a statement; the table is named near its beginning
 
@@ -103,6 +105,55 @@ def _is_cut(path: Path) -> bool:
         return stream.read() != b"\n"
 
 
+class SessionRows:
+    """Samples as CSV text, short where rows repeat themselves.
+
+    Of a long list of blockers the first are kept and the others counted (``101 102 103 +76``): eighty sessions behind
+    one another would write three thousand process ids per sample. The statement and its id are written when a session
+    is first seen and when they change; empty cells stand for those of the same pid in the sample before.
+    """
+
+    def __init__(self) -> None:
+        self._text = io.StringIO()
+        self._rows = csv.writer(self._text, lineterminator="\n")
+        self._before: dict[object, tuple[object, str]] = {}
+
+    def begin(self, *, after_cut_row: bool) -> None:
+        """Add the header; a row that was cut by a kill is ended first."""
+        if after_cut_row:
+            self._text.write("\n")
+        self._rows.writerow(COLUMNS)
+
+    def add(self, rows: Iterable[Sequence[object]]) -> None:
+        """Add a sample: rows in the order of `COLUMNS`, the statement in full."""
+        seen: dict[object, tuple[object, str]] = {}
+        for now, pid, *cells, query_id, xact_age_s, query_age_s, blockers, query in rows:
+            statement = "" if pid is None else statement_name(str(query or ""))
+            seen[pid] = (query_id, statement)
+            shown = (None, "") if self._before.get(pid) == seen[pid] else seen[pid]
+            blocked_by = capped(str(blockers)) if blockers else blockers
+            self._rows.writerow([now, pid, *cells, shown[0], xact_age_s, query_age_s, blocked_by, shown[1]])
+        self._before = seen
+
+    def take(self) -> bytes:
+        """Return the text added since the last call."""
+        data = self._text.getvalue().encode()
+        self._text.seek(0)
+        self._text.truncate()
+        return data
+
+
+def capped(blockers: str) -> str:
+    """The first process ids of a list, and how many there are beside them.
+
+    >>> capped("7 8"), capped("7 8 9 10 11")
+    ('7 8', '7 8 9 +2')
+    """
+    pids = blockers.split(" ")
+    over = len(pids) - BLOCKERS_MAX
+    return " ".join([*pids[:BLOCKERS_MAX], f"+{over}"]) if over > 0 else blockers
+
+
 class SessionSampler:
     """Appends the sessions at work to a CSV file until it is closed; the first error ends it and is kept."""
 
@@ -114,11 +165,9 @@ class SessionSampler:
         query_id = "a.query_id" if has_id else "null"
         self._query = _QUERY.format(query_id=query_id, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
         path = folder / FILE_NAME
-        self._stream = open_to_append(path)
-        self._text = io.StringIO("\n" if _is_cut(path) else "")
-        self._text.seek(0, io.SEEK_END)
-        self._rows = csv.writer(self._text, lineterminator="\n")
-        self._rows.writerow(COLUMNS)
+        self._stream = open_to_append(path, BEGINNING)
+        self._rows = SessionRows()
+        self._rows.begin(after_cut_row=_is_cut(path))
         self._flushed = time.monotonic()
         self._over = threading.Event()
         self.schedule = Schedule(every_s)
@@ -167,14 +216,11 @@ class SessionSampler:
             self.error = self.error or error
 
     def _sample(self) -> None:
-        for *cells, query in self._connection.execute(self._query, prepare=True).fetchall():
-            self._rows.writerow([*cells, "" if cells[1] is None else statement_name(query or "")])
+        self._rows.add(self._connection.execute(self._query, prepare=True).fetchall())
         self.sample_count += 1
         if time.monotonic() - self._flushed >= FLUSH_S - self.schedule.every_s:
             self._flush()
 
     def _flush(self) -> None:
-        self._stream.write(self._text.getvalue().encode())
-        self._text.seek(0)
-        self._text.truncate()
+        self._stream.write(self._rows.take())
         self._flushed = time.monotonic()

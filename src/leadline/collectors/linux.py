@@ -19,6 +19,7 @@ Sources:
 from __future__ import annotations
 
 import os
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -35,6 +36,8 @@ PATHS = (
     *("/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/pressure/memory", "/proc/meminfo"),
     *("/proc/diskstats", "/proc/stat", "/proc/vmstat", "/proc/net/dev"),
 )
+# A recording begins with a time, as this collector writes it, and the guest's name.
+_BEGINNING = re.compile(rb"# \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00\n## /proc/sys/kernel/hostname\n")
 _ONCE = ("/proc/sys/kernel/hostname", "/proc/sys/kernel/osrelease")
 # Lines worth keeping of files with hundreds.
 _KEPT = {
@@ -47,7 +50,7 @@ def record(target: Address, folder: Path) -> LinuxRecorder:
     """A recorder of this machine; there is nothing to name.
 
     Raises:
-        UsageError: a target was named.
+        UsageError: a target was named, or the folder holds a file of that name that Leadline did not write.
         ToolError: this is not Linux.
     """
     if target.text:
@@ -64,7 +67,7 @@ class LinuxRecorder:
 
     def __init__(self, path: Path) -> None:
         self.notes: list[str] = []
-        self._stream = open_to_append(path)
+        self._stream = open_to_append(path, _BEGINNING)
         self._files: dict[str, int] = {}
         for name in PATHS:
             try:

@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,7 @@ META = CollectorMeta(
 )
 
 FILE_NAME = "qemu.jsonl"
+_BEGINNING = re.compile(rb'\{"qemu": 1, "time": "')
 SECTOR_BYTES = 512  # of /proc/diskstats, whatever the disk's own
 _NO_DISKS = ("loop", "ram", "zram", "nbd", "sr", "fd")
 
@@ -47,7 +49,7 @@ def record(target: Address, folder: Path) -> QemuRecorder:
     """A recorder of the guests whose QMP sockets ``target`` names, separated by commas.
 
     Raises:
-        UsageError: none is named.
+        UsageError: none is named, or the folder holds a file of that name that Leadline did not write.
         ToolError: a socket has no QEMU behind it.
     """
     paths = [Path(word.strip()) for word in target.text.split(",") if word.strip()]
@@ -64,7 +66,7 @@ class QemuRecorder:
     def __init__(self, guests: list[Qmp], path: Path) -> None:
         self.notes: list[str] = []
         self._guests = {guest.execute("query-name").get("name", str(guest.pid)): guest for guest in guests}
-        self._stream = open_to_append(path)
+        self._stream = open_to_append(path, _BEGINNING)
         self._host = platform.node()
 
     def sample(self) -> None:

@@ -2,7 +2,9 @@ r"""Active sessions of PostgreSQL over time, by what they wait for, from samples
 
 Reads:
     ``pg_active_sessions.csv`` of ``leadline collect postgresql``, and CSV of all columns of ``pg_stat_activity``
-    (13 to 17) with a time column, appended again and again. A header once, or before every sample.
+    (13 to 17) with a time column, appended again and again. A header once, or before every sample. ``blocked_by`` lists
+    every blocker, or the first ones and how many more there are (``640 641 642 +76``). An empty statement is that of
+    the same pid in the sample before.
 
 Sample:
     .. code-block:: text
@@ -204,9 +206,11 @@ def _table(data: str, names: tuple[str, ...]) -> pa.Table:
 
 
 def _check_pids(lists: list[str]) -> None:
-    """Raise ValueError for a list of blockers that is not made of numbers."""
+    """Raise ValueError for a list of blockers that is not made of numbers; the last may count the others."""
     for text in lists:
-        if not all(word.isascii() and word.isdigit() and len(word) < _PID_DIGITS_MAX for word in text.split()):
+        first, *others = text.split() or ["0"]
+        others[-1:] = [word.removeprefix("+") for word in others[-1:]]
+        if not all(word.isascii() and word.isdigit() and len(word) < _PID_DIGITS_MAX for word in (first, *others)):
             raise ValueError(text)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import socket
 import stat
 import subprocess
@@ -21,7 +22,7 @@ from leadline.core.io.outputs import Output, aside_name, check_folder, check_inp
 from leadline.core.io.parquet import save
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import ToolError, UsageError
-from leadline.core.system.leftovers import remove_leftovers
+from leadline.core.system.leftovers import Leftover, remove_leftovers
 from leadline.generators.host_model import CaptureShape
 
 OURS = b'{\n  "schema": "leadline.run/1"\n}\n'
@@ -278,13 +279,27 @@ def test_appending_never_follows_a_link_nor_waits_for_a_fifo(tmp_path: Path) -> 
     (tmp_path / "link").symlink_to("victim")
     os.mkfifo(tmp_path / "fifo")
     for name in ("link", "fifo", "."):
-        with pytest.raises(UsageError, match="plain file"):
-            outputs.open_to_append(tmp_path / name)
+        for refuse in (outputs.open_to_append, outputs.check_to_append):
+            with pytest.raises(UsageError, match="plain file"):
+                refuse(tmp_path / name, BEGINNING)
     for part in (b"one\n", b"two\n"):
-        with outputs.open_to_append(tmp_path / "own") as stream:
+        with outputs.open_to_append(tmp_path / "own", BEGINNING) as stream:
             stream.write(part)
     assert (tmp_path / "own").read_bytes() == b"one\ntwo\n"
     assert (tmp_path / "victim").read_text() == "mine"
+
+
+def test_appending_refuses_what_leadline_did_not_write(tmp_path: Path) -> None:
+    path = tmp_path / "notes"
+    outputs.check_to_append(path, BEGINNING)
+    assert not path.exists()
+    path.write_text("my notes\none\n")
+    for refuse in (outputs.open_to_append, outputs.check_to_append):
+        with pytest.raises(UsageError, match="exists and Leadline did not write it"):
+            refuse(path, BEGINNING)
+    assert path.read_text() == "my notes\none\n"
+    path.write_text("")
+    outputs.open_to_append(path, BEGINNING).close()
 
 
 def test_temporary_names_are_never_the_same() -> None:
@@ -293,6 +308,7 @@ def test_temporary_names_are_never_the_same() -> None:
     assert all(name.startswith(".leadline-") for name in names)
 
 
+BEGINNING = re.compile(b"one\n")
 _WRITES = """
 import sys, time
 from pathlib import Path
@@ -318,7 +334,7 @@ def test_what_a_kill_leaves_beside_an_output_is_removed_by_the_next_start(
         assert remove_leftovers() == [], "that process still lives"
         assert aside.read_bytes() == b"half of it"
         process.kill()
-    assert remove_leftovers() == [str(aside)]
+    assert remove_leftovers() == [Leftover(str(aside), len(b"half of it"))]
     assert {path.name: path.read_bytes() for path in place.iterdir()} == {"report.html": OURS}
 
 

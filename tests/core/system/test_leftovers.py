@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 
 from leadline.core.system import leftovers
-from leadline.core.system.leftovers import forget, identify, note, remove_leftovers, removed_later, scratch_folder
+from leadline.core.system.leftovers import (
+    Leftover,
+    forget,
+    identify,
+    note,
+    remove_leftovers,
+    removed_later,
+    removed_line,
+    scratch_folder,
+)
 
 _MAKES = """
 import sys, time
@@ -75,8 +84,13 @@ def test_what_a_killed_process_left_is_removed(killed: Path) -> None:
     other = killed / "leadline-other.dat"
     other.write_text("not noted")
     assert len(list(Path(tempfile.gettempdir()).iterdir())) == 1
-    removed = remove_leftovers()
-    assert sorted(map(os.path.basename, removed))[:2] == ["leadline-data.dat", "leadline-folder"]
+    removed = {Path(leftover.path).name: leftover for leftover in remove_leftovers()}
+    scratch = removed.pop(next(name for name in removed if name.startswith("leadline-test-")))
+    assert (scratch.size_bytes, scratch.names) == (1, ("file",))
+    assert {name: (own.size_bytes, own.names) for name, own in removed.items()} == {
+        "leadline-data.dat": (1000, None),
+        "leadline-folder": (1, ("inside",)),
+    }
     assert list(killed.iterdir()) == [other]
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
     assert remove_leftovers() == []
@@ -108,7 +122,7 @@ def test_what_took_its_place_is_left_alone(killed: Path) -> None:
 
 def test_an_empty_planned_file_is_removed(killed: Path) -> None:
     (killed / "leadline-planned").touch()
-    assert str(killed / "leadline-planned") in remove_leftovers()
+    assert Leftover(str(killed / "leadline-planned"), 0) in remove_leftovers()
 
 
 def test_a_torn_or_foreign_journal_does_no_harm(tmp_path: Path) -> None:
@@ -167,7 +181,7 @@ def test_what_was_never_locked_is_removed(tmp_path: Path) -> None:
     assert all(path.exists() for path in unlocked)
     for descriptor in locked:
         os.close(descriptor)
-    assert remove_leftovers() == [str(folder)]
+    assert remove_leftovers() == [Leftover(str(folder), 0, ())]
     assert not any(path.exists() for path in (folder, *unlocked))
 
 
@@ -177,14 +191,14 @@ def test_a_folder_of_a_process_that_was_killed_then_is_removed(names: list[str])
     folder.mkdir()
     for name in names:
         (folder / name).touch()
-    assert remove_leftovers() == [str(folder)]
+    assert remove_leftovers() == [Leftover(str(folder), 0, tuple(names))]
     assert not folder.exists()
 
 
 def test_who_loses_what_is_not_locked_yet_makes_it_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another start looks around three times just before this process holds its first lock."""
     lock, journals = fcntl.flock, tmp_path / "home" / "leftovers"
-    looked: list[list[str]] = []
+    looked: list[list[Leftover]] = []
 
     def lock_late(descriptor: int, how: int) -> None:
         if how == fcntl.LOCK_EX and len(looked) < 3:
@@ -196,7 +210,7 @@ def test_who_loses_what_is_not_locked_yet_makes_it_again(tmp_path: Path, monkeyp
     monkeypatch.setattr(fcntl, "flock", lock_late)
     with scratch_folder("one") as folder:
         assert looked[2] != []
-        assert [f"{folder}.unlocked"] not in looked
+        assert [Leftover(f"{folder}.unlocked", 0, ())] not in looked
         assert list(folder.parent.iterdir()) == [folder]
         looked.clear()
         (folder / "data").write_text("x")
@@ -214,10 +228,11 @@ def test_what_cannot_be_removed_yet_is_tried_again(killed: Path, monkeypatch: py
     def fail(*_: object, **__: object) -> None:
         raise OSError(errno.ENOTEMPTY, "Directory not empty")
 
+    folder = Leftover(str(killed / "leadline-folder"), 1, ("inside",))
     with monkeypatch.context() as patch:
         patch.setattr("leadline.core.system.leftovers.shutil.rmtree", fail)
-        assert str(killed / "leadline-folder") not in remove_leftovers()
-    assert str(killed / "leadline-folder") in remove_leftovers()
+        assert folder not in remove_leftovers()
+    assert folder in remove_leftovers()
     assert list(killed.iterdir()) == []
 
 
@@ -267,3 +282,14 @@ def test_many_kills_at_random_moments_leave_nothing(tmp_path: Path) -> None:
         assert list(place.iterdir()) == []
     assert list(Path(tempfile.gettempdir()).iterdir()) == []
     assert list((tmp_path / "home" / "leftovers").iterdir()) == []
+
+
+def test_what_was_removed_is_one_line_with_names_and_sizes() -> None:
+    names = tuple(f"part-{number}" for number in range(9))
+    many = [Leftover(f"/tmp/leadline-{number}", 1024 * number) for number in range(5)]
+    line = removed_line([*many, Leftover("/tmp/leadline-big\nx", 3 * 2**30, names), Leftover("/tmp/leadline-e", 0, ())])
+    assert line == (
+        r"removed what a killed run left behind: '/tmp/leadline-big\nx' (folder with part-0, part-1, part-2, part-3, "
+        "part-4, 4 more, 3 GiB), '/tmp/leadline-4' (4 KiB), '/tmp/leadline-3' (3 KiB), '/tmp/leadline-2' (2 KiB), "
+        "'/tmp/leadline-1' (1 KiB), and 2 more (0 bytes)"
+    )

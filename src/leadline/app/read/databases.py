@@ -8,24 +8,9 @@ from typing import Any
 from leadline.app.read.block_devices import Mount, device_of
 from leadline.app.read.machine_files import Tree, whole_number
 from leadline.app.read.postgresql import configuration
+from leadline.estate.database_settings import POSTGRESQL_HARMLESS
 
 _MIB_BYTES = 1024**2
-# Only these leave the machine: sizes, switches and counts. No commands, connection strings, addresses or file names.
-_SETTINGS = frozenset(
-    """
-    archive_mode autovacuum autovacuum_max_workers autovacuum_vacuum_cost_delay autovacuum_vacuum_cost_limit
-    backend_flush_after bgwriter_delay bgwriter_flush_after bgwriter_lru_maxpages bgwriter_lru_multiplier
-    checkpoint_completion_target checkpoint_flush_after checkpoint_timeout commit_delay commit_siblings
-    data_checksums default_statistics_target effective_cache_size effective_io_concurrency fsync full_page_writes
-    hash_mem_multiplier huge_page_size huge_pages io_method io_workers jit log_checkpoints log_lock_waits
-    log_min_duration_statement log_temp_files maintenance_io_concurrency maintenance_work_mem max_connections
-    max_files_per_process max_parallel_maintenance_workers max_parallel_workers max_parallel_workers_per_gather
-    max_replication_slots max_slot_wal_keep_size max_wal_senders max_wal_size max_worker_processes min_wal_size
-    random_page_cost seq_page_cost shared_buffers shared_memory_type synchronous_commit temp_buffers track_io_timing
-    track_wal_io_timing wal_buffers wal_compression wal_init_zero wal_keep_size wal_level wal_recycle wal_sync_method
-    wal_writer_delay wal_writer_flush_after work_mem
-    """.split()
-)
 _VALUE = re.compile(r"[A-Za-z0-9_.+-]{1,40}(?: ?[A-Za-z]{1,3})?")
 _VERSION = re.compile(r"\d{1,2}(?:\.\d{1,2})?")
 _LIMIT = re.compile(r"^(Max open files|Max locked memory)\s+(\d+|unlimited)\s", re.MULTILINE)
@@ -58,7 +43,9 @@ def _cluster(tree: Tree, mounted: list[Mount], folder: str, name: str, version: 
     settings = configuration(tree, folder)
     if settings is None:
         return None
-    parameters = {key: value for key, value in settings.given.items() if key in _SETTINGS and _VALUE.fullmatch(value)}
+    parameters = {
+        key: value for key, value in settings.given.items() if key in POSTGRESQL_HARMLESS and _VALUE.fullmatch(value)
+    }
     cluster: dict[str, Any] = {"name": name, "engine": "postgresql"}
     if version:
         cluster["version"] = version

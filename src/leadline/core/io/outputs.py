@@ -214,22 +214,63 @@ def keep(path: Path, data: bytes, *, mode: int | None = None, owner: tuple[int, 
         aside.write_bytes(data)
 
 
-def open_to_append(path: Path) -> IO[bytes]:
+def open_to_append(path: Path, beginning: re.Pattern[bytes]) -> IO[bytes]:
     """A file of a recording to append to, unbuffered; made where it is missing, never through a link or to a device.
 
+    Args:
+        path: the file.
+        beginning: what a recording of this kind begins with when Leadline wrote it.
+
     Raises:
-        UsageError: it is no plain file or cannot be opened.
+        UsageError: it is no plain file, cannot be opened, or Leadline did not write what it holds.
     """
-    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         opened = os.open(path, flags, 0o666)
     except OSError as error:
-        why = "a link" if error.errno == errno.ELOOP else str(error.strerror)
-        raise _no_plain_file(path, f"cannot be opened ({why})") from error
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        raise _not_opened(path, error) from error
+    try:
+        _check_beginning(path, opened, beginning)
+    except BaseException:
         os.close(opened)
-        raise _no_plain_file(path, "is no plain file")
+        raise
     return os.fdopen(opened, "ab", buffering=0)
+
+
+def check_to_append(path: Path, beginning: re.Pattern[bytes]) -> None:
+    """Refuse a file that `open_to_append` would refuse, before anything is recorded; nothing is made.
+
+    Raises:
+        UsageError: it is no plain file, cannot be opened, or Leadline did not write what it holds.
+    """
+    try:
+        opened = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise _not_opened(path, error) from error
+    try:
+        _check_beginning(path, opened, beginning)
+    finally:
+        os.close(opened)
+
+
+def _check_beginning(path: Path, opened: int, beginning: re.Pattern[bytes]) -> None:
+    state = os.fstat(opened)
+    if not stat.S_ISREG(state.st_mode):
+        raise _no_plain_file(path, "is no plain file")
+    if state.st_size and beginning.match(os.pread(opened, _HEAD_BYTES, 0)) is None:
+        raise UsageError(
+            str(path),
+            found="exists and Leadline did not write it",
+            expected="a new file or a recording of the same kind that Leadline wrote",
+            advice="Name another folder, or move the file away.",
+        )
+
+
+def _not_opened(path: Path, error: OSError) -> UsageError:
+    why = "a link" if error.errno == errno.ELOOP else str(error.strerror)
+    return _no_plain_file(path, f"cannot be opened ({why})")
 
 
 def _no_plain_file(path: Path, problem: str) -> UsageError:

@@ -20,8 +20,9 @@ import shutil
 import stat
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 OWNER = ".leadline-owner"
@@ -29,6 +30,8 @@ _PREFIX = "leadline-"
 _JOURNALS = "leftovers"
 _JOURNAL_SUFFIX = ".jsonl"
 _UNLOCKED = ".unlocked"  # ends the name of a journal or folder until its process holds the lock
+_NAMES_MAX = 5  # of a line that says what was removed
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB")
 _TRIES = 100  # another start removes what is not locked yet; that it does so this often in a row is an error
 _journal: _Journal | None = None
 _journal_lock = threading.Lock()
@@ -197,9 +200,72 @@ class _Journal:
             _journal = None
 
 
-def remove_leftovers() -> list[str]:
-    """Remove what processes that are gone left behind; what was removed, as paths. Never raises."""
-    removed: list[str] = []
+@dataclass(frozen=True, slots=True)
+class Leftover:
+    """A file or folder that was removed, or is about to be.
+
+    Attributes:
+        path: where it was.
+        size_bytes: of the file, or of all files in the folder.
+        names: what the folder held, sorted, without the mark of its owner; None for a file.
+    """
+
+    path: str
+    size_bytes: int
+    names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, path: Path, state: os.stat_result) -> Leftover:
+        """Measure it; what cannot be read counts nothing."""
+        if not stat.S_ISDIR(state.st_mode):
+            return cls(str(path), state.st_size)
+        size_bytes, names = 0, set()
+        for folder, _, files in os.walk(path):
+            for name in files:
+                with suppress(OSError):
+                    size_bytes += os.lstat(os.path.join(folder, name)).st_size  # noqa: PTH118 - thousands of files
+        with suppress(OSError):
+            names.update(os.listdir(path))  # noqa: PTH208 - names only
+        return cls(str(path), size_bytes, tuple(sorted(names - {OWNER})))
+
+    def __str__(self) -> str:
+        if self.names is None:
+            return f"{self.path!r} ({_size_text(self.size_bytes)})"
+        shown = [repr(name)[1:-1] for name in self.names[:_NAMES_MAX]]
+        others = len(self.names) - len(shown)
+        listing = " with " + ", ".join([*shown, *([f"{others} more"] if others else [])]) if shown else ", empty"
+        return f"{self.path!r} (folder{listing}, {_size_text(self.size_bytes)})"
+
+
+def removed_line(leftovers: Sequence[Leftover]) -> str:
+    """What was removed, as one line: names and sizes, the largest first.
+
+    >>> removed_line([Leftover("/tmp/leadline-a", 3, ("x", "y")), Leftover("/d/leadline-b", 5 * 2**20)])
+    "removed what a killed run left behind: '/d/leadline-b' (5 MiB), '/tmp/leadline-a' (folder with x, y, 3 bytes)"
+    """
+    ordered = sorted(leftovers, key=lambda leftover: (-leftover.size_bytes, leftover.path))
+    parts = [str(leftover) for leftover in ordered[:_NAMES_MAX]]
+    others = ordered[_NAMES_MAX:]
+    if others:
+        parts.append(f"and {len(others)} more ({_size_text(sum(leftover.size_bytes for leftover in others))})")
+    return f"removed what a killed run left behind: {', '.join(parts)}"
+
+
+def _size_text(size_bytes: int) -> str:
+    """A size for people, in three digits.
+
+    >>> _size_text(1), _size_text(1000), _size_text(2**20), _size_text(1288490189)
+    ('1 byte', '1000 bytes', '1 MiB', '1.2 GiB')
+    """
+    if size_bytes < 1024:
+        return "1 byte" if size_bytes == 1 else f"{size_bytes} bytes"
+    exponent = min((size_bytes.bit_length() - 1) // 10, len(_UNITS) - 1)
+    return f"{size_bytes / 1024**exponent:.4g} {_UNITS[exponent]}"
+
+
+def remove_leftovers() -> list[Leftover]:
+    """Remove what processes that are gone left behind; what was removed. Never raises."""
+    removed: list[Leftover] = []
     journals = user_folder() / _JOURNALS
     with suppress(OSError):
         for path in sorted(journals.glob(f"{_PREFIX}*{_JOURNAL_SUFFIX}")):
@@ -210,31 +276,34 @@ def remove_leftovers() -> list[str]:
     with suppress(OSError), os.scandir(temporary_folder()) as entries:
         for entry in entries:
             with suppress(OSError):
-                if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False) and _remove_abandoned(entry):
-                    removed.append(entry.path)
+                if entry.name.startswith(_PREFIX) and entry.is_dir(follow_symlinks=False):
+                    removed += _remove_abandoned(entry)
     return removed
 
 
-def _remove_abandoned(entry: os.DirEntry[str]) -> bool:
-    """Remove a temporary folder that Leadline made and whose process is gone; whether it did.
+def _remove_abandoned(entry: os.DirEntry[str]) -> list[Leftover]:
+    """Remove a temporary folder that Leadline made and whose process is gone; empty when it is not such a one.
 
     Raises:
         OSError: its process lives, or it cannot be removed.
     """
-    folder = Path(entry.path)
-    if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
-        return False
+    folder, state = Path(entry.path), entry.stat(follow_symlinks=False)
+    if state.st_uid != os.geteuid():
+        return []
     names = [path.name for path in folder.iterdir()]
     if OWNER in names:
         with _lock_of(folder / OWNER):
+            leftover = Leftover.of(folder, state)
             shutil.rmtree(folder)
-    elif not folder.name.endswith(_UNLOCKED):
-        return False
-    elif names:  # ended while it was removed
+        return [leftover]
+    if not folder.name.endswith(_UNLOCKED):
+        return []
+    leftover = Leftover.of(folder, state)
+    if names:  # ended while it was removed
         shutil.rmtree(folder)
     else:
         folder.rmdir()  # and not more: its process may be about to lock it
-    return True
+    return [leftover]
 
 
 @contextmanager
@@ -252,7 +321,7 @@ def _lock_of(path: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def _undo(journal: Path) -> list[str]:
+def _undo(journal: Path) -> list[Leftover]:
     """Remove what a journal of a process that is gone lists, the newest first."""
     try:
         descriptor = os.open(journal, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -270,11 +339,11 @@ def _undo(journal: Path) -> list[str]:
                 identities.pop(entry["path"], None)
                 if entry["state"] != "gone":
                     identities[entry["path"]] = (entry["device"], entry["inode"]) if "inode" in entry else None
-        removed = [name for name, identity in reversed(identities.items()) if _remove(name, identity)]
+        tried = [_remove(name, identity) for name, identity in reversed(identities.items())]
         # What children of the killed process still write to cannot be removed yet: the next start tries again.
         if not any(_is_there(name, identity) for name, identity in identities.items()):
             journal.unlink(missing_ok=True)
-    return [os.fsdecode(bytes.fromhex(name)) for name in removed]
+    return [leftover for leftover in tried if leftover is not None]
 
 
 def _is_there(name: str, identity: tuple[int, int] | None) -> bool:
@@ -287,13 +356,14 @@ def _is_there(name: str, identity: tuple[int, int] | None) -> bool:
     return "leadline" in path.name and identity == (state.st_dev, state.st_ino)
 
 
-def _remove(name: str, identity: tuple[int, int] | None) -> bool:
-    """Remove a noted file or folder when it still is the one that was made, or holds nothing yet."""
+def _remove(name: str, identity: tuple[int, int] | None) -> Leftover | None:
+    """Remove a noted file or folder when it still is the one that was made, or holds nothing yet; None if it is not."""
     try:
         path = Path(os.fsdecode(bytes.fromhex(name)))
         state = path.lstat()
         if "leadline" not in path.name or identity not in (None, (state.st_dev, state.st_ino)):
-            return False
+            return None
+        leftover = Leftover.of(path, state)
         if stat.S_ISDIR(state.st_mode):
             if identity is None:
                 path.rmdir()
@@ -302,7 +372,7 @@ def _remove(name: str, identity: tuple[int, int] | None) -> bool:
         elif identity is not None or (stat.S_ISREG(state.st_mode) and state.st_size == 0):
             path.unlink()
         else:
-            return False
+            return None
     except (OSError, ValueError):
-        return False
-    return True
+        return None
+    return leftover

@@ -112,10 +112,11 @@ def _does_work(words: list[str]) -> bool:
 
 def _remove_leftovers() -> None:
     """Remove what killed runs left, and say so."""
-    from leadline.core.system.leftovers import remove_leftovers
+    from leadline.core.system.leftovers import remove_leftovers, removed_line
 
-    for path in remove_leftovers():
-        sys.stderr.write(f"removed {path!r}, which a killed run left behind\n")
+    removed = remove_leftovers()
+    if removed:
+        sys.stderr.write(f"{removed_line(removed)}\n")
 
 
 def _fail(error: LeadlineError) -> NoReturn:

@@ -2,9 +2,10 @@
 
 The capture and the diagnosis are replaced before anything is drawn, so nothing downstream can leak a name. It is a
 list of what may stay, not of what must go: names machines give (``sda``, ``scsi0:1``, ``vmhba2``), well-known
-programs, numbers, times, and words that are Leadline's own vocabulary (its rules, importers and catalogues). Names of
-entities, jobs and files, and network addresses, UUIDs, WWNs and NAA ids are replaced as a whole; after that every
-word left that is not of the vocabulary, wherever it stands, also in fields nobody thought of.
+programs, numbers, times, versions, and words that are Leadline's own vocabulary (its messages, rules and catalogues).
+Names of entities, jobs and files, and network addresses, UUIDs, WWNs and NAA ids are replaced as a whole; after that
+everything left that is not of the vocabulary, wherever it stands, also in fields nobody thought of. A name made of
+everyday words (``db-prod-east``, ``user_17``) is not of the vocabulary. In SQL every identifier and literal goes.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import cache, partial
 from importlib import resources
+from ipaddress import AddressValueError, IPv6Address
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
@@ -24,6 +26,7 @@ from leadline.core.model.entities import Entity, Fact, Inventory
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.metrics import RAW_PREFIX, metrics
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Role
+from leadline.faces.report.sql import sql_start, without_names
 
 if TYPE_CHECKING:
     from leadline.app.diagnose.comparing import Comparison
@@ -43,22 +46,43 @@ _PROGRAMS = re.compile(
     r"|vmstat|iostat|sar|sadc|pidstat|mpstat|top|bash|sh)(?:[\[(/:]\d+[\])]?)?"
 )
 _ADDRESSES = {
-    "ip": re.compile(
-        r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)"
-        r"|(?<![\w:])(?:[0-9a-f]{1,4}:){7}[0-9a-f]{1,4}(?![\w:])"
-        r"|(?<![\w:])(?:[0-9a-f]{1,4}:){1,6}(?::[0-9a-f]{1,4}){1,6}(?![\w:])",
+    "device": re.compile(
+        r"\b(?:naa|eui|t10|mpx|vml|iqn|nqn|fc|ua)\.[\w:.+-]*\w|\b(?:wwn|nvme|scsi|ata|usb|dm-uuid|lvm-pv-uuid)-[\w.:+-]*\w",
+        re.IGNORECASE,
+    ),
+    "wwn": re.compile(
+        r"(?<![\w:])(?:[0-9a-f]{2}:){7}(?:[0-9a-f]{2}:){0,24}[0-9a-f]{2}(?![\w:])"
+        r"|\b(?:wwn-|nvme-|scsi-|ata-|fc\.)?0x[0-9a-f]{8,32}\b|\b(?=\d*[a-f])(?=[a-f]*\d)(?:[0-9a-f]{16}|[0-9a-f]{32,33})\b",
         re.IGNORECASE,
     ),
     "mac": re.compile(r"(?<![\w:])(?:[0-9a-f]{2}[:-]){5}[0-9a-f]{2}(?![\w:])", re.IGNORECASE),
-    "wwn": re.compile(r"(?<![\w:])(?:[0-9a-f]{2}:){7}[0-9a-f]{2}(?![\w:])", re.IGNORECASE),
     "uuid": re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE),
-    "device": re.compile(r"\b(?:naa|eui|t10|mpx)\.[\w:.]+", re.IGNORECASE),
+    "ip": re.compile(
+        r"(?<![\w.])(?:\d{1,3}\.){3}\d{1,3}(?![\w.]*\d)|(?<![\w:.])[0-9a-f:]*:[0-9a-f:]*:(?:[0-9a-f.]*\w)?(?:%\w+)?",
+        re.IGNORECASE,
+    ),
 }
+# As ESXi (naa., eui.), udev (wwn-0x, scsi-3) and lsblk (0x) write the same number.
+_WRITTEN_WWN = re.compile(
+    r"(?:naa\.|eui\.|(?:wwn|nvme|scsi)-(?:0x|eui\.|3(?=[0-9a-f]{32}$))?|0x)?([0-9a-f]{16}|[0-9a-f]{32})"
+)
+_UNSPECIFIED = IPv6Address("::")
 _NAMED_FACTS = {"device", "datastore", "virtual_disk", "file", "mount", "hostname", "cluster", "path", "vm", "host"}
 _OWN_FIELDS = frozenset({"rule", "rules_run", "code", "metric", "unit", "caused_by", "needs"})
 _WORD = re.compile(r"[^\W\d_]+")
 _TOKEN = re.compile(r"\w(?:[\w.$@+-]*\w)?")
-# Where the words are that recordings are translated into and findings are written in.
+_DOCSTRING = re.compile(r'(?:\A|:\n\s*)r?"{3}.*?"{3}', re.DOTALL)
+_STRING = re.compile(r'"{3}.*?"{3}|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
+_PLACE = re.compile(r"\b(?:africa|america|asia|australia|europe|pacific)/\w+")  # examples of time zones
+# Numbers with a unit, versions, and times in the form of ISO 8601, which a token holds up to the hour.
+_MEASURE = re.compile(
+    r"(?i)v?\d[\d.,]*[a-zµ]?[+-]?\d*|\d{4}-\d\d-\d\dT\d*|\d[\d.,]*-?([^\W\d_]{1,5})(?:[/.]([^\W\d_]{1,3}))?"
+)
+_VERSION = re.compile(
+    r"\d+(?:\.\d+)+(?:[-+~._](?:\d+|amd64|x86_64|aarch64|generic|cloud|lts|uek|deb\d+u?\d*|el\d+\w{0,2}|fc\d*|rc\d+))+"
+)
+_ALIAS = re.compile(r"([a-z-]+-\d+)([._:$@+-].*)")
+# Where the texts are that findings are written in, and the names of what recordings are translated into.
 _VOCABULARY = ("core", "estate", "formats", "importers", "rules", "collectors", "app")
 _STEMS = {EntityKind.BLOCK_DEVICE: "disk", EntityKind.DEVICE: "device", EntityKind.WORLD: "world"}
 
@@ -67,62 +91,130 @@ class Replacer:
     """Names to aliases, the same name always to the same alias, letter case and a domain after a host name ignored."""
 
     def __init__(self) -> None:
-        self._aliases: dict[str, str] = {}
+        self._aliases: dict[str, str] = {}  # of names that were added
+        self._met_aliases: dict[str, str] = {}  # of what was met in texts
         self._counts: dict[str, int] = {}
         self._given: set[str] = set()
         self._pattern: re.Pattern[str] | None = None
+        self._texts: dict[str, str] = {}  # replaced already; an estate says the same of thousands of machines
 
     def add(self, name: str, stem: str, suffix: str = "") -> str:
         """The alias of a name, a new one of the stem when it has none; generic names stay."""
         key = name.casefold()
         if key not in self._aliases:
-            self._aliases[key] = name if _is_generic(name) else self._next(stem) + suffix
-            self._pattern = None
+            self._know(
+                key, name if _is_generic(name) else self._met_aliases.get(_device_id(key)) or self._next(stem, suffix)
+            )
         return self._aliases[key]
 
     def share(self, name: str, alias: str) -> None:
         """Give a name the alias of another one, unless it has its own."""
         if name.casefold() not in self._aliases:
-            self._aliases[name.casefold()] = alias
-            self._pattern = None
+            self._know(name.casefold(), alias)
 
     def alias(self, name: str) -> str:
         """The alias of a name already added, else the name as a text with names replaced."""
         return self._aliases.get(name.casefold()) or self.text(name)
 
     def text(self, text: str) -> str:
-        """A text with every known name, and every address, replaced."""
+        """A text with every known name, every address and every word replaced that is not of the vocabulary."""
+        replaced = self._texts.get(text)
+        if replaced is None:
+            start = sql_start(text)
+            replaced = self._prose(text[:start]) + without_names(text[start:], self._identifier)
+            self._texts[text] = replaced
+        return replaced
+
+    def _know(self, key: str, alias: str) -> None:
+        self._aliases[key] = alias
+        if alias.casefold() != key:
+            self._met_aliases.setdefault(_device_id(key), alias)
+        self._pattern = None
+        self._texts.clear()
+
+    def _prose(self, text: str) -> str:
         if self._pattern is None:
             changed = [name for name, alias in self._aliases.items() if name != alias.casefold()]
             known = [name for name in changed if name not in _own_words()]
             self._pattern = re.compile(rf"(?<![^\W_])(?:{_alternatives(known)})(?![^\W_])", re.IGNORECASE)
         replaced = self._pattern.sub(lambda match: self._aliases[match[0].casefold()], text)
-        for stem in ("wwn", "mac", "uuid", "device", "ip"):
-            replaced = _ADDRESSES[stem].sub(partial(self._address, stem), replaced)
+        for stem, pattern in _ADDRESSES.items():
+            replaced = pattern.sub(partial(self._address, stem), replaced)
         return _TOKEN.sub(self._unknown, replaced)
 
     def _unknown(self, match: re.Match[str]) -> str:
-        """Return the word itself when all its parts are in the vocabulary, else its alias."""
+        """Return the token itself when the vocabulary has it or it is a measure, else its alias."""
         token = match[0]
-        if all(len(word) == 1 or word.casefold() in _vocabulary() for word in _WORD.findall(token)):
+        alias = _ALIAS.match(token)
+        is_given = token in self._given or (alias is not None and alias[1] in self._given and _is_known(alias[2]))
+        if is_given or _is_of_vocabulary(token) or _is_generic(token):
             return token
-        if _is_generic(token) or token.casefold() in self._given:
-            return token
-        if token.casefold() not in self._aliases:
-            self._aliases[token.casefold()] = self._next("name")
-        return self._aliases[token.casefold()]
+        return self._met("name", token)
+
+    def _identifier(self, name: str) -> str:
+        """Return the alias of a name in a statement, also of one that is a word of the vocabulary elsewhere."""
+        alias = self._aliases.get(name.casefold())
+        return self._met("name", name) if alias is None or alias == name else alias
 
     def _address(self, stem: str, match: re.Match[str]) -> str:
-        key = match[0].casefold()
-        if key not in self._aliases:
-            self._aliases[key] = self._next(stem)
-        return self._aliases[key]
+        if stem == "ip" and ":" in match[0] and not _is_ipv6(match[0]):
+            return match[0]
+        return match[0] if match[0].casefold() in self._given else self._met(stem, match[0])
 
-    def _next(self, stem: str) -> str:
+    def _met(self, stem: str, name: str) -> str:
+        key = _device_id(name.casefold())
+        if key not in self._met_aliases:
+            known = self._aliases.get(name.casefold(), name)
+            self._met_aliases[key] = self._next(stem) if known == name else known
+        return self._met_aliases[key]
+
+    def _next(self, stem: str, suffix: str = "") -> str:
         self._counts[stem] = self._counts.get(stem, 0) + 1
-        alias = f"{stem}-{self._counts[stem]}"
+        alias = f"{stem}-{self._counts[stem]}{suffix}"
         self._given.add(alias)
         return alias
+
+
+def _device_id(name: str) -> str:
+    """The number in a device's world wide name, in small letters, however it is written; any other name as it is.
+
+    >>> _device_id("naa.5000c500a1b2c3d4"), _device_id("wwn-0x5000c500a1b2c3d4"), _device_id("sda")
+    ('5000c500a1b2c3d4', '5000c500a1b2c3d4', 'sda')
+    """
+    match = _WRITTEN_WWN.fullmatch(name)
+    return name if match is None else match[1]
+
+
+def _is_ipv6(text: str) -> bool:
+    """Whether a text with colons is an address rather than a time; ``::`` alone tells nothing."""
+    try:
+        return IPv6Address(text.rstrip(":.") if not text.endswith("::") else text) > _UNSPECIFIED
+    except AddressValueError:
+        return False
+
+
+def _is_known(rest: str) -> bool:
+    """Whether what follows an alias in a token is numbers and words of the vocabulary: ``vm-1_1.vmdk``."""
+    return all(_is_of_vocabulary(word) for word in _WORD.findall(rest))
+
+
+@cache
+def _is_of_vocabulary(token: str) -> bool:
+    """Whether a token is a word of Leadline's texts, stands in them as a whole, or is a number with a unit.
+
+    A name made of everyday words (``db-prod-east``, ``user_17``) is none of these.
+    """
+    words, tokens = _vocabulary()
+    folded = token.casefold()
+    if folded in tokens or folded in words or len(token) == 1:
+        return True
+    tool, _, field = token.partition(".")
+    if field and tool in unit_modules("importer"):  # a metric that only its tool knows
+        return all(_is_of_vocabulary(part) for part in field.split("."))
+    if _VERSION.fullmatch(folded):
+        return True
+    measure = _MEASURE.fullmatch(token)
+    return measure is not None and all(unit is None or unit.casefold() in words for unit in measure.groups())
 
 
 def anonymized(
@@ -248,17 +340,28 @@ def _own_words() -> frozenset[str]:
 
 
 @cache
-def _vocabulary() -> frozenset[str]:
-    """Every word of Leadline's own texts, names of metrics, settings and values, in small letters."""
+def _vocabulary() -> tuple[frozenset[str], frozenset[str]]:
+    """Words and whole tokens of Leadline's own texts, names of metrics, settings and values, in small letters.
+
+    Of code these are its strings; of docstrings only the rules', which findings quote. The others' show samples of
+    recordings, which are full of names.
+    """
     words: set[str] = set()
-    folders = [resources.files("leadline").joinpath(name) for name in _VOCABULARY]
+    tokens: set[str] = set()
+    folders = [(name, resources.files("leadline").joinpath(name)) for name in _VOCABULARY]
     while folders:
-        for entry in folders.pop().iterdir():
+        base, folder = folders.pop()
+        for entry in folder.iterdir():
             if entry.is_dir():
-                folders.append(entry)
+                folders.append((base, entry))
             elif entry.name.endswith((".py", ".csv")):
-                words.update(_WORD.findall(entry.read_text(encoding="utf-8").casefold()))
-    return frozenset(words)
+                text = _PLACE.sub("", entry.read_text(encoding="utf-8").casefold())
+                if entry.name.endswith(".py"):
+                    kept = _DOCSTRING.findall(text) if base == "rules" else []
+                    text = "\n".join([*kept, *_STRING.findall(_DOCSTRING.sub("", text))])
+                words.update(_WORD.findall(text))
+                tokens.update(_TOKEN.findall(text))
+    return frozenset(words), frozenset(tokens)
 
 
 def _is_generic(name: str) -> bool:
