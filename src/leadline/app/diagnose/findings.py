@@ -41,8 +41,8 @@ EFFECT_RATIO = 2.0  # Judgement: twice a limit in every second that was recorded
 class RulesRun:
     """What came of the rules: findings, the power of each rule that looked, and the rules that could not.
 
-    ``near`` are what the rules on disks that found nothing find at `NEAR_RATIO` of their limits, ``brief`` what they find
-    at their limits in single samples, also of a disk that does little.
+    ``near`` are what the rules on disks that found nothing find at `NEAR_RATIO` of their limits, ``brief`` what they
+    find at their limits in single samples, also of a disk that does little.
     """
 
     findings: tuple[Finding, ...]

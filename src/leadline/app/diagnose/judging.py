@@ -54,7 +54,8 @@ class Ran:
 
     ``unfelt`` are layers whose findings lost their weight because users felt nothing: these are not cleared. ``faint``
     are findings of a slow disk that their own rule gave little weight: they convict nobody and clear nobody.
-    ``unused`` says what was recorded where nothing of it is looked at. ``near`` are disks near their limits, ``brief`` disks beyond them now and then.
+    ``unused`` says what was recorded where nothing of it is looked at. ``near`` are disks near their limits,
+    ``brief`` disks beyond them now and then.
     ``disk_share`` is the share of the added time that the account gives to disks; None where there is no account.
     """
 
