@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,32 +23,48 @@ class Episode:
     """A span in which a condition held for at least the asked duration.
 
     Attributes:
-        row: the series' row in the group.
-        met: bool [n], the samples of the whole series that belong to the episode and met the condition.
+        first: index of the first sample of the episode in the series.
+        last: index of the last one, which belongs to it.
+        series_met: bool [n], the samples of the whole series that met the condition; all its episodes share it.
         values: the series [n] the condition was about.
         held_s: how many seconds the condition held within the window.
+        row: the series' row in the group.
     """
 
     entity: Entity
     window: Window
-    met: NDArray[np.bool_]
+    first: int
+    last: int
+    series_met: NDArray[np.bool_]
     values: NDArray[np.floating[Any]]
     held_s: float
     group: SeriesGroup
     row: int
 
+    @property
+    def met_indices(self) -> NDArray[np.intp]:
+        """Indices [m], ascending, of the samples that belong to the episode and met the condition."""
+        return self.first + np.flatnonzero(self.series_met[self.first : self.last + 1])
+
+    @property
+    def met_values(self) -> NDArray[np.floating[Any]]:
+        """The samples [m] that belong to the episode and met the condition."""
+        span = slice(self.first, self.last + 1)
+        return self.values[span][self.series_met[span]]
+
     @cached_property
     def median(self) -> float:
         """Median of the samples that met the condition."""
         # A sick host has ten thousand episodes of few samples, for which `numpy.median` takes five times as long.
-        ordered = np.sort(self.values[self.met])
+        ordered = self.met_values
+        ordered.sort()
         half = len(ordered) // 2
         return float(ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
     @property
     def peak(self) -> float:
         """Highest of the samples that met the condition."""
-        return float(np.max(self.values[self.met]))
+        return float(np.max(self.met_values))
 
 
 def find_episodes(
@@ -70,17 +86,16 @@ def find_episodes(
         values: [k, n] in the unit the evidence will state.
         duration_s: the least time the condition must have held.
     """
-    if met.shape[1] == 0:
+    if not met.any():
         return
     starts, ends = sample_bounds(group)
-    for row in np.flatnonzero(met.any(axis=1)):
-        for first, last in _joined_runs(met[row], starts, ends, duration_s):
-            in_episode = np.zeros(met.shape[1], dtype=bool)
-            in_episode[first : last + 1] = met[row, first : last + 1]
-            held_s = float((ends[in_episode] - starts[in_episode]).sum()) / 1e9
+    for row, runs in _runs_by_row(met, starts, ends, duration_s):
+        entity, series_met, series = group.entities[row], met[row], values[row]
+        for first, last, held_ns in _joined(runs, duration_s * 1e9):
+            held_s = held_ns / 1e9
             if held_s + 1e-6 >= duration_s:
                 window = Window(int(starts[first]), int(ends[last]))
-                yield Episode(group.entities[int(row)], window, in_episode, values[row], held_s, group, int(row))
+                yield Episode(entity, window, first, last, series_met, series, held_s, group, row)
 
 
 def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -94,22 +109,51 @@ def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int
     return starts, ends
 
 
-def _joined_runs(
-    met: NDArray[np.bool_], starts: NDArray[np.int64], ends: NDArray[np.int64], gap_s: float
-) -> Iterator[tuple[int, int]]:
-    edges = np.flatnonzero(np.diff(np.concatenate(([False], met, [False])).astype(np.int8)))
-    firsts, lasts = edges[::2], edges[1::2] - 1
-    gap_ns = gap_s * 1e9
-    first, last = int(firsts[0]), int(lasts[0])
-    held_ns = int(ends[last] - starts[first])
-    for next_first, next_last in zip(firsts[1:].tolist(), lasts[1:].tolist(), strict=True):
-        own_ns = int(ends[next_last] - starts[next_first])
-        if starts[next_first] - ends[last] <= min(gap_ns, held_ns, own_ns):
-            last, held_ns = next_last, held_ns + own_ns
+class _Run(NamedTuple):
+    """Samples of a series that met a condition one after the other.
+
+    ``held_ns`` is the length of their intervals in sum: a pause in the recording is no part of it.
+    """
+
+    first: int
+    last: int
+    start_ns: int
+    end_ns: int
+    held_ns: int
+
+
+def _runs_by_row(
+    met: NDArray[np.bool_], starts: NDArray[np.int64], ends: NDArray[np.int64], duration_s: float
+) -> Iterator[tuple[int, Iterator[_Run]]]:
+    """The runs of every row of a condition [k, n] that held for a duration in sum, with the row."""
+    count = met.shape[1]
+    lengths = ends - starts
+    until = np.concatenate(([0], np.cumsum(lengths)))
+    ns_min = (duration_s - 1e-6) * 1e9
+    for row in np.flatnonzero(met.any(axis=1)).tolist():
+        padded = np.zeros(count + 2, dtype=bool)
+        padded[1:-1] = met[row]
+        edges = np.flatnonzero(padded[1:] != padded[:-1])
+        firsts, after = edges[::2], edges[1::2]
+        held = until[after] - until[firsts]
+        if held.sum() >= ns_min:
+            columns = (firsts, after - 1, starts[firsts], ends[after - 1], held)
+            yield row, map(_Run, *(column.tolist() for column in columns))
+
+
+def _joined(runs: Iterator[_Run], gap_ns: float) -> Iterator[tuple[int, int, int]]:
+    """First sample, last sample and length in sum of the runs of one series, those with short gaps joined."""
+    first, last, start_ns, end_ns, held_ns = next(runs)
+    span_ns = end_ns - start_ns
+    for run in runs:
+        own_ns = run.end_ns - run.start_ns
+        if run.start_ns - end_ns <= min(gap_ns, span_ns, own_ns):
+            last, end_ns, span_ns, held_ns = run.last, run.end_ns, span_ns + own_ns, held_ns + run.held_ns
         else:
-            yield first, last
-            first, last, held_ns = next_first, next_last, own_ns
-    yield first, last
+            yield first, last, held_ns
+            first, last, start_ns, end_ns, held_ns = run
+            span_ns = own_ns
+    yield first, last, held_ns
 
 
 def joined_windows(windows: list[Window], gap_s: float = 0.0) -> tuple[Window, ...]:

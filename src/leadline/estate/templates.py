@@ -103,9 +103,15 @@ def _episodes(context: RuleContext, part: SeriesGroup, whole: SeriesGroup, spec:
     met = _beyond(values, context.limit(spec.warn), spec) & _loaded(context, part, whole, spec)
     if spec.mostly:
         met = met & majority(part, met, values, context.limit("duration"))
+    own: tuple[int, NDArray[np.bool_], NDArray[np.floating[Any]]] | None = None
     for episode in find_episodes(part, met, values, context.limit("duration")):
-        # A series of its own, so that an episode does not keep the values of all the others.
-        yield replace(episode, values=episode.values.copy()) if part is not whole else episode
+        if part is whole:
+            yield episode
+            continue
+        if own is None or own[0] != episode.row:
+            # Arrays of its own, so that the episodes of a series do not keep the values of all the others.
+            own = (episode.row, episode.series_met.copy(), episode.values.copy())
+        yield replace(episode, series_met=own[1], values=own[2])
 
 
 def over_any(context: RuleContext, specs: Iterable[Over]) -> Iterator[Finding]:
@@ -413,7 +419,8 @@ def _beyond(values: NDArray[np.floating[Any]], limit: float, spec: Over) -> NDAr
 def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
     if not context.has_limit(spec.crit):
         return True
-    met = episode.met & _beyond(episode.values, context.limit(spec.crit), spec)
+    met = np.zeros(len(episode.values), dtype=bool)
+    met[episode.met_indices] = _beyond(episode.met_values, context.limit(spec.crit), spec)
     if spec.mostly:
         met = met & majority(episode.group, met, episode.values, context.limit("duration"))
     starts, ends = sample_bounds(episode.group)
@@ -434,7 +441,7 @@ def _plural(kind: EntityKind, count: int) -> str:
 
 
 def _extreme(episode: Episode, spec: Over) -> float:
-    return float(np.min(episode.values[episode.met])) if spec.below else episode.peak
+    return float(np.min(episode.met_values)) if spec.below else episode.peak
 
 
 def _distance(context: RuleContext, episode: Episode, spec: Over) -> float:
