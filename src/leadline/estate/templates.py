@@ -110,12 +110,15 @@ def _episodes_by_entity(
         by_row.setdefault(episode.row, []).append(episode)
     by_entity: dict[Entity, list[Episode]] = {}
     for row, episodes in by_row.items():
-        if part is not whole:
-            # Arrays of its own, so that the episodes of a series do not keep the values of all the others.
-            own_met, own_values = episodes[0].series_met.copy(), episodes[0].values.copy()
-            episodes = [replace(episode, series_met=own_met, values=own_values) for episode in episodes]
-        by_entity.setdefault(part.entities[row], []).extend(episodes)
+        kept = episodes if part is whole else _on_arrays_of_their_own(episodes)
+        by_entity.setdefault(part.entities[row], []).extend(kept)
     return by_entity
+
+
+def _on_arrays_of_their_own(episodes: list[Episode]) -> list[Episode]:
+    """Episodes of one series, so that they do not keep the values of all the other series."""
+    met, values = episodes[0].series_met.copy(), episodes[0].values.copy()
+    return [replace(episode, series_met=met, values=values) for episode in episodes]
 
 
 def over_any(context: RuleContext, specs: Iterable[Over]) -> Iterator[Finding]:
