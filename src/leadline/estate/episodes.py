@@ -11,7 +11,7 @@ import numpy as np
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
-from leadline.estate.row_quantiles import median_of_sorted
+from leadline.core.statistics.row_quantiles import median_of_sorted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -118,10 +118,10 @@ def _spans_by_row(
         padded[1:-1] = met[row]
         edges = (padded[1:] != padded[:-1]).nonzero()[0]
         firsts, after = edges[::2], edges[1::2]
-        held = until[after] - until[firsts]
-        if int(held.sum()) / 1e9 + 1e-6 < duration_s:
+        lengths_ns = until[after] - until[firsts]
+        if int(lengths_ns.sum()) / 1e9 + 1e-6 < duration_s:
             continue
-        columns = (firsts, after - 1, starts[firsts], ends[after - 1], held)
+        columns = (firsts, after - 1, starts[firsts], ends[after - 1], lengths_ns)
         joined = _joined([column.tolist() for column in columns], duration_s * 1e9)
         spans = [span for span in joined if span[2] / 1e9 + 1e-6 >= duration_s]
         if spans:

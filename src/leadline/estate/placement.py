@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
-from leadline.estate.row_quantiles import row_quantiles
+from leadline.core.statistics.row_quantiles import row_quantiles
 from leadline.estate.templates import Minus
 from leadline.estate.virtual_disks import DATABASE_ROLES
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from leadline.core.model.finding import Window
+from leadline.core.statistics.row_quantiles import median_of_sorted
 from leadline.estate.disks import MS_PER_S
-from leadline.estate.row_quantiles import median_of_sorted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -221,7 +221,13 @@ class Capture:
 
     def of(self, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
         """Groups of a metric without since-boot samples, restricted to entity kinds if any are named."""
-        return self._chosen(self._index.by_metric.get(metric, ()), metric, kinds)
+        handed_out = self._index.handed_out
+        if (metric, kinds) not in handed_out:
+            chosen = self._chosen(self._index.by_metric.get(metric, ()), metric, kinds)
+            if kinds and sum(_copied_bytes(group) for group in chosen) > SLICE_BYTES_MAX:
+                return chosen
+            handed_out[metric, kinds] = chosen
+        return list(handed_out[metric, kinds])
 
     def _chosen(
         self, candidates: Iterable[SeriesGroup], metric: str, kinds: tuple[EntityKind, ...] = ()
@@ -246,13 +252,15 @@ class Capture:
         """
         whole: NDArray[np.floating[Any]] | None = None
         for other in self._sampled_with(group, metric):
-            if other.entities is group.entities or list(other.entities) == list(group.entities):
+            if other.entities is group.entities or _are_same(other.entities, group.entities):
                 return other.values
-            position = {entity: i for i, entity in enumerate(other.entities)}
-            rows = [row for row, entity in enumerate(group.entities) if entity in position]
-            if not rows:
+            pairs = [
+                (row, places[-1]) for row, entity in enumerate(group.entities) if (places := other.rows_of(entity))
+            ]
+            if not pairs:
                 continue
-            values = other.take([position[group.entities[row]] for row in rows]).values
+            rows = [row for row, _ in pairs]
+            values = other.take([place for _, place in pairs]).values
             whole = np.full(group.stored.shape, np.nan, dtype=values.dtype) if whole is None else whole
             whole[rows] = values
         return whole if whole is not None and not np.isnan(whole).all() else None
@@ -264,9 +272,22 @@ class Capture:
 
     def _sampled_with(self, group: SeriesGroup, metric: str) -> Iterator[SeriesGroup]:
         """Groups of a metric from the same recording with the same times, one after the other."""
-        for other in self._index.by_source.get((metric, group.source), ()):
+        candidates = self._index.by_source.get((metric, group.source), ())
+        for place, other in enumerate(candidates):
             if _may_share_times(other, group):
-                yield from (kept for kept in self._chosen((other,), metric) if _sampled_together(kept, group))
+                kept = self._measured(other, (metric, group.source, place))
+                if kept is not None and _sampled_together(kept, group):
+                    yield kept
+
+    def _measured(self, group: SeriesGroup, key: tuple[str, int, int]) -> SeriesGroup | None:
+        """A group without its sample since boot, the same object at every call; None when nothing is left."""
+        measured = self._index.measured
+        if key in measured:
+            return measured[key]
+        kept = next(iter(self._chosen((group,), group.metric)), None)
+        if not (group.since_boot and isinstance(group.stored, PackedValues)):  # that would keep it unpacked
+            measured[key] = kept
+        return kept
 
     def series(self) -> Iterator[tuple[SeriesGroup, int]]:
         """Every series as (group, row)."""
@@ -340,18 +361,21 @@ def _ran_between(result: Result, start_ns: int, end_ns: int) -> bool:
 class _Index:
     """The groups of a capture that have series, by metric, and by metric and recording; each in their order.
 
-    ``groups`` is the list that was looked at and ``count`` its length then.
+    ``groups`` is the list that was looked at and ``count`` its length then. ``handed_out`` is what `Capture.of`
+    answered and ``measured`` what other metrics were aligned with: rules ask the same for one entity after the other.
     """
 
     groups: list[SeriesGroup]
     count: int
     by_metric: dict[str, list[SeriesGroup]]
     by_source: dict[tuple[str, int], list[SeriesGroup]]
+    handed_out: dict[tuple[str, tuple[EntityKind, ...]], list[SeriesGroup]]
+    measured: dict[tuple[str, int, int], SeriesGroup | None]
 
     @classmethod
     def of(cls, groups: list[SeriesGroup]) -> _Index:
         """The index of a list as it is now."""
-        index = cls(groups, len(groups), {}, {})
+        index = cls(groups, len(groups), {}, {}, {}, {})
         for group in groups:
             if group.entities:
                 index.by_metric.setdefault(group.metric, []).append(group)
@@ -361,6 +385,16 @@ class _Index:
     def is_of(self, groups: list[SeriesGroup]) -> bool:
         """Whether it still holds for a list."""
         return self.groups is groups and self.count == len(groups)
+
+
+def _are_same(ones: Sequence[Entity], others: Sequence[Entity]) -> bool:
+    return len(ones) == len(others) and list(ones) == list(others)
+
+
+def _copied_bytes(group: SeriesGroup) -> int:
+    """The memory that values chosen from a larger group take; packed values take next to none."""
+    stored = group.stored
+    return 0 if isinstance(stored, PackedValues) else stored.nbytes
 
 
 def _may_share_times(recorded: SeriesGroup, handed_out: SeriesGroup) -> bool:
@@ -447,4 +481,7 @@ def usual_interval_s(times_ns: NDArray[np.int64]) -> float:
     """The median distance of samples in seconds; NaN for fewer than two samples."""
     if len(times_ns) < 2:
         return float("nan")
-    return float(np.median(np.diff(times_ns))) / NS_PER_S
+    ordered = np.sort(times_ns[1:] - times_ns[:-1])  # `numpy.median` takes five times as long for the few of a report
+    half = len(ordered) // 2
+    middle = ordered[half] if len(ordered) % 2 else (float(ordered[half - 1]) + float(ordered[half])) / 2
+    return float(middle) / NS_PER_S

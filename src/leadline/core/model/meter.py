@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 _PASSED_ON = frozenset({"capture", "meter", "rule", "dataclasses", "functools"})  # modules that pass a question on
 
 
-class Asked(NamedTuple):
+class Work(NamedTuple):
     """A kind of work: what was done ("rows", "cells", "entities"), of which metric, and for which function."""
 
-    work: str
+    kind: str
     metric: str
     helper: str
 
@@ -30,17 +30,17 @@ class Asked(NamedTuple):
 class Meter:
     """Counts series rows handed out, cells unpacked and entities scanned."""
 
-    counts: Counter[Asked] = field(default_factory=Counter)
+    counts: Counter[Work] = field(default_factory=Counter)
     _watched: dict[int, tuple[Sequence[Entity], Scanned]] = field(default_factory=dict)
 
     @property
     def total(self) -> int:
         """All work; a thousand unpacked cells weigh as much as one row or one entity."""
-        return sum(count // 1000 if asked.work == "cells" else count for asked, count in self.counts.items())
+        return sum(count // 1000 if work.kind == "cells" else count for work, count in self.counts.items())
 
-    def count(self, work: str, metric: str, amount: int) -> None:
+    def count(self, kind: str, metric: str, amount: int) -> None:
         """Add work of a metric, for the nearest function that is not the capture's own."""
-        self.counts[Asked(work, metric, _helper())] += amount
+        self.counts[Work(kind, metric, _helper())] += amount
 
     def watched(self, entities: Sequence[Entity], metric: str) -> Sequence[Entity]:
         """The same entities, which count when they are gone through; one object for one sequence."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
-from leadline.estate.row_quantiles import row_quantiles
+from leadline.core.statistics.row_quantiles import row_quantiles
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
