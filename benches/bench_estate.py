@@ -1,7 +1,7 @@
 """A whole host that suffers, diagnosed: seconds of the process, lines on 80 columns, findings and what is told of them.
 
-``python -m benches.bench_estate [--vms N] [--samples N] [--red-samples N] [--repeat N]`` generates esxtop captures of one
-host: healthy, and sick with one or four faults on every VM. It exits with 1 when a sick estate takes more than two
+``python -m benches.bench_estate [--vms N] [--samples N] [--red-samples N] [--repeat N]`` generates esxtop captures of
+one host: healthy, and sick with one or four faults on every VM. It exits with 1 when a sick estate takes more than two
 screens. Time is printed, not judged. ``red`` is a host on which every counter of every VM and device is beyond its
 limits: its CPU seconds as text and as JSON, and the rules that cost most.
 """
