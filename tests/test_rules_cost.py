@@ -34,7 +34,6 @@ SHARE_MAX = 0.1  # of the work of all rules on a healthy capture
 OFFENDERS: dict[str, tuple[str, ...]] = {
     "backup-quiesced-snapshot-freeze": WAYS,
     "backup-window-peak-overlap": WAYS,
-    "db-component-response-time": WAYS,
     "db-lock-waits": WAYS,
     "guest-antivirus-backup-peak": WAYS,
     "vm-iops-limit-hit": WAYS,
