@@ -17,6 +17,7 @@ RUNS = {
     "bench_account": ["--kind", "slow-flush", "--count", "1", "--details"],
     "bench_report": ["--series", "400", "--samples", "20", "--repeat", "1"],
     "bench_iostat": ["--reports", "20", "--disks", "3", "--repeat", "1"],
+    "bench_folder": ["--files", "12", "--reports", "4"],
     "bench_logs": ["--transactions", "2000", "--log-mb", "1", "--snapshots", "50"],
     "bench_trace": ["--records", "20000", "--repeat", "1"],
     "bench_measure": ["--pairs", "1", "--seconds", "1.5", "--samples", "20000"],
@@ -30,7 +31,7 @@ RUNS = {
         *("--decisions", "100000", "--hour-seconds", "2"),
     ],
     "bench_audit": ["--workbook-vms", "50", "--vcenter-vms", "8", "--repeat", "1"],
-    "bench_estate": ["--vms", "12", "--samples", "60", "--repeat", "1"],
+    "bench_estate": ["--vms", "12", "--samples", "60", "--red-samples", "60", "--repeat", "1"],
     "bench_plan": ["--datastores", "40", "--disks", "400", "--small", "3", "--repeat", "1"],
 }
 

@@ -62,7 +62,17 @@ def test_episodes_hold_what_was_met_and_do_not_overlap(met: list[bool], duration
     for one in found:
         assert one.held_s + 1e-6 >= duration_s
         assert one.held_s <= one.window.duration_s + 1e-6
-        assert not (one.met & ~np.array(met)).any()
+        assert np.array(met)[one.met_indices].all()
+
+
+def test_episodes_of_a_noisy_series_keep_no_array_of_their_own() -> None:
+    for count in (200, 400):
+        found = episodes([True, False, False, False] * count, duration_s=5.0)
+        arrays = {id(value) for one in found for value in vars(one).values() if isinstance(value, np.ndarray)}
+        bases = {id(value.base) for one in found for value in vars(one).values() if isinstance(value, np.ndarray)}
+        assert len(found) == count
+        assert len(arrays) == 2, "an episode keeps an array of the length of the recording"
+        assert len(bases) <= 2
 
 
 def test_windows_that_touch_are_joined() -> None:

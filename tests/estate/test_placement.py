@@ -97,5 +97,4 @@ def test_waiting_is_that_of_the_worst_vm_of_the_host_alone() -> None:
         builder.add_series("cpu_max_limited_pct", vm, times, np.full(20, 2.0), interval_s=5.0)
     meta = RuleMeta("TST100", Layer.HYPERVISOR_CPU, Severity.LOW, (), ())
     context = RuleContext("test", meta, "", builder.build())
-    assert placement.waited_pct(context, HOST) == 7.0
-    assert math.isnan(placement.waited_pct(context, Entity(EntityKind.HOST, "esx03")))
+    assert placement.waited_pct_by_host(context) == {HOST: 7.0, Entity(EntityKind.HOST, "esx02"): 48.0}

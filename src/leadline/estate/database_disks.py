@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -47,12 +47,24 @@ def slow_disks(
     if not databases:
         return
     known = uses(context)
-    groups = block_awaits(context)
+    places: dict[Entity, list[tuple[SeriesGroup, int]]] = {}
+    for group in block_awaits(context):
+        for row, disk in enumerate(group.entities):
+            places.setdefault(disk, []).append((group, row))
     for database in databases:
         disks = disks_of(context.inventory, known, database, role)
+        groups = _groups_of(places, disks)
         slow = [finding for of_class in classes for finding in _of_class(context, groups, disks, value, of_class)]
         if slow:
             yield replace(joined(list(role_said(slow, known)), context.limit("duration")), entity=database)
+
+
+def _groups_of(places: dict[Entity, list[tuple[SeriesGroup, int]]], disks: Iterable[Entity]) -> list[SeriesGroup]:
+    """The series of some disks, a group of each recording."""
+    rows_by_group: dict[int, tuple[SeriesGroup, list[int]]] = {}
+    for group, row in (place for disk in disks for place in places.get(disk, ())):
+        rows_by_group.setdefault(id(group), (group, []))[1].append(row)
+    return [group.take(sorted(rows)) for group, rows in rows_by_group.values()]
 
 
 def _of_class(

@@ -213,7 +213,7 @@ def means_over(
     weights = (ends - starts) / 1e9
     mean_by_entity: dict[Entity, float] = {}
     for group in groups:
-        rows = [row for row, entity in enumerate(group.entities) if only is None or entity == only]
+        rows = range(len(group.entities)) if only is None else group.rows_of(only)
         if not rows:
             continue
         means = window_mean(group.take(rows), starts, ends)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from leadline.core.model.entities import Entity, Inventory
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind
+from leadline.core.statistics.row_quantiles import row_quantiles
 from leadline.estate.templates import Minus
 from leadline.estate.virtual_disks import DATABASE_ROLES
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from leadline.core.contracts.rule import RuleContext
 
-# What `waited_pct` reads; rules that call it declare them.
+# What `waited_pct_by_host` reads; rules that call it declare them.
 READY_METRICS = ("cpu_ready_pct", "cpu_max_limited_pct")
 READY_QUANTILE = 0.95
 MIB_PER_GIB = 1024.0
@@ -135,19 +135,20 @@ def memory_text(mib: float) -> str:
     return show(mib / MIB_PER_GIB, "gib")
 
 
-def waited_pct(context: RuleContext, host: Entity) -> float:
-    """How long the VMs of a host waited for a CPU: 95th percentile of ready time of the worst vCPU or VM, in percent.
+def waited_pct_by_host(context: RuleContext) -> dict[Entity, float]:
+    """How long the VMs of each host waited for a CPU: 95th percentile of ready time of the worst vCPU or VM, percent.
 
-    Time held back by a limit is taken off. NaN when ready time of no VM of the host was recorded.
+    Time held back by a limit is taken off. A host none of whose VMs has its ready time recorded is left out.
     """
-    highest = float("nan")
+    highest: dict[Entity, float] = {}
     without_limit = Minus(("cpu_max_limited_pct",))
     for group in context.of("cpu_ready_pct", EntityKind.VM, EntityKind.VCPU):
-        rows = [row for row, entity in enumerate(group.entities) if entity.ancestor(EntityKind.HOST) == host]
-        values = without_limit(context, group.take(rows)) if rows else np.empty((0, 0))
-        values = values[np.isfinite(values).any(axis=1)] if rows else values
-        if len(values):
-            highest = float(np.fmax(highest, np.nanquantile(values, READY_QUANTILE, axis=1).max()))
+        for part in group.slices():
+            quantiles = row_quantiles(without_limit(context, part), READY_QUANTILE)
+            for entity, waited in zip(part.entities, quantiles.tolist(), strict=True):
+                host = entity.ancestor(EntityKind.HOST)
+                if host is not None and not isnan(waited):
+                    highest[host] = max(highest.get(host, waited), waited)
     return highest
 
 

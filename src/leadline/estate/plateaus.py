@@ -8,11 +8,13 @@ was measured must tell the two apart.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leadline.core.model.finding import Window
+from leadline.core.statistics.row_quantiles import median_of_sorted
 from leadline.estate.disks import MS_PER_S
 
 if TYPE_CHECKING:
@@ -77,7 +79,7 @@ class Plateau:
     queue: float
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class DiskLoad:
     """Rate [n] and latency [n] in ms of one disk, NaN not measured; start and end [n] of its samples.
 
@@ -93,6 +95,11 @@ class DiskLoad:
     ends_ns: NDArray[np.int64]
     operations: NDArray[np.floating[Any]] | None = None
     one: float = 1.0
+
+    @cached_property
+    def sample_ns(self) -> float:
+        """The usual length of a sample."""
+        return float(np.median(self.ends_ns - self.starts_ns))
 
     def loaded(self) -> NDArray[np.bool_]:
         """Samples [n] with any I/O."""
@@ -143,13 +150,12 @@ def _densest(rates: NDArray[np.floating[Any]], flat_share: float) -> float:
     widest = ordered * (1 + flat_share) / (1 - flat_share)
     counts = np.searchsorted(ordered, widest, side="right") - np.arange(len(ordered))
     first = int(np.argmax(counts))
-    return float(np.median(ordered[first : first + int(counts[first])]))
+    return median_of_sorted(ordered[first : first + int(counts[first])])
 
 
 def _plateau_at(load: DiskLoad, shape: PlateauShape, ceiling: float, queued: NDArray[np.bool_]) -> Plateau | None:
     # A sample may hold one operation more or less than the ceiling lets through: much of a low one.
-    sample_ns = float(np.median(load.ends_ns - load.starts_ns))
-    one_operation = load.one * 1e9 / sample_ns if sample_ns > 0 else 0.0
+    one_operation = load.one * 1e9 / load.sample_ns if load.sample_ns > 0 else 0.0
     width = max(shape.flat_share * ceiling, one_operation) * (1 + 1e-9)
     with np.errstate(invalid="ignore"):
         in_band = np.abs(load.rate - ceiling) <= width
@@ -181,12 +187,12 @@ def _measured(
     inside: NDArray[np.bool_],
     windows: tuple[Window, ...],
 ) -> Plateau | None:
-    latency = float(np.median(load.latency_ms[at_ceiling]))
+    latency = median_of_sorted(np.sort(load.latency_ms[at_ceiling]))
     ceiling = float(np.mean(load.rate[at_ceiling]))
     outside = load.loaded() & ~inside
     baseline = float("nan")
     if np.count_nonzero(outside) >= OUTSIDE_COUNT_MIN:
-        baseline = float(np.median(load.latency_ms[outside]))
+        baseline = median_of_sorted(np.sort(load.latency_ms[outside]))
         if latency <= shape.latency_factor * baseline:
             return None
         at_rate = outside & (np.abs(load.rate - ceiling) <= shape.flat_share * ceiling)

@@ -19,7 +19,7 @@ from leadline.core.model.entities import Entity, Fact
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Severity
-from leadline.estate.episodes import Episode, find_episodes, joined_windows, sample_bounds
+from leadline.estate.episodes import Episode, find_episodes, is_held, joined_windows, sample_bounds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -91,21 +91,34 @@ def over_groups(context: RuleContext, groups: Iterable[SeriesGroup], spec: Over)
         if math.isnan(kept.interval_s):
             kept = replace(kept, interval_s=spec.averaged_s)
         for part in kept.slices():
-            for episode in _episodes(context, part, kept, spec):
-                whole = episode.entity.ancestor(spec.roll_up) if spec.roll_up is not None else None
-                owners.setdefault(whole or episode.entity, []).append(episode)
+            for entity, episodes in _episodes_by_entity(context, part, kept, spec).items():
+                whole = entity.ancestor(spec.roll_up) if spec.roll_up is not None else None
+                owners.setdefault(whole or entity, []).extend(episodes)
     for owner, episodes in owners.items():
         yield finding_of_episodes(context, owner, episodes, spec)
 
 
-def _episodes(context: RuleContext, part: SeriesGroup, whole: SeriesGroup, spec: Over) -> Iterator[Episode]:
+def _episodes_by_entity(
+    context: RuleContext, part: SeriesGroup, whole: SeriesGroup, spec: Over
+) -> dict[Entity, list[Episode]]:
     values = part.values if spec.value is None else spec.value(context, part)
     met = _beyond(values, context.limit(spec.warn), spec) & _loaded(context, part, whole, spec)
     if spec.mostly:
         met = met & majority(part, met, values, context.limit("duration"))
+    by_row: dict[int, list[Episode]] = {}
     for episode in find_episodes(part, met, values, context.limit("duration")):
-        # A series of its own, so that an episode does not keep the values of all the others.
-        yield replace(episode, values=episode.values.copy()) if part is not whole else episode
+        by_row.setdefault(episode.row, []).append(episode)
+    by_entity: dict[Entity, list[Episode]] = {}
+    for row, episodes in by_row.items():
+        kept = episodes if part is whole else _on_arrays_of_their_own(episodes)
+        by_entity.setdefault(part.entities[row], []).extend(kept)
+    return by_entity
+
+
+def _on_arrays_of_their_own(episodes: list[Episode]) -> list[Episode]:
+    """Episodes of one series, so that they do not keep the values of all the other series."""
+    met, values = episodes[0].series_met.copy(), episodes[0].values.copy()
+    return [replace(episode, series_met=met, values=values) for episode in episodes]
 
 
 def over_any(context: RuleContext, specs: Iterable[Over]) -> Iterator[Finding]:
@@ -135,7 +148,8 @@ def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Epis
     unit = spec.unit or episodes[0].group.unit
     # What the whole itself shows is the mean of its parts: it adds nothing where parts were recorded.
     episodes = [e for e in episodes if e.entity != owner] or episodes
-    worst = sorted(episodes, key=lambda e: _distance(context, e, spec), reverse=True)
+    distance = _distance_of(context, spec)
+    worst = sorted(episodes, key=distance, reverse=True)
     critical = any(_critical(context, episode, spec) for episode in worst)
     side = "below" if spec.below else "above"
     evidence = [
@@ -166,7 +180,7 @@ def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Epis
         evidence,
         severity=context.meta.severity if critical else context.meta.severity.lowered(),
         windows=joined_windows([e.window for e in episodes], context.limit("duration")),
-        score=_distance(context, lead, spec),
+        score=distance(lead),
     )
 
 
@@ -413,19 +427,14 @@ def _beyond(values: NDArray[np.floating[Any]], limit: float, spec: Over) -> NDAr
 def _critical(context: RuleContext, episode: Episode, spec: Over) -> bool:
     if not context.has_limit(spec.crit):
         return True
-    met = episode.met & _beyond(episode.values, context.limit(spec.crit), spec)
+    met = np.zeros(len(episode.values), dtype=bool)
+    met[episode.met_indices] = _beyond(episode.met_values, context.limit(spec.crit), spec)
     if spec.mostly:
         met = met & majority(episode.group, met, episode.values, context.limit("duration"))
     starts, ends = sample_bounds(episode.group)
     if float((ends[met] - starts[met]).sum()) / 1e9 < context.limit("duration"):
         return False  # far cheaper than looking for episodes, and true of most
-    again = find_episodes(
-        episode.group.take([episode.row]),
-        met[np.newaxis, :],
-        episode.values[np.newaxis, :],
-        context.limit("duration"),
-    )
-    return next(again, None) is not None
+    return is_held(episode.group, met, context.limit("duration"))
 
 
 def _plural(kind: EntityKind, count: int) -> str:
@@ -434,20 +443,25 @@ def _plural(kind: EntityKind, count: int) -> str:
 
 
 def _extreme(episode: Episode, spec: Over) -> float:
-    return float(np.min(episode.values[episode.met])) if spec.below else episode.peak
+    return float(np.min(episode.met_values)) if spec.below else episode.peak
 
 
-def _distance(context: RuleContext, episode: Episode, spec: Over) -> float:
-    """How far the median is beyond the warning limit: 1 at the limit, 2 at twice (or half of) it.
+def _distance_of(context: RuleContext, spec: Over) -> Callable[[Episode], float]:
+    """How far the median of an episode is beyond the warning limit: 1 at the limit, 2 at twice (or half of) it.
 
     A limit of zero has no multiple; there the critical limit is the measure, or the logarithm where there is none.
     """
-    warn, median = context.limit(spec.warn), episode.median
-    if spec.below:
-        ratio = warn / median if median else SCORE_MAX
-    elif warn:
-        ratio = median / warn
-    else:
-        crit = context.limit(spec.crit) if context.has_limit(spec.crit) else 0.0
-        ratio = 1.0 + (median / crit if crit else float(np.log1p(max(median, 0.0))))
-    return min(max(ratio, 0.0), SCORE_MAX)
+    warn = context.limit(spec.warn)
+    crit = context.limit(spec.crit) if context.has_limit(spec.crit) else 0.0
+
+    def distance(episode: Episode) -> float:
+        median = episode.median
+        if spec.below:
+            ratio = warn / median if median else SCORE_MAX
+        elif warn:
+            ratio = median / warn
+        else:
+            ratio = 1.0 + (median / crit if crit else float(np.log1p(max(median, 0.0))))
+        return min(max(ratio, 0.0), SCORE_MAX)
+
+    return distance

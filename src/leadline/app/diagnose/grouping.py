@@ -236,6 +236,18 @@ def _sibling_count(members: tuple[Finding, ...], below: Entity, capture: Capture
     known = {finding.entity for finding in members}
     known.update(capture.inventory.of_kind(kind))
     for name in {e.metric for e in members[0].evidence if e.metric is not None}:
-        recorded = (entity.ancestor(kind) for group in capture.of(name) for entity in group.entities)
-        known.update(entity for entity in recorded if entity is not None)
-    return sum(1 for entity in known if below in _lineage(entity, capture))
+        for group in capture.of(name):
+            recorded = (entity if entity.kind is kind else entity.ancestor(kind) for entity in group.entities)
+            known.update(entity for entity in recorded if entity is not None)
+    # A host has thousands of parts that share few parents: each of those is asked about once.
+    is_in: dict[Entity, bool] = {}
+    count = 0
+    for entity in known:
+        parent = entity.parent
+        if parent is None or entity.kind is EntityKind.GUEST:
+            count += below in _lineage(entity, capture)
+            continue
+        if parent not in is_in:
+            is_in[parent] = parent == below or below in _lineage(parent, capture)
+        count += is_in[parent]
+    return count

@@ -76,11 +76,20 @@ class PackedValues:
         return PackedValues(self._table, self._series[chosen], self._sample_count, self._dtype, changes)
 
 
-_recent: deque[NDArray[np.floating[Any]]] = deque()
+class _Recent:
+    """What was unpacked lately and how many bytes that is."""
+
+    def __init__(self) -> None:
+        self.arrays: deque[NDArray[np.floating[Any]]] = deque()
+        self.bytes = 0
+
+
+_recent = _Recent()
 
 
 def _remember(values: NDArray[np.floating[Any]]) -> None:
     """Keep what was unpacked lately, the latest in any case, so that it is not unpacked again at once."""
-    _recent.append(values)
-    while len(_recent) > 1 and sum(unpacked.nbytes for unpacked in _recent) > RECENT_BYTES_MAX:
-        _recent.popleft()
+    _recent.arrays.append(values)
+    _recent.bytes += values.nbytes
+    while len(_recent.arrays) > 1 and _recent.bytes > RECENT_BYTES_MAX:
+        _recent.bytes -= _recent.arrays.popleft().nbytes

@@ -13,7 +13,8 @@ SHOWN_BYTES = 16  # of a binary file's beginning: its magic number is in them
 SHOWN_CHARACTERS = 40
 LINE_MAX = 4096
 _DOCUMENTS = ("{", "[", "<")
-_LONG_LINE = re.compile(rf"([^\r\n]{{{LINE_MAX}}})[^\r\n]++")
+# Only tried where a line begins: tried at every character, it takes longer than all importers together.
+_LONG_LINE = re.compile(rf"(?<![^\r\n])([^\r\n]{{{LINE_MAX}}})[^\r\n]++")
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leadline.core.io.packed import PackedValues
 from leadline.core.model.entities import Entity, Inventory
+from leadline.core.model.meter import Meter
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.vocabulary import EntityKind
 
@@ -64,7 +66,14 @@ class _Values:
         if group is None:
             raise AttributeError  # there is no default
         stored = group.stored
-        return stored.unpacked() if isinstance(stored, PackedValues) else stored
+        if group.meter is not None:
+            group.meter.count("rows", group.metric, 1 if group.__dict__.get("is_looked_at") else stored.shape[0])
+            group.__dict__["is_looked_at"] = True  # a further look, at one row after the other, copies nothing
+        if not isinstance(stored, PackedValues):
+            return stored
+        if group.meter is not None:
+            group.meter.count("cells", group.metric, stored.shape[0] * stored.shape[1])
+        return stored.unpacked()
 
     def __set__(self, group: SeriesGroup, values: NDArray[np.floating[Any]] | PackedValues) -> None:
         group.__dict__["stored"] = values
@@ -83,6 +92,7 @@ class SeriesGroup:
         interval_s: the usual distance of samples; NaN when there is one sample and the tool does not say.
         source: index into ``Capture.sources``.
         since_boot: the first sample is an average since boot, not of an interval; rules leave it out.
+        meter: counts what is looked at, where the capture that handed it out has one.
     """
 
     metric: str
@@ -92,6 +102,7 @@ class SeriesGroup:
     interval_s: float = NAN
     source: int = 0
     since_boot: bool = False
+    meter: Meter | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         expected = (len(self.entities), len(self.times_ns))
@@ -116,7 +127,20 @@ class SeriesGroup:
 
     def row(self, entity: Entity) -> NDArray[np.floating[Any]] | None:
         """The values [n] of one entity, or None."""
-        return next((self.values[i] for i, e in enumerate(self.entities) if e == entity), None)
+        rows = self.rows_of(entity)
+        return self.values[rows[0]] if rows else None
+
+    def rows_of(self, entity: Entity) -> Sequence[int]:
+        """The rows of one entity: one, or none."""
+        rows: Sequence[int] = self._rows_by_entity.get(entity, ())
+        return rows
+
+    @cached_property
+    def _rows_by_entity(self) -> dict[Entity, list[int]]:
+        rows: dict[Entity, list[int]] = {}
+        for row, entity in enumerate(self.entities):
+            rows.setdefault(entity, []).append(row)
+        return rows
 
     def take(self, rows: Sequence[int]) -> SeriesGroup:
         """The group with only some of its series."""
@@ -144,6 +168,13 @@ class SeriesGroup:
             return self
         return replace(self, times_ns=self.times_ns[1:], values=self.values[:, 1:], since_boot=False)
 
+    def metered(self, meter: Meter | None) -> SeriesGroup:
+        """The group whose series count when they are looked at; itself without a meter."""
+        if meter is None:
+            return self
+        meter.count("rows", self.metric, len(self.entities))
+        return replace(self, values=self.stored, entities=meter.watched(self.entities, self.metric), meter=meter)
+
     def between(self, start_ns: int, end_ns: int) -> SeriesGroup:
         """The samples whose whole interval lies in a span; where no interval is known, the moment of the sample does.
 
@@ -160,12 +191,24 @@ class SeriesGroup:
 
 @dataclass(slots=True)
 class Capture:
-    """Everything one or several recordings hold: series, results of load tools, inventory facts, sources."""
+    """Everything one or several recordings hold: series, results of load tools, inventory facts, sources.
+
+    Groups may be appended and the list may be replaced; a group in the list never is.
+    """
 
     groups: list[SeriesGroup] = field(default_factory=list)
     sources: list[SourceInfo] = field(default_factory=list)
     inventory: Inventory = field(default_factory=Inventory)
     results: list[Result] = field(default_factory=list)
+    meter: Meter | None = field(default=None, repr=False, compare=False)
+    _indexed: _Index | None = field(default=None, init=False, repr=False, compare=False)
+
+    @property
+    def _index(self) -> _Index:
+        """The groups by metric and recording; made anew when groups were added or replaced."""
+        if self._indexed is None or not self._indexed.is_of(self.groups):
+            self._indexed = _Index.of(self.groups)
+        return self._indexed
 
     def metrics(self) -> list[str]:
         """Names of the metrics present, in order of appearance."""
@@ -178,17 +221,28 @@ class Capture:
 
     def of(self, metric: str, *kinds: EntityKind) -> list[SeriesGroup]:
         """Groups of a metric without since-boot samples, restricted to entity kinds if any are named."""
+        handed_out = self._index.handed_out
+        if (metric, kinds) not in handed_out:
+            chosen = self._chosen(self._index.by_metric.get(metric, ()), metric, kinds)
+            if kinds and sum(_copied_bytes(group) for group in chosen) > SLICE_BYTES_MAX:
+                return chosen
+            handed_out[metric, kinds] = chosen
+        return list(handed_out[metric, kinds])
+
+    def _chosen(
+        self, candidates: Iterable[SeriesGroup], metric: str, kinds: tuple[EntityKind, ...] = ()
+    ) -> list[SeriesGroup]:
         groups = []
-        for group in self.groups:
-            if group.metric != metric or not group.entities:
-                continue
+        for group in candidates:
+            if self.meter is not None and kinds:
+                self.meter.count("entities", metric, len(group.entities))
             rows = [i for i, e in enumerate(group.entities) if e.kind in kinds] if kinds else None
             if rows is not None and not rows:
                 continue
             kept = group if rows is None or len(rows) == len(group.entities) else group.take(rows)
             kept = kept.measured()
             if kept.stored.shape[1]:
-                groups.append(kept)
+                groups.append(kept.metered(self.meter))
         return groups
 
     def aligned(self, group: SeriesGroup, metric: str) -> NDArray[np.floating[Any]] | None:
@@ -197,16 +251,16 @@ class Capture:
         Rows are NaN where that entity has no such series with these times. None when no entity has one.
         """
         whole: NDArray[np.floating[Any]] | None = None
-        for other in self.of(metric):
-            if not _sampled_together(other, group):
-                continue
-            if other.entities is group.entities or list(other.entities) == list(group.entities):
+        for other in self._sampled_with(group, metric):
+            if other.entities is group.entities or _are_same(other.entities, group.entities):
                 return other.values
-            position = {entity: i for i, entity in enumerate(other.entities)}
-            rows = [row for row, entity in enumerate(group.entities) if entity in position]
-            if not rows:
+            pairs = [
+                (row, places[-1]) for row, entity in enumerate(group.entities) if (places := other.rows_of(entity))
+            ]
+            if not pairs:
                 continue
-            values = other.take([position[group.entities[row]] for row in rows]).values
+            rows = [row for row, _ in pairs]
+            values = other.take([place for _, place in pairs]).values
             whole = np.full(group.stored.shape, np.nan, dtype=values.dtype) if whole is None else whole
             whole[rows] = values
         return whole if whole is not None and not np.isnan(whole).all() else None
@@ -214,9 +268,26 @@ class Capture:
     def is_aligned(self, group: SeriesGroup, metric: str) -> bool:
         """Whether any entity of a group has another metric at the same times, be it measured or not."""
         entities = set(group.entities)
-        return any(
-            _sampled_together(other, group) and not entities.isdisjoint(other.entities) for other in self.of(metric)
-        )
+        return any(not entities.isdisjoint(other.entities) for other in self._sampled_with(group, metric))
+
+    def _sampled_with(self, group: SeriesGroup, metric: str) -> Iterator[SeriesGroup]:
+        """Groups of a metric from the same recording with the same times, one after the other."""
+        candidates = self._index.by_source.get((metric, group.source), ())
+        for place, other in enumerate(candidates):
+            if _may_share_times(other, group):
+                kept = self._measured(other, (metric, group.source, place))
+                if kept is not None and _sampled_together(kept, group):
+                    yield kept
+
+    def _measured(self, group: SeriesGroup, key: tuple[str, int, int]) -> SeriesGroup | None:
+        """A group without its sample since boot, the same object at every call; None when nothing is left."""
+        measured = self._index.measured
+        if key in measured:
+            return measured[key]
+        kept = next(iter(self._chosen((group,), group.metric)), None)
+        if not (group.since_boot and isinstance(group.stored, PackedValues)):  # that would keep it unpacked
+            measured[key] = kept
+        return kept
 
     def series(self) -> Iterator[tuple[SeriesGroup, int]]:
         """Every series as (group, row)."""
@@ -284,6 +355,51 @@ def _ran_between(result: Result, start_ns: int, end_ns: int) -> bool:
     if result.start_ns is None or not np.isfinite(result.duration_s):
         return False
     return start_ns <= result.start_ns and result.start_ns + round(result.duration_s * NS_PER_S) <= end_ns
+
+
+@dataclass(frozen=True, slots=True)
+class _Index:
+    """The groups of a capture that have series, by metric, and by metric and recording; each in their order.
+
+    ``groups`` is the list that was looked at and ``count`` its length then. ``handed_out`` is what `Capture.of`
+    answered and ``measured`` what other metrics were aligned with: rules ask the same for one entity after the other.
+    """
+
+    groups: list[SeriesGroup]
+    count: int
+    by_metric: dict[str, list[SeriesGroup]]
+    by_source: dict[tuple[str, int], list[SeriesGroup]]
+    handed_out: dict[tuple[str, tuple[EntityKind, ...]], list[SeriesGroup]]
+    measured: dict[tuple[str, int, int], SeriesGroup | None]
+
+    @classmethod
+    def of(cls, groups: list[SeriesGroup]) -> _Index:
+        """The index of a list as it is now."""
+        index = cls(groups, len(groups), {}, {}, {}, {})
+        for group in groups:
+            if group.entities:
+                index.by_metric.setdefault(group.metric, []).append(group)
+                index.by_source.setdefault((group.metric, group.source), []).append(group)
+        return index
+
+    def is_of(self, groups: list[SeriesGroup]) -> bool:
+        """Whether it still holds for a list."""
+        return self.groups is groups and self.count == len(groups)
+
+
+def _are_same(ones: Sequence[Entity], others: Sequence[Entity]) -> bool:
+    return len(ones) == len(others) and list(ones) == list(others)
+
+
+def _copied_bytes(group: SeriesGroup) -> int:
+    """The memory that values chosen from a larger group take; packed values take next to none."""
+    stored = group.stored
+    return 0 if isinstance(stored, PackedValues) else stored.nbytes
+
+
+def _may_share_times(recorded: SeriesGroup, handed_out: SeriesGroup) -> bool:
+    """Whether the groups have as many samples, that since boot left out of the one that is as recorded."""
+    return len(recorded.times_ns) - int(recorded.since_boot) == len(handed_out.times_ns)
 
 
 def _sampled_together(one: SeriesGroup, other: SeriesGroup) -> bool:
@@ -365,4 +481,7 @@ def usual_interval_s(times_ns: NDArray[np.int64]) -> float:
     """The median distance of samples in seconds; NaN for fewer than two samples."""
     if len(times_ns) < 2:
         return float("nan")
-    return float(np.median(np.diff(times_ns))) / NS_PER_S
+    ordered = np.sort(times_ns[1:] - times_ns[:-1])  # `numpy.median` takes five times as long for the few of a report
+    half = len(ordered) // 2
+    middle = ordered[half] if len(ordered) % 2 else (float(ordered[half - 1]) + float(ordered[half])) / 2
+    return float(middle) / NS_PER_S

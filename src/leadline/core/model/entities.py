@@ -123,6 +123,7 @@ class Inventory:
     )
     _vms: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _members: dict[str, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _kinds: dict[EntityKind, list[Entity]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _counted: int = field(default=-1, init=False, repr=False, compare=False)
 
     def add(self, entity: Entity, source: str, /, *, guessed: bool = False, **settings: Any) -> Entity:  # noqa: ANN401
@@ -160,7 +161,8 @@ class Inventory:
 
     def of_kind(self, kind: EntityKind) -> list[Entity]:
         """Entities of a kind, in the order they were found."""
-        return [entity for entity in self.facts if entity.kind is kind]
+        self._index()
+        return list(self._kinds.get(kind, ()))
 
     def children(self, parent: Entity, kind: EntityKind | None = None) -> list[Entity]:
         """Direct children of an entity, of one kind or of all."""
@@ -182,11 +184,12 @@ class Inventory:
         return same[0] if len(same) == 1 else None
 
     def _index(self) -> None:
-        """Make the index of children, VMs by short name and hosts by cluster anew when entities were added."""
+        """Make the index of kinds, children, VMs by short name and hosts by cluster anew when entities were added."""
         if self._counted == len(self.facts):
             return
-        self._children, self._of_kind, self._vms, self._members = {}, {}, {}, {}
+        self._children, self._of_kind, self._vms, self._members, self._kinds = {}, {}, {}, {}, {}
         for entity, facts in self.facts.items():
+            self._kinds.setdefault(entity.kind, []).append(entity)
             if entity.parent is not None:
                 self._children.setdefault(entity.parent, []).append(entity)
             if entity.kind is EntityKind.VM:

@@ -59,10 +59,13 @@ _NAMED_COUNT = 3  # components named in the evidence
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per database (or guest) whose components were timed."""
     groups = context.of("db_component_response_s", EntityKind.JOB)
+    groups_by_owner: dict[Entity, list[SeriesGroup]] = {}
+    for owner, of_owner in (pair for group in groups for pair in _by_owner(group)):
+        groups_by_owner.setdefault(owner, []).append(of_owner)
     slowest = [of_owner for group in groups for of_owner in _slowest(group)]
     spec = Over("db_component_response_s", "mean response time of the slowest components", mostly=True)
     for finding in over_groups(context, slowest, spec):
-        parts = {e: mean for e, mean in means_over(groups, finding.windows).items() if _owner(e) == finding.entity}
+        parts = means_over(groups_by_owner.get(finding.entity, ()), finding.windows)
         worst = sorted(parts, key=lambda entity: parts[entity], reverse=True)[:_NAMED_COUNT]
         named = tuple(
             Evidence(
@@ -82,13 +85,18 @@ def _owner(component: Entity) -> Entity:
     return component.parent or component
 
 
-def _slowest(group: SeriesGroup) -> Iterator[SeriesGroup]:
-    """Per owner, the mean of the ten slowest components of each moment; NaN where none was measured."""
+def _by_owner(group: SeriesGroup) -> Iterator[tuple[Entity, SeriesGroup]]:
     rows: dict[Entity, list[int]] = {}
     for row, entity in enumerate(group.entities):
         rows.setdefault(_owner(entity), []).append(row)
-    for owner, owner_rows in rows.items():
-        values = group.values[owner_rows]
+    for owner, of_owner in rows.items():
+        yield owner, group.take(of_owner)
+
+
+def _slowest(group: SeriesGroup) -> Iterator[SeriesGroup]:
+    """Per owner, the mean of the ten slowest components of each moment; NaN where none was measured."""
+    for owner, of_owner in _by_owner(group):
+        values = of_owner.values
         ranked = -np.sort(-np.where(np.isfinite(values), values, -np.inf), axis=0)[:_SLOWEST_COUNT]
         known = np.isfinite(ranked)
         counts = known.sum(axis=0)

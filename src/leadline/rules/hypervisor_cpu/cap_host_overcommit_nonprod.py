@@ -25,14 +25,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import isnan
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.estate.placement import READY_METRICS, running_vms, vcpu_sum, waited_pct
+from leadline.estate.placement import READY_METRICS, running_vms, vcpu_sum, waited_pct_by_host
 from leadline.estate.templates import of_facts
 
 META = RuleMeta(
@@ -54,18 +53,18 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per host."""
     inventory = context.inventory
+    waited_pct = waited_pct_by_host(context)
     for host, vms in running_vms(inventory).items():
         cores = inventory.get(host, "core_count")
         vcpus = vcpu_sum(inventory, vms)
         if not cores or vcpus / cores <= context.limit("warn"):
             continue
-        yield _finding(context, host, f"{vcpus} vCPUs of {len(vms)} running VMs", vcpus / cores)
+        yield _finding(context, host, f"{vcpus} vCPUs of {len(vms)} running VMs", vcpus / cores, waited_pct.get(host))
 
 
-def _finding(context: RuleContext, host: Entity, demand: str, ratio: float) -> Finding:
+def _finding(context: RuleContext, host: Entity, demand: str, ratio: float, waited: float | None) -> Finding:
     severity = META.severity if ratio > context.limit("crit") else META.severity.lowered()
-    waited = waited_pct(context, host)
-    if waited <= context.limit("ready"):
+    if waited is not None and waited <= context.limit("ready"):
         severity = Severity.INFO
     warn = context.limit("warn")
     summary = (
@@ -73,7 +72,7 @@ def _finding(context: RuleContext, host: Entity, demand: str, ratio: float) -> F
     )
     finding = of_facts(context, host, summary, [(host, "core_count")], severity=severity)
     evidence = [*finding.evidence, Evidence(demand, entity=host, value=ratio, threshold=warn, unit="ratio")]
-    if not isnan(waited):
+    if waited is not None:
         evidence.append(
             Evidence(
                 f"ready time of the VM that waited most: {show(waited, 'pct')} (95th percentile)",

@@ -29,7 +29,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from math import isnan
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
@@ -43,7 +42,7 @@ from leadline.estate.placement import (
     production_databases,
     running_vms,
     vcpu_sum,
-    waited_pct,
+    waited_pct_by_host,
 )
 from leadline.estate.templates import of_facts
 
@@ -68,6 +67,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per host."""
     inventory = context.inventory
     first, unknown = production_databases(inventory)
+    waited_pct = waited_pct_by_host(context)
     for host, vms in running_vms(inventory).items():
         cores = inventory.get(host, "core_count")
         databases = [vm for vm in vms if vm in first or vm in unknown or is_tier_one(inventory, vm)]
@@ -76,22 +76,29 @@ def check(context: RuleContext) -> Iterator[Finding]:
         usable = cores * (1.0 - context.limit("hci") / 100.0) if _on_vsan(context, host) else float(cores)
         ratio = vcpu_sum(inventory, databases) / usable
         if ratio > context.limit("warn"):
-            yield _finding(context, host, databases, ratio, [vm for vm in databases if vm in unknown])
+            finding = _finding(context, host, databases, ratio, [vm for vm in databases if vm in unknown])
+            yield _with_waiting(context, finding, waited_pct.get(host))
 
 
 def _finding(context: RuleContext, host: Entity, vms: list[Entity], ratio: float, assumed: list[Entity]) -> Finding:
     severity = META.severity if ratio > context.limit("crit") else META.severity.lowered()
-    waited = waited_pct(context, host)
-    quiet = waited <= context.limit("ready")
     summary = (
         f"{len(vms)} production VM{'s' if len(vms) > 1 else ''} on {host.label()}: "
         f"{show(ratio, 'ratio')} vCPUs per core (limit {show(context.limit('warn'), 'ratio')})"
     )
     facts = [(host, "core_count"), *((vm, "vcpu_count") for vm in vms)]
-    finding = of_facts(context, host, summary, facts, severity=severity.lowered() if quiet else severity)
+    finding = of_facts(context, host, summary, facts, severity=severity)
     guesses = (f"that {vm.label()} is in production" for vm in assumed)
-    finding = replace(finding, score=ratio / context.limit("warn"), guessed=(*finding.guessed, *guesses))
-    return finding if isnan(waited) else replace(finding, evidence=(*finding.evidence, _ready(host, waited)))
+    return replace(finding, score=ratio / context.limit("warn"), guessed=(*finding.guessed, *guesses))
+
+
+def _with_waiting(context: RuleContext, finding: Finding, waited: float | None) -> Finding:
+    """The finding with how long VMs waited as evidence, one severity lower where they did not; None: not recorded."""
+    if waited is None:
+        return finding
+    quiet = waited <= context.limit("ready")
+    severity = finding.severity.lowered() if quiet else finding.severity
+    return replace(finding, severity=severity, evidence=(*finding.evidence, _ready(finding.entity, waited)))
 
 
 def _ready(host: Entity, waited: float) -> Evidence:

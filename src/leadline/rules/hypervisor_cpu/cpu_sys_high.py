@@ -28,6 +28,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
@@ -59,21 +60,38 @@ _RATES = (
 )
 
 
+_Rows = dict[tuple[str, Entity], list[tuple[SeriesGroup, list[int]]]]
+
+
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM, with the I/O it did meanwhile."""
+    rows: _Rows = {}
     for finding in over_threshold(context, _SPEC):
-        yield replace(finding, evidence=(*finding.evidence, *_work(context, finding.entity, finding)))
+        rows = rows or _rows_by_vm(context)
+        yield replace(finding, evidence=(*finding.evidence, *_work(rows, finding)))
 
 
-def _work(context: RuleContext, vm: Entity, finding: Finding) -> Iterator[Evidence]:
-    for noun, kind, metrics in _RATES:
+def _rows_by_vm(context: RuleContext) -> _Rows:
+    """Groups of rates with the rows of a VM's parts, by metric and VM."""
+    rows_by_vm: _Rows = {}
+    for metric, kind in ((metric, kind) for _, kind, metrics in _RATES for metric in metrics):
+        for group in context.of(metric, kind):
+            rows: dict[Entity, list[int]] = {}
+            for row, entity in enumerate(group.entities):
+                if entity.parent is not None:
+                    rows.setdefault(entity.parent, []).append(row)
+            for vm, of_vm in rows.items():
+                rows_by_vm.setdefault((metric, vm), []).append((group, of_vm))
+    return rows_by_vm
+
+
+def _work(rows: _Rows, finding: Finding) -> Iterator[Evidence]:
+    vm = finding.entity
+    for noun, _, metrics in _RATES:
         rates: list[float] = []
         for metric in metrics:
-            groups = context.of(metric, kind)
-            vm_groups = [
-                g.take(rows) for g in groups if (rows := [i for i, e in enumerate(g.entities) if e.parent == vm])
-            ]
-            rates.extend(means_over(vm_groups, finding.windows).values())
+            groups = (group.take(of_vm) for group, of_vm in rows.get((metric, vm), ()))
+            rates.extend(means_over(groups, finding.windows).values())
         if rates:
             yield Evidence(
                 f"meanwhile {show(sum(rates), 'per_s')} {noun} of {vm.label()}",

@@ -138,7 +138,7 @@ def _matches(context: RuleContext, vm: Entity, view: SeriesGroup, sign: _Sign) -
     met &= np.nan_to_num(contention, nan=0.0) > context.limit(sign.limit)
     windows = replace(grid, metric=sign.group.metric, entities=[vm], values=contention)
     for episode in find_episodes(windows, met, contention, context.limit("duration")):
-        yield _Match(episode, sign, view, float(np.median(guest[0][episode.met])))
+        yield _Match(episode, sign, view, float(np.median(guest[0][episode.met_indices])))
 
 
 def _between(values: NDArray[np.floating[Any]], low: float, high: float) -> NDArray[np.bool_]:

@@ -27,6 +27,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
@@ -47,24 +48,25 @@ META = RuleMeta(
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per host."""
     running = running_vms(context.inventory)
+    metric = "host_cpu_util_pct" if context.of("host_cpu_util_pct") else "host_cpu_core_util_pct"
+    utilisation = host_groups(context, metric)
     for host in context.inventory.of_kind(EntityKind.HOST):
         if kernel_flag(context.inventory, host, "hyperthreadingMitigation") is not False:
             continue
-        evidence = [*_busy(context, host), *_wide(context, host, running.get(host, []))]
+        evidence = [*_busy(context, utilisation, host), *_wide(context, host, running.get(host, []))]
         if evidence:
             summary = f"{host.label()} is too full for the side-channel aware scheduler: {evidence[0].statement}"
             yield context.finding(host, summary, evidence)
 
 
-def _busy(context: RuleContext, host: Entity) -> Iterator[Evidence]:
-    metric = "host_cpu_util_pct" if context.of("host_cpu_util_pct") else "host_cpu_core_util_pct"
-    for group in host_groups(context, metric):
+def _busy(context: RuleContext, utilisation: list[SeriesGroup], host: Entity) -> Iterator[Evidence]:
+    for group in utilisation:
         row = group.row(host)
         mean = float("nan") if row is None or not np.isfinite(row).any() else float(np.nanmean(row))
         if mean > context.limit("warn"):
             yield Evidence(
                 f"mean utilisation {show(mean, 'pct')}",
-                metric=metric,
+                metric=group.metric,
                 entity=host,
                 statistic="mean",
                 value=mean,

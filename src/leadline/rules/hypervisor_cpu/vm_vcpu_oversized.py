@@ -34,7 +34,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.cpu_demand import Demand, demands, vcpus_for
-from leadline.estate.placement import READY_METRICS, waited_pct
+from leadline.estate.placement import READY_METRICS, waited_pct_by_host
 
 META = RuleMeta(
     code="CPU139",
@@ -65,12 +65,16 @@ def check(context: RuleContext) -> Iterator[Finding]:
             continue
         if demand.vm not in highest or demand.peak_pct > highest[demand.vm].peak_pct:
             highest[demand.vm] = demand
-    for demand in highest.values():
-        if demand.peak_pct < context.limit("warn"):
-            yield _finding(context, demand)
+    oversized = [demand for demand in highest.values() if demand.peak_pct < context.limit("warn")]
+    is_long = any(demand.length_s >= context.limit("long") for demand in oversized)
+    waited_pct = waited_pct_by_host(context) if is_long else {}
+    crowded = {host for host, waited in waited_pct.items() if waited > context.limit("ready")}
+    for demand in oversized:
+        long_enough = demand.length_s >= context.limit("long")
+        yield _finding(context, demand, harmful=long_enough and demand.vm.ancestor(EntityKind.HOST) in crowded)
 
 
-def _finding(context: RuleContext, demand: Demand) -> Finding:
+def _finding(context: RuleContext, demand: Demand, *, harmful: bool) -> Finding:
     vm, peak, length_s, group, entity = demand.vm, demand.peak_pct, demand.length_s, demand.group, demand.seen
     vcpus = context.inventory.get(vm, "vcpu_count")
     enough = vcpus_for(peak * vcpus / 100.0, context.limit("target"))
@@ -86,9 +90,6 @@ def _finding(context: RuleContext, demand: Demand) -> Finding:
         unit="pct",
         source=context.source_name(group),
     )
-    host = vm.ancestor(EntityKind.HOST)
-    crowded = host is not None and waited_pct(context, host) > context.limit("ready")
-    harmful = crowded and length_s >= context.limit("long")
     return context.finding(
         vm,
         f"{vm.label()} needs {show(peak, 'pct')} of its {vcpus} vCPUs at peak; {enough} would do",

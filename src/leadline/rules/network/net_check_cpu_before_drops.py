@@ -99,7 +99,7 @@ def _both(context: RuleContext, drops: SeriesGroup, ready: SeriesGroup) -> Itera
     met &= np.nan_to_num(waited, nan=0.0) > context.limit("ready")
     windows = replace(grid, metric=drops.metric, entities=drops.entities, values=dropped, source=drops.source)
     for episode in find_episodes(windows, met, dropped, context.limit("duration")):
-        yield episode, ready, float(np.median(waited[0][episode.met]))
+        yield episode, ready, float(np.median(waited[0][episode.met_indices]))
 
 
 def _finding(context: RuleContext, port: Entity, episodes: list[tuple[Episode, SeriesGroup, float]]) -> Finding:

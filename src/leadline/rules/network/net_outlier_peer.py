@@ -84,8 +84,8 @@ def _odd(context: RuleContext, members: SeriesGroup, name: str) -> Iterator[Find
         episodes_by_vm.setdefault(episode.entity, []).append(episode)
     for vm, episodes in episodes_by_vm.items():
         worst = max(episodes, key=lambda episode: episode.median)
-        vm_rate = float(np.median(members.values[worst.row][worst.met]))
-        usual = float(np.median(median[worst.met]))
+        vm_rate = float(np.median(members.values[worst.row][worst.met_indices]))
+        usual = float(np.median(median[worst.met_indices]))
         evidence = Evidence(
             f"traffic of {vm.label()}: median {show(vm_rate, 'mbit_per_s')} where the group {name} has "
             f"{show(usual, 'mbit_per_s')}, {worst.median:.1f} robust standard deviations away, {worst.held_s:.0f} s",

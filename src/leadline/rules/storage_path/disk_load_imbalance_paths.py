@@ -76,7 +76,7 @@ def _judged(context: RuleContext, paths: SeriesGroup, device: Entity, *, known: 
     episodes = list(find_episodes(whole, met, share, context.limit("duration")))
     if episodes:
         worst = max(episodes, key=lambda episode: episode.median)
-        busiest = paths.entities[int(np.argmax(rates[:, worst.met].sum(axis=1)))]
+        busiest = paths.entities[int(np.argmax(rates[:, worst.met_indices].sum(axis=1)))]
         yield replace(_finding(context, worst, busiest, known=known), windows=tuple(e.window for e in episodes))
 
 
