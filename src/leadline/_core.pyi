@@ -27,6 +27,7 @@ __all__ = [
     "TraceRequests",
     "TraceUses",
     "__version__",
+    "episodes",
     "fluid_allocation",
     "pdh_write_header",
     "pdh_write_rows",
@@ -330,6 +331,26 @@ def simulate(
     recorded: Sequence[TraceRequests | TraceUses] = ...,
     progress: Callable[[float], object] | None = None,
 ) -> str: ...
+def episodes(
+    met: NDArray[np.bool_],
+    values: NDArray[np.floating[Any]],
+    starts: NDArray[np.int64],
+    ends: NDArray[np.int64],
+    duration_s: float,
+) -> tuple[
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.int64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+    NDArray[np.float64],
+]:
+    """Episodes of a condition [k, n]: row, first and last sample, ns it held, median, lowest and highest, [m] each.
+
+    ``values`` [k, n] are of single or double precision, in rows without gaps, as ``met``.
+    """
+
 def fluid_allocation(policies: Sequence[tuple[float, float, float]], capacity: float) -> list[float]: ...
 def protection_facts(name: str) -> tuple[int, int, float]: ...
 

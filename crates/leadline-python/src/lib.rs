@@ -6,6 +6,7 @@ mod logs;
 mod nmon;
 mod pattern;
 mod pdh;
+mod rows;
 #[cfg(feature = "simulator")]
 mod sim;
 mod trace;
@@ -22,6 +23,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     logs::register(module)?;
     nmon::register(module)?;
     pdh::register(module)?;
+    rows::register(module)?;
     trace::register(module)?;
     #[cfg(feature = "simulator")]
     sim::register(module)?;

@@ -3,6 +3,7 @@
 
 pub mod dispersion;
 pub mod distance;
+pub mod episodes;
 pub mod error;
 pub mod histogram;
 pub mod limits;

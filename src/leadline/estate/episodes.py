@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leadline._core import episodes
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
-from leadline.core.statistics.row_quantiles import median_of_sorted
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +29,9 @@ class Episode:
         values: the series [n] the condition was about.
         held_s: how many seconds the condition held within the window.
         row: the series' row in the group.
+        median: of the samples that met the condition.
+        lowest: of them.
+        peak: the highest of them.
     """
 
     entity: Entity
@@ -41,6 +43,9 @@ class Episode:
     held_s: float
     group: SeriesGroup
     row: int
+    median: float
+    lowest: float
+    peak: float
 
     @property
     def met_indices(self) -> NDArray[np.intp]:
@@ -52,16 +57,6 @@ class Episode:
         """The samples [m] that belong to the episode and met the condition."""
         span = slice(self.first, self.last + 1)
         return self.values[span][self.series_met[span]]
-
-    @cached_property
-    def median(self) -> float:
-        """Median of the samples that met the condition."""
-        return median_of_sorted(np.sort(self.met_values))
-
-    @property
-    def peak(self) -> float:
-        """Highest of the samples that met the condition."""
-        return float(np.max(self.met_values))
 
 
 def find_episodes(
@@ -84,16 +79,18 @@ def find_episodes(
         duration_s: the least time the condition must have held.
     """
     starts, ends = sample_bounds(group)
-    for row, spans in _spans_by_row(met, starts, ends, duration_s):
-        entity, series_met, series = group.entities[row], met[row], values[row]
-        for first, last, held_ns in spans:
-            window = Window(int(starts[first]), int(ends[last]))
-            yield Episode(entity, window, first, last, series_met, series, held_ns / 1e9, group, row)
+    wide = values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+    columns = episodes(np.ascontiguousarray(met), np.ascontiguousarray(wide), starts, ends, duration_s)
+    for row, first, last, held_ns, median, lowest, peak in zip(*(each.tolist() for each in columns), strict=True):
+        window = Window(int(starts[first]), int(ends[last]))
+        shared = (met[row], values[row], held_ns / 1e9, group, row)
+        yield Episode(group.entities[row], window, first, last, *shared, median, lowest, peak)
 
 
 def is_held(group: SeriesGroup, met: NDArray[np.bool_], duration_s: float) -> bool:
     """Whether a series of a group has any episode; ``met`` is bool [n]."""
-    return next(_spans_by_row(met[np.newaxis, :], *sample_bounds(group), duration_s), None) is not None
+    starts, ends = sample_bounds(group)
+    return len(episodes(met[np.newaxis, :], np.zeros((1, len(met))), starts, ends, duration_s)[0]) > 0
 
 
 def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -105,50 +102,6 @@ def sample_bounds(group: SeriesGroup) -> tuple[NDArray[np.int64], NDArray[np.int
     if len(ends) > 1:
         starts[1:] = np.maximum(starts[1:], ends[:-1])
     return starts, ends
-
-
-def _spans_by_row(
-    met: NDArray[np.bool_], starts: NDArray[np.int64], ends: NDArray[np.int64], duration_s: float
-) -> Iterator[tuple[int, list[tuple[int, int, int]]]]:
-    """Rows of a condition [k, n] that held for a duration, each with first sample, last sample and length in sum."""
-    count = met.shape[1]
-    until = np.concatenate(([0], np.cumsum(ends - starts)))
-    padded = np.zeros(count + 2, dtype=bool)
-    for row in np.flatnonzero(met.any(axis=1)).tolist():
-        padded[1:-1] = met[row]
-        edges = (padded[1:] != padded[:-1]).nonzero()[0]
-        firsts, after = edges[::2], edges[1::2]
-        lengths_ns = until[after] - until[firsts]
-        if int(lengths_ns.sum()) / 1e9 + 1e-6 < duration_s:
-            continue
-        columns = (firsts, after - 1, starts[firsts], ends[after - 1], lengths_ns)
-        joined = _joined([column.tolist() for column in columns], duration_s * 1e9)
-        spans = [span for span in joined if span[2] / 1e9 + 1e-6 >= duration_s]
-        if spans:
-            yield row, spans
-
-
-def _joined(columns: list[list[int]], gap_ns: float) -> Iterator[tuple[int, int, int]]:
-    """First sample, last sample and length in sum of the runs of one series, those with short gaps joined.
-
-    Args:
-        columns: of each run the first sample, the last, where the interval of the first begins and that of the last
-            ends, and the length of its intervals in sum: a pause in the recording is no part of it.
-        gap_ns: the longest gap that is joined.
-    """
-    runs = zip(*columns, strict=True)
-    first, last, start_ns, end_ns, held_ns = next(runs)
-    span_ns = end_ns - start_ns
-    for next_first, next_last, next_start_ns, next_end_ns, next_held_ns in runs:
-        own_ns = next_end_ns - next_start_ns
-        pause_ns = next_start_ns - end_ns
-        end_ns = next_end_ns
-        if pause_ns <= gap_ns and pause_ns <= span_ns and pause_ns <= own_ns:
-            last, span_ns, held_ns = next_last, span_ns + own_ns, held_ns + next_held_ns
-        else:
-            yield first, last, held_ns
-            first, last, span_ns, held_ns = next_first, next_last, own_ns, next_held_ns
-    yield first, last, held_ns
 
 
 def joined_windows(windows: list[Window], gap_s: float = 0.0) -> tuple[Window, ...]:

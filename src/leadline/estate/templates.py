@@ -443,7 +443,7 @@ def _plural(kind: EntityKind, count: int) -> str:
 
 
 def _extreme(episode: Episode, spec: Over) -> float:
-    return float(np.min(episode.met_values)) if spec.below else episode.peak
+    return episode.lowest if spec.below else episode.peak
 
 
 def _distance_of(context: RuleContext, spec: Over) -> Callable[[Episode], float]:
