@@ -39,6 +39,7 @@ class Cut:
     length_s: int
     recorded_s: float
     answer: str
+    is_innocent: bool = False  # the disk is not to blame
 
 
 def ends_of(truth: Truth, whole: Capture, length_s: int) -> Iterator[tuple[int, int]]:
@@ -70,18 +71,21 @@ def cuts_of(archive: Path) -> list[Cut]:
                 for start_ns, end_ns in ends_of(recording.truth, recording.whole, length_s):
                     capture = view.capture.between(start_ns, end_ns)
                     answer = diagnose(capture).verdict.is_it_the_disk
-                    cuts.append(Cut(name, view.name, length_s, longest_of_disks_s(capture), answer))
+                    is_innocent = recording.truth.disk == "no"
+                    cuts.append(Cut(name, view.name, length_s, longest_of_disks_s(capture), answer, is_innocent))
         return cuts
 
 
 def lines_of(cuts: list[Cut]) -> Iterator[str]:
     """The table of answers, then every "No" of a cut that is shorter than the rules ask for."""
     yield f"{len(cuts)} cuts of recorded incidents; answers to 'is it the disk?'"
-    yield f"{'samples':>8} {'yes':>7} {'unknown':>8} {'no':>6} {'no without power':>17}"
+    yield f"{'samples':>8} {'yes':>7} {'of innocents':>13} {'unknown':>8} {'no':>6} {'no without power':>17}"
     for length_s in LENGTHS_S:
         some = [cut for cut in cuts if cut.length_s == length_s]
         said = Counter(disk_of(cut.answer) for cut in some)
-        yield f"{length_s:>8} {said['yes']:>7} {said['unknown']:>8} {said['no']:>6} {len(wrong(some)):>17}"
+        accused = sum(1 for cut in some if cut.is_innocent and disk_of(cut.answer) == "yes")
+        counts = f"{said['yes']:>7} {accused:>13} {said['unknown']:>8} {said['no']:>6} {len(wrong(some)):>17}"
+        yield f"{length_s:>8} {counts}"
     for cut in wrong(cuts):
         yield f"{cut.name}, {cut.view}, {cut.length_s} s ({cut.recorded_s:.3g} s of disks): {cut.answer}"
 

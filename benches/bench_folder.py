@@ -1,7 +1,7 @@
 """A folder of many small recordings, diagnosed: CPU seconds must grow as the number of files does.
 
 ``python -m benches.bench_folder [--files N] [--reports N]`` writes ``iostat -x -t`` of as many machines, a quarter and
-half of them first, and diagnoses each folder in a process of its own. It exits with 1 when the whole folder of the full
+half of them first, and diagnoses each folder in a process of its own, as the command line does. It exits with 1 when the whole folder of the full
 size takes more than the budget.
 """
 
@@ -20,9 +20,10 @@ RECORDING_COUNT = 16  # different ones; only the machine's name differs between 
 
 _DIAGNOSE = """
 from pathlib import Path
-from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.read.importing import import_paths
-diagnose(import_paths([Path({path!r})]).capture)
+from leadline.core.contracts.importer import Request
+diagnose(import_paths([Path({path!r})], Request(metrics=metrics_read())).capture)
 """
 
 

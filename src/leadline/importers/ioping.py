@@ -105,7 +105,7 @@ def sniff(source: Source) -> int:
     if text.lstrip().startswith("[{") and '"target"' in text and _JSON.search(text):
         return 93
     lines = text.splitlines()[:400]
-    if any(_SUMMARY.match(line) or _REQUEST.match(line) for line in lines):
+    if any(_SUMMARY.match(line) or ("request=" in line and _REQUEST.match(line)) for line in lines):
         return 93
     raw = [line.strip() for line in lines[:20] if line.strip() and not PROMPT.fullmatch(line)]
     whole = raw[: max(1, len(raw) - 1)]

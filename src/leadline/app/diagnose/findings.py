@@ -1,8 +1,8 @@
 """Step three of a verdict: rules look at the capture; each finds something, or says whether it could have seen it.
 
 A rule that asks for a duration has looked only where the recording is as long. In a recording that is too short for it
-a rule judges by the size of the effect: twice its limits, in what there is. What it finds then is of medium severity
-at most; what it does not find clears nothing.
+a rule judges by the size of the effect: twice its limit, and beyond its critical one, in what there is. What it finds
+then is of medium severity at most; what it does not find clears nothing.
 """
 
 from __future__ import annotations
@@ -81,10 +81,15 @@ def run_rules(
         findings.extend(looked.ask(name, meta, site, power))
         powers.append(power)
     reported_by = {finding.rule for finding in findings}
-    quiet = [power for power in powers if power.part == DISKS and power.clears and power.rule not in reported_by]
+    quiet = [p for p in powers if p.part == DISKS and p.clears and p.rule not in reported_by and _has_limits(p.rule)]
     near = (finding for power in quiet for finding in looked.ask_again(power, site, effect_ratio=NEAR_RATIO))
     brief = (finding for power in quiet for finding in looked.ask_again(power, site, **_SINGLE))
     return RulesRun(tuple(findings), tuple(powers), tuple(skipped), tuple(near), tuple(brief))
+
+
+def _has_limits(rule: str) -> bool:
+    """Whether a rule compares with limits, so that it finds more where these are nearer."""
+    return any("warn" in name for name in rule_metas()[rule].thresholds)
 
 
 @dataclass(eq=False)
@@ -177,9 +182,9 @@ def _seen_shortly(finding: Finding, power: Power) -> Finding:
     if power.is_alone:
         # What counts since boot in a guest prints that first.
         boot = ", which may be an average since boot" if finding.layer is Layer.GUEST else ""
-        statement = f"one report alone{boot}, counted as one second: judged at twice the limits"
+        statement = f"one report alone{boot}, counted as one second: judged by large effects only"
     else:
-        statement = f"only {power.recorded_s:.3g} s were recorded: judged at twice the limits"
+        statement = f"only {power.recorded_s:.3g} s were recorded: judged by large effects only"
     evidence = (*finding.evidence, Evidence(statement))
     return replace(finding, evidence=evidence, severity=min(finding.severity, Severity.MEDIUM))
 

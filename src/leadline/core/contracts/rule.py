@@ -104,10 +104,15 @@ class RuleMeta:
         fields["thresholds"] = {name: Threshold(*limit) for name, limit in plain["thresholds"].items()}
         return cls(**fields)
 
+    def level_of(self, name: str, level: str) -> str | None:
+        """The name of the limit of another level that belongs to one: of ``wal_warn`` and ``crit``, ``wal_crit``."""
+        other = re.sub("warn|crit", level, name)
+        return other if other in self.thresholds else None
+
     def is_below(self, name: str) -> bool:
         """Whether bad is below a limit: its critical limit is lower than its warning."""
-        warn, crit = (self.thresholds.get(re.sub("warn|crit", level, name)) for level in ("warn", "crit"))
-        return warn is not None and crit is not None and crit.value < warn.value
+        warn, crit = (self.level_of(name, level) for level in ("warn", "crit"))
+        return warn is not None and crit is not None and self.thresholds[crit].value < self.thresholds[warn].value
 
     def metrics(self) -> set[str]:
         """Every metric the rule may read."""
@@ -182,8 +187,8 @@ class RuleContext:
         """The threshold of that name, as overridden by the profile; in the unit META gives.
 
         A duration is never longer than what an incident, or a recording, gives to see of it. Limits (``warn``,
-        ``crit`` and those that end so) are those of the effect asked for; a limit of zero has no multiple, so no
-        effect is large against it.
+        ``crit`` and those that end so) are those of the effect asked for: a large one is beyond the critical limit too.
+        A limit of zero has no multiple, so no effect is large against it.
         """
         limit = self.stated_limit(name)
         if name == "duration":
@@ -193,9 +198,15 @@ class RuleContext:
         ratio = self._scope.effect_ratio
         if ratio == 1.0 or _LEVELS.isdisjoint(name.split("_")):
             return limit
-        if self.meta.is_below(name):
-            return limit / ratio
-        return limit * ratio if limit > 0.0 or ratio < 1.0 else float("inf")
+        is_below = self.meta.is_below(name)
+        scaled = limit / ratio if is_below else limit * ratio
+        if ratio < 1.0:
+            return scaled
+        if limit <= 0.0:
+            return float("inf")
+        critical = self.meta.level_of(name, "crit")
+        least = scaled if critical is None else self.stated_limit(critical)
+        return min(scaled, least) if is_below else max(scaled, least)
 
     def stated_limit(self, name: str) -> float:
         """The threshold of that name as META or the profile gives it, whatever effect is asked for."""

@@ -60,7 +60,10 @@ class Entity:
 
     def ancestor(self, kind: EntityKind) -> Entity | None:
         """The nearest of itself and its ancestors that is of ``kind``."""
-        return next((entity for entity in self.lineage() if entity.kind is kind), None)
+        entity: Entity | None = self
+        while entity is not None and entity.kind is not kind:
+            entity = entity.parent
+        return entity
 
     @classmethod
     def parse(cls, text: str) -> Entity:
