@@ -1,8 +1,8 @@
 """A folder of many small recordings, diagnosed: CPU seconds must grow as the number of files does.
 
 ``python -m benches.bench_folder [--files N] [--reports N]`` writes ``iostat -x -t`` of as many machines, a quarter and
-half of them first, and diagnoses each folder in a process of its own, as the command line does. It exits with 1 when the whole folder of the full
-size takes more than the budget.
+half of them first, and diagnoses each folder in a process of its own, as the command line does. It exits with 1 when
+the whole folder of the full size takes more than the budget.
 """
 
 from __future__ import annotations
