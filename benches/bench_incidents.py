@@ -27,6 +27,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from benches.incidents import others, table
+from benches.incidents.decisions import decisions_of, differences, keep_decisions, kept_decisions
 from benches.incidents.judging import Judgement
 from benches.incidents.measuring import Measured, measure_all
 from benches.incidents.recordings import archives
@@ -48,6 +49,8 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--details", action="store_true", help="print what was said of each recording")
     parser.add_argument("--set-aside", action="store_true", help="show the recordings set aside like the others")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every judgement to a file")
+    parser.add_argument("--decisions", action="store_true", help="print what differs from the kept decisions")
+    parser.add_argument("--keep-decisions", action="store_true", help="keep the decisions as they are now")
     parser.add_argument("--jobs", type=int, default=0, metavar="N", help="processes; one for each processor by default")
     return parser
 
@@ -79,6 +82,15 @@ def recorded_lines(results: list[Measured], *, show_details: bool, show_set_asid
     if show_details:
         yield from table.details(shown)
     yield from table.problems(results)
+
+
+def compared_decisions(results: list[Measured], options: argparse.Namespace) -> Iterator[str]:
+    """What differs from the kept decisions, where that is asked for; then they are kept, where that is."""
+    now = decisions_of(one for result in results for one in result.judgements)
+    if options.decisions:
+        yield from differences(kept_decisions(), now)
+    if options.keep_decisions:
+        keep_decisions({**kept_decisions(), **now})
 
 
 def measure_recorded(options: argparse.Namespace, usage: argparse.ArgumentParser) -> list[Measured] | None:
@@ -117,6 +129,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{options.recorded} holds no recording: nothing to measure")
         else:
             for line in recorded_lines(results, show_details=options.details, show_set_aside=options.set_aside):
+                print(line)
+            for line in compared_decisions(results, options):
                 print(line)
             document["recorded"] = [as_json(one) for result in results for one in result.judgements]
             document["damaged"] = [result.problem for result in results if result.problem]

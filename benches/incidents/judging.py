@@ -34,6 +34,7 @@ class Judgement:
         clearances: what was cleared wrongly: ``disk``, ``layer guest``.
         accusations: what was accused wrongly: ``disk``, ``guest-run-queue-high on db01``.
         is_time_right: the windows of the top finding are those of the fault; None where that is not judged.
+        states: of each layer, as ``guest=convicted``.
         threshold_clearances: what a list of thresholds clears wrongly.
         threshold_accusations: what a list of thresholds accuses wrongly.
     """
@@ -55,6 +56,7 @@ class Judgement:
     is_time_right: bool | None = None
     clearances: tuple[str, ...] = ()
     accusations: tuple[str, ...] = ()
+    states: tuple[str, ...] = ()
     threshold_clearances: tuple[str, ...] = field(default=())
     threshold_accusations: tuple[str, ...] = field(default=())
 
@@ -106,6 +108,7 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
         _is_time_right(top, fault) if is_timed and fault is not None else None,
         tuple(wrong_clearances(truth, diagnosis, disk)),
         tuple(wrong_accusations(truth, causes, disk)),
+        tuple(f"{layer.layer.value}={layer.state.value}" for layer in diagnosis.verdict.layers),
     )
 
 
