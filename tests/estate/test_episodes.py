@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -17,7 +18,7 @@ S = 1_000_000_000
 
 def episodes(met: list[bool], *, step_s: float = 5.0, duration_s: float = 15.0) -> list[Episode]:
     times = np.arange(1, len(met) + 1, dtype=np.int64) * round(step_s * S)
-    mask = np.array([met])
+    mask = np.array([met], dtype=bool)
     group = SeriesGroup("cpu_ready_pct", [Entity(EntityKind.VM, "a")], times, mask.astype(float), step_s)
     return list(find_episodes(group, mask, group.values, duration_s))
 
@@ -83,3 +84,50 @@ def test_windows_that_touch_are_joined() -> None:
 def test_a_spike_long_before_is_not_part_of_it() -> None:
     (found,) = episodes([True] + [False] * 3 + [True] * 6 + [False], duration_s=20.0)
     assert found.window.start_ns / S == 20.0
+
+
+def joined_runs(met: list[bool], starts: list[int], ends: list[int], gap_ns: float) -> list[tuple[int, int, int]]:
+    """First sample, last sample and length in sum of the joined runs of one series, in plain Python."""
+    runs = []
+    for index, is_met in enumerate(met):
+        if is_met and (index == 0 or not met[index - 1]):
+            runs.append([index, index])
+        elif is_met:
+            runs[-1][1] = index
+    joined: list[tuple[int, int, int, int]] = []  # first, last, own length without pauses between runs, held
+    for first, last in runs:
+        length = ends[last] - starts[first]
+        held = sum(ends[at] - starts[at] for at in range(first, last + 1))
+        if joined:
+            before = joined[-1]
+            pause = starts[first] - ends[before[1]]
+            if pause <= gap_ns and pause <= before[2] and pause <= length:
+                joined[-1] = (before[0], last, before[2] + length, before[3] + held)
+                continue
+        joined.append((first, last, length, held))
+    return [(first, last, held) for first, last, _, held in joined]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 40), st.floats(-1e6, 1e6, width=32)), min_size=1, max_size=60),
+    st.floats(0.0, 60.0),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_the_native_pass_equals_plain_python(
+    samples: list[tuple[bool, int, float]], duration_s: float, dtype: type[np.floating[Any]]
+) -> None:
+    times = np.cumsum([step for _, step, _ in samples]).astype(np.int64) * S
+    mask = np.array([[is_met for is_met, _, _ in samples]])
+    values = np.array([[value for _, _, value in samples]], dtype=dtype)
+    group = SeriesGroup("cpu_ready_pct", [Entity(EntityKind.VM, "a")], times, values, 5.0)
+    starts, ends = (each.tolist() for each in sample_bounds(group))
+    wanted = [
+        run
+        for run in joined_runs(mask[0].tolist(), starts, ends, duration_s * 1e9)
+        if run[2] / 1e9 + 1e-6 >= duration_s
+    ]
+    found = list(find_episodes(group, mask, values, duration_s))
+    assert [(one.first, one.last, round(one.held_s * S)) for one in found] == wanted
+    for one in found:
+        held = one.met_values
+        assert (one.median, one.lowest, one.peak) == (float(np.median(held)), float(held.min()), float(held.max()))

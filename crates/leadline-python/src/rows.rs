@@ -22,6 +22,7 @@ type Columns<'py> = (
 
 /// Columns of the episodes of a condition: row, first and last sample, time held in ns, median, lowest, highest.
 #[pyfunction]
+#[allow(clippy::needless_pass_by_value)]
 fn episodes<'py>(
     py: Python<'py>,
     met: PyReadonlyArray2<'py, bool>,

@@ -17,7 +17,7 @@ impl Sample for f64 {
         self.partial_cmp(&other).unwrap_or(Ordering::Equal)
     }
     fn middle(self, other: Self) -> f64 {
-        (self + other) / 2.0
+        self.midpoint(other)
     }
     fn wide(self) -> f64 {
         self
@@ -29,7 +29,7 @@ impl Sample for f32 {
         self.partial_cmp(&other).unwrap_or(Ordering::Equal)
     }
     fn middle(self, other: Self) -> f64 {
-        f64::from((self + other) / 2.0)
+        f64::from(self.midpoint(other))
     }
     fn wide(self) -> f64 {
         f64::from(self)
@@ -71,7 +71,7 @@ struct Span {
     first: usize,
     last: usize,
     /// From the start of its first run to the end of its last, pauses between joined runs left out.
-    span_ns: i64,
+    length_ns: i64,
     held_ns: i64,
 }
 
@@ -105,7 +105,7 @@ pub fn episodes<S: Sample>(met: &[bool], values: &[S], clock: Clock<'_>) -> Epis
             open = match open {
                 Some(before) if is_joined(before, run, clock) => Some(Span {
                     last: run.last,
-                    span_ns: before.span_ns + run.span_ns,
+                    length_ns: before.length_ns + run.length_ns,
                     held_ns: before.held_ns + run.held_ns,
                     ..before
                 }),
@@ -140,7 +140,7 @@ fn run_of(first: usize, last: usize, clock: Clock<'_>) -> Span {
     Span {
         first,
         last,
-        span_ns: clock.ends[last] - clock.starts[first],
+        length_ns: clock.ends[last] - clock.starts[first],
         held_ns,
     }
 }
@@ -152,8 +152,8 @@ fn run_of(first: usize, last: usize, clock: Clock<'_>) -> Span {
 fn is_joined(before: Span, run: Span, clock: Clock<'_>) -> bool {
     let pause_ns = clock.starts[run.first] - clock.ends[before.last];
     pause_ns as f64 <= clock.duration_s * 1e9
-        && pause_ns <= before.span_ns
-        && pause_ns <= run.span_ns
+        && pause_ns <= before.length_ns
+        && pause_ns <= run.length_ns
 }
 
 #[expect(clippy::cast_precision_loss, reason = "as above")]
@@ -206,6 +206,13 @@ fn close<S: Sample>(
 }
 
 #[cfg(test)]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_precision_loss,
+    clippy::cast_sign_loss,
+    reason = "counts and indices of tests are small"
+)]
 mod tests {
     use super::{Clock, Episodes, episodes};
     use proptest::prelude::*;

@@ -81,10 +81,13 @@ def find_episodes(
     starts, ends = sample_bounds(group)
     wide = values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
     columns = episodes(np.ascontiguousarray(met), np.ascontiguousarray(wide), starts, ends, duration_s)
+    shown = -1
     for row, first, last, held_ns, median, lowest, peak in zip(*(each.tolist() for each in columns), strict=True):
+        if row != shown:
+            shown, entity, series_met, series = row, group.entities[row], met[row], values[row]
         window = Window(int(starts[first]), int(ends[last]))
-        shared = (met[row], values[row], held_ns / 1e9, group, row)
-        yield Episode(group.entities[row], window, first, last, *shared, median, lowest, peak)
+        span = (first, last, series_met, series, held_ns / 1e9, group, row)
+        yield Episode(entity, window, *span, median, lowest, peak)
 
 
 def is_held(group: SeriesGroup, met: NDArray[np.bool_], duration_s: float) -> bool:
