@@ -42,7 +42,12 @@ def without_rows(text: str, share: float) -> str:
 def moved_on(text: str, seconds: int) -> str:
     """A text whose times in its second half are later."""
     half = text.find("\n", len(text) // 2) if "\n" in text[len(text) // 2 :] else len(text) // 2
-    return text[:half] + _TIME.sub(lambda match: later(match[0], seconds), text[half:])
+    return text[:half] + moved_all(text[half:], seconds)
+
+
+def moved_all(text: str, seconds: int) -> str:
+    """A text whose times are all later."""
+    return _TIME.sub(lambda match: later(match[0], seconds), text)
 
 
 def later(written: str, seconds: int) -> str:
