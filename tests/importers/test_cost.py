@@ -1,7 +1,7 @@
 """What an importer holds at once grows as its input does: a recording of twice the length needs twice the memory.
 
-The largest seed of each importer is made longer by repeating its reports with later times. Memory is what Python and NumPy
-allocate (tracemalloc); what Rust holds is measured by ``make bench-logs``.
+The largest seed of each importer is made longer by repeating its reports with later times. Memory is what Python and
+NumPy allocate (tracemalloc); what Rust holds is measured by ``make bench-logs``.
 """
 
 from __future__ import annotations
