@@ -123,7 +123,7 @@ def test_what_a_killed_run_left_is_removed_by_the_next_start(tmp_path: Path) -> 
     process.communicate()
     assert len(list(tmp_path.iterdir())) == 1
     done = subprocess.run([BIN, "metrics"], capture_output=True, text=True, check=True)
-    assert "which a killed run left behind" in done.stderr
+    assert "what a killed run left behind" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
