@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from benches.bench_estate import ESTATES, sick_estate
+from leadline.app.diagnose import grouping
 from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.diagnose.grouping import grouped, retold
 from leadline.app.read.importing import Imported, import_paths
@@ -111,6 +112,29 @@ def test_guests_are_siblings_below_the_host_of_their_vms_and_hosts_below_their_c
         known.inventory.add(host, "test", cluster="prod")
     (group,) = grouped([finding(host) for host in hosts], known)
     assert group.below == Entity(EntityKind.CLUSTER, "prod")
+
+
+def lineages_asked(monkeypatch: pytest.MonkeyPatch, host_count: int) -> int:
+    """How often what an entity is below is looked up, to group the findings of three VMs on each of as many hosts."""
+    asked = 0
+    plain = grouping._lineage
+
+    def counting(entity: Entity, of: Capture) -> list[Entity]:
+        nonlocal asked
+        asked += 1
+        return plain(entity, of)
+
+    hosts = [Entity(EntityKind.HOST, f"esx{i:03d}") for i in range(host_count)]
+    vms = [Entity(EntityKind.VM, f"db{i}", host) for host in hosts for i in range(5)]
+    with monkeypatch.context() as patched:
+        patched.setattr(grouping, "_lineage", counting)
+        groups = grouped([finding(vm) for vm in vms if vm.name < "db3"], capture(*hosts, *vms))
+    assert [group.sibling_count for group in groups] == [5] * host_count
+    return asked
+
+
+def test_many_hosts_cost_in_proportion_to_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert lineages_asked(monkeypatch, 80) <= 2.3 * lineages_asked(monkeypatch, 40)
 
 
 def test_a_group_holds_when_any_member_does() -> None:

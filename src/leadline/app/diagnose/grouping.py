@@ -5,6 +5,7 @@ Findings stay as they are; groups say how to tell them. Siblings are of one kind
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -122,6 +123,7 @@ def grouped(findings: Iterable[Finding], capture: Capture) -> tuple[FindingGroup
     siblings: dict[tuple[object, ...], list[tuple[int, Finding]]] = {}
     groups: list[FindingGroup] = []
     tops: dict[Entity, Entity | None] = {}
+    counted = _Siblings(capture)
     for place, finding in enumerate(findings):
         entity = finding.entity
         if entity not in tops:
@@ -134,7 +136,7 @@ def grouped(findings: Iterable[Finding], capture: Capture) -> tuple[FindingGroup
         siblings.setdefault(key, []).append((place, finding))
     for placed in siblings.values():
         for part in _at_the_same_time(placed):
-            groups.extend(_group(part, capture))
+            groups.extend(_group(part, counted))
     return tuple(sorted(groups, key=lambda group: group.places[0]))
 
 
@@ -205,14 +207,14 @@ def _overlap(ones: tuple[Window, ...], others: tuple[Window, ...]) -> bool:
     return False
 
 
-def _group(part: list[tuple[int, Finding]], capture: Capture) -> list[FindingGroup]:
+def _group(part: list[tuple[int, Finding]], counted: _Siblings) -> list[FindingGroup]:
     if len({finding.entity for _, finding in part}) < MEMBERS_MIN:
         return [FindingGroup((finding,), (place,)) for place, finding in part]
     ordered = sorted(part, key=lambda item: (-item[1].severity, -item[1].score, item[0]))
     members = tuple(finding for _, finding in ordered)
     places = tuple(place for place, _ in ordered)
-    below = _common([finding.entity for finding in members], capture)
-    return [FindingGroup(members, places, below, _sibling_count(members, below, capture))]
+    below = _common([finding.entity for finding in members], counted.capture)
+    return [FindingGroup(members, places, below, counted.below(members, below))]
 
 
 def _lineage(entity: Entity, capture: Capture) -> list[Entity]:
@@ -231,23 +233,31 @@ def _common(entities: list[Entity], capture: Capture) -> Entity:
     return next(one for one in _lineage(entities[0], capture) if one in shared)
 
 
-def _sibling_count(members: tuple[Finding, ...], below: Entity, capture: Capture) -> int:
-    kind = members[0].entity.kind
-    known = {finding.entity for finding in members}
-    known.update(capture.inventory.of_kind(kind))
-    for name in {e.metric for e in members[0].evidence if e.metric is not None}:
-        for group in capture.of(name):
-            recorded = (entity if entity.kind is kind else entity.ancestor(kind) for entity in group.entities)
-            known.update(entity for entity in recorded if entity is not None)
-    # A host has thousands of parts that share few parents: each of those is asked about once.
-    is_in: dict[Entity, bool] = {}
-    count = 0
-    for entity in known:
-        parent = entity.parent
-        if parent is None or entity.kind is EntityKind.GUEST:
-            count += below in _lineage(entity, capture)
-            continue
-        if parent not in is_in:
-            is_in[parent] = parent == below or below in _lineage(parent, capture)
-        count += is_in[parent]
-    return count
+class _Siblings:
+    """How many entities of a kind there are below another: counted once for each kind, not for each group."""
+
+    def __init__(self, capture: Capture) -> None:
+        self.capture = capture
+        self._known: dict[EntityKind, set[Entity]] = {}
+        self._counts: dict[EntityKind, Counter[Entity]] = {}
+        self._recorded: dict[tuple[EntityKind, str], set[Entity]] = {}
+
+    def below(self, members: tuple[Finding, ...], ancestor: Entity) -> int:
+        """The entities of the members' kind that are known or recorded below an ancestor, members included."""
+        kind = members[0].entity.kind
+        if kind not in self._known:
+            known = self._known[kind] = set(self.capture.inventory.of_kind(kind))
+            self._counts[kind] = Counter(above for entity in known for above in _lineage(entity, self.capture))
+        others = {finding.entity for finding in members} - self._known[kind]
+        for metric in {e.metric for e in members[0].evidence if e.metric is not None}:
+            others |= self._recorded_only(kind, metric)
+        return self._counts[kind][ancestor] + sum(ancestor in _lineage(entity, self.capture) for entity in others)
+
+    def _recorded_only(self, kind: EntityKind, metric: str) -> set[Entity]:
+        """Entities of a kind that have a metric, or parts with it, and are not in the inventory."""
+        key = (kind, metric)
+        if key not in self._recorded:
+            parts = (entity for group in self.capture.of(metric) for entity in group.entities)
+            recorded = {entity if entity.kind is kind else entity.ancestor(kind) for entity in parts}
+            self._recorded[key] = {entity for entity in recorded if entity is not None} - self._known[kind]
+        return self._recorded[key]
