@@ -100,8 +100,7 @@ class _Looked:
     incidents: tuple[Incident, ...]
 
     def __post_init__(self) -> None:
-        self._present: dict[str, bool] = {}
-        self._alone: dict[str, bool] = {}
+        self._present = _Presence(self.capture)
         self._lengths: dict[str, float] = {}
 
     @cached_property
@@ -115,17 +114,21 @@ class _Looked:
         ]
         return replace(self.capture, groups=groups)
 
+    @cached_property
+    def _present_alone(self) -> _Presence:
+        return _Presence(self.single_reports)
+
     def missing(self, needs: tuple[str, ...]) -> tuple[str, ...]:
         """The needs that are not met, even by a report that stands alone."""
-        missing = missing_needs(self.capture, needs, self._present)
-        return missing_needs(self.single_reports, missing, self._alone) if missing else ()
+        missing = self._present.missing(needs)
+        return self._present_alone.missing(missing) if missing else ()
 
     def power(self, name: str, meta: RuleMeta, limits: dict[str, float]) -> Power:
         """What a rule can see in the capture."""
         needed_s = limits.get("duration", meta.thresholds["duration"].value) if "duration" in meta.thresholds else 0.0
-        since_boot = bool(missing_needs(self.capture, meta.needs, self._present))
+        since_boot = bool(self._present.missing(meta.needs))
         recorded_s = 0.0 if since_boot else min(map(self._length_s, meta.needs), default=float("inf"))
-        can_clear = meta.clears and not missing_needs(self.capture, meta.clears_with, self._present)
+        can_clear = meta.clears and not self._present.missing(meta.clears_with)
         return Power(name, meta.layer, meta.examines, recorded_s, needed_s, can_clear, since_boot)
 
     def ask(self, name: str, meta: RuleMeta, site: Profile, power: Power) -> Iterator[Finding]:
@@ -189,31 +192,41 @@ def _seen_shortly(finding: Finding, power: Power) -> Finding:
     return replace(finding, evidence=evidence, severity=min(finding.severity, Severity.MEDIUM))
 
 
-def missing_needs(capture: Capture, needs: tuple[str, ...], present: dict[str, bool] | None = None) -> tuple[str, ...]:
-    """The needs the capture does not meet; a metric that is all "not measured" does not meet its need.
+def missing_needs(capture: Capture, needs: tuple[str, ...]) -> tuple[str, ...]:
+    """The needs (as in `RuleMeta.needs`) a capture does not meet.
 
-    Args:
-        capture: looked at.
-        needs: as in `RuleMeta.needs`.
-        present: answers of earlier calls on the same capture; new ones are added.
+    A metric that is all "not measured" does not meet its need.
     """
-    known = {} if present is None else present
-
-    def has(name: str) -> bool:
-        if name not in known:
-            known[name] = _has(capture, name)
-        return known[name]
-
-    return tuple(need for need in needs if not any(has(name) for name in need.split("|")))
+    return _Presence(capture).missing(needs)
 
 
-def _has(capture: Capture, name: str) -> bool:
-    kind, dot, setting = name.partition(".")
-    if dot:
-        inventory = capture.inventory
-        return any(inventory.fact(entity, setting) is not None for entity in inventory.of_kind(EntityKind(kind)))
-    if any(result.has(name) for result in capture.results):
-        return True
-    # Row by row: the first one that was measured answers, and most are.
-    parts = (part for group in capture.of(name) for part in group.slices())
-    return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)
+class _Presence:
+    """What a capture holds of what rules need: each metric is looked for once, the settings are gathered once."""
+
+    def __init__(self, capture: Capture) -> None:
+        self._capture = capture
+        self._metrics: dict[str, bool] = {}
+
+    def missing(self, needs: tuple[str, ...]) -> tuple[str, ...]:
+        """The needs that are not met."""
+        return tuple(need for need in needs if not any(self._has(name) for name in need.split("|")))
+
+    @cached_property
+    def _settings(self) -> frozenset[tuple[EntityKind, str]]:
+        facts = self._capture.inventory.facts.items()
+        return frozenset((entity.kind, name) for entity, settings in facts for name in settings)
+
+    def _has(self, name: str) -> bool:
+        kind, dot, setting = name.partition(".")
+        if dot:
+            return (EntityKind(kind), setting) in self._settings
+        if name not in self._metrics:
+            self._metrics[name] = self._is_measured(name)
+        return self._metrics[name]
+
+    def _is_measured(self, name: str) -> bool:
+        if any(result.has(name) for result in self._capture.results):
+            return True
+        # Row by row: the first one that was measured answers, and most are.
+        parts = (part for group in self._capture.of(name) for part in group.slices())
+        return any(bool(np.isfinite(row).any()) for part in parts for row in part.values)
