@@ -23,8 +23,11 @@ from benches.incidents.judging import disk_of
 from benches.incidents.recordings import Truth, archives, ns_of, read_recording
 from benches.incidents.views import NO_HEALTHY, SHORT, views
 from leadline.app.diagnose.diagnosing import diagnose
+from leadline.core.model.answer import Disk
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.vocabulary import EntityKind
+from leadline.faces.words.answers import disk_sentence
+from leadline.faces.words.findings import Quotes
 
 LENGTHS_S = tuple(range(1, 16))
 ENOUGH_S = 14.25  # of samples of one disk: 15 s less what a rule allows for
@@ -38,7 +41,8 @@ class Cut:
     view: str
     length_s: int
     recorded_s: float
-    answer: str
+    answer: Disk
+    text: str = ""
     is_innocent: bool = False  # the disk is not to blame
 
 
@@ -70,9 +74,12 @@ def cuts_of(archive: Path) -> list[Cut]:
             for length_s in LENGTHS_S:
                 for start_ns, end_ns in ends_of(recording.truth, recording.whole, length_s):
                     capture = view.capture.between(start_ns, end_ns)
-                    answer = diagnose(capture).verdict.is_it_the_disk
+                    answer = diagnose(capture).answer
+                    text = disk_sentence(answer, Quotes())
                     is_innocent = recording.truth.disk == "no"
-                    cuts.append(Cut(name, view.name, length_s, longest_of_disks_s(capture), answer, is_innocent))
+                    cuts.append(
+                        Cut(name, view.name, length_s, longest_of_disks_s(capture), answer.disk, text, is_innocent)
+                    )
         return cuts
 
 
@@ -87,7 +94,7 @@ def lines_of(cuts: list[Cut]) -> Iterator[str]:
         counts = f"{said['yes']:>7} {accused:>13} {said['unknown']:>8} {said['no']:>6} {len(wrong(some)):>17}"
         yield f"{length_s:>8} {counts}"
     for cut in wrong(cuts):
-        yield f"{cut.name}, {cut.view}, {cut.length_s} s ({cut.recorded_s:.3g} s of disks): {cut.answer}"
+        yield f"{cut.name}, {cut.view}, {cut.length_s} s ({cut.recorded_s:.3g} s of disks): {cut.text}"
 
 
 def wrong(cuts: list[Cut]) -> list[Cut]:

@@ -23,12 +23,13 @@ import numpy as np
 
 from benches.incidents.recordings import Recording, Truth, ns_of, read_recording
 from benches.incidents.views import combined
-from leadline.app.diagnose.account import SHARE_ERROR_MIN, account_of, sentence
+from leadline.app.diagnose.account import SHARE_ERROR_MIN, account_of
 from leadline.app.diagnose.seconds import seconds_of
 from leadline.core.model.account import Account, Term
 from leadline.core.model.capture import Capture
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Basis, Incident
+from leadline.faces.words.accounts import account_sentence
 from leadline.formats.active_sessions import resource_of
 
 GROUPS = ("cpu", "reads", "log", "inside", "client", "unexplained")
@@ -139,7 +140,7 @@ def accounted(
         return Accounted(*known, empty, bounds, empty, empty, problem="too few samples")
     window = incident.window
     count = sum(len(groups) for at_ns, groups in sampled if window.start_ns <= at_ns < window.end_ns)
-    return Accounted(*known, _grouped(account), _bounds(account), true, raw, count, sentence(account))
+    return Accounted(*known, _grouped(account), _bounds(account), true, raw, count, account_sentence(account))
 
 
 def incident_of(truth: Truth) -> Incident:

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 
 from benches.incidents.causes import causes_of
 from benches.incidents.recordings import Fault, Truth, ns_of
+from leadline.core.model.answer import Disk
 from leadline.core.model.finding import Diagnosis, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, LayerState, Severity
+from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.findings import Quotes
 
 OVERLAP_MIN = 0.5  # of the windows of the finding and the fault, by union
 # The machine, its processors and its one database server: right where the truth names no entity.
@@ -89,7 +92,7 @@ def blank(truth: Truth, view: str, *, is_visible: bool) -> Judgement:
 def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, is_timed: bool) -> Judgement:
     """Judge a diagnosis of one view; ``is_timed`` where the time of the top finding counts."""
     causes = [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM and not f.is_symptom]
-    top, fault, disk = next(iter(causes), None), truth.fault, disk_of(diagnosis.verdict.is_it_the_disk)
+    top, fault, disk = next(iter(causes), None), truth.fault, disk_of(diagnosis.answer.disk)
     return Judgement(
         truth.kind,
         truth.variant,
@@ -100,23 +103,21 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
         disk,
         None if top is None else top.rule,
         None if top is None else top.entity.label(),
-        diagnosis.verdict.headline,
-        diagnosis.verdict.is_it_the_disk,
+        headline(diagnosis, Quotes()),
+        disk_sentence(diagnosis.answer, Quotes()),
         fault is not None and top is not None and top.layer in fault.layers,
         fault is not None and top is not None and _is_entity_right(top, truth, fault),
         fault is not None and top is not None and not fault.causes.isdisjoint(causes_of(top)),
         _is_time_right(top, fault) if is_timed and fault is not None else None,
         tuple(wrong_clearances(truth, diagnosis, disk)),
         tuple(wrong_accusations(truth, causes, disk)),
-        tuple(f"{layer.layer.value}={layer.state.value}" for layer in diagnosis.verdict.layers),
+        tuple(f"{layer.layer.value}={layer.state.value}" for layer in diagnosis.layers),
     )
 
 
-def disk_of(answer: str) -> str:
+def disk_of(answer: Disk) -> str:
     """The answer to "is it the disk?" in one word: yes, no or unknown."""
-    if answer.startswith(("No:", "No,", "Probably not")):
-        return "no"
-    return "yes" if answer.startswith(("Yes", "Also")) else "unknown"
+    return "yes" if answer.accuses else answer.value
 
 
 def wrong_clearances(truth: Truth, diagnosis: Diagnosis, disk: str) -> list[str]:
@@ -124,7 +125,7 @@ def wrong_clearances(truth: Truth, diagnosis: Diagnosis, disk: str) -> list[str]
     cleared = ["disk"] if truth.disk == "yes" and disk == "no" else []
     if truth.fault is None:
         return cleared
-    verdicts = [diagnosis.verdict.layer(layer) for layer in truth.fault.layers]
+    verdicts = [diagnosis.layer(layer) for layer in truth.fault.layers]
     if any(verdict.state in _ACCUSED for verdict in verdicts):
         return cleared
     return cleared + [f"layer {v.layer.value}" for v in verdicts if v.state is LayerState.CLEARED]

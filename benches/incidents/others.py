@@ -161,7 +161,7 @@ def judged(labelled: LabelledSet, folder: Path, row: dict[str, str]) -> Incident
     return Incident(
         row["cause"],
         row.get("set_aside") == "yes",
-        disk_of(diagnosis.verdict.is_it_the_disk),
+        disk_of(diagnosis.answer.disk),
         top,
         top is None if is_healthy else top is not None and top.layer.value in layers,
         not is_healthy and top is not None and _overlap(top.windows, capture, row) >= OVERLAP_MIN,

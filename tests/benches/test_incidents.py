@@ -25,15 +25,17 @@ from benches.incidents.thresholds import AREAS, judge_areas, threshold_errors
 from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT, combined, last_seconds, spans_of, views
 from incidents.contract import CAUSES
 from leadline.core.contracts.discovery import unit_modules
+from leadline.core.model.answer import Answer, Certainty, Disk, Reason
 from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
-from leadline.core.model.finding import Diagnosis, Finding, LayerVerdict, Verdict, Window
+from leadline.core.model.finding import Diagnosis, Finding, LayerBecause, LayerReason, LayerVerdict, Window
 from leadline.core.model.metrics import metrics
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
 from tests.benches.recorded import pack, truth_of
 from tests.conftest import ROOT
 
+NO_REASON = LayerReason(LayerBecause.NO_RULE)
 GUEST = Entity(EntityKind.GUEST, "db01")
 DATA, WAL = (Entity(EntityKind.BLOCK_DEVICE, name, GUEST) for name in ("loop0", "loop1"))
 START, END = "2026-11-20T23:49:40Z", "2026-11-20T23:51:10Z"
@@ -67,15 +69,18 @@ def finding(rule: str = "vm-iops-limit-hit", **changes: Any) -> Finding:
 
 
 def judge(
-    true: Truth, *findings: Finding, answer: str = "Not known", states: dict[Layer, LayerState] | None = None
+    true: Truth, *findings: Finding, answer: Disk = Disk.UNKNOWN, states: dict[Layer, LayerState] | None = None
 ) -> Judgement:
-    layers = tuple(LayerVerdict(layer, (states or {}).get(layer, LayerState.NOT_EXAMINED), "") for layer in Layer)
-    diagnosis = Diagnosis(Verdict("headline", answer, layers), findings, ())
+    layers = tuple(
+        LayerVerdict(layer, (states or {}).get(layer, LayerState.NOT_EXAMINED), NO_REASON) for layer in Layer
+    )
+    answers = (Answer(None, answer, Reason.NOT_RECORDED, Certainty.IS),)
+    diagnosis = Diagnosis(answers, layers, findings, ())
     return judged(true, diagnosis, FULL, is_visible=True, is_timed=True)
 
 
 def test_the_right_top_finding_is_right_in_every_count() -> None:
-    one = judge(truth(), finding(), answer="Yes: it is.", states={Layer.VM: LayerState.SUSPECTED})
+    one = judge(truth(), finding(), answer=Disk.YES, states={Layer.VM: LayerState.SUSPECTED})
     assert (one.is_layer_right, one.is_entity_right, one.is_cause_right) == (True, True, True)
     assert one.is_top_right
     assert one.is_time_right
@@ -116,8 +121,7 @@ def test_without_an_entity_the_machine_is_to_blame(entity: Entity, is_right: boo
 
 @pytest.mark.parametrize(("disk", "errors"), [("yes", ("disk",)), ("no", ()), ("either", ())])
 def test_clearing_a_disk_that_is_to_blame_is_a_wrong_clearance(disk: str, errors: tuple[str, ...]) -> None:
-    answer = "No: the disk was looked at and is not slow."
-    assert judge(truth(disk=disk), answer=answer).clearances == errors
+    assert judge(truth(disk=disk), answer=Disk.NO).clearances == errors
 
 
 def test_a_cleared_layer_is_a_wrong_clearance_when_none_to_blame_is_accused() -> None:
@@ -143,9 +147,9 @@ def test_a_finding_of_weight_on_the_innocent_is_a_wrong_accusation(changes: dict
 
 
 def test_accusing_an_innocent_disk_is_a_wrong_accusation() -> None:
-    assert judge(truth(fault=CPU_FAULT, disk="no"), answer="Also, but not first: it is.").accusations == ("disk",)
-    assert judge(truth(fault=CPU_FAULT, disk="either"), answer="Yes: it is.").accusations == ()
-    assert judge(HEALTHY, answer="Yes as the guest sees it").accusations == ("disk",)
+    assert judge(truth(fault=CPU_FAULT, disk="no"), answer=Disk.NOT_FIRST).accusations == ("disk",)
+    assert judge(truth(fault=CPU_FAULT, disk="either"), answer=Disk.YES).accusations == ()
+    assert judge(HEALTHY, answer=Disk.YES).accusations == ("disk",)
 
 
 def test_every_finding_of_weight_on_the_healthy_is_a_wrong_accusation() -> None:
@@ -169,14 +173,14 @@ def test_saying_nothing_is_right_only_where_the_view_cannot_show_the_cause() -> 
 @pytest.mark.parametrize(
     ("answer", "disk"),
     [
-        ("No: the disk was looked at and is not slow.", "no"),
-        ("No, the device is not to blame", "no"),
-        ("Not known: no recording shows the disk's latency.", "unknown"),
-        ("The guest waits for its disk, but no layer below it was found slow.", "unknown"),
-        ("Also, but not first: slow.", "yes"),
+        (Disk.NO, "no"),
+        (Disk.UNKNOWN, "unknown"),
+        (Disk.YES_AS_SEEN_BY_GUEST, "yes"),
+        (Disk.YES_A_LIMIT, "yes"),
+        (Disk.NOT_FIRST, "yes"),
     ],
 )
-def test_answers_in_one_word(answer: str, disk: str) -> None:
+def test_answers_in_one_word(answer: Disk, disk: str) -> None:
     assert disk_of(answer) == disk
 
 

@@ -180,7 +180,7 @@ def test_the_examples_of_the_help_work(example: str, bench: Path, request: pytes
 def test_diagnose_says_what_was_injected(faulty: Path) -> None:
     found = document("diagnose", str(faulty))
     top = found["findings"][0]
-    assert found["schema"] == "leadline.diagnosis/1"
+    assert found["schema"] == "leadline.diagnosis/2"
     assert (top["rule"], top["entity"]) == ("cpu-ready-high", "host:esx01.example/vm:vm002")
     assert top["windows"][0]["duration_s"] == 200.0
     assert {layer["layer"]: layer["state"] for layer in found["layers"]}["hypervisor-cpu"] == "convicted"

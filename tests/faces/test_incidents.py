@@ -18,10 +18,10 @@ from leadline.core.model.finding import Window
 from leadline.core.model.incident import Basis, Change, Incident
 from leadline.core.model.vocabulary import EntityKind
 from leadline.faces.documents import diagnosis_document
-from leadline.faces.incidents import incident_sentence
 from leadline.faces.report.anonymize import anonymized
 from leadline.faces.report.page import page
 from leadline.faces.terminal import show_diagnosis
+from leadline.faces.words.incidents import incident_sentence
 
 NS = 1_000_000_000
 START = 1_700_000_000 * NS  # 2023-11-14T22:13:20Z

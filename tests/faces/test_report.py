@@ -32,6 +32,8 @@ from leadline.faces.report.figures import LINES_MAX, finding_charts, inside_wind
 from leadline.faces.report.ladder import latency_ladder
 from leadline.faces.report.packing import pack, statistics
 from leadline.faces.report.timeline import ticks
+from leadline.faces.words.answers import headline
+from leadline.faces.words.findings import Quotes
 from tests.command_line import leadline as run
 from tests.conftest import ROOT
 from tests.faces.report_samples import HOSTILE, NS, group_of, renamed
@@ -225,7 +227,7 @@ def test_the_page_says_how_it_came_about(generated: tuple[Diagnosis, Imported], 
     site = Profile(limits={"cpu-ready-high": {"warn": 3.5}}, path="leadline.toml")
     write_report(tmp_path / "r.html", diagnosis, imported, site)
     html = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert diagnosis.verdict.headline in html
+    assert headline(diagnosis, Quotes()) in html
     assert "the site's profile, instead of 5%" in html
     assert all(f'<th scope="row">{skipped.rule}</th>' in html for skipped in diagnosis.skipped)
     assert all(name in html for name in ("cap.csv", "leadline.toml"))

@@ -11,6 +11,8 @@ from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 from leadline.core.model.finding import Diagnosis
 from leadline.core.model.vocabulary import Layer, LayerState
+from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.findings import Quotes
 from tests.conftest import ROOT
 
 FIELD = ROOT.parent / "shared" / "field"
@@ -54,14 +56,15 @@ def diagnosed(folder: str, files: str) -> Diagnosis:
     return diagnose(import_paths(paths, Request(metrics=metrics_read())).capture)
 
 
-@pytest.mark.parametrize(("folder", "files", "headline", "answer"), SAID, ids=[f"{f}/{n}" for f, n, _, _ in SAID])
-def test_what_is_said_of_a_case(folder: str, files: str, headline: str, answer: str) -> None:
-    verdict = diagnosed(folder, files).verdict
-    assert re.search(headline, verdict.headline), verdict.headline
-    assert re.match(answer, verdict.is_it_the_disk), verdict.is_it_the_disk
+@pytest.mark.parametrize(("folder", "files", "said", "answer"), SAID, ids=[f"{f}/{n}" for f, n, _, _ in SAID])
+def test_what_is_said_of_a_case(folder: str, files: str, said: str, answer: str) -> None:
+    diagnosis = diagnosed(folder, files)
+    assert re.search(said, headline(diagnosis, Quotes())), headline(diagnosis, Quotes())
+    text = disk_sentence(diagnosis.answer, Quotes())
+    assert re.match(answer, text), text
 
 
 @pytest.mark.parametrize("files", ["chart.csv", "getstat_past_day.csv", "getstat_past_day.csv inventory.yaml"])
 def test_ready_time_of_a_whole_vm_never_clears_the_cpu(files: str) -> None:
-    verdict = diagnosed("hypervisor-ready-of-the-whole-vm", files).verdict
-    assert verdict.layer(Layer.HYPERVISOR_CPU).state is not LayerState.CLEARED
+    diagnosis = diagnosed("hypervisor-ready-of-the-whole-vm", files)
+    assert diagnosis.layer(Layer.HYPERVISOR_CPU).state is not LayerState.CLEARED

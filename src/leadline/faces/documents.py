@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 from leadline.app.diagnose.explaining import advice_of
 from leadline.app.diagnose.grouping import grouped
 from leadline.core.model.finding import iso
+from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.findings import Quotes, group_summary, lowered_sentence
+from leadline.faces.words.layers import layer_sentence
 
 if TYPE_CHECKING:
     from leadline.app.read.importing import Imported
@@ -16,18 +19,20 @@ if TYPE_CHECKING:
 
 
 def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, Any]:
-    """``leadline.diagnosis/1``."""
-    verdict = diagnosis.verdict
+    """``leadline.diagnosis/2``; the keys up to ``account`` are those of ``leadline.diagnosis/1``, for one version."""
+    groups = grouped(diagnosis.findings, imported.capture)
+    quotes = Quotes(groups)
     return {
-        "headline": verdict.headline,
-        "is_it_the_disk": verdict.is_it_the_disk,
+        "headline": headline(diagnosis, quotes),
+        "is_it_the_disk": disk_sentence(diagnosis.answer, quotes),
         "incidents": [incident.to_dict() for incident in diagnosis.incidents],
         "account": None if diagnosis.account is None else diagnosis.account.to_dict(),
-        "layers": [layer.to_dict() for layer in verdict.layers],
+        "answers": [answer.to_dict() | {"text": disk_sentence(answer, quotes)} for answer in diagnosis.answers],
+        "layers": [v.to_dict() | {"reason": layer_sentence(v.reason, quotes)} for v in diagnosis.layers],
         "powers": [power.to_dict() for power in diagnosis.powers],
         "findings": [finding_document(finding) for finding in diagnosis.findings],
         "results": [result_document(result) for result in imported.capture.results],
-        "groups": [g.to_dict() for g in grouped(diagnosis.findings, imported.capture) if g.is_many],
+        "groups": [group.to_dict() | {"summary": group_summary(group)} for group in groups if group.is_many],
         "skipped": [skipped.to_dict() for skipped in diagnosis.skipped],
         "rules_run": list(diagnosis.rules_run),
         "sources": [source_document(source) for source in imported.capture.sources],
@@ -37,7 +42,8 @@ def diagnosis_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, An
 
 def finding_document(finding: Finding) -> dict[str, Any]:
     """A finding with the advice that belongs to its rule."""
-    return {**finding.to_dict(), "advice": advice_of(finding.rule)}
+    lowered = None if finding.lowered is None else lowered_sentence(finding.lowered)
+    return {**finding.to_dict(), "lowered": lowered, "advice": advice_of(finding.rule)}
 
 
 def audit_document(diagnosis: Diagnosis, imported: Imported) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.diagnosing import diagnose
+from leadline.app.diagnose.grouping import grouped
 from leadline.app.read.importing import Imported, import_paths
 from leadline.app.showing import choose, export
 from leadline.core.contracts.importer import Request
@@ -15,6 +16,8 @@ from leadline.core.io.parquet import table
 from leadline.core.model.errors import UsageError
 from leadline.core.model.profile import Profile
 from leadline.faces.report.view import CHART_PX, PAGE_PX, View
+from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.findings import Quotes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -140,7 +143,9 @@ class Report:
     @property
     def verdict(self) -> str:
         """The headline and whether it is the disk."""
-        return f"{self.diagnosis.verdict.headline}\nIs it the disk? {self.diagnosis.verdict.is_it_the_disk}"
+        quotes = Quotes(grouped(self.diagnosis.findings, self.capture))
+        answers = [f"Is it the disk? {disk_sentence(answer, quotes)}" for answer in self.diagnosis.answers]
+        return "\n".join((headline(self.diagnosis, quotes), *answers))
 
     @property
     def findings(self) -> tuple[Finding, ...]:

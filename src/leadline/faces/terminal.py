@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from leadline.app.diagnose.explaining import advice_of
-from leadline.app.diagnose.grouping import FindingGroup, grouped, level_of
+from leadline.app.diagnose.grouping import FindingGroup, grouped
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
-from leadline.faces.accounts import account_lines, account_title
-from leadline.faces.incidents import incident_sentence
 from leadline.faces.tables import results_table
+from leadline.faces.words.accounts import account_lines, account_title
+from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.findings import Quotes, evidence_lines, group_summary, level_of, worst_members
+from leadline.faces.words.incidents import incident_sentence
+from leadline.faces.words.layers import layer_sentence
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,20 +51,21 @@ _NS_PER_DAY = 86_400 * 1_000_000_000
 
 def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, everything: bool = False) -> None:
     """Print the verdict, the layers, the findings with their evidence, and what to record next."""
-    verdict = diagnosis.verdict
-    out.print(Text(verdict.headline, style="bold"))
-    for incident in diagnosis.incidents:
-        wrapped(out, incident_sentence(incident), "When: ", style="bold")
-    wrapped(out, verdict.is_it_the_disk, "Is it the disk? ", style="bold")
+    groups = grouped(diagnosis.findings, capture)
+    quotes = Quotes(groups)
+    out.print(Text(headline(diagnosis, quotes), style="bold"))
+    for answer in diagnosis.answers:
+        if answer.incident is not None:
+            wrapped(out, incident_sentence(answer.incident), "When: ", style="bold")
+        wrapped(out, disk_sentence(answer, quotes), "Is it the disk? ", style="bold")
     _show_span(out, capture)
     out.print()
-    for layer in verdict.layers:
-        _show_layer(out, layer)
+    for layer in diagnosis.layers:
+        _show_layer(out, layer, quotes)
     if diagnosis.account is not None:
         _show_account(out, diagnosis.account, everything=everything)
     if capture.results:
         _show_results(out, capture, everything=everything)
-    groups = grouped(diagnosis.findings, capture)
     shown = [g for g in groups if everything or (g.lead.severity >= Severity.MEDIUM and not g.lead.is_explained)]
     for number, group in enumerate(shown, start=1):
         if everything or number <= DETAILED_MAX + 1 or not group.is_many:
@@ -104,9 +108,12 @@ def _show_span(out: Console, capture: Capture) -> None:
     out.print(Text(text, style="dim"))
 
 
-def _show_layer(out: Console, layer: LayerVerdict) -> None:
+def _show_layer(out: Console, layer: LayerVerdict, quotes: Quotes) -> None:
     line = Text.assemble(
-        f"  {layer.layer.value:<18}", (f"{layer.state.value:<13}", _STATE_STYLE[layer.state]), " ", layer.reason
+        f"  {layer.layer.value:<18}",
+        (f"{layer.state.value:<13}", _STATE_STYLE[layer.state]),
+        " ",
+        layer_sentence(layer.reason, quotes),
     )
     line.truncate(out.width, overflow="ellipsis")
     out.print(line, no_wrap=True)
@@ -117,7 +124,7 @@ def _show_group(out: Console, number: int, group: FindingGroup, capture: Capture
     finding = group.lead
     severity = finding.severity
     lead = f"{number}. {severity.label}: "
-    wrapped(out, f"{group.summary} [{finding.code} {finding.rule}]", lead, style=SEVERITY_STYLE[severity])
+    wrapped(out, f"{group_summary(group)} [{finding.code} {finding.rule}]", lead, style=SEVERITY_STYLE[severity])
     if group.is_many and not everything and number > DETAILED_MAX:
         return
     if group.windows:
@@ -125,11 +132,10 @@ def _show_group(out: Console, number: int, group: FindingGroup, capture: Capture
     if group.is_many and everything:
         _show_members(out, group)
     elif group.is_many:
-        wrapped(out, f"{group.worst}: --all lists them", "   - the worst: ")
+        wrapped(out, f"{worst_members(group)}: --all lists them", "   - the worst: ")
     brief = group.is_many and not everything
-    for evidence in finding.evidence[: EVIDENCE_SHOWN if brief else None]:
-        source = "" if evidence.source is None else f" ({evidence.source.rsplit('/', 1)[-1]})"
-        wrapped(out, f"{evidence.statement}{source}", "   - ")
+    for line in evidence_lines(finding, EVIDENCE_SHOWN if brief else None):
+        wrapped(out, line, "   - ")
     for guess in finding.guessed:
         wrapped(out, f"guessed: {guess}", "   - ", style="italic")
     if finding.caused_by is not None:
@@ -181,7 +187,7 @@ def _show_rest(out: Console, diagnosis: Diagnosis, hidden: list[FindingGroup], *
         out.print()
         out.print(Text("Symptoms of the above:", style="dim"))
         for group in symptoms[:SYMPTOMS_SHOWN]:
-            wrapped(out, f"{group.summary} <- {group.lead.caused_by}", "   - ", style="dim")
+            wrapped(out, f"{group_summary(group)} <- {group.lead.caused_by}", "   - ", style="dim")
     if everything:
         for skipped in diagnosis.skipped:
             out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
@@ -198,7 +204,7 @@ def _show_rest(out: Console, diagnosis: Diagnosis, hidden: list[FindingGroup], *
 
 def _show_unexamined(out: Console, diagnosis: Diagnosis) -> None:
     commands: dict[str, list[str]] = {}
-    for layer in diagnosis.verdict.layers:
+    for layer in diagnosis.layers:
         for command in layer.examine:
             commands.setdefault(command, []).append(layer.layer.value)
     if not commands:

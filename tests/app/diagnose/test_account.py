@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pytest
 
-from leadline.app.diagnose.account import account_of, sentence
+from leadline.app.diagnose.account import account_of
 from leadline.app.diagnose.seconds import Seconds
 from leadline.core.model.account import Account, AccountBasis, Share, Term
 from leadline.core.model.capture import Capture, CaptureBuilder, SeriesGroup
@@ -16,6 +16,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
 from leadline.core.model.incident import Basis, Incident
 from leadline.core.model.vocabulary import EntityKind
+from leadline.faces.words.accounts import account_sentence
 
 GUEST = Entity(EntityKind.GUEST, "db01")
 SERVER = Entity(EntityKind.DATABASE, "postgresql", GUEST)
@@ -112,7 +113,7 @@ def test_reads_that_the_database_timed_are_all_of_the_added_time() -> None:
 
 
 def test_the_sentence_names_share_interval_time_and_disk() -> None:
-    text = sentence(
+    text = account_sentence(
         Account(10.0, 2080.0, (Share(Term.DISK, DATA, 1.0, 2000.0, 0.96, 0.9, 0.99, ""),), AccountBasis.MACHINE)
     )
     assert text == "96 % (90 to 99) of the 2.07 s that a transaction takes longer is waiting for reads from sdb"
@@ -121,7 +122,7 @@ def test_the_sentence_names_share_interval_time_and_disk() -> None:
 def test_the_sentence_names_a_second_term_that_counts() -> None:
     log = Share(Term.LOG, LOG, 0.0, 6.0, 0.6, 0.5, 0.7, "")
     lock, cpu = (Share(term, None, 0.0, 1.0, part, 0.0, 0.4, "") for term, part in ((Term.LOCK, 0.3), (Term.CPU, 0.09)))
-    text = sentence(Account(0.0, 10.0, (log, lock, cpu), AccountBasis.MACHINE))
+    text = account_sentence(Account(0.0, 10.0, (log, lock, cpu), AccountBasis.MACHINE))
     assert text == (
         "60 % (50 to 70) of the 10 ms that a transaction takes is waiting for the log on sdc; "
         "30 % (0 to 40) is waiting for a lock"
@@ -385,7 +386,7 @@ def test_without_a_normal_part_the_account_is_over_the_whole_time() -> None:
     assert account is not None
     assert (account.total_normal_ms, account.total_during_ms) == pytest.approx((0.0, 22.0))
     assert account.of(Term.DISK) == pytest.approx(21 / 22, abs=0.01)
-    assert "of the 22 ms that a transaction takes is" in sentence(account)
+    assert "of the 22 ms that a transaction takes is" in account_sentence(account)
 
 
 def test_transactions_that_are_no_slower_are_accounted_for_whole() -> None:

@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from leadline.app.diagnose.diagnosing import diagnose
-from leadline.app.diagnose.judging import Ran, judge
+from leadline.core.model.answer import Disk, Reason
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import Diagnosis, Finding
+from leadline.core.model.finding import Diagnosis
 from leadline.core.model.profile import Profile
-from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
+from leadline.core.model.vocabulary import EntityKind, Layer, LayerState
+from leadline.faces.words.answers import headline
+from leadline.faces.words.findings import Quotes
 
 HOST = Entity(EntityKind.HOST, "esx01")
 VM = Entity(EntityKind.VM, "db01", HOST)
@@ -40,14 +42,14 @@ def slow_lun() -> tuple[tuple[str, Entity, float], ...]:
 
 
 def states(diagnosis: Diagnosis) -> dict[Layer, LayerState]:
-    return {verdict.layer: verdict.state for verdict in diagnosis.verdict.layers}
+    return {verdict.layer: verdict.state for verdict in diagnosis.layers}
 
 
 def test_a_slow_device_is_the_disk_and_its_symptoms_are_not_causes() -> None:
     found = diagnose(capture(*slow_lun()))
     assert found.top is not None
     assert found.top.rule == "disk-davg-generic"
-    assert found.verdict.is_it_the_disk.startswith("Yes: ")
+    assert found.answer.disk is Disk.YES
     assert states(found)[Layer.STORAGE_PATH] is LayerState.SUSPECTED  # no role is known, so the limit is a judgement
     gavg = next(f for f in found.findings if f.rule == "disk-gavg-high")
     assert gavg.caused_by == "disk-davg-generic"
@@ -63,15 +65,15 @@ def test_ready_time_is_not_the_disk() -> None:
     found = diagnose(
         capture(("cpu_ready_pct", VCPU, 20.0), ("disk_device_latency_ms", LUN, 0.5), ("disk_iops", LUN, 99.0))
     )
-    assert found.verdict.is_it_the_disk == "No: the disk was looked at and is not slow."
+    assert found.answer.because is Reason.QUICK
     assert states(found)[Layer.HYPERVISOR_CPU] is LayerState.CONVICTED
     assert states(found)[Layer.STORAGE_PATH] is LayerState.CLEARED
 
 
 def test_what_was_not_recorded_is_not_cleared() -> None:
     found = diagnose(capture(("cpu_ready_pct", VCPU, 0.5)))
-    assert found.verdict.is_it_the_disk.startswith("Not known")
-    guest = found.verdict.layer(Layer.GUEST)
+    assert found.answer.disk is Disk.UNKNOWN
+    guest = found.layer(Layer.GUEST)
     assert guest.state is LayerState.NOT_EXAMINED
     assert any("iostat" in command for command in guest.examine)
     assert {s.rule for s in found.skipped} >= {"disk-davg-generic", "guest-disk-await-high"}
@@ -85,7 +87,7 @@ def test_a_metric_that_was_never_measured_does_not_clear() -> None:
 def test_a_guest_alone_says_that_the_layer_below_was_not_recorded() -> None:
     series = [("guest_disk_await_ms", DISK, 80.0), ("disk_reads_per_s", DISK, 200.0), ("disk_writes_per_s", DISK, 50.0)]
     found = diagnose(capture(*series))
-    assert found.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert found.answer.disk is Disk.YES_AS_SEEN_BY_GUEST
 
 
 def test_two_recordings_of_one_thing_make_one_finding() -> None:
@@ -103,7 +105,7 @@ def test_a_profile_switches_a_rule_off() -> None:
 
 def test_nothing_measured_is_said() -> None:
     found = diagnose(Capture())
-    assert found.verdict.headline.startswith("Nothing was measured")
+    assert headline(found, Quotes()).startswith("Nothing was measured")
 
 
 @pytest.mark.parametrize("level", [0.0, 4.9, 5.0])
@@ -115,22 +117,6 @@ def test_at_or_below_a_limit_nothing_is_found(level: float) -> None:
 def test_a_recording_with_a_header_and_no_sample_measured_nothing() -> None:
     builder = CaptureBuilder("header.csv", "esxtop", "esxtop")
     builder.add_series("cpu_ready_pct", VCPU, TIMES[:0], np.empty(0))
-    assert diagnose(builder.build()).verdict.headline.startswith("Nothing was measured")
+    assert headline(diagnose(builder.build()), Quotes()).startswith("Nothing was measured")
     sampled = diagnose(capture(("cpu_ready_pct", VCPU, 0.0)))
-    assert sampled.verdict.headline == "Nothing in these recordings explains slowness."
-
-
-@pytest.mark.parametrize(("guessed", "said"), [((), "No, the device"), (("a limit",), "Yes as the guest sees")])
-def test_the_answer_is_as_sure_as_the_finding_it_rests_on(guessed: tuple[str, ...], said: str) -> None:
-    held = Finding(
-        rule="vm-iops-limit-hit",
-        code="VMC120",
-        severity=Severity.MEDIUM,
-        layer=Layer.VM,
-        entity=DISK,
-        summary="IOPS are held",
-        evidence=(),
-        remedy="Raise it.",
-        guessed=guessed,
-    )
-    assert judge([held], Ran((), ()), capture()).is_it_the_disk.startswith(said)
+    assert headline(sampled, Quotes()) == "Nothing in these recordings explains slowness."

@@ -15,6 +15,8 @@ from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.faces.words.answers import headline
+from leadline.faces.words.findings import Quotes
 from tests.command_line import leadline as run
 
 COUNT = 4000
@@ -52,7 +54,7 @@ def test_only_where_nothing_wanted_was_found_everything_is_read(unused: Path, tm
     )
     both = import_paths([unused, vmstat], wanted, else_all=True).capture
     assert both.series_count == import_paths([vmstat], wanted).capture.series_count
-    assert not diagnose(both).verdict.headline.startswith("Read, but")
+    assert not headline(diagnose(both), Quotes()).startswith("Read, but")
 
 
 def test_a_file_without_a_sample_measured_nothing(tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_a_recording_that_was_given_is_not_asked_for() -> None:
         host = Entity(EntityKind.HOST, "esx01")
         builder.add_series("host_cpu_load_1m", host, 5_000_000_000 * np.arange(1, 31, dtype=np.int64), np.ones(30))
         found = diagnose(builder.build())
-        return {command for layer in found.verdict.layers for command in layer.examine}
+        return {command for layer in found.layers for command in layer.examine}
 
     assert any("esxtop" in command for command in asked("vmstat"))
     assert not any("esxtop" in command for command in asked("esxtop"))

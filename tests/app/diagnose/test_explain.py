@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from leadline.app.diagnose.diagnosing import explain
+from leadline.app.diagnose.causes import joined
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity, Inventory
@@ -44,7 +44,7 @@ def test_every_related_finding_of_the_same_time_is_a_candidate() -> None:
     explained = 0
     for seed in range(20):
         findings = drawn(seed)
-        marked = explain(findings, Capture(inventory=known))
+        marked = joined(findings, Capture(inventory=known))
         for finding, mark in zip(findings, marked, strict=True):
             could = any(
                 finding.rule in metas[other.rule].explains

@@ -12,16 +12,20 @@ from rich.console import Console
 from benches.bench_estate import ESTATES, sick_estate
 from leadline.app.diagnose import grouping
 from leadline.app.diagnose.diagnosing import diagnose, metrics_read
-from leadline.app.diagnose.grouping import grouped, retold
+from leadline.app.diagnose.grouping import grouped
 from leadline.app.read.importing import Imported, import_paths
 from leadline.core.contracts.importer import Request
+from leadline.core.model.answer import Answer, Certainty, Disk, Reason
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity, Inventory
-from leadline.core.model.finding import Diagnosis, Evidence, Finding, LayerVerdict, Verdict, Window
-from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Severity
+from leadline.core.model.finding import Diagnosis, Evidence, Finding, LayerBecause, LayerReason, Window
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.faces.documents import diagnosis_document
 from leadline.faces.report.page import page
 from leadline.faces.terminal import show_diagnosis
+from leadline.faces.words.answers import disk_sentence
+from leadline.faces.words.findings import Quotes, group_line, group_summary, worst_members
+from leadline.faces.words.layers import layer_sentence
 
 HOST = Entity(EntityKind.HOST, "esx01")
 VMS = [Entity(EntityKind.VM, f"db-{i:03d}", HOST) for i in range(8)]
@@ -54,9 +58,12 @@ def capture(*more: Entity) -> Capture:
 def test_siblings_are_one_the_worst_first() -> None:
     findings = [finding(vm, level) for vm, level in zip(VMS[:6], (5.0, 9.0, 55.0, 7.0, 6.0, 8.0), strict=True)]
     (group,) = grouped(findings, capture())
-    assert group.summary == "6 of 8 VMs of esx01, the worst: Swap-in 55 MiB/s on db-002"
-    assert group.short == "6 VMs: Swap-in 55 MiB/s on db-002"
-    assert group.worst == "db-002 55 MiB/s, db-001 9 MiB/s, db-005 8 MiB/s, db-003 7 MiB/s, db-004 6 MiB/s and 1 more"
+    assert group_summary(group) == "6 of 8 VMs of esx01, the worst: Swap-in 55 MiB/s on db-002"
+    assert group_line(group) == "6 VMs: Swap-in 55 MiB/s on db-002"
+    assert (
+        worst_members(group)
+        == "db-002 55 MiB/s, db-001 9 MiB/s, db-005 8 MiB/s, db-003 7 MiB/s, db-004 6 MiB/s and 1 more"
+    )
     assert [findings[place] for place in group.places] == list(group.members)
     assert group.to_dict()["of_count"] == 8
 
@@ -81,7 +88,7 @@ def test_what_is_no_sibling_stays_single(others: list[Finding]) -> None:
     findings = [finding(VMS[0]), finding(VMS[1]), *others]
     groups = grouped(findings, capture())
     assert [group.members for group in groups] == [(one,) for one in findings]
-    assert [group.summary for group in groups] == [one.summary for one in findings]
+    assert [group_summary(group) for group in groups] == [one.summary for one in findings]
 
 
 def test_groups_keep_the_order_of_their_first_members() -> None:
@@ -99,7 +106,7 @@ def test_disks_of_one_vm_are_below_the_vm_and_of_several_below_the_host() -> Non
     assert (one.below, one.sibling_count) == (VMS[0], 3)
     (all_of_host,) = grouped([finding(disk) for disk in disks], capture(*disks))
     assert (all_of_host.below, all_of_host.sibling_count) == (HOST, 6)
-    assert all_of_host.summary.startswith("6 of 6 virtual disks of esx01, the worst: ")
+    assert group_summary(all_of_host).startswith("6 of 6 virtual disks of esx01, the worst: ")
 
 
 def test_guests_are_siblings_below_the_host_of_their_vms_and_hosts_below_their_cluster() -> None:
@@ -146,11 +153,13 @@ def test_a_group_holds_when_any_member_does() -> None:
 def test_the_verdict_quotes_the_group() -> None:
     groups = grouped([finding(vm) for vm in VMS], capture())
     quoted = groups[0].lead.summary
-    layer = LayerVerdict(Layer.HYPERVISOR_MEMORY, LayerState.CONVICTED, quoted)
-    verdict = retold(Verdict(quoted, f"Yes: {quoted}.", (layer,)), groups)
-    assert verdict.headline == groups[0].summary
-    assert verdict.is_it_the_disk == f"Yes: {groups[0].summary}."
-    assert verdict.layers[0].reason == groups[0].short
+    assert Quotes().summary(groups[0].lead) == quoted
+    quotes = Quotes(groups)
+    assert quotes.summary(groups[0].lead) == group_summary(groups[0])
+    reason = LayerReason(LayerBecause.CAUSE, groups[0].lead)
+    assert layer_sentence(reason, quotes) == group_line(groups[0])
+    answer = Answer(None, Disk.YES, Reason.DEVICE_SLOW, Certainty.IS, finding=groups[0].lead)
+    assert disk_sentence(answer, quotes) == f"Yes: {group_summary(groups[0])}."
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,14 @@ import pytest
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.diagnose.incidents import find_incidents
+from leadline.core.model.answer import Certainty, Disk, Reason
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import Diagnosis, Window
+from leadline.core.model.finding import Diagnosis, LayerBecause, Window
 from leadline.core.model.incident import Basis
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState
+from leadline.faces.words.answers import headline
+from leadline.faces.words.findings import Quotes
 
 GUEST = Entity(EntityKind.GUEST, "db01")
 DISK = Entity(EntityKind.BLOCK_DEVICE, "sdb", GUEST)
@@ -47,7 +50,7 @@ def seconds(window: Window) -> tuple[float, float]:
 
 
 def state(diagnosis: Diagnosis, layer: Layer) -> LayerState:
-    return diagnosis.verdict.layer(layer).state
+    return diagnosis.layer(layer).state
 
 
 def test_an_outage_between_healthy_minutes_is_the_incident() -> None:
@@ -102,9 +105,10 @@ def test_a_level_that_was_the_same_before_explains_nothing() -> None:
     diagnosis = diagnose(recorded)
     (await_high,) = [finding for finding in diagnosis.findings if finding.rule == "guest-disk-await-high"]
     assert await_high.severity.label == "low"
-    assert any("before and after the incident as well" in evidence.statement for evidence in await_high.evidence)
-    assert "nothing recorded explains it" in diagnosis.verdict.headline
-    assert not diagnosis.verdict.is_it_the_disk.startswith(("Yes", "No:"))
+    assert await_high.lowered is not None
+    assert await_high.lowered.because is LoweredBecause.AS_ALWAYS
+    assert "nothing recorded explains it" in headline(diagnosis, Quotes())
+    assert diagnosis.answer.disk is Disk.UNKNOWN
 
 
 def test_a_level_that_came_with_the_incident_explains_it() -> None:
@@ -116,13 +120,13 @@ def test_a_level_that_came_with_the_incident_explains_it() -> None:
     diagnosis = diagnose(recorded)
     assert diagnosis.top is not None
     assert diagnosis.top.rule == "guest-disk-await-high"
-    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnosis.answer.disk is Disk.YES_AS_SEEN_BY_GUEST
     assert seconds(diagnosis.incidents[0].window) == pytest.approx((60, 90), abs=2)
 
 
 def test_a_high_level_without_a_healthy_minute_is_judged_by_its_limit() -> None:
     recorded = capture(("guest_disk_await_ms", DISK, [(60, 60)]), ("disk_reads_per_s", DISK, [(300, 60)]))
-    assert diagnose(recorded).verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnose(recorded).answer.because is Reason.LIMIT_OR_DEVICE
 
 
 def test_an_incident_that_nothing_explains_heads_the_verdict_and_clears_no_layer() -> None:
@@ -135,11 +139,12 @@ def test_an_incident_that_nothing_explains_heads_the_verdict_and_clears_no_layer
         ("guest_disk_util_pct", DISK, [(10, 150)]),
     )
     diagnosis = diagnose(recorded)
-    assert diagnosis.verdict.headline.startswith(
+    assert headline(diagnosis, Quotes()).startswith(
         "22:14:18 to 22:14:50 UTC: Transactions per second went from 41.8/s to 0/s"
     )
-    assert LayerState.CLEARED not in {verdict.state for verdict in diagnosis.verdict.layers}
-    assert diagnosis.verdict.is_it_the_disk.startswith("Not known")
+    assert LayerState.CLEARED not in {verdict.state for verdict in diagnosis.layers}
+    assert diagnosis.answer.because is Reason.QUICK
+    assert diagnosis.answer.certainty is Certainty.PROBABLY
 
 
 def test_no_where_the_disk_was_waited_for_much_longer_below_its_limit() -> None:
@@ -153,16 +158,16 @@ def test_no_where_the_disk_was_waited_for_much_longer_below_its_limit() -> None:
     diagnosis = diagnose(recorded)
     assert diagnosis.top is not None
     assert diagnosis.top.rule == "db-lock-waits"
-    assert diagnosis.verdict.is_it_the_disk.startswith("Not known: no limit was passed, but")
+    assert diagnosis.answer.because is Reason.WAITED_LONGER
 
 
 def test_a_busy_machine_that_nobody_feels_is_neither_accused_nor_cleared() -> None:
     recorded = capture(latency((2, 90)), throughput((100, 90)), ("guest_cpu_busy_pct", GUEST, [(97, 90)]))
     diagnosis = diagnose(recorded)
-    assert diagnosis.verdict.headline == "Nothing in these recordings explains slowness."
-    guest = diagnosis.verdict.layer(Layer.GUEST)
+    assert headline(diagnosis, Quotes()) == "Nothing in these recordings explains slowness."
+    guest = diagnosis.layer(Layer.GUEST)
     assert guest.state is LayerState.NOT_EXAMINED
-    assert "nobody felt it" in guest.reason
+    assert guest.reason.because is LayerBecause.UNFELT
 
 
 def test_a_guest_is_cleared_only_where_its_cpus_memory_and_disks_were_seen() -> None:
@@ -172,9 +177,9 @@ def test_a_guest_is_cleared_only_where_its_cpus_memory_and_disks_were_seen() -> 
         ("guest_load_1m", GUEST, [(0.1, 90)]),
         ("guest_swap_in_kib_per_s", GUEST, [(0, 90)]),
     ]
-    without_disks = diagnose(capture(*series)).verdict.layer(Layer.GUEST)
+    without_disks = diagnose(capture(*series)).layer(Layer.GUEST)
     assert without_disks.state is LayerState.NOT_EXAMINED
-    assert "disks" in without_disks.reason
+    assert "disks" in without_disks.reason.absent
 
 
 def test_a_given_incident_is_compared_without_a_search() -> None:
@@ -199,7 +204,7 @@ def test_a_slow_minute_within_slow_minutes_is_not_compared() -> None:
     )
     diagnosis = diagnose(recorded)
     assert diagnosis.incidents == ()
-    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnosis.answer.disk is Disk.YES_AS_SEEN_BY_GUEST
 
 
 def test_seconds_before_the_first_work_are_no_incident() -> None:
@@ -230,5 +235,5 @@ def test_a_short_normal_is_used_where_the_incident_is_far_worse() -> None:
 def test_what_waits_is_said_where_nothing_explains_the_incident() -> None:
     waiting = ("guest_cpu_iowait_pct", GUEST, ((3, 60), (67, 30), (3, 60)))
     found = diagnose(capture(throughput((50, 60), (2, 30), (50, 60)), waiting))
-    assert ". Meanwhile: I/O wait 6" in found.verdict.headline
-    assert "nothing recorded says why" in found.verdict.headline
+    assert ". Meanwhile: I/O wait 6" in headline(found, Quotes())
+    assert "nothing recorded says why" in headline(found, Quotes())

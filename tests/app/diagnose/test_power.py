@@ -9,8 +9,11 @@ import pytest
 from leadline.app.diagnose.diagnosing import diagnose, metrics_read
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
+from leadline.core.model.answer import Disk, Reason
 from leadline.core.model.finding import Diagnosis
 from leadline.core.model.vocabulary import Layer, LayerState, Severity
+from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.findings import Quotes
 
 DEVICE = "Device   r/s   w/s   rkB/s   wkB/s   r_await   w_await   aqu-sz   %util\n"
 VMSTAT = (
@@ -50,21 +53,21 @@ def test_a_few_reports_far_beyond_the_limit_name_the_slow_disk(tmp_path: Path) -
     assert diagnosis.top.severity is Severity.MEDIUM
     assert "(limit 10 ms)" in diagnosis.top.summary
     assert any("only 3 s" in one.statement for one in diagnosis.top.evidence)
-    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnosis.answer.disk is Disk.YES_AS_SEEN_BY_GUEST
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 10, 13])
 def test_a_recording_shorter_than_a_rule_asks_for_clears_no_disk(count: int, tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, iostat(*[(100, 1.1, 0.1, 9)] * count))
     assert diagnosis.findings == ()
-    assert diagnosis.verdict.is_it_the_disk.startswith("Not known: ")
-    assert "are needed to clear a disk" in diagnosis.verdict.is_it_the_disk
-    assert diagnosis.verdict.layer(Layer.GUEST).state is LayerState.NOT_EXAMINED
+    assert diagnosis.answer.disk is Disk.UNKNOWN
+    assert "are needed to clear a disk" in disk_sentence(diagnosis.answer, Quotes())
+    assert diagnosis.layer(Layer.GUEST).state is LayerState.NOT_EXAMINED
 
 
 def test_a_long_quick_recording_clears_the_disk(tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, iostat(*[(100, 1.1, 0.1, 9)] * 40))
-    assert diagnosis.verdict.is_it_the_disk == "No: the disk was looked at and is not slow."
+    assert diagnosis.answer.because is Reason.QUICK
     clears = {power.rule: power.clears for power in diagnosis.powers}
     assert clears["guest-disk-await-high"]
 
@@ -75,7 +78,7 @@ def test_one_report_of_a_disk_that_completes_nothing_is_a_standstill(tmp_path: P
     assert top_of(diagnosis) == "guest-disk-stalled"
     assert diagnosis.top is not None
     assert "since boot" in diagnosis.top.evidence[-1].statement
-    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnosis.answer.disk is Disk.YES_AS_SEEN_BY_GUEST
 
 
 def test_steal_in_a_few_lines_is_steal(tmp_path: Path) -> None:
@@ -85,8 +88,8 @@ def test_steal_in_a_few_lines_is_steal(tmp_path: Path) -> None:
 
 def test_waiting_for_io_in_a_few_lines_is_said(tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, vmstat((7, 9, 80, 0), (6, 9, 75, 0), (6, 12, 66, 0)))
-    assert diagnosis.verdict.headline.startswith("I/O wait 70")
-    assert diagnosis.verdict.is_it_the_disk.startswith("Not known: I/O wait")
+    assert headline(diagnosis, Quotes()).startswith("I/O wait 70")
+    assert diagnosis.answer.because is Reason.IO_WAIT
 
 
 def test_one_screen_of_top_is_judged_and_doubted(tmp_path: Path) -> None:
@@ -108,7 +111,7 @@ def test_one_screen_of_top_is_judged_and_doubted(tmp_path: Path) -> None:
 def test_a_disk_near_its_limit_is_not_cleared(tmp_path: Path) -> None:
     """8.6 ms where 10 ms is the limit: empty flushes may hide that writes take twice as long."""
     diagnosis = diagnosed(tmp_path, iostat(*[(400, 8.6, 3.4, 70)] * 60))
-    assert diagnosis.verdict.is_it_the_disk == (
+    assert disk_sentence(diagnosis.answer, Quotes()) == (
         "Not known: no limit was passed for long, but db01 sdb takes 8.6 ms per request, near the limit of 10 ms."
     )
 
@@ -116,23 +119,23 @@ def test_a_disk_near_its_limit_is_not_cleared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("queue", "util"), [(1.6, 96.0), (0.9, 97.0), (1.3, 85.0)])
 def test_a_busy_disk_with_requests_waiting_is_not_cleared(queue: float, util: float, tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, iostat(*[(400, 3.2, queue, util)] * 60))
-    assert diagnosis.verdict.is_it_the_disk.startswith(
+    assert disk_sentence(diagnosis.answer, Quotes()).startswith(
         f"Not known: no limit was passed for long, but db01 sdb is {util:.0f}% busy"
     )
 
 
 def test_a_disk_that_is_always_busy_at_a_low_latency_is_cleared(tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, iostat(*[(20000, 0.3, 6.0, 100)] * 60))
-    assert diagnosis.verdict.is_it_the_disk.startswith("No: ")
+    assert diagnosis.answer.disk is Disk.NO
 
 
 def test_a_disk_that_is_busy_for_a_tenth_of_the_time_is_cleared(tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, iostat(*[(100, 1.0, 0.1, 9)] * 54, *[(400, 3.2, 1.6, 96)] * 6))
-    assert diagnosis.verdict.is_it_the_disk.startswith("No: ")
+    assert diagnosis.answer.disk is Disk.NO
 
 
 def test_a_disk_that_is_slow_now_and_then_is_not_cleared(tmp_path: Path) -> None:
     """Ten commits a second, of which those of every fifth second wait 45 ms: too few for an average to convict."""
     reports = [(10, 45.0, 0.4, 12) if second % 5 == 0 else (10, 1.0, 0.1, 2) for second in range(60)]
-    answer = diagnosed(tmp_path, iostat(*reports)).verdict.is_it_the_disk
+    answer = disk_sentence(diagnosed(tmp_path, iostat(*reports)).answer, Quotes())
     assert answer.startswith("Not known: no limit was passed for long, but db01 sdb takes 45 ms per request in ")

@@ -10,8 +10,11 @@ from benches.incidents.recordings import read_recording
 from benches.incidents.views import ALONE, FULL, views
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import import_paths
+from leadline.core.model.answer import Disk, Reason
 from leadline.core.model.finding import Diagnosis
 from leadline.core.model.vocabulary import Layer, LayerState, Severity
+from leadline.faces.words.answers import disk_sentence
+from leadline.faces.words.findings import Quotes
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "incidents" / "recorded"
@@ -38,7 +41,7 @@ def test_a_disk_that_stands_still_between_normal_seconds_is_convicted_from_iosta
     variant: int, tmp_path: Path
 ) -> None:
     diagnosis = diagnosed("disk-freezes", variant, tmp_path, f"{ALONE}iostat")
-    assert not diagnosis.verdict.is_it_the_disk.startswith("No:")
+    assert diagnosis.answer.disk is not Disk.NO
 
 
 def test_a_stalled_disk_of_a_public_recording_is_convicted() -> None:
@@ -49,7 +52,7 @@ def test_a_stalled_disk_of_a_public_recording_is_convicted() -> None:
     assert diagnosis.top is not None
     assert diagnosis.top.rule == "guest-disk-stalled"
     assert diagnosis.top.entity.name == "vdb"
-    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnosis.answer.disk.accuses
 
 
 def test_a_limit_in_bytes_is_told_in_megabytes(tmp_path: Path) -> None:
@@ -63,7 +66,7 @@ def test_a_limit_on_a_log_disk_that_only_writes_is_seen(tmp_path: Path) -> None:
     diagnosis = diagnosed("iops-limit-wal", 1, tmp_path)
     assert diagnosis.top is not None
     assert (diagnosis.top.rule, diagnosis.top.entity.name) == ("vm-iops-limit-hit", "loop1")
-    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnosis.answer.disk.accuses
 
 
 @pytest.mark.parametrize(
@@ -87,14 +90,14 @@ def test_the_incident_of_a_lock_is_found_and_the_lock_explains_it(tmp_path: Path
 
 def test_i_o_wait_alone_does_not_say_that_a_disk_is_slow(tmp_path: Path) -> None:
     diagnosis = diagnosed("healthy-full-utilisation", 3, tmp_path, f"{ALONE}mpstat")
-    assert diagnosis.verdict.is_it_the_disk.startswith("Not known: I/O wait")
+    assert diagnosis.answer.because is Reason.IO_WAIT
 
 
 def test_processors_alone_clear_no_guest(tmp_path: Path) -> None:
     diagnosis = diagnosed("lock-waits", 2, tmp_path, f"{ALONE}mpstat")
-    guest = diagnosis.verdict.layer(Layer.GUEST)
+    guest = diagnosis.layer(Layer.GUEST)
     assert guest.state is LayerState.NOT_EXAMINED
-    assert "disks" in guest.reason
+    assert "disks" in guest.reason.absent
 
 
 @pytest.mark.parametrize(
@@ -112,7 +115,7 @@ def test_what_fio_measured_on_a_slow_disk_is_evidence_and_its_ceiling_is_marked(
     assert diagnosis.top is not None
     assert diagnosis.top.rule == "guest-disk-load-test-slow"
     assert "write mean 7,653 ms, p99 at least 17,113 ms, with 3,660 under way" in diagnosis.top.summary
-    assert diagnosis.verdict.is_it_the_disk.startswith("Yes as the guest sees it")
+    assert diagnosis.answer.disk.accuses
 
 
 def test_what_ioping_measured_on_a_slow_disk_is_evidence() -> None:
@@ -124,7 +127,7 @@ def test_what_ioping_measured_on_a_slow_disk_is_evidence() -> None:
 def test_many_jobs_at_once_on_a_quick_disk_are_one_queue() -> None:
     diagnosis = diagnosed_file("fio/SamYaple__fio-plot-results__4096_sector_1x_4k_randread-64-64.json")
     assert diagnosis.findings == ()
-    assert "with 4,094 under way" in diagnosis.verdict.is_it_the_disk
+    assert "with 4,094 under way" in disk_sentence(diagnosis.answer, Quotes())
 
 
 def test_a_series_of_load_tests_is_no_incident() -> None:
@@ -134,5 +137,5 @@ def test_a_series_of_load_tests_is_no_incident() -> None:
 
 def test_what_a_hypervisor_counted_is_no_load_test() -> None:
     diagnosis = diagnosed_file("vscsistats/er0080__vscsiStats-helper__algonquin.csv")
-    assert "load tool" not in diagnosis.verdict.is_it_the_disk
+    assert "load tool" not in disk_sentence(diagnosis.answer, Quotes())
     assert "guest-disk-load-test-slow" not in {finding.rule for finding in diagnosis.findings}

@@ -14,6 +14,8 @@ from leadline.core.model.errors import UsageError
 from leadline.core.model.finding import Window, iso
 from leadline.core.model.incident import Basis
 from leadline.core.model.vocabulary import EntityKind
+from leadline.faces.words.answers import headline
+from leadline.faces.words.findings import Quotes
 
 NS = 1_000_000_000
 START = 1_700_000_000 * NS  # 2023-11-14T22:13:20Z
@@ -109,6 +111,6 @@ def test_a_diagnosis_takes_the_time_it_is_given() -> None:
     found = diagnose(capture(), incident=window)
     (incident,) = found.incidents
     assert (incident.window, incident.basis, incident.symptoms) == (window, Basis.TOLD, ())
-    assert found.verdict.headline.startswith("22:13:40 to 22:14:20 UTC: no change of what users feel")
+    assert headline(found, Quotes()).startswith("22:13:40 to 22:14:20 UTC: no change of what users feel")
     (found_itself,) = diagnose(capture()).incidents
     assert found_itself.basis is Basis.FELT

@@ -23,7 +23,6 @@ from leadline.app.diagnose.spending import (
     spent_in,
 )
 from leadline.core.model.account import Account, AccountBasis, Share, Term
-from leadline.core.model.units import show
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -42,7 +41,11 @@ SHARE_ERROR_MIN = 0.05  # Judgement: statistics of whole ticks and whole seconds
 SLOWER_MIN = 1.05  # an incident in which transactions are hardly slower has no added time to share out
 SERVED_SLOWER_MIN = 1.2  # a database that is hardly slower does not make transactions queue before it
 DRIVER_IDLE_MAX = 0.3  # Judgement: of a CPU, running and waiting for one
-NAMED_SHARE_MIN = 0.10  # Judgement: of a second term worth a clause
+
+
+def accounts_of(capture: Capture, incidents: tuple[Incident, ...]) -> tuple[Account | None, ...]:
+    """The account of each incident."""
+    return tuple(account_of(capture, incident) for incident in incidents)
 
 
 def account_of(capture: Capture, incident: Incident) -> Account | None:
@@ -82,21 +85,6 @@ def account_of(capture: Capture, incident: Incident) -> Account | None:
     return Account(total_before, _total(after), tuple(shares), _basis(seconds))
 
 
-def sentence(account: Account) -> str:
-    """What the account says, in one sentence.
-
-    For example: 96 % (90 to 99) of the 2.07 s that a transaction takes longer is waiting for reads from loop1.
-    """
-    if not account.shares:
-        return "Nothing is known of where the time of a transaction went."
-    verb = "takes longer" if account.total_normal_ms > 0 else "takes"
-    first, *others = account.shares
-    whole = f"of the {_time(account.added_ms)} that a transaction {verb} is {_words(first)}"
-    text = f"{_percent(first)} {whole}"
-    clauses = [f"{_percent(share)} is {_words(share)}" for share in others if share.share >= NAMED_SHARE_MIN]
-    return "; ".join((text, *clauses))
-
-
 def _usable(seconds: Seconds, during: Indices, normal: Indices) -> Seconds:
     """Columns that were measured in the incident and in the normal part; without samples of sessions of other work."""
     kept = seconds.covered(during, normal)
@@ -106,22 +94,6 @@ def _usable(seconds: Seconds, during: Indices, normal: Indices) -> Seconds:
             columns = {name: column for name, column in kept.columns.items() if not name.startswith(SAMPLED)}
             kept = replace(kept, columns=columns)
     return kept
-
-
-def _percent(share: Share) -> str:
-    return f"{100 * share.share:.0f} % ({100 * share.low:.0f} to {100 * share.high:.0f})"
-
-
-def _words(share: Share) -> str:
-    if share.term is Term.DISK and share.entity is not None:
-        return f"waiting for reads from {share.entity.name}"
-    if share.term is Term.LOG and share.entity is not None:
-        return f"waiting for the log on {share.entity.name}"
-    return share.term.value
-
-
-def _time(ms: float) -> str:
-    return show(ms / 1e3, "s") if ms >= 1e3 else show(ms, "ms")
 
 
 def _total(spent: Spent) -> float:

@@ -12,8 +12,6 @@ from leadline.core.model.vocabulary import Layer
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
 
-NAMED_MAX = 3
-
 
 @dataclass(frozen=True, slots=True)
 class Advised:
@@ -57,11 +55,9 @@ def advised(layer: Layer, given: Collection[str]) -> tuple[str, ...]:
     return tuple(one.command for one in EXAMINE[layer] if one.importers.isdisjoint(given))
 
 
-def unused_sentence(capture: Capture, used: Collection[str]) -> str:
-    """What was recorded where nothing ``used`` of it is there, nor a load tool's result; empty where something is."""
-    counters = list(dict.fromkeys(group.metric for group in capture.groups if len(group.times_ns)))
+def unused_counters(capture: Capture, used: Collection[str]) -> tuple[str, ...]:
+    """The counters of a recording where nothing ``used`` is among them, nor a load tool's result; else none."""
+    counters = tuple(dict.fromkeys(group.metric for group in capture.groups if len(group.times_ns)))
     if not counters or capture.results or not set(counters).isdisjoint(used):
-        return ""
-    named = ", ".join(counter.removeprefix(RAW_PREFIX) for counter in counters[:NAMED_MAX])
-    more = len(counters) - NAMED_MAX
-    return f"Read, but no rule uses these counters: {named}{f' and {more:,} more' if more > 0 else ''}."
+        return ()
+    return tuple(counter.removeprefix(RAW_PREFIX) for counter in counters)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leadline.core.model.answer import Feeling, Felt, Sign
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.result import Subject
-from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Better
 
 if TYPE_CHECKING:
@@ -30,30 +28,14 @@ CLEAR_NORMAL_S_MIN, CLEAR_RATIO = 12.0, 2.0  # Judgement: unless the incident is
 STOP_S = 2.0  # Judgement: a standstill that people notice
 
 
-class Felt(StrEnum):
-    """What users felt."""
-
-    FINE = "fine"
-    SUFFERED = "suffered"
-    UNKNOWN = "unknown"
-
-
-@dataclass(frozen=True, slots=True)
-class Feeling:
-    """What users felt, and the sentence that says it."""
-
-    felt: Felt
-    sentence: str = ""
-
-
 def feeling_of(capture: Capture) -> Feeling:
     """What users felt, from latency, lag and throughput of transactions; unknown where they were not recorded."""
     lag = _samples(capture, "db_schedule_lag_ms")
     if len(lag) and float(np.median(lag)) > LAG_MS:
-        return Feeling(Felt.SUFFERED, f"transactions started {show(float(np.median(lag)), 'ms')} late")
+        return Feeling(Felt.SUFFERED, Sign.LATE_START, float(np.median(lag)))
     stopped_s = max((_stopped_s(capture, metric) for metric in ("db_tps", "db_qps")), default=0.0)
     if stopped_s >= STOP_S:
-        return Feeling(Felt.SUFFERED, f"no transaction ended for {stopped_s:.0f} s in all")
+        return Feeling(Felt.SUFFERED, Sign.STANDSTILL, stopped_s)
     latency = _samples(capture, "db_latency_ms")
     if not len(latency):
         latency = _of_results(capture)
@@ -61,9 +43,9 @@ def feeling_of(capture: Capture) -> Feeling:
         return Feeling(Felt.UNKNOWN)
     usual, slow = float(np.median(latency)), float(np.quantile(latency, 0.9))
     if usual > SUFFERED_MS:
-        return Feeling(Felt.SUFFERED, f"a transaction took {show(usual, 'ms')}")
+        return Feeling(Felt.SUFFERED, Sign.LATENCY, usual)
     if usual <= FINE_MS and slow <= 2.0 * FINE_MS:
-        return Feeling(Felt.FINE, f"a transaction took {show(usual, 'ms')} throughout")
+        return Feeling(Felt.FINE, Sign.LATENCY, usual)
     return Feeling(Felt.UNKNOWN)
 
 
@@ -81,11 +63,11 @@ def is_comparable(incident: Incident) -> bool:
     normal_s = sum(window.duration_s for window in incident.normal)
     if normal_s >= NORMAL_S_MIN or not suffered_before(incident):
         return True
-    ratios = (_worsening(change) for change in incident.symptoms)
+    ratios = (worsening(change) for change in incident.symptoms)
     return normal_s >= CLEAR_NORMAL_S_MIN and max(ratios, default=1.0) >= CLEAR_RATIO
 
 
-def _worsening(change: Change) -> float:
+def worsening(change: Change) -> float:
     """How many times worse it was inside than outside."""
     ratio = change.ratio
     if metric_of(change.metric).better is Better.HIGH:

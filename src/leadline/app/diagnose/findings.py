@@ -15,22 +15,23 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from leadline.core.contracts.discovery import load_unit
-from leadline.core.contracts.rule import Rule, RuleContext, RuleMeta, Scope, rule_metas
+from leadline.core.contracts.rule import DISKS, Rule, RuleContext, RuleMeta, Scope, rule_metas
 from leadline.core.model.finding import Evidence, Finding, Skipped
 from leadline.core.model.power import SLACK, Power
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 if TYPE_CHECKING:
+    from leadline.app.diagnose.symptoms import Symptoms
     from leadline.core.model.capture import Capture
     from leadline.core.model.incident import Incident
     from leadline.core.model.profile import Profile
+    from leadline.core.statistics.changes import ChangeTable
 
 NO_INCIDENT = "an incident and a normal time to compare it with"
 SEEN_SHARE = 0.5  # Judgement: what held for half of an incident, or of a short recording, was sustained
 SEEN_S_MIN = 8.0  # Judgement: less than that is a burst, whatever it is part of
 SHORT_S = 15.0  # Judgement: what lasts as long is judged by the limits, shorter only where it is far beyond them
 ALONE_S = 1.0  # a sample that stands alone counts as one of a second
-DISKS = "disks"  # the part of a layer whose rules tell of disks
 NEAR_RATIO = 0.5  # Judgement: what stays below half of its limits is quick, also where an average hides half of it
 # A sample beyond a limit, of five requests a second or more: a database that commits so often feels each.
 _SINGLE = {"longest_s": 0.1, "load_ratio": 0.1}
@@ -51,19 +52,31 @@ class RulesRun:
     near: tuple[Finding, ...] = ()
     brief: tuple[Finding, ...] = ()
 
+    def of(self, layer: Layer) -> tuple[Power, ...]:
+        """What the rules of a layer could see."""
+        return tuple(power for power in self.powers if power.layer is layer)
 
-def run_rules(
-    capture: Capture, site: Profile, names: Iterable[str] | None, incidents: tuple[Incident, ...]
-) -> RulesRun:
+    def cleared_parts(self, *layers: Layer) -> frozenset[str]:
+        """The parts of some layers in which finding nothing means that there is nothing."""
+        return frozenset(power.part for power in self.powers if power.layer in layers and power.clears)
+
+    def shortest(self, layer: Layer, part: str | None = None) -> Power | None:
+        """The rule of a layer, or of a part of it, that lacks most of the time it needs; None where none lacks any."""
+        lacking = [p for p in self.of(layer) if p.can_clear and p.is_short and part in (None, p.part)]
+        return max(lacking, key=lambda power: power.needed_s, default=None)
+
+
+def run_rules(site: Profile, names: Iterable[str] | None, symptoms: Symptoms, changes: ChangeTable) -> RulesRun:
     """Ask every rule, or those with some names, about a capture.
 
     Args:
-        capture: as read.
         site: a site's own limits.
         names: of rules; all when None.
-        incidents: what rules on changes compare; the others look at all of the capture.
+        symptoms: rules on changes compare its incidents with their normal; the others look at all of the capture.
+        changes: of the capture.
     """
-    looked = _Looked(capture, incidents)
+    incidents = symptoms.incidents
+    looked = _Asked(changes.capture, incidents, changes)
     wanted = None if names is None else set(names)
     findings: list[Finding] = []
     powers: list[Power] = []
@@ -93,11 +106,12 @@ def _has_limits(rule: str) -> bool:
 
 
 @dataclass(eq=False)
-class _Looked:
+class _Asked:
     """A capture while rules are asked about it: what it holds, and for how long."""
 
     capture: Capture
     incidents: tuple[Incident, ...]
+    changes: ChangeTable
 
     def __post_init__(self) -> None:
         self._present = _Presence(self.capture)
@@ -138,7 +152,8 @@ class _Looked:
         longest_s = SEEN_SHARE * (power.recorded_s or ALONE_S) if is_short else self._longest_s
         module = load_unit("rule", name)
         for one in self.incidents[: None if meta.of_incident else 1] or (None,):
-            scope = Scope(one, longest_s, EFFECT_RATIO if is_short else 1.0)
+            changes = None if power.is_alone else self.changes
+            scope = Scope(one, longest_s, EFFECT_RATIO if is_short else 1.0, changes=changes)
             context = RuleContext(name, meta, module.__doc__ or "", capture, site.limits.get(name), scope)
             reported = cast("Rule", module).check(context)
             yield from ((_seen_shortly(finding, power) for finding in reported) if is_short else reported)
@@ -146,7 +161,9 @@ class _Looked:
     def ask_again(self, power: Power, site: Profile, **scoped: float) -> Iterator[Finding]:
         """What a rule that found nothing finds in another scope."""
         meta = rule_metas()[power.rule]
-        scope = Scope(next(iter(self.incidents), None), **{"longest_s": self._longest_s, **scoped})
+        scope = Scope(
+            next(iter(self.incidents), None), changes=self.changes, **{"longest_s": self._longest_s, **scoped}
+        )
         context = RuleContext(power.rule, meta, "", self.capture, site.limits.get(power.rule), scope)
         yield from cast("Rule", load_unit("rule", power.rule)).check(context)
 

@@ -7,30 +7,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import Finding, LayerVerdict, Verdict, Window
-from leadline.core.model.units import UNITS, show
+from leadline.core.model.finding import Finding, Window
 from leadline.core.model.vocabulary import EntityKind, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture
 
 MEMBERS_MIN = 3  # Judgement: two are read as fast one by one
-NAMED_MAX = 5
-_NOUNS = {
-    EntityKind.VM: "VM",
-    EntityKind.VCPU: "vCPU",
-    EntityKind.CPU: "CPU",
-    EntityKind.PCPU: "PCPU",
-    EntityKind.NIC: "NIC",
-    EntityKind.NUMA_NODE: "NUMA node",
-    EntityKind.BLOCK_DEVICE: "disk",
-    EntityKind.PROCESS: "process",
-}
 
 
 @dataclass(frozen=True)
@@ -59,33 +47,6 @@ class FindingGroup:
         """Whether it stands for several findings."""
         return len(self.members) > 1
 
-    @property
-    def summary(self) -> str:
-        """The finding's summary; of many, how many of how many, and the summary of the worst."""
-        if self.below is None:
-            return self.lead.summary
-        nouns = noun_of(self.lead.entity.kind, self.sibling_count)
-        count = f"{len(self.members):,} of {self.sibling_count:,} {nouns}"
-        return f"{count} of {self.below.label()}, the worst: {self.lead.summary}"
-
-    @property
-    def on(self) -> str:
-        """What it is about: an entity, or how many of which kind."""
-        count = len(self.members)
-        return f"{count:,} {noun_of(self.lead.entity.kind, count)}" if self.is_many else self.lead.entity.label()
-
-    @property
-    def short(self) -> str:
-        """The finding's summary; of many, how many and the summary of the worst: for one line of a table."""
-        return f"{self.on}: {self.lead.summary}" if self.is_many else self.summary
-
-    @property
-    def worst(self) -> str:
-        """The worst members by name, with the number that was measured: "vm1 55 MiB/s, vm2 48 MiB/s and 148 more"."""
-        named = [f"{f.entity.label()} {level_of(f)}".strip() for f in self.members[:NAMED_MAX]]
-        more = len(self.members) - len(named)
-        return f"{', '.join(named)}{f' and {more:,} more' if more else ''}"
-
     @cached_property
     def windows(self) -> tuple[Window, ...]:
         """When any member held, in order of time, without overlaps."""
@@ -106,7 +67,6 @@ class FindingGroup:
             "kind": self.lead.entity.kind.value,
             "count": len(self.members),
             "of_count": self.sibling_count,
-            "summary": self.summary,
             "caused_by": self.lead.caused_by,
             "windows": [window.to_dict() for window in self.windows],
             "findings": list(self.places),
@@ -138,40 +98,6 @@ def grouped(findings: Iterable[Finding], capture: Capture) -> tuple[FindingGroup
         for part in _at_the_same_time(placed):
             groups.extend(_group(part, counted))
     return tuple(sorted(groups, key=lambda group: group.places[0]))
-
-
-def retold(verdict: Verdict, groups: Iterable[FindingGroup]) -> Verdict:
-    """The verdict with the summary of a group wherever it quotes the group's worst finding."""
-    many = [group for group in groups if group.is_many]
-    sentence_by_quote = {group.lead.summary: group.summary for group in many}
-    short_by_quote = {group.lead.summary: group.short for group in many}
-
-    def text(quoting: str) -> str:
-        summary = max((one for one in sentence_by_quote if one in quoting), key=len, default=None)
-        return quoting if summary is None else quoting.replace(summary, sentence_by_quote[summary])
-
-    layers: tuple[LayerVerdict, ...] = tuple(
-        replace(layer, reason=short_by_quote.get(layer.reason, layer.reason)) for layer in verdict.layers
-    )
-    return Verdict(text(verdict.headline), text(verdict.is_it_the_disk), layers)
-
-
-def noun_of(kind: EntityKind, count: int) -> str:
-    """What entities of a kind are called.
-
-    >>> noun_of(EntityKind.VIRTUAL_DISK, 2), noun_of(EntityKind.PROCESS, 3), noun_of(EntityKind.VM, 1)
-    ('virtual disks', 'processes', 'VM')
-    """
-    noun = _NOUNS.get(kind, kind.value.replace("-", " "))
-    return noun if count == 1 else f"{noun}es" if noun.endswith(("s", "ch")) else f"{noun}s"
-
-
-def level_of(finding: Finding) -> str:
-    """The first number of a finding's evidence, for people; empty where it has none."""
-    for evidence in finding.evidence:
-        if evidence.value is not None and evidence.unit in UNITS:
-            return show(evidence.value, evidence.unit)
-    return ""
 
 
 def _top(entity: Entity, capture: Capture) -> Entity | None:

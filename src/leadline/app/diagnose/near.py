@@ -1,8 +1,9 @@
 """What keeps a "no" from being said though no limit was passed: disks near a limit, or busy with requests waiting.
 
-An average over a sample hides the slow half of it, and Linux counts an empty flush as a write of its own, so that the
-await of writes may be half of what each takes. Half of a limit, or a disk that is busy nearly all the time, clears
-nothing. A disk that is always busy at a low latency serves many requests at once, and has room.
+Two averages hide half of a latency. A sample of which half is slow shows half the latency of the slow requests, and
+Linux counts an empty flush as a write, so the await of writes may be half of what a write takes. So a disk above half
+of its limit is not cleared, nor is one that is busy nearly all the time. A disk that is always busy at a low latency
+serves many requests at once and has room for more.
 """
 
 from __future__ import annotations
@@ -12,13 +13,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.app.diagnose.placing import COVER_MIN, cover
-from leadline.core.model.finding import Finding, Window
-from leadline.core.model.units import factor, show
+from leadline.core.model.answer import DiskLevel, Reason
+from leadline.core.model.finding import Window
+from leadline.core.model.units import factor
 from leadline.core.model.vocabulary import EntityKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from leadline.app.diagnose.findings import RulesRun
     from leadline.core.model.capture import Capture, SeriesGroup
     from leadline.core.model.incident import Incident
 
@@ -35,47 +38,42 @@ FELT_MS = 4.0  # Judgement: of a quick disk near its strict limit nobody feels a
 LOW_MS = 2.0  # Judgement: a device that answers quicker serves many at once
 
 
-def near_sentence(
-    near: tuple[Finding, ...], brief: tuple[Finding, ...], capture: Capture, incidents: tuple[Incident, ...]
-) -> str:
-    """What is near a limit for a good part of the incident, or of the recording; empty where nothing is.
+def near_disk(run: RulesRun, capture: Capture, incident: Incident | None) -> tuple[Reason, DiskLevel] | None:
+    """The disk that is near a limit for a good part of an incident, or of the recording; None where none is.
 
     Args:
-        near: findings of rules on disks at a part of their limits.
-        brief: their findings of single samples beyond their limits.
+        run: what rules on disks find at a part of their limits, and in single samples.
         capture: with the disks' utilisation.
-        incidents: the first is looked at; none: all of the recording.
+        incident: None: all of the recording is looked at.
     """
     span = capture.span_ns()
     if span is None:
-        return ""
-    window = incidents[0].window if incidents else Window(*span)
-    for some, least in ((near, COVER_MIN), (brief, BRIEF_COVER_MIN)):
-        for finding in some:
+        return None
+    window = Window(*span) if incident is None else incident.window
+    for reason, findings, least in (
+        (Reason.NEAR_LIMIT, run.near, COVER_MIN),
+        (Reason.BRIEFLY_SLOW, run.brief, BRIEF_COVER_MIN),
+    ):
+        for finding in findings:
             evidence = finding.evidence[0] if finding.evidence else None
             if evidence is None or evidence.value is None or evidence.threshold is None or evidence.unit is None:
                 continue
             share = cover(finding.windows, window)
-            if share < least or evidence.value * factor(evidence.unit, "ms") < FELT_MS:
-                continue
-            value, limit = show(evidence.value, evidence.unit), show(evidence.threshold, evidence.unit)
-            if some is near:
-                return f"{finding.entity.label()} takes {value} per request, near the limit of {limit}"
-            return (
-                f"{finding.entity.label()} takes {value} per request in {100 * share:.0f} % of the time (limit {limit})"
-            )
-    return next(filter(None, (_busy(group, capture, window) for group in _utilisations(capture))), "")
+            if share >= least and evidence.value * factor(evidence.unit, "ms") >= FELT_MS:
+                return reason, DiskLevel(finding.entity, evidence.value, evidence.unit, evidence.threshold, share)
+    busy = next(filter(None, (_busy(group, capture, window) for group in _utilisations(capture))), None)
+    return None if busy is None else (Reason.BUSY, busy)
 
 
 def _utilisations(capture: Capture) -> list[SeriesGroup]:
     return capture.of("guest_disk_util_pct", EntityKind.BLOCK_DEVICE)
 
 
-def _busy(group: SeriesGroup, capture: Capture, window: Window) -> str:
-    """The busiest disk of a recording that is busy with requests waiting; empty where none is."""
+def _busy(group: SeriesGroup, capture: Capture, window: Window) -> DiskLevel | None:
+    """The busiest disk of a recording that is busy with requests waiting; None where none is."""
     inside = (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
     if not inside.any():
-        return ""
+        return None
     util = group.values[:, inside].astype(np.float64)
     queue = _aligned(capture, group, "guest_disk_queue_count", inside)
     ways = [_aligned(capture, group, f"guest_disk_await_ms{way}", inside) for way in ("", "_read", "_write")]
@@ -86,12 +84,13 @@ def _busy(group: SeriesGroup, capture: Capture, window: Window) -> str:
     shares = slow.mean(axis=1)
     row = int(np.argmax(shares))
     if shares[row] < COVER_MIN:
-        return ""
+        return None
     at = slow[row]
     under_way = queue[row][at]
     known = under_way[np.isfinite(under_way)]
-    waiting = f" with {float(np.median(known)):.2g} requests under way" if len(known) else ""
-    return f"{group.entities[row].label()} is {show(float(np.median(util[row][at])), 'pct')} busy{waiting}"
+    waiting = float(np.median(known)) if len(known) else float("nan")
+    level = float(np.median(util[row][at]))
+    return DiskLevel(group.entities[row], level, "pct", float("nan"), float(shares[row]), waiting)
 
 
 def _aligned(capture: Capture, group: SeriesGroup, metric: str, inside: NDArray[np.bool_]) -> NDArray[np.float64]:

@@ -21,8 +21,8 @@ from leadline.core.contracts.docstrings import flowed, sections
 from leadline.core.contracts.unit_index import unit_index
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.result import run_together
-from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
-from leadline.core.statistics.changes import change_in
+from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Role, Severity
+from leadline.core.statistics.changes import ChangeTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from leadline.core.model.result import Result
 
 
+STORAGE = (Layer.STORAGE_PATH, Layer.DATASTORE)  # the layers that are the disk itself, not somebody's view of it
+DISKS = "disks"  # the part of a layer whose rules tell of disks (`RuleMeta.examines`)
 _LEVELS = frozenset({"warn", "crit"})
 
 
@@ -65,7 +67,8 @@ class RuleMeta:
         clears: this rule running without a finding counts as having examined its layer.
         examines: the part of its layer it looks at ("CPU", "memory", "disks"); a layer is cleared when each part that
             any of its rules looks at was examined.
-        causes: kinds of cause a finding names, most likely first; ``benches/incidents/causes.yaml`` has the list.
+        causes: kinds of cause a finding names, most likely first.
+        accuses: what a finding blames; None: what `blames` makes of the rest.
         of_incident: it compares an incident with its normal, and is skipped where there is none.
         clears_with: metrics without one of which the rule may find, but not clear: what it reads beside them is the
             view from another layer.
@@ -85,6 +88,7 @@ class RuleMeta:
     clears: bool = True
     examines: str = ""
     causes: tuple[str, ...] = ()
+    accuses: Blames | None = None
     of_incident: bool = False
     clears_with: tuple[str, ...] = ()
     is_wait: bool = False
@@ -101,8 +105,20 @@ class RuleMeta:
         """What `to_plain` was made of."""
         fields: dict[str, Any] = {n: tuple(v) if isinstance(v, list) else v for n, v in plain.items()}
         fields["layer"], fields["severity"] = Layer(plain["layer"]), Severity(plain["severity"])
+        fields["accuses"] = None if plain["accuses"] is None else Blames(plain["accuses"])
         fields["thresholds"] = {name: Threshold(*limit) for name, limit in plain["thresholds"].items()}
         return cls(**fields)
+
+    @property
+    def blames(self) -> Blames:
+        """What a finding blames: as stated, a wait, a setting, or the storage where it is of a layer of storage."""
+        if self.accuses is not None:
+            return self.accuses
+        if self.is_wait:
+            return Blames.WAIT
+        if self.needs and all("." in part for need in self.needs for part in need.split("|")):
+            return Blames.SETTING
+        return Blames.DEVICE if self.layer in STORAGE else Blames.NOTHING
 
     def level_of(self, name: str, level: str) -> str | None:
         """The name of the limit of another level that belongs to one: of ``wal_warn`` and ``crit``, ``wal_crit``."""
@@ -145,12 +161,14 @@ class Scope:
         effect_ratio: how many times its limits what a rule finds must be: more than 1 where a recording is too short
             for the duration, less than 1 to ask what is near a limit.
         load_ratio: how many times its least load (``load_min``) counts: less than 1 to ask of a disk that does little.
+        changes: what each series did inside and outside the incidents, shared by all rules; None: the rule's own.
     """
 
     incident: Incident | None = None
     longest_s: float = float("inf")
     effect_ratio: float = 1.0
     load_ratio: float = 1.0
+    changes: ChangeTable | None = None
 
 
 class RuleContext:
@@ -172,6 +190,7 @@ class RuleContext:
         self._doc = doc
         self._overrides = dict(overrides or {})
         self._scope = scope or Scope()
+        self._changes = self._scope.changes or ChangeTable(capture)
 
     @property
     def inventory(self) -> Inventory:
@@ -234,14 +253,7 @@ class RuleContext:
 
     def changes(self, metric: str, *kinds: EntityKind) -> list[Change]:
         """What each series of a metric did inside the incident and outside; empty without an incident."""
-        if self.incident is None:
-            return []
-        changes = [
-            change_in(group, row, self.incident)
-            for group in self.of(metric, *kinds)
-            for row in range(len(group.entities))
-        ]
-        return [change for change in changes if change is not None]
+        return [] if self.incident is None else self._changes.of(metric, self.incident, *kinds)
 
     def change(self, metric: str, *kinds: EntityKind) -> Change | None:
         """The change of the series that had most of a metric, inside or outside; None where it was not recorded."""

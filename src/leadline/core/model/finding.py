@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.model.entities import Entity
@@ -11,7 +12,8 @@ from leadline.core.model.vocabulary import Layer, LayerState, Severity
 
 if TYPE_CHECKING:
     from leadline.core.model.account import Account
-    from leadline.core.model.incident import Incident
+    from leadline.core.model.answer import Answer, Feeling
+    from leadline.core.model.incident import Change, Incident
     from leadline.core.model.power import Power
 
 
@@ -55,6 +57,24 @@ class Evidence:
     normal: float | None = None
 
 
+class LoweredBecause(StrEnum):
+    """Why a finding explains nothing that was felt."""
+
+    NOT_DURING = "not-during"  # it was not there in the incident
+    AS_ALWAYS = "as-always"  # it was so outside the incident as well
+    LESS = "less"  # there was less of it in the incident
+    UNFELT = "unfelt"  # users felt nothing in the recording
+
+
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """Why a finding has less weight than its rule gave it: what changed, or what users felt instead."""
+
+    because: LoweredBecause
+    change: Change | None = None
+    feeling: Feeling | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """What a rule found: on which entity of which layer, when, how bad, why we think so, what to do.
@@ -65,7 +85,7 @@ class Finding:
         guessed: what was guessed to get here (a device role, a vCPU count); shown to the user.
         caused_by: the rule whose finding explains this one.
         is_wait: it states that something is waited for, not why.
-        advice: rule names or catalogue ids of method pages that help with it.
+        lowered: why it has less weight than its rule gave it; None where it has that weight.
     """
 
     rule: str
@@ -82,6 +102,7 @@ class Finding:
     caused_by: str | None = None
     caused_by_entity: Entity | None = None
     is_wait: bool = False
+    lowered: Lowered | None = None
 
     @property
     def window(self) -> Window | None:
@@ -144,6 +165,44 @@ class Skipped:
         return {"rule": self.rule, "layer": self.layer.value, "needs": list(self.needs)}
 
 
+class LayerBecause(StrEnum):
+    """Why a layer is in its state."""
+
+    CAUSE = "cause"  # a finding accuses it
+    WAIT = "wait"  # a finding says that something waits, and nothing says why
+    SYMPTOMS_ONLY = "symptoms-only"
+    UNFELT = "unfelt"
+    FAINT = "faint"
+    PARTS_UNSEEN = "parts-unseen"
+    UNEXPLAINED = "unexplained"
+    TOO_SHORT = "too-short"
+    NOT_RECORDED = "not-recorded"
+    NO_RULE = "no-rule"
+    NOTHING_FOUND = "nothing-found"
+
+
+@dataclass(frozen=True, slots=True)
+class LayerReason:
+    """Why a layer is in its state, with what a sentence about it needs.
+
+    Attributes:
+        finding: that accuses it, waits in it, or speaks against clearing it.
+        power: of the rule that lacks most of the time it needs.
+        seen: parts of the layer in which nothing of weight was found.
+        brief: parts that were not recorded for long enough.
+        absent: parts that were not recorded.
+        rule_count: rules that looked, or that wait for a recording.
+    """
+
+    because: LayerBecause
+    finding: Finding | None = None
+    power: Power | None = None
+    seen: tuple[str, ...] = ()
+    brief: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+    rule_count: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class LayerVerdict:
     """What is said of one layer, and why.
@@ -155,7 +214,7 @@ class LayerVerdict:
 
     layer: Layer
     state: LayerState
-    reason: str
+    reason: LayerReason
     findings: tuple[Finding, ...] = ()
     rules_run: tuple[str, ...] = ()
     examine: tuple[str, ...] = ()
@@ -166,7 +225,7 @@ class LayerVerdict:
         return {
             "layer": self.layer.value,
             "state": self.state.value,
-            "reason": self.reason,
+            "because": self.reason.because.value,
             "findings": [f.rule for f in self.findings],
             "rules_run": list(self.rules_run),
             "judged": list(self.judged),
@@ -175,35 +234,49 @@ class LayerVerdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer: a sentence, is it the disk, and a state per layer from the database down."""
-
-    headline: str
-    is_it_the_disk: str
-    layers: tuple[LayerVerdict, ...]
-
-    def layer(self, layer: Layer) -> LayerVerdict:
-        """The verdict of one layer."""
-        return next(v for v in self.layers if v.layer is layer)
-
-
-@dataclass(frozen=True, slots=True)
 class Diagnosis:
-    """Everything ``diagnose`` returns: verdict, findings by weight, skipped rules."""
+    """Everything ``diagnose`` returns: an answer for each incident, a state for each layer, findings by weight.
 
-    verdict: Verdict
+    Attributes:
+        answers: one per incident, the worst first; one for the recording where no incident was seen.
+        layers: from the database down.
+        unused: counters that were recorded where no rule looks at any that was.
+    """
+
+    answers: tuple[Answer, ...]
+    layers: tuple[LayerVerdict, ...]
     findings: tuple[Finding, ...]
     skipped: tuple[Skipped, ...]
     rules_run: tuple[str, ...] = ()
     profile: dict[str, Any] = field(default_factory=dict)
-    incidents: tuple[Incident, ...] = ()
-    account: Account | None = None
     powers: tuple[Power, ...] = ()
+    feeling: Feeling | None = None
+    unused: tuple[str, ...] = ()
+    has_samples: bool = True
+
+    @property
+    def answer(self) -> Answer:
+        """Of the worst incident."""
+        return self.answers[0]
+
+    @property
+    def incidents(self) -> tuple[Incident, ...]:
+        """The incidents, the worst first."""
+        return tuple(answer.incident for answer in self.answers if answer.incident is not None)
+
+    @property
+    def account(self) -> Account | None:
+        """Where the added time of the worst incident went."""
+        return self.answer.account
 
     @property
     def top(self) -> Finding | None:
         """The first finding, or None."""
         return self.findings[0] if self.findings else None
+
+    def layer(self, layer: Layer) -> LayerVerdict:
+        """The state of one layer."""
+        return next(verdict for verdict in self.layers if verdict.layer is layer)
 
 
 def iso(time_ns: int) -> str:

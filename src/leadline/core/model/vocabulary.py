@@ -66,6 +66,19 @@ class Severity(IntEnum):
         return Severity(max(self - 1, 0))
 
 
+class Blames(StrEnum):
+    """What a rule's finding blames."""
+
+    DEVICE = "device"  # a disk, a LUN, or the storage that answers it
+    LIMIT = "limit-or-queue"  # what holds requests back before the device
+    WAIT = "wait"  # that something is waited for, not why
+    SOME_DISK = "some-disk"  # that some disk is waited for; which one, and how long, it cannot tell
+    PROGRAM = "program"
+    STATEMENT = "statement"
+    SETTING = "setting"
+    NOTHING = "nothing"  # another resource, or no one in particular
+
+
 class LayerState(StrEnum):
     """What the verdict says of a layer."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,9 +11,13 @@ from leadline.core.model.finding import Window
 from leadline.core.model.incident import Change, Incident
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
-    from leadline.core.model.capture import SeriesGroup
+    from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.entities import Entity
+    from leadline.core.model.vocabulary import EntityKind
 
 SAME_RATIO = 1.1  # Judgement: a level within 10 % of the normal one is the normal one
 LIKE_RATIO = 1.3  # Judgement: so is one within 30 %, unless the incident parts the series clearly
@@ -23,6 +28,32 @@ SAME_SHARE, CLEAR_SHARE = 0.1, 0.4  # of the variance; what parts a series by le
 # what little of it is taken for normal must not hide it.
 _COUNTED = frozenset({"per_s", "bytes_per_s", "kib_per_s", "mib_per_s", "mbit_per_s", "pct"})
 _LEFT_OUT = 0.15  # Judgement: at each end
+
+
+@dataclass(eq=False)
+class ChangeTable:
+    """What each series of a capture did inside an incident and outside it; each is computed once, when asked for."""
+
+    capture: Capture
+    _known: dict[tuple[str, Incident], list[Change]] = field(default_factory=dict)
+
+    def of(self, metric: str, incident: Incident, *kinds: EntityKind) -> list[Change]:
+        """The changes of the series of a metric, of some kinds of entities or of all; none where nothing compares."""
+        key = (metric, incident)
+        if key not in self._known:
+            self._known[key] = list(self._computed(metric, incident))
+        return [change for change in self._known[key] if not kinds or change.entity.kind in kinds]
+
+    def of_entity(self, metric: str, entity: Entity, incident: Incident) -> Change | None:
+        """The change of one entity's series; None where it was not recorded inside and outside."""
+        return next((one for one in self.of(metric, incident, entity.kind) if one.entity == entity), None)
+
+    def _computed(self, metric: str, incident: Incident) -> Iterator[Change]:
+        for group in self.capture.of(metric):
+            for row in range(len(group.entities)):
+                change = change_in(group, row, incident)
+                if change is not None:
+                    yield change
 
 
 def change_in(group: SeriesGroup, row: int, incident: Incident) -> Change | None:

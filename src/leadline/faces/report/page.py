@@ -21,21 +21,24 @@ import numpy as np
 
 import leadline
 from leadline.app.diagnose.diagnosing import rule_modules
-from leadline.app.diagnose.grouping import FindingGroup, grouped, level_of
+from leadline.app.diagnose.grouping import FindingGroup, grouped
 from leadline.core.contracts.docstrings import flowed, paragraphs, sections
 from leadline.core.model.capture import NS_PER_S
 from leadline.core.model.finding import iso
 from leadline.core.model.profile import Profile
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
-from leadline.faces.accounts import account_lines, account_title
-from leadline.faces.incidents import incident_sentence
 from leadline.faces.report.distribution import distribution
 from leadline.faces.report.figures import Chart, finding_charts
 from leadline.faces.report.ladder import TRANSACTION, Ladder, latency_ladder
 from leadline.faces.report.packing import Pack, pack, points_of
 from leadline.faces.report.timeline import timeline, when
 from leadline.faces.visible import visible_in_page
+from leadline.faces.words.accounts import account_lines, account_title
+from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.findings import Quotes, group_summary, level_of, lowered_sentence
+from leadline.faces.words.incidents import incident_sentence
+from leadline.faces.words.layers import layer_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,6 +80,7 @@ def page(
     site = profile or Profile()
     limits = limits_used(site)
     groups = grouped(diagnosis.findings, capture)
+    quotes = Quotes(groups)
     findings = [_finding(number, group, capture, limits) for number, group in enumerate(groups, start=1)]
     charts: list[Chart] = []
     sections = [_section(section, charts, capture) for section in (lead.sections if lead is not None else ())]
@@ -95,9 +99,13 @@ def page(
             policy=policy(script, style),
             script=script,
             style=style,
-            verdict=diagnosis.verdict,
+            headline=headline(diagnosis, quotes),
+            answers=[disk_sentence(answer, quotes) for answer in diagnosis.answers],
             incidents=[incident_sentence(incident) for incident in diagnosis.incidents],
-            layers=[{"it": layer, "state": STATE_CLASS[layer.state]} for layer in diagnosis.verdict.layers],
+            layers=[
+                {"it": v, "state": STATE_CLASS[v.state], "reason": layer_sentence(v.reason, quotes)}
+                for v in diagnosis.layers
+            ],
             lead=lead,
             sections=sections,
             facts=[*(lead.facts if lead is not None else ()), *_facts(capture)],
@@ -243,8 +251,9 @@ def _finding(number: int, group: FindingGroup, capture: Capture, limits: dict[st
         "id": f"finding-{number}",
         "it": finding,
         "severity": finding.severity.label,
-        "summary": group.summary,
+        "summary": group_summary(group),
         "members": _members(group),
+        "lowered": "" if finding.lowered is None else lowered_sentence(finding.lowered),
         "when": when(group.windows, capture.span_ns()),
         "why": flowed(doc.get("Why", "")),
         "wrong": flowed(doc.get("When it is wrong", "")),
@@ -376,7 +385,7 @@ def _comparison(comparison: Comparison) -> dict[str, Any]:
 
 def _examine(diagnosis: Diagnosis) -> list[tuple[str, str]]:
     commands: dict[str, list[str]] = {}
-    for layer in diagnosis.verdict.layers:
+    for layer in diagnosis.layers:
         for command in layer.examine:
             commands.setdefault(command, []).append(layer.layer.value)
     return [(command, ", ".join(layers)) for command, layers in commands.items()]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration
+from leadline.faces.words.findings import group_entity, group_summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,8 +43,8 @@ def timeline(
         {
             "number": number,
             "finding": group.lead,
-            "summary": group.summary,
-            "on": group.on,
+            "summary": group_summary(group),
+            "on": group_entity(group),
             "when": when(group.windows, span),
             "bars": [_bar(w.start_ns, w.end_ns, span) for w in group.windows[:WINDOWS_MAX]],
         }

@@ -29,7 +29,7 @@ from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
 from leadline.estate.guests import DISK_METRICS, quick_disks
 from leadline.estate.templates import Over, over_threshold
 from leadline.rules._families.limits import FEW_COMMANDS
@@ -38,6 +38,7 @@ META = RuleMeta(
     code="GST106",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    accuses=Blames.SOME_DISK,
     needs=("guest_cpu_iowait_pct",),
     uses=DISK_METRICS,
     thresholds={

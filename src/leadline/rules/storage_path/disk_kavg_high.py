@@ -32,7 +32,7 @@ from dataclasses import replace
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
 from leadline.estate.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, latency_of_devices, over_latency
@@ -42,6 +42,7 @@ META = RuleMeta(
     code="STO104",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
+    accuses=Blames.LIMIT,
     needs=(forms("disk_kernel_latency_ms"),),
     uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s", "disk_queue_latency_ms"),
     thresholds={

@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import Layer, Severity
+from leadline.core.model.vocabulary import Blames, Layer, Severity
 from leadline.estate.latencies import forms
 from leadline.rules._families.device_latency import LIMITS, latency_of_devices, over_latency
 
@@ -35,6 +35,7 @@ META = RuleMeta(
     code="STO105",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    accuses=Blames.LIMIT,
     needs=(forms("disk_queue_latency_ms"),),
     uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={

@@ -31,7 +31,7 @@ from dataclasses import replace
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
 from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_any
 from leadline.rules._families.limits import THREE_SAMPLES
@@ -42,6 +42,7 @@ META = RuleMeta(
     code="STO109",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    accuses=Blames.LIMIT,
     needs=("disk_queued_count|disk_queue_used_pct",),
     uses=("disk_queue_latency_ms", "disk_iops"),
     thresholds={

@@ -45,7 +45,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
 from leadline.estate.disks import io_rate, read_write_mean
 from leadline.estate.episodes import sample_bounds
 from leadline.estate.iops_limits import (
@@ -74,6 +74,7 @@ META = RuleMeta(
     code="VMC120",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
+    accuses=Blames.LIMIT,
     needs=(
         "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write",
         "disk_iops|disk_reads_per_s|disk_writes_per_s",

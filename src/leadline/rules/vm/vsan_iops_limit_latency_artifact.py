@@ -33,7 +33,7 @@ import numpy as np
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
-from leadline.core.model.vocabulary import Layer, Severity
+from leadline.core.model.vocabulary import Blames, Layer, Severity
 from leadline.estate.iops_limits import limit_of
 from leadline.estate.templates import Over, over_any
 from leadline.rules._families.limits import TWO_SAMPLES
@@ -48,6 +48,7 @@ META = RuleMeta(
     code="VMC190",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
+    accuses=Blames.LIMIT,
     catalogue=("iops-limit-normalisation-32k",),
     needs=("virtual_disk_delayed_iops|virtual_disk_normalised_iops",),
     uses=("virtual_disk_latency_ms_read", "virtual_disk_latency_ms_write"),

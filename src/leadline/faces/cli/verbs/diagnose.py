@@ -128,7 +128,7 @@ def command(
         from leadline.faces.documents import diagnosis_document
 
         compared = {} if comparison is None else {"comparison": comparison.to_dict()}
-        print_json("leadline.diagnosis/1", **diagnosis_document(diagnosis, imported), **compared)
+        print_json("leadline.diagnosis/2", **diagnosis_document(diagnosis, imported), **compared)
     else:
         from leadline.faces.cli.output import console
         from leadline.faces.terminal import show_comparison, show_diagnosis

@@ -11,6 +11,7 @@ from leadline.core.model.units import show
 if TYPE_CHECKING:
     from leadline.core.model.account import Account, Share
 
+NAMED_SHARE_MIN = 0.10  # of a second term worth a clause
 SHARE_MIN = 0.01  # what is less is in the document of --json
 _ON_DISK = frozenset({Term.DISK, Term.LOG})
 
@@ -40,6 +41,34 @@ def account_title(account: Account) -> str:
 def account_lines(account: Account) -> list[AccountLine]:
     """The terms of weight, the largest first."""
     return [_line(share) for share in account.shares if share.share >= SHARE_MIN]
+
+
+def account_sentence(account: Account) -> str:
+    """What the account says, in one sentence.
+
+    For example: 96 % (90 to 99) of the 2.07 s that a transaction takes longer is waiting for reads from loop1.
+    """
+    if not account.shares:
+        return "Nothing is known of where the time of a transaction went."
+    verb = "takes longer" if account.total_normal_ms > 0 else "takes"
+    first, *others = account.shares
+    whole = f"of the {_time(account.added_ms)} that a transaction {verb} is {term_words(first)}"
+    text = f"{_percent(first)} {whole}"
+    clauses = [f"{_percent(share)} is {term_words(share)}" for share in others if share.share >= NAMED_SHARE_MIN]
+    return "; ".join((text, *clauses))
+
+
+def term_words(share: Share) -> str:
+    """What a share of the time is spent for: waiting for reads from loop1."""
+    if share.term is Term.DISK and share.entity is not None:
+        return f"waiting for reads from {share.entity.name}"
+    if share.term is Term.LOG and share.entity is not None:
+        return f"waiting for the log on {share.entity.name}"
+    return share.term.value
+
+
+def _percent(share: Share) -> str:
+    return f"{100 * share.share:.0f} % ({100 * share.low:.0f} to {100 * share.high:.0f})"
 
 
 def _line(share: Share) -> AccountLine:

@@ -1,0 +1,214 @@
+"""Step five of a verdict: findings joined into causes, for each incident the one that covers most of it first.
+
+A finding is a cause of an incident where it was there in it, more than outside, and nothing else explains it. Where
+users suffered before the incident too and nothing that changed explains it, limits judge, as without an incident.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from leadline.app.diagnose.feeling import suffered_before
+from leadline.app.diagnose.placing import cover, has_weight, lowered, lowered_in, unfelt
+from leadline.core.contracts.rule import rule_metas
+from leadline.core.model.answer import Cause, Certainty, Felt
+from leadline.core.model.cause_kinds import CAUSE_TERMS
+from leadline.core.model.entities import Entity, machines
+from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.vocabulary import Layer, Severity
+
+if TYPE_CHECKING:
+    from leadline.app.diagnose.symptoms import Symptoms
+    from leadline.core.model.account import Account
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.incident import Incident
+    from leadline.core.statistics.changes import ChangeTable
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """The findings of a recording in order, causes first, and what each incident has of them.
+
+    Attributes:
+        findings: symptoms name what explains them; what explains nothing that was felt is of low severity.
+        as_measured: the findings before anything was weighed against what users felt.
+        is_placed: findings were held against the incidents; else limits judged.
+    """
+
+    findings: tuple[Finding, ...]
+    as_measured: tuple[Finding, ...]
+    changes: ChangeTable
+    is_placed: bool
+
+    def of(self, incident: Incident | None) -> tuple[Finding, ...]:
+        """The findings of an incident, in order: without those of weight that only explain another one."""
+        if incident is None or not self.is_placed:
+            return self.findings
+        return tuple(
+            one for one in self.findings if not has_weight(one) or lowered_in(one, incident, self.changes) is None
+        )
+
+    def unfelt_layers(self) -> frozenset[Layer]:
+        """Layers whose findings all lost their weight because users felt nothing."""
+        return _weighty_layers(self.as_measured) - _weighty_layers(self.findings)
+
+    def causes(self, incident: Incident | None, account: Account | None) -> tuple[Cause, ...]:
+        """What explains an incident, or a recording without one, in order."""
+        findings = self.of(incident)
+        leads = [one for one in findings if one.severity >= Severity.MEDIUM and not one.is_symptom]
+        return tuple(_cause(lead, findings, incident, account) for lead in leads)
+
+
+def explained(findings: Iterable[Finding], symptoms: Symptoms, changes: ChangeTable, capture: Capture) -> Explained:
+    """Join the findings of rules, weighed by what users felt.
+
+    Args:
+        findings: as the rules made them.
+        symptoms: when it was bad, and what was felt.
+        changes: of every series, inside the incidents and outside.
+        capture: its inventory says what is related.
+    """
+    once = without_repeats(findings)
+    if symptoms.incidents:
+        weighed = joined([_placed(finding, symptoms.incidents, changes) for finding in once], capture)
+        has_cause = any(has_weight(finding) and not finding.is_symptom for finding in weighed)
+        if has_cause or not any(map(suffered_before, symptoms.incidents)):
+            return Explained(tuple(order(weighed)), tuple(once), changes, is_placed=True)
+        return Explained(tuple(order(joined(once, capture))), tuple(once), changes, is_placed=False)
+    felt = [unfelt(one, symptoms.feeling) for one in once] if symptoms.feeling.felt is Felt.FINE else once
+    return Explained(tuple(order(joined(felt, capture))), tuple(once), changes, is_placed=False)
+
+
+def _placed(finding: Finding, incidents: tuple[Incident, ...], changes: ChangeTable) -> Finding:
+    """A finding as it is where it explains one of the incidents; else of low severity, with the reason."""
+    if not has_weight(finding):
+        return finding
+    reasons = [lowered_in(finding, incident, changes) for incident in incidents]
+    against = [reason for reason in reasons if reason is not None]
+    return finding if len(against) < len(reasons) else lowered(finding, against[0])
+
+
+def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
+    return frozenset(finding.layer for finding in findings if has_weight(finding))
+
+
+def _cause(lead: Finding, findings: Iterable[Finding], incident: Incident | None, account: Account | None) -> Cause:
+    kinds = rule_metas()[lead.rule].causes
+    terms = frozenset[object]().union(*(CAUSE_TERMS.get(kind, ()) for kind in kinds[:1]))
+    known = account is not None and bool(terms)
+    size = sum(share.share for share in account.shares if share.term in terms) if account and known else None
+    time = 1.0 if incident is None or not lead.windows else cover(lead.windows, incident.window)
+    certainty = Certainty.PROBABLY if lead.guessed or lead.severity < Severity.HIGH else Certainty.IS
+    symptoms = (f for f in findings if f.caused_by == lead.rule and f.caused_by_entity == lead.entity)
+    return Cause(kinds[0] if kinds else "", lead.entity, (lead, *symptoms), time, size, certainty)
+
+
+def without_repeats(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings of one rule on one entity from several recordings of the same time are one: the clearest stays.
+
+    The others are named in its evidence, since two tools that agree are better than one.
+    """
+    kept: list[Finding] = []
+    known: dict[tuple[str, Entity], list[int]] = {}
+    for finding in sorted(findings, key=lambda f: (-f.severity, -f.score)):
+        places = known.setdefault((finding.rule, finding.entity), [])
+        same = next((i for i in places if _same_time(kept[i], finding)), None)
+        if same is None:
+            places.append(len(kept))
+            kept.append(finding)
+        else:
+            agreeing = _sources(finding) - _sources(kept[same])
+            evidence = tuple(Evidence("shown there too", source=source) for source in sorted(agreeing))
+            kept[same] = replace(kept[same], evidence=(*kept[same].evidence, *evidence))
+    return kept
+
+
+def _sources(finding: Finding) -> set[str]:
+    return {evidence.source for evidence in finding.evidence if evidence.source is not None}
+
+
+def joined(findings: list[Finding], capture: Capture) -> list[Finding]:
+    """Mark findings that another one explains: a related entity, at the same time, by a rule that says so.
+
+    Of several explanations the one that nothing else explains is named: the root, not the link before.
+    """
+    lineages = {entity: capture.inventory.full_lineage(entity) for entity in {f.entity for f in findings}}
+    explaining = {rule: _Explaining.of(others, lineages) for rule, others in _by_explained(findings).items()}
+    candidates_of = [_related(finding, explaining.get(finding.rule), lineages) for finding in findings]
+    roots = {id(finding) for finding, candidates in zip(findings, candidates_of, strict=True) if not candidates}
+    marked = []
+    for finding, candidates in zip(findings, candidates_of, strict=True):
+        cause = next((other for other in candidates if id(other) in roots), candidates[0] if candidates else None)
+        marked.append(
+            finding if cause is None else replace(finding, caused_by=cause.rule, caused_by_entity=cause.entity)
+        )
+    return marked
+
+
+def _by_explained(findings: list[Finding]) -> dict[str, list[Finding]]:
+    """Rule -> the findings that could explain one of it."""
+    metas = rule_metas()
+    explaining: dict[str, list[Finding]] = {}
+    for finding in findings:
+        for rule in metas[finding.rule].explains:
+            explaining.setdefault(rule, []).append(finding)
+    return explaining
+
+
+@dataclass(frozen=True, slots=True)
+class _Explaining:
+    """The findings that could explain one rule's, by their entity and by whatever is in the lineage of it.
+
+    A host has hundreds of VMs and each has its findings: only those that are related are looked at.
+    """
+
+    findings: list[Finding]
+    at: dict[Entity, list[int]]
+    below: dict[Entity, list[int]]
+
+    @classmethod
+    def of(cls, findings: list[Finding], lineages: dict[Entity, set[Entity]]) -> _Explaining:
+        at: dict[Entity, list[int]] = {}
+        below: dict[Entity, list[int]] = {}
+        for place, finding in enumerate(findings):
+            at.setdefault(finding.entity, []).append(place)
+            for entity in lineages[finding.entity]:
+                below.setdefault(entity, []).append(place)
+        return cls(findings, at, below)
+
+    def related(self, entity: Entity, lineage: set[Entity]) -> list[Finding]:
+        """Those of an entity of the lineage, below the entity, or of the same machine, in their order."""
+        places = {place for one in lineage for place in self.at.get(one, ())}
+        places.update(self.below.get(entity, ()))
+        places.update(place for machine in machines(lineage) for place in self.below.get(machine, ()))
+        return [self.findings[place] for place in sorted(places)]
+
+
+def _related(finding: Finding, explaining: _Explaining | None, lineages: dict[Entity, set[Entity]]) -> list[Finding]:
+    if explaining is None:
+        return []
+    least = finding.severity.lowered()
+    related = explaining.related(finding.entity, lineages[finding.entity])
+    return [other for other in related if other.severity >= least and _same_time(other, finding)]
+
+
+def _same_time(one: Finding, other: Finding) -> bool:
+    if not one.windows or not other.windows:
+        return True
+    return any(a.overlaps(b) for a in one.windows for b in other.windows)
+
+
+def order(findings: list[Finding]) -> list[Finding]:
+    """Causes before symptoms; what was measured before settings, unless it is minor; then by severity and distance.
+
+    A wait that nothing explains comes after the causes that were measured.
+    """
+
+    def rank(finding: Finding) -> tuple[object, ...]:
+        minor = finding.severity < Severity.MEDIUM
+        group = 3 if minor else 2 if not finding.windows else int(finding.is_wait)
+        return (finding.is_explained, group, -finding.severity, -finding.score, finding.rule, str(finding.entity))
+
+    return sorted(findings, key=rank)

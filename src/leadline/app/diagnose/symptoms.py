@@ -1,0 +1,47 @@
+"""Step one of a verdict: what users felt, and when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from leadline.app.diagnose import feeling, incidents
+from leadline.app.diagnose.feeling import feeling_of, is_comparable, worsening
+from leadline.app.diagnose.incidents import find_incidents, told_incident
+
+if TYPE_CHECKING:
+    from leadline.core.model.answer import Feeling
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.finding import Window
+    from leadline.core.model.incident import Incident
+
+READS = feeling.READS | incidents.READS
+_WORSE_MAX = 1000.0  # a standstill has no ratio; this stands for it
+
+
+@dataclass(frozen=True, slots=True)
+class Symptoms:
+    """The incidents, the worst first, and what users felt through all of the recording."""
+
+    incidents: tuple[Incident, ...]
+    feeling: Feeling
+
+
+def symptoms_of(capture: Capture, window: Window | None = None, normal: Window | None = None) -> Symptoms:
+    """When it was bad: as was asked for, or where users felt it.
+
+    Args:
+        capture: with what users feel.
+        window: when it was bad, where that is known.
+        normal: what to compare that with; the rest of the recording by default.
+    """
+    if window is not None:
+        return Symptoms((told_incident(capture, window, normal),), feeling_of(capture))
+    comparable = filter(is_comparable, find_incidents(capture))
+    return Symptoms(tuple(sorted(comparable, key=lambda one: -_cost(one))), feeling_of(capture))
+
+
+def _cost(incident: Incident) -> float:
+    """What an incident costs users: its seconds, by how many times worse it was."""
+    worse = max(map(worsening, incident.symptoms), default=1.0)
+    return incident.window.duration_s * min(worse, _WORSE_MAX)
