@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from benches.incidents.causes import causes_of
 from benches.incidents.recordings import Fault, Truth, ns_of
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Disk
 from leadline.core.model.finding import Diagnosis, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, LayerState, Severity
@@ -118,6 +118,11 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
 def disk_of(answer: Disk) -> str:
     """The answer to "is it the disk?" in one word: yes, no or unknown."""
     return "yes" if answer.accuses else answer.value
+
+
+def causes_of(finding: Finding) -> frozenset[str]:
+    """The causes a finding may mean; none when it names no cause."""
+    return frozenset(rule_metas()[finding.rule].causes)
 
 
 def wrong_clearances(truth: Truth, diagnosis: Diagnosis, disk: str) -> list[str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from benches.incidents.causes import causes_of
+from benches.incidents.judging import causes_of
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.core.model.finding import Window
 from leadline.core.model.vocabulary import Severity

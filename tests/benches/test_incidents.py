@@ -7,7 +7,6 @@ import re
 import tarfile
 from dataclasses import replace
 from datetime import UTC, datetime
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,15 @@ import pytest
 import yaml
 
 from benches import bench_incidents
-from benches.incidents.causes import causes_of_rule, patterns_by_cause
-from benches.incidents.judging import Judgement, blank, disk_of, judged, overlap
+from benches.incidents.judging import Judgement, blank, causes_of, disk_of, judged, overlap
 from benches.incidents.measuring import measured
 from benches.incidents.recordings import ImportedFile, Recording, Truth, ns_of, read_recording
 from benches.incidents.table import BY_KIND, TOTALS, WIDTH, tables_by_kind, totals, usual, waiting
 from benches.incidents.thresholds import AREAS, judge_areas, threshold_errors
 from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT, combined, last_seconds, spans_of, views
 from incidents.contract import CAUSES
-from leadline.core.contracts.discovery import unit_modules
+from leadline.app.diagnose.cause_terms import CAUSE_TERMS
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Answer, Certainty, Disk, Reason
 from leadline.core.model.capture import NS_PER_S, Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
@@ -204,13 +203,16 @@ def test_the_overlap_is_of_the_union(spans: list[tuple[int, int]], share: float)
 
 
 def test_the_causes_are_those_of_the_truth_and_their_rules_exist() -> None:
-    assert patterns_by_cause().keys() == set(CAUSES)
-    patterns = {pattern for some in patterns_by_cause().values() for pattern in some}
-    unused = {pattern for pattern in patterns if not any(fnmatchcase(rule, pattern) for rule in unit_modules("rule"))}
-    assert unused == set()
-    assert causes_of_rule("disk-davg-wal") == {"disk-slow"}
-    assert causes_of_rule("vm-snapshot-old") == frozenset()
+    named = {cause for meta in rule_metas().values() for cause in meta.causes}
+    assert named >= CAUSES  # every fault that is recorded has a rule that can name it
+    assert causes_of(finding("disk-davg-wal")) == {"disk-slow"}
+    assert causes_of(finding("vm-snapshot-old")) == frozenset()
     assert AREAS.keys() <= set(CAUSES)
+
+
+def test_every_cause_that_a_rule_names_says_where_its_time_goes() -> None:
+    named = {cause for meta in rule_metas().values() for cause in meta.causes}
+    assert named == CAUSE_TERMS.keys()
 
 
 def capture_of(name: str, metric: str, values: list[float], entity: Entity = GUEST) -> Capture:

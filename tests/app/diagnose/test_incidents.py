@@ -12,7 +12,7 @@ from leadline.app.diagnose.incidents import find_incidents
 from leadline.core.model.answer import Certainty, Disk, Reason
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import Diagnosis, LayerBecause, Window
+from leadline.core.model.finding import Diagnosis, LayerBecause, LoweredBecause, Window
 from leadline.core.model.incident import Basis
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState
 from leadline.faces.words.answers import headline

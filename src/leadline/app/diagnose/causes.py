@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from leadline.app.diagnose.cause_terms import CAUSE_TERMS
 from leadline.app.diagnose.feeling import suffered_before
 from leadline.app.diagnose.placing import cover, has_weight, lowered, lowered_in, unfelt
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Cause, Certainty, Felt
-from leadline.core.model.cause_kinds import CAUSE_TERMS
 from leadline.core.model.entities import Entity, machines
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
@@ -96,7 +96,7 @@ def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
 
 def _cause(lead: Finding, findings: Iterable[Finding], incident: Incident | None, account: Account | None) -> Cause:
     kinds = rule_metas()[lead.rule].causes
-    terms = frozenset[object]().union(*(CAUSE_TERMS.get(kind, ()) for kind in kinds[:1]))
+    terms = frozenset[object]().union(*(CAUSE_TERMS.get(kind, ()) for kind in kinds))
     known = account is not None and bool(terms)
     size = sum(share.share for share in account.shares if share.term in terms) if account and known else None
     time = 1.0 if incident is None or not lead.windows else cover(lead.windows, incident.window)

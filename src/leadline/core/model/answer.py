@@ -145,7 +145,7 @@ class DiskLevel:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class LoadMeasured:
     """What a load tool measured on a disk."""
 
     tool: str
@@ -181,7 +181,7 @@ class Answer:
     change: Change | None = None
     level: DiskLevel | None = None
     power: Power | None = None
-    measured: Measured | None = None
+    measured: LoadMeasured | None = None
     account: Account | None = None
     explains: bool = True
     waiting: Finding | None = None

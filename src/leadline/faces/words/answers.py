@@ -15,7 +15,7 @@ from leadline.faces.words.findings import Quotes, feeling_sentence
 from leadline.faces.words.layers import too_short
 
 if TYPE_CHECKING:
-    from leadline.core.model.answer import DiskLevel, Measured
+    from leadline.core.model.answer import DiskLevel, LoadMeasured
     from leadline.core.model.finding import Diagnosis, LayerVerdict
     from leadline.core.model.incident import Incident
 
@@ -113,7 +113,7 @@ def _level(reason: Reason, level: DiskLevel) -> str:
     return f"{name} takes {value} per request in {100 * level.share:.0f} % of the time (limit {limit})"
 
 
-def _measured(measured: Measured) -> str:
+def _measured(measured: LoadMeasured) -> str:
     others = f", the slowest of {measured.result_count} results" if measured.result_count > 1 else ""
     run = f"{measured.tool} {measured.job}, {measured.operation}"
     return f"{run}: {measured.latency}{others}"

@@ -25,6 +25,7 @@ def given_up_meta(code: str, metric: str, noun: str, explains: tuple[str, ...] =
         code=code,
         layer=Layer.STORAGE_PATH,
         severity=Severity.CRITICAL,
+        causes=("disk-stalled",),
         needs=(metric,),
         thresholds={
             "warn": Threshold(0.0, "per_s", "EsxtopDrill c_map.csv"),

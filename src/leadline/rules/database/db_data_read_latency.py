@@ -38,6 +38,7 @@ META = RuleMeta(
     code="DBS116",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
+    causes=("disk-slow", "cold-cache"),
     needs=("db_data_read_latency_ms",),
     thresholds={
         "warn": Threshold(10.0, "ms", _SLIDES),

@@ -37,6 +37,7 @@ META = RuleMeta(
     code="DBS155",
     layer=Layer.DATABASE,
     severity=Severity.LOW,
+    causes=("lock-waits",),
     needs=("db_iris_seize_waits_pct",),
     uses=("db_iris_glorefs_per_s",),
     thresholds={

@@ -42,6 +42,7 @@ META = RuleMeta(
     code="DBS154",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
+    causes=("cold-cache",),
     needs=("db_iris_physical_reads_per_s", "db_iris_read_ratio|db_iris_glorefs_per_s"),
     thresholds={
         "ratio_fall": Threshold(15.0, "pct", _YASPE),

@@ -35,6 +35,7 @@ META = RuleMeta(
     code="DBS152",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
+    causes=("disk-slow", "checkpoints"),
     needs=("db_iris_write_daemon_phase_s",),
     thresholds={
         "warn": Threshold(80.0, "s", _YASPE),

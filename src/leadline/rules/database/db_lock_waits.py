@@ -44,6 +44,7 @@ META = RuleMeta(
     code="DBS156",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
+    causes=("lock-waits",),
     needs=("db_blocked_sessions_count",),
     uses=(_BEHIND, _WAITS),
     thresholds={

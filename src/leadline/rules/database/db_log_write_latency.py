@@ -43,6 +43,7 @@ META = RuleMeta(
     code="DBS101",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
+    causes=("disk-slow", "flush-slow"),
     needs=(
         "db_log_write_latency_ms|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write|guest_disk_flush_latency_ms",
     ),

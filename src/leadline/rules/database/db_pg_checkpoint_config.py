@@ -40,6 +40,7 @@ META = RuleMeta(
     code="DBS111",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
+    causes=("checkpoints",),
     needs=("database.parameters|db_checkpoints_requested_per_s",),
     uses=("db_checkpoints_timed_per_s",),
     thresholds={

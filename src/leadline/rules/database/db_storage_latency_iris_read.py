@@ -38,6 +38,7 @@ META = RuleMeta(
     code="DBS150",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
+    causes=("disk-slow",),
     needs=("database.engine", "guest_disk_await_ms_read"),
     uses=("guest_disk_await_ms", "guest_disk_await_ms_write", "disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={

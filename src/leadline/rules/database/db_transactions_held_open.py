@@ -34,6 +34,7 @@ META = RuleMeta(
     code="DBS157",
     layer=Layer.DATABASE,
     severity=Severity.MEDIUM,
+    causes=("network-latency", "client-slow"),
     needs=("db_idle_in_transaction_sessions_count",),
     thresholds={
         "warn": Threshold(1.0, "count", "Judgement: more than a fast client leaves"),

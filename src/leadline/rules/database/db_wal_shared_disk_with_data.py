@@ -42,6 +42,7 @@ META = RuleMeta(
     code="DBS102",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
+    causes=("disk-busy-with-others",),
     needs=("database.wal_device|block-device.role|virtual-disk.role",),
     clears=False,
 )

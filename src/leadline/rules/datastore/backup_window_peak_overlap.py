@@ -36,6 +36,7 @@ META = RuleMeta(
     code="DST180",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     needs=("vm.events", "|".join(LOAD_METRICS)),
     thresholds={"recorded_min": LOAD_PROFILE},
     explains=(

@@ -32,6 +32,7 @@ META = RuleMeta(
     code="DST113",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
+    causes=("disk-full",),
     needs=("datastore.free_gib", "datastore.capacity_gib"),
     thresholds={
         "warn": Threshold(15.0, "pct", "vCheck-vSphere"),

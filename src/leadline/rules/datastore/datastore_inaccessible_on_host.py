@@ -34,6 +34,7 @@ META = RuleMeta(
     code="DST139",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-stalled",),
     needs=("datastore.hosts|datastore.accessible|datastore.type|datastore.capacity_gib",),
     clears=False,
 )

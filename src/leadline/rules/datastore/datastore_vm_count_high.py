@@ -33,6 +33,7 @@ META = RuleMeta(
     code="DST116",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
+    causes=("disk-busy-with-others",),
     needs=("datastore.vm_count",),
     thresholds={
         "warn": Threshold(25.0, "count", "Judgement: a starting point"),

@@ -32,6 +32,7 @@ META = RuleMeta(
     code="DST112",
     layer=Layer.DATASTORE,
     severity=Severity.LOW,
+    causes=("disk-capped",),
     needs=("virtual-disk.iops_limit", "virtual-disk.iops_limit_note"),
     clears=False,
 )

@@ -55,6 +55,7 @@ META = RuleMeta(
     code="DST102",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
+    causes=("disk-slow",),
     needs=("vsan_client_latency_us_read|vsan_client_latency_us_write",),
     uses=("vsan_client_iops", *_BELOW),
     thresholds={

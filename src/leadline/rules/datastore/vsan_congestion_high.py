@@ -42,6 +42,7 @@ META = RuleMeta(
     code="DST101",
     layer=Layer.DATASTORE,
     severity=Severity.CRITICAL,
+    causes=("disk-slow",),
     needs=(f"vsan_congestion_count|vsan_disk_group_congestion_count|{_LOG}",),
     thresholds={
         "warn": Threshold(20.0, "count", _OBSERVER),

@@ -39,6 +39,7 @@ META = RuleMeta(
     code="DST104",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     needs=("vsan_cache_device_latency_us|vsan_capacity_device_latency_us|vsan_esa_device_latency_us",),
     uses=("disk_iops",),
     thresholds={

@@ -47,6 +47,7 @@ META = RuleMeta(
     code="DST106",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     needs=("vsan_read_cache_hit_pct",),
     thresholds={
         "warn": Threshold(90.0, "pct", "vmgu.ru articles on vSphere, vSAN and StarWind performance"),

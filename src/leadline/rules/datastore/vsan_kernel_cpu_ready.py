@@ -37,6 +37,7 @@ META = RuleMeta(
     code="DST110",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
+    causes=("cpu-taken",),
     needs=("vsan_kernel_ready_pct",),
     thresholds={
         "warn": Threshold(1.0, "pct", _ARIA),

@@ -35,6 +35,7 @@ META = RuleMeta(
     code="DST103",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     needs=("vsan_client_latency_us_stddev",),
     uses=("vsan_client_iops",),
     thresholds={

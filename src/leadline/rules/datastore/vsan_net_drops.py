@@ -47,6 +47,7 @@ META = RuleMeta(
     code="DST109",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("network-loss",),
     needs=("|".join(_METRICS),),
     uses=("vsan_net_bytes_per_s",),
     thresholds={

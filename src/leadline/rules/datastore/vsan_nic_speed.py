@@ -39,6 +39,7 @@ META = RuleMeta(
     code="DST141",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
+    causes=("network-narrow",),
     needs=("nic.speed_mbit_per_s", "nic.traffic|virtual-switch.traffic|port-group.traffic"),
     thresholds={
         "warn": Threshold(10_000.0, "mbit_per_s", "vmgu.ru articles on vSphere, vSAN and StarWind performance"),

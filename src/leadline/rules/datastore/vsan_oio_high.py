@@ -47,6 +47,7 @@ META = RuleMeta(
     code="DST108",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     needs=("vsan_client_outstanding_count",),
     uses=("vsan_client_latency_us_read", "vsan_client_latency_us_write"),
     thresholds={

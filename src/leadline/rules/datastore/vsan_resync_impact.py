@@ -45,6 +45,7 @@ META = RuleMeta(
     code="DST107",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     needs=("vsan_resync_iops", "vsan_client_iops"),
     uses=("vsan_resync_bytes",),
     thresholds={

@@ -35,6 +35,7 @@ META = RuleMeta(
     code="DST114",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
+    causes=("disk-full",),
     needs=("datastore.type", "datastore.free_gib", "datastore.capacity_gib"),
     thresholds={
         "warn": Threshold(70.0, "pct", "VMware blog, vSAN slack space"),

@@ -41,6 +41,7 @@ META = RuleMeta(
     code="DST142",
     layer=Layer.DATASTORE,
     severity=Severity.HIGH,
+    causes=("disk-slow",),
     catalogue=("vsan-stretched-bandwidth",),
     needs=(
         "cluster.site_round_trip_ms|cluster.site_bandwidth_mbit_per_s|cluster.witness_round_trip_ms"

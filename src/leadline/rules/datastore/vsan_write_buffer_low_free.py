@@ -45,6 +45,7 @@ META = RuleMeta(
     code="DST105",
     layer=Layer.DATASTORE,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     catalogue=("vsan-burst-absorption-time",),
     needs=(_METRIC,),
     thresholds={

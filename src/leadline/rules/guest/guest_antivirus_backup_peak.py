@@ -36,6 +36,7 @@ META = RuleMeta(
     code="GST154",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     needs=("guest.events", "|".join(LOAD_METRICS)),
     thresholds={"recorded_min": LOAD_PROFILE},
     explains=("guest-disk-await-high", "guest-iowait-high", "guest-blocked-processes"),

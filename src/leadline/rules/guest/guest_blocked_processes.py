@@ -39,6 +39,7 @@ META = RuleMeta(
     code="GST103",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("disk-slow", "disk-stalled"),
     needs=("guest_blocked_count",),
     uses=DISK_METRICS,
     thresholds={

@@ -42,6 +42,7 @@ META = RuleMeta(
     code="GST152",
     layer=Layer.GUEST,
     severity=Severity.LOW,
+    causes=("cpu-busy",),
     needs=("guest_cpu_system_pct", "guest_cpu_user_pct"),
     thresholds={
         "warn": Threshold(30.0, "pct", "yaspe documentation"),

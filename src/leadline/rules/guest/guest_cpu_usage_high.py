@@ -34,6 +34,7 @@ META = RuleMeta(
     code="GST151",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("cpu-taken", "cpu-busy"),
     needs=("guest_cpu_busy_pct",),
     uses=("guest_cpu_steal_pct",),
     thresholds={

@@ -67,6 +67,7 @@ META = RuleMeta(
     code="GST108",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
+    causes=("disk-stalled",),
     needs=("guest_disk_util_pct|guest_disk_queue_count", "disk_iops|disk_reads_per_s|disk_writes_per_s"),
     uses=(
         "guest_disk_await_ms",

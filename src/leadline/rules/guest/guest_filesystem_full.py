@@ -33,6 +33,7 @@ META = RuleMeta(
     code="GST146",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
+    causes=("disk-full",),
     needs=("block-device.filesystem_free_pct",),
     thresholds={
         "warn": Threshold(15.0, "pct", "RVTools, vHealth"),

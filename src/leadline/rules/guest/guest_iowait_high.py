@@ -38,6 +38,7 @@ META = RuleMeta(
     code="GST106",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     accuses=Blames.SOME_DISK,
     needs=("guest_cpu_iowait_pct",),
     uses=DISK_METRICS,

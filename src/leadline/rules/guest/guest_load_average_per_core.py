@@ -42,6 +42,7 @@ META = RuleMeta(
     code="GST101",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("cpu-taken", "cpu-busy"),
     needs=("guest_load_1m", "guest.cpu_count|vm.vcpu_count"),
     uses=("guest_cpu_idle_pct",),
     thresholds={

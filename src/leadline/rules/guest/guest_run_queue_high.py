@@ -37,6 +37,7 @@ META = RuleMeta(
     code="GST102",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("cpu-taken", "cpu-busy"),
     needs=("guest_run_queue_count", "guest.cpu_count|vm.vcpu_count"),
     thresholds={
         "warn": Threshold(1.0, "ratio", "yaspe documentation"),

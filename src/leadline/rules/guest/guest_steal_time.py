@@ -34,6 +34,7 @@ META = RuleMeta(
     code="GST104",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("cpu-taken", "cpu-capped"),
     needs=("guest_cpu_steal_pct",),
     thresholds={
         "warn": Threshold(5.0, "pct", "yaspe documentation"),

@@ -43,6 +43,7 @@ META = RuleMeta(
     code="GST105",
     layer=Layer.GUEST,
     severity=Severity.CRITICAL,
+    causes=("memory-short", "swapping"),
     needs=("guest_swap_in_kib_per_s",),
     uses=("guest_swap_out_kib_per_s",),
     thresholds={

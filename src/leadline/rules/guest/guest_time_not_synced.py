@@ -36,6 +36,7 @@ META = RuleMeta(
     code="GST150",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
+    causes=("time-step",),
     needs=("guest.clock_synchronised|guest.clock_offset_s|guest.time_services",),
     thresholds={
         "warn": Threshold(0.1, "s", "Judgement: samples of a few seconds are compared across clocks"),

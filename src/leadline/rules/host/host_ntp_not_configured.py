@@ -32,6 +32,7 @@ META = RuleMeta(
     code="HST112",
     layer=Layer.HOST,
     severity=Severity.MEDIUM,
+    causes=("time-step",),
     needs=("host.ntp_servers|host.ntp_running",),
     clears=False,
 )

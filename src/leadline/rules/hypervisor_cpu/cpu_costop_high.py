@@ -40,6 +40,7 @@ META = RuleMeta(
     code="CPU102",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
+    causes=("cpu-taken",),
     needs=("cpu_costop_pct",),
     thresholds={
         "warn": Threshold(1.0, "pct", "EsxtopDrill c_map.csv"),

@@ -41,6 +41,7 @@ META = RuleMeta(
     code="CPU130",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
+    causes=("cpu-taken",),
     needs=("cpu_latency_pct",),
     uses=("cpu_used_pct", "cpu_ready_pct", "cpu_costop_pct"),
     thresholds={

@@ -37,6 +37,7 @@ META = RuleMeta(
     code="CPU136",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
+    causes=("cpu-capped",),
     needs=("vm.cpu_limit_mhz",),
     clears=False,  # a configuration without a limit says nothing about contention
 )

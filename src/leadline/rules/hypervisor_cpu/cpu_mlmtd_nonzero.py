@@ -43,6 +43,7 @@ META = RuleMeta(
     code="CPU103",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
+    causes=("cpu-capped",),
     needs=("cpu_max_limited_pct",),
     thresholds={
         "warn": Threshold(0.0, "pct", "Yellow-Bricks esxtop thresholds"),

@@ -37,6 +37,7 @@ META = RuleMeta(
     code="CPU132",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.LOW,
+    causes=("cpu-taken",),
     needs=("cpu_overlap_pct",),
     thresholds={
         "warn": Threshold(5.0, "pct", "Judgement: the warning limit of ready time"),

@@ -45,6 +45,7 @@ META = RuleMeta(
     code="CPU101",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
+    causes=("cpu-taken",),
     needs=("cpu_ready_pct",),
     uses=("cpu_max_limited_pct", *_HOST_CPU),
     thresholds={

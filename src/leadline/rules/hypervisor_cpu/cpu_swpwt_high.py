@@ -38,6 +38,7 @@ META = RuleMeta(
     code="CPU104",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.CRITICAL,
+    causes=("swapping",),
     needs=("cpu_swap_wait_pct",),
     thresholds={
         "warn": Threshold(0.0, "pct", "EsxtopDrill c_map.csv"),

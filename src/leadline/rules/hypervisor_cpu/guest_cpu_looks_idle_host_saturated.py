@@ -54,6 +54,7 @@ META = RuleMeta(
     code="CPU110",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.MEDIUM,
+    causes=("cpu-taken",),
     needs=("guest_cpu_busy_pct|cpu_used_pct", "cpu_ready_pct|host_cpu_core_util_pct|host_cpu_util_pct"),
     uses=("cpu_max_limited_pct",),
     thresholds={

@@ -41,6 +41,7 @@ META = RuleMeta(
     code="CPU105",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
+    causes=("cpu-taken",),
     needs=("host_cpu_load_1m",),
     thresholds={
         "warn": Threshold(1.0, "ratio", _SLIDES),

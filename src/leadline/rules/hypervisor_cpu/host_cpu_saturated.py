@@ -44,6 +44,7 @@ META = RuleMeta(
     code="CPU106",
     layer=Layer.HYPERVISOR_CPU,
     severity=Severity.HIGH,
+    causes=("cpu-taken",),
     needs=("host_cpu_core_util_pct|host_cpu_util_pct|host_cpu_used_pct",),
     thresholds={
         "warn": Threshold(85.0, "pct", "Virtualizing large databases: VMware CPU capacity planning"),

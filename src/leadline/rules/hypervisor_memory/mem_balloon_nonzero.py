@@ -39,6 +39,7 @@ META = RuleMeta(
     code="MEM102",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.HIGH,
+    causes=("memory-short",),
     needs=("memory_balloon_mib|host_memory_balloon_mib",),
     thresholds={
         "warn": Threshold(

@@ -37,6 +37,7 @@ META = RuleMeta(
     code="MEM103",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
+    causes=("memory-short",),
     needs=("memory_zip_mib_per_s|memory_unzip_mib_per_s|memory_compressed_mib",),
     thresholds={
         "warn": Threshold(0.0, "mib_per_s", "Yellow-Bricks esxtop thresholds"),

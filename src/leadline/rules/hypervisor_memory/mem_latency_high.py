@@ -34,6 +34,7 @@ META = RuleMeta(
     code="MEM134",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
+    causes=("memory-short", "swapping"),
     needs=("memory_latency_pct",),
     thresholds={
         "warn": Threshold(0.0, "pct", "VMware, Interpreting esxtop statistics (KB 382249)"),

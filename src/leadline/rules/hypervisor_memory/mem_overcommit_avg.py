@@ -36,6 +36,7 @@ META = RuleMeta(
     code="MEM132",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
+    causes=("memory-short",),
     needs=("host_memory_overcommit_1m",),
     thresholds={
         "warn": Threshold(0.0, "ratio", "EsxtopDrill c_map.csv"),

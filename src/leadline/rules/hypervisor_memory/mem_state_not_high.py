@@ -38,6 +38,7 @@ META = RuleMeta(
     code="MEM133",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.HIGH,
+    causes=("memory-short",),
     needs=("host_memory_state_count",),
     thresholds={
         "warn": Threshold(0.0, "count", "EsxtopDrill c_map.csv: 0 is high"),

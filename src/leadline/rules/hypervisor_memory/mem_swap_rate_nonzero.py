@@ -37,6 +37,7 @@ META = RuleMeta(
     code="MEM101",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.CRITICAL,
+    causes=("memory-short", "swapping"),
     needs=(
         "memory_swap_read_mib_per_s|memory_swap_write_mib_per_s"
         "|host_memory_swap_read_mib_per_s|host_memory_swap_write_mib_per_s",

@@ -36,6 +36,7 @@ META = RuleMeta(
     code="MEM130",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.MEDIUM,
+    causes=("memory-short",),
     needs=("memory_swapped_mib|host_memory_swapped_mib",),
     thresholds={
         "warn": Threshold(1.0, "mib", "Yellow-Bricks esxtop thresholds"),

@@ -37,6 +37,7 @@ META = RuleMeta(
     code="MEM136",
     layer=Layer.HYPERVISOR_MEMORY,
     severity=Severity.HIGH,
+    causes=("memory-short",),
     needs=("vm.memory_limit_mib",),
     thresholds={
         "missing": Threshold(0.0, "mib", "vCheck for vSphere: the VM must get all it was configured with"),

@@ -43,6 +43,7 @@ META = RuleMeta(
     code="NET102",
     layer=Layer.NETWORK,
     severity=Severity.INFO,
+    causes=("network-loss",),
     needs=("net_rx_dropped_pct|net_tx_dropped_pct", "cpu_ready_pct"),
     thresholds={
         "drops": Threshold(0.0, "pct", "Yellow-Bricks esxtop thresholds"),

@@ -39,6 +39,7 @@ META = RuleMeta(
     code="NET101",
     layer=Layer.NETWORK,
     severity=Severity.HIGH,
+    causes=("network-loss",),
     needs=("net_rx_dropped_pct|net_tx_dropped_pct",),
     uses=("net_rx_packets_per_s", "net_tx_packets_per_s"),
     thresholds={

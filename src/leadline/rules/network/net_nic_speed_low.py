@@ -39,6 +39,7 @@ META = RuleMeta(
     code="NET133",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
+    causes=("network-narrow",),
     catalogue=("net-vmotion-bandwidth",),
     needs=("nic.speed_mbit_per_s",),
     thresholds={

@@ -41,6 +41,7 @@ META = RuleMeta(
     code="NET132",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
+    causes=("network-loss",),
     needs=("net_errors_count|net_rx_errors_per_s|net_tx_errors_per_s",),
     thresholds={
         "warn": Threshold(0.0, "per_s", "Performance Best Practices for VMware vSphere"),

@@ -35,6 +35,7 @@ META = RuleMeta(
     code="NET141",
     layer=Layer.NETWORK,
     severity=Severity.LOW,
+    causes=("network-narrow",),
     needs=("database.replica_count",),
     thresholds={"cards": Threshold(1.0, "count", "Architecting Microsoft SQL Server on VMware vSphere")},
     clears=False,

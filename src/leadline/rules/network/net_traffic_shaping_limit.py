@@ -36,6 +36,7 @@ META = RuleMeta(
     code="NET137",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
+    causes=("network-narrow",),
     needs=("port-group.shaping_in|port-group.shaping_out|nic.limit_mbit_per_s",),
     clears=False,
 )

@@ -40,6 +40,7 @@ META = RuleMeta(
     code="NET131",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
+    causes=("network-narrow",),
     needs=("net_rx_mbit_per_s|net_tx_mbit_per_s", "nic.speed_mbit_per_s"),
     thresholds={
         "warn": Threshold(70.0, "pct", "Judgement: bursts are dropped above it"),

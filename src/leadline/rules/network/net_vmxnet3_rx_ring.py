@@ -42,6 +42,7 @@ META = RuleMeta(
     code="NET130",
     layer=Layer.NETWORK,
     severity=Severity.MEDIUM,
+    causes=("network-loss",),
     needs=("nic.rx_ring_count|nic.rx_small_buffers_count", "net_rx_dropped_per_s|net_rx_dropped_pct"),
     thresholds={
         "ring": Threshold(4096.0, "count", "VMware KB 2039495"),

@@ -38,6 +38,7 @@ META = RuleMeta(
     code="STO103",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     needs=(forms("disk_device_latency_ms"),),
     uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={

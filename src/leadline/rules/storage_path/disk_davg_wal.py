@@ -42,6 +42,7 @@ META = RuleMeta(
     code="STO101",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
+    causes=("disk-slow",),
     needs=(forms("disk_device_latency_ms"),),
     uses=("disk_iops", "disk_writes_per_s"),
     thresholds={

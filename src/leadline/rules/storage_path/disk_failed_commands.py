@@ -39,6 +39,7 @@ META = RuleMeta(
     code="STO130",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
+    causes=("disk-stalled",),
     needs=("disk_failed_per_s",),
     uses=_RATES,
     thresholds={

@@ -54,6 +54,7 @@ META = RuleMeta(
     code="STO106",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
+    causes=("disk-slow",),
     needs=("|".join(map(forms, _LATENCIES)),),
     uses=("disk_iops", "datastore_iops", "disk_reads_per_s", "disk_writes_per_s"),
     thresholds={

@@ -42,6 +42,7 @@ META = RuleMeta(
     code="STO104",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
+    causes=("disk-busy-with-others",),
     accuses=Blames.LIMIT,
     needs=(forms("disk_kernel_latency_ms"),),
     uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s", "disk_queue_latency_ms"),

@@ -46,6 +46,7 @@ META = RuleMeta(
     code="STO110",
     layer=Layer.STORAGE_PATH,
     severity=Severity.INFO,
+    causes=("disk-slow",),
     needs=("disk_device_latency_ms", "disk_kernel_latency_ms"),
     uses=(
         "guest_disk_await_ms",

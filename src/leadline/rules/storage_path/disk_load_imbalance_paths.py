@@ -43,6 +43,7 @@ META = RuleMeta(
     code="STO133",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     needs=("disk_iops", "device.paths"),
     thresholds={
         "warn": Threshold(70.0, "pct", "Judgement: two equal paths carry 50 % each"),

@@ -33,6 +33,7 @@ META = RuleMeta(
     code="STO132",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     needs=("disk_latency_ms_max",),
     thresholds={
         "warn": Threshold(30.0, "ms", "vCheck-vSphere, host storage latency"),

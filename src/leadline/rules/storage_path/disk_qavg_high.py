@@ -35,6 +35,7 @@ META = RuleMeta(
     code="STO105",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     accuses=Blames.LIMIT,
     needs=(forms("disk_queue_latency_ms"),),
     uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),

@@ -42,6 +42,7 @@ META = RuleMeta(
     code="STO109",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     accuses=Blames.LIMIT,
     needs=("disk_queued_count|disk_queue_used_pct",),
     uses=("disk_queue_latency_ms", "disk_iops"),

@@ -34,6 +34,7 @@ META = RuleMeta(
     code="STO131",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-stalled",),
     needs=("disk_conflicts_per_s",),
     thresholds={
         "warn": Threshold(1.0, "per_s", "EsxtopDrill c_map.csv"),

@@ -37,6 +37,7 @@ META = RuleMeta(
     code="STO138",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     needs=("device.competing_worlds_count",),
     thresholds={
         "warn": Threshold(64.0, "count", "VMware KB 2053145: what PVSCSI sends for a disk by default"),

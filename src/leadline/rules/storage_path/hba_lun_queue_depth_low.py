@@ -47,6 +47,7 @@ META = RuleMeta(
     code="STO137",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-busy-with-others",),
     catalogue=("storage-littles-law",),
     needs=("disk_queue_depth_count|device.queue_depth_count", "disk_queued_count"),
     uses=("disk_iops", "disk_guest_latency_ms", "disk_device_latency_ms"),

@@ -37,6 +37,7 @@ META = RuleMeta(
     code="STO145",
     layer=Layer.STORAGE_PATH,
     severity=Severity.CRITICAL,
+    causes=("disk-stalled",),
     needs=("host.events",),
     thresholds={
         "warn": Threshold(1.0, "count", "vCheck-vSphere: any"),

@@ -36,6 +36,7 @@ META = RuleMeta(
     code="STO134",
     layer=Layer.STORAGE_PATH,
     severity=Severity.HIGH,
+    causes=("disk-stalled",),
     needs=("device.path_active_count|device.path_dead_count",),
     thresholds={
         "warn": Threshold(2.0, "count", "vSphere Storage guide: two paths, so that one may fail"),

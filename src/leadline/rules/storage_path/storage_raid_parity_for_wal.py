@@ -42,6 +42,7 @@ META = RuleMeta(
     code="STO140",
     layer=Layer.STORAGE_PATH,
     severity=Severity.MEDIUM,
+    causes=("disk-slow",),
     catalogue=("cap-raid-write-penalty",),
     needs=("device.raid_level",),
     uses=("disk_reads_per_s", "disk_writes_per_s"),

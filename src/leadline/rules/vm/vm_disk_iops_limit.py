@@ -47,6 +47,7 @@ META = RuleMeta(
     code="VMC132",
     layer=Layer.VM,
     severity=Severity.HIGH,
+    causes=("disk-capped",),
     needs=("virtual-disk.iops_limit",),
     uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s", "disk_read_mib_per_s", "disk_write_mib_per_s"),
     thresholds={"near": Threshold(80.0, "pct", "Judgement: samples average over bursts")},

@@ -74,6 +74,7 @@ META = RuleMeta(
     code="VMC120",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
+    causes=("disk-capped",),
     accuses=Blames.LIMIT,
     needs=(
         "virtual_disk_latency_ms_read|guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write",

@@ -48,6 +48,7 @@ META = RuleMeta(
     code="VMC190",
     layer=Layer.VM,
     severity=Severity.MEDIUM,
+    causes=("disk-capped",),
     accuses=Blames.LIMIT,
     catalogue=("iops-limit-normalisation-32k",),
     needs=("virtual_disk_delayed_iops|virtual_disk_normalised_iops",),
