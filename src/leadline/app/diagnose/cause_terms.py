@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.account import Term
 
+if TYPE_CHECKING:
+    from leadline.core.model.account import Account, Share
+    from leadline.core.model.finding import Finding
+
+SURE_SHARE = 0.5  # Judgement: half of the added time, at the lower end of the interval, is what made it slow
 _DISK = frozenset({Term.DISK, Term.LOG})
 _CPU = frozenset({Term.CPU, Term.CPU_WAIT})
 _ANY = frozenset(Term)  # it may make a transaction wait for anything
@@ -16,12 +24,13 @@ CAUSE_TERMS: dict[str, frozenset[Term]] = {
     "disk-stalled": _DISK,
     "disk-busy-with-others": _DISK,
     "flush-slow": _DISK,
-    "disk-full": _DISK,
+    "disk-full": _ANY,  # what cannot be written fails, waits, or is tried again
     "cpu-taken": _CPU,
     "cpu-busy": _CPU,
     "cpu-capped": _CPU,
-    "memory-short": frozenset({Term.SWAP, *_DISK}),
-    "swapping": frozenset({Term.SWAP, *_DISK}),
+    # Pages are found and moved by the CPU, read again from disk, and waited for.
+    "memory-short": frozenset({Term.SWAP, *_DISK, *_CPU}),
+    "swapping": frozenset({Term.SWAP, *_DISK, *_CPU}),
     "lock-waits": frozenset({Term.LOCK}),
     "checkpoints": _DISK,
     "flush": _DISK,
@@ -32,12 +41,30 @@ CAUSE_TERMS: dict[str, frozenset[Term]] = {
     "temp-files": frozenset({*_DISK, *_CPU}),
     "cold-cache": _DISK,
     "connections": _ANY,
-    "network-latency": frozenset({Term.CLIENT}),
+    # A transaction that waits for its client keeps its locks meanwhile.
+    "network-latency": frozenset({Term.CLIENT, Term.LOCK}),
     "network-loss": frozenset({Term.CLIENT}),
     "network-narrow": frozenset({Term.CLIENT}),
-    "client-slow": frozenset({Term.CLIENT}),
+    "client-slow": frozenset({Term.CLIENT, Term.LOCK}),
     "partner-capped": frozenset({Term.CLIENT}),
     "time-step": frozenset(),  # no time is lost, it is counted wrongly
     "more-work": _ANY,
     "statement": _ANY,
 }
+
+
+def terms_of(finding: Finding) -> frozenset[Term]:
+    """Where the time goes that a finding's causes take; empty where its rule names none."""
+    kinds = rule_metas()[finding.rule].causes
+    return frozenset[Term]().union(*(CAUSE_TERMS[kind] for kind in kinds))
+
+
+def sure_share(account: Account | None) -> Share | None:
+    """What surely took most of the added time; None where that is not sure, or there is no account."""
+    first = account.shares[0] if account is not None and account.shares else None
+    return first if first is not None and first.low >= SURE_SHARE else None
+
+
+def takes(finding: Finding, share: Share | None) -> bool:
+    """Whether what a finding names makes sessions wait for what a share of the account is of."""
+    return share is not None and share.term in terms_of(finding)

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.cause_terms import CAUSE_TERMS
+from leadline.app.diagnose.cause_terms import sure_share, takes, terms_of
 from leadline.app.diagnose.feeling import suffered_before
-from leadline.app.diagnose.placing import cover, has_weight, lowered, lowered_in, unfelt
+from leadline.app.diagnose.placing import COVER_MIN, cover, has_weight, lowered, lowered_in, unfelt
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Cause, Certainty, Felt
 from leadline.core.model.entities import Entity, machines
@@ -55,30 +55,51 @@ class Explained:
         return _weighty_layers(self.as_measured) - _weighty_layers(self.findings)
 
     def causes(self, incident: Incident | None, account: Account | None) -> tuple[Cause, ...]:
-        """What explains an incident, or a recording without one, in order."""
-        findings = self.of(incident)
+        """What explains an incident, or a recording without one, the first one most."""
+        findings = order(self.of(incident), account)
         leads = [one for one in findings if one.severity >= Severity.MEDIUM and not one.is_symptom]
         return tuple(_cause(lead, findings, incident, account) for lead in leads)
 
 
-def explained(findings: Iterable[Finding], symptoms: Symptoms, changes: ChangeTable, capture: Capture) -> Explained:
-    """Join the findings of rules, weighed by what users felt.
+def explained(
+    findings: Iterable[Finding], symptoms: Symptoms, changes: ChangeTable, accounts: tuple[Account | None, ...]
+) -> Explained:
+    """Join the findings of rules, weighed by what users felt and by where their time went.
 
     Args:
         findings: as the rules made them.
         symptoms: when it was bad, and what was felt.
-        changes: of every series, inside the incidents and outside.
-        capture: its inventory says what is related.
+        changes: of every series, inside the incidents and outside; the inventory of their capture says what is related.
+        accounts: of the added time in each incident.
     """
+    capture, worst = changes.capture, next(iter(accounts), None)
     once = without_repeats(findings)
+    for incident, account in zip(symptoms.incidents, accounts, strict=True):
+        once = _raised(once, incident, account)
     if symptoms.incidents:
         weighed = joined([_placed(finding, symptoms.incidents, changes) for finding in once], capture)
         has_cause = any(has_weight(finding) and not finding.is_symptom for finding in weighed)
         if has_cause or not any(map(suffered_before, symptoms.incidents)):
-            return Explained(tuple(order(weighed)), tuple(once), changes, is_placed=True)
-        return Explained(tuple(order(joined(once, capture))), tuple(once), changes, is_placed=False)
+            return Explained(tuple(order(weighed, worst)), tuple(once), changes, is_placed=True)
+        return Explained(tuple(order(joined(once, capture), worst)), tuple(once), changes, is_placed=False)
     felt = [unfelt(one, symptoms.feeling) for one in once] if symptoms.feeling.felt is Felt.FINE else once
-    return Explained(tuple(order(joined(felt, capture))), tuple(once), changes, is_placed=False)
+    return Explained(tuple(order(joined(felt, capture), worst)), tuple(once), changes, is_placed=False)
+
+
+def _raised(findings: list[Finding], incident: Incident, account: Account | None) -> list[Finding]:
+    """Findings, those among them of weight that their rules give little to, though it surely cost most of the time.
+
+    Only where no finding of weight names what took that time.
+    """
+    share = sure_share(account)
+    if share is None or any(has_weight(one) and not one.is_wait and takes(one, share) for one in findings):
+        return findings
+
+    def is_it(finding: Finding) -> bool:
+        is_near = share.entity in (None, finding.entity) and cover(finding.windows, incident.window) >= COVER_MIN
+        return is_near and finding.severity is Severity.LOW and takes(finding, share)
+
+    return [replace(finding, severity=Severity.MEDIUM) if is_it(finding) else finding for finding in findings]
 
 
 def _placed(finding: Finding, incidents: tuple[Incident, ...], changes: ChangeTable) -> Finding:
@@ -95,10 +116,8 @@ def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
 
 
 def _cause(lead: Finding, findings: Iterable[Finding], incident: Incident | None, account: Account | None) -> Cause:
-    kinds = rule_metas()[lead.rule].causes
-    terms = frozenset[object]().union(*(CAUSE_TERMS.get(kind, ()) for kind in kinds))
-    known = account is not None and bool(terms)
-    size = sum(share.share for share in account.shares if share.term in terms) if account and known else None
+    kinds, terms = rule_metas()[lead.rule].causes, terms_of(lead)
+    size = account.of(*terms) if account is not None and terms else None
     time = 1.0 if incident is None or not lead.windows else cover(lead.windows, incident.window)
     certainty = Certainty.PROBABLY if lead.guessed or lead.severity < Severity.HIGH else Certainty.IS
     symptoms = (f for f in findings if f.caused_by == lead.rule and f.caused_by_entity == lead.entity)
@@ -200,15 +219,26 @@ def _same_time(one: Finding, other: Finding) -> bool:
     return any(a.overlaps(b) for a in one.windows for b in other.windows)
 
 
-def order(findings: list[Finding]) -> list[Finding]:
+def order(findings: Iterable[Finding], account: Account | None = None) -> list[Finding]:
     """Causes before symptoms; what was measured before settings, unless it is minor; then by severity and distance.
 
-    A wait that nothing explains comes after the causes that were measured.
+    A wait that nothing explains comes after the causes that were measured. Where the account is sure what took most of
+    the added time, a cause that takes such time comes before one that does not.
     """
+    first = sure_share(account)
 
     def rank(finding: Finding) -> tuple[object, ...]:
         minor = finding.severity < Severity.MEDIUM
         group = 3 if minor else 2 if not finding.windows else int(finding.is_wait)
-        return (finding.is_explained, group, -finding.severity, -finding.score, finding.rule, str(finding.entity))
+        is_elsewhere = first is not None and not takes(finding, first)
+        return (
+            finding.is_explained,
+            group,
+            is_elsewhere,
+            -finding.severity,
+            -finding.score,
+            finding.rule,
+            str(finding.entity),
+        )
 
     return sorted(findings, key=rank)

@@ -65,7 +65,7 @@ def diagnose(
     changes = ChangeTable(capture)
     run = run_rules(profile or Profile(), rules, felt, changes)
     accounts = accounts_of(capture, felt.incidents)
-    joined = explained(run.findings, felt, changes, capture)
+    joined = explained(run.findings, felt, changes, accounts)
     layers = layers_of(run, joined, felt, capture)
     return Diagnosis(
         answers=answers_of(felt, joined, accounts, run, layers),
