@@ -42,7 +42,7 @@ def test_means_of_a_second(tmp_path: Path) -> None:
     assert values_of(capture, "db_idle_in_transaction_sessions_count", SERVER).tolist() == [0.5, 0.0]
     assert values_of(capture, "db_background_sessions_count", SERVER).tolist() == [0.5, 0.0]
     assert values_of(capture, "db_transaction_age_s_max", SERVER).tolist() == [9.31, 0.01]
-    head = f"{SERVER}/database:pid 640 (idle in transaction)"
+    head = f"{SERVER}/session:pid 640 (idle in transaction)"
     assert values_of(capture, "db_sessions_behind_blocker_count", head).tolist() == [1.0, 0.0]
     assert codes(capture) == []
 
@@ -79,7 +79,7 @@ def test_a_loop_of_psql(tmp_path: Path) -> None:
 def test_a_list_of_blockers_may_be_cut_to_the_first_and_a_count(tmp_path: Path) -> None:
     capped = TEXT.replace(",0.411,640,", ",0.411,640 641 642 +76,").replace(",UPDATE stock", ",")
     assert capped.count("+76") == 1
-    metric, head = "db_sessions_behind_blocker_count", f"{SERVER}/database:pid 640 (idle in transaction)"
+    metric, head = "db_sessions_behind_blocker_count", f"{SERVER}/session:pid 640 (idle in transaction)"
     counts = [values_of(read_text(tmp_path, text), metric, head).tolist() for text in (TEXT, capped)]
     assert counts == [[1.0, 0.0]] * 2
 
