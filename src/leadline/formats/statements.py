@@ -81,5 +81,7 @@ def normalised(query: str) -> str:
     >>> normalised("select * from t where a = 'x''y' and b in (1, 2.5) -- me")
     'select * from t where a = ? and b in (?)'
     """
+    if "\\" in query:  # whether it escapes depends on a setting of the server, so a literal's end is not known
+        return statement_name(query)
     plain = _LITERAL.sub(lambda match: match["quoted"] or ("?" if match["literal"] else " "), query)
     return _PARAMETERS.sub("(?)", " ".join(plain.split()))[:TEXT_CHARACTERS]

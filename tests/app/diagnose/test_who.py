@@ -37,7 +37,7 @@ def recorded(archive: Path, folder: Path) -> tuple[Capture, Incident]:
     """What is read of a recording, and the span in which its fault was there."""
     unpack(archive, folder)
     path = next(folder.rglob(TRUTH))
-    truth = read_model(path, Truth)
+    truth = read_model(path, Truth, "truth of a recording", "incidents/README.md")
     path.unlink()
     assert truth.fault is not None
     capture = import_paths([folder], Request(metrics=READS)).capture
