@@ -34,14 +34,14 @@ LOCKED = archives(RECORDED, ["lock-waits"])
 
 
 def recorded(archive: Path, folder: Path) -> tuple[Capture, Incident]:
-    """What is read of a recording, and the span in which its fault was there."""
+    """What is read of a recording, and its fault against what was before: what was started ends late."""
     unpack(archive, folder)
     path = next(folder.rglob(TRUTH))
     truth = read_model(path, Truth, "truth of a recording", "incidents/README.md")
     path.unlink()
     assert truth.fault is not None
     capture = import_paths([folder], Request(metrics=READS)).capture
-    normal = tuple(Window(ns_of(p.start), ns_of(p.end)) for p in truth.phases if p.name != "fault")
+    normal = tuple(Window(ns_of(p.start), ns_of(p.end)) for p in truth.phases if p.name == "healthy")
     return capture, Incident(Window(ns_of(truth.fault.start), ns_of(truth.fault.end)), normal, Basis.TOLD)
 
 

@@ -29,11 +29,13 @@ _OF_PROCESSES = {
     "process_read_kib_per_s": "disk reads",
     "process_write_kib_per_s": "disk writes",
 }
+_RISES_MIN = {"CPU": 10.0, "disk reads": 1024.0, "disk writes": 1024.0}  # Judgement: what others can feel
 _UNITS = {"CPU": "% of a CPU", "disk reads": "KiB/s", "disk writes": "KiB/s"}
 _IOPS = ("disk_reads_per_s", "disk_writes_per_s")
 READS = frozenset({_STATEMENTS, _WORKERS, _BEHIND, _BLOCKED, "cpu_used_pct", *_OF_PROCESSES, *_IOPS})
 NEW_SHARE = 0.1  # Judgement: a statement that never ran before is work that came, not work that became slower
 SHARE_MIN = 0.05  # Judgement: below it nobody is to blame
+SESSIONS_MIN = 0.1  # Judgement: a session that waits or works a tenth of the time
 _SERVERS = (
     "postgres",
     "postmaster",
@@ -149,7 +151,7 @@ def _fullest(groups: Iterable[SeriesGroup]) -> list[SeriesGroup]:
     by_source: dict[int, list[SeriesGroup]] = {}
     for group in groups:
         by_source.setdefault(group.source, []).append(group)
-    return max(by_source.values(), key=lambda some: sum(g.stored.size for g in some), default=[])
+    return max(by_source.values(), key=lambda some: sum(len(g.entities) * len(g.times_ns) for g in some), default=[])
 
 
 def _facts(capture: Capture, entity: Entity, *without: str) -> tuple[tuple[str, str], ...]:
@@ -167,7 +169,7 @@ def _numbers(amount: _Amount, noun: str) -> tuple[tuple[str, str], ...]:
 def _statement(capture: Capture, spans: _Spans) -> Iterator[Who]:
     """The statement that is new and large, else the one with the largest rise of its sessions at once."""
     amounts = _amounts(_fullest(capture.of(_STATEMENTS)), spans, lambda entity: entity.name)
-    known = [one for one in amounts if one.name != "?" and one.share >= SHARE_MIN and one.rise > 0]
+    known = [one for one in amounts if one.name != "?" and one.share >= SHARE_MIN and one.rise >= SESSIONS_MIN]
     if not known:
         return
     new = [one for one in known if one.normal == 0.0 and one.share >= NEW_SHARE]
@@ -183,7 +185,7 @@ def _blocker(capture: Capture, spans: _Spans) -> Iterator[Who]:
     if not amounts:
         return
     best = max(amounts, key=lambda one: one.rise)
-    if best.rise <= 0 or best.share < SHARE_MIN:
+    if best.rise < SESSIONS_MIN or best.share < SHARE_MIN:
         return
     details = (*_numbers(best, "sessions behind it"), *_facts(capture, best.entity))
     yield Who(WhoKind.SESSION, best.name, best.entity, best.share, best.share_normal, "blocked sessions", details)
@@ -193,7 +195,7 @@ def _worker(capture: Capture, spans: _Spans) -> Iterator[Who]:
     """The background process of the server that was most at work beyond its usual."""
     amounts = _amounts(_fullest(capture.of(_WORKERS)), spans, lambda entity: entity.name)
     best = max(amounts, key=lambda one: one.rise, default=None)
-    if best is None or best.rise <= 0:
+    if best is None or best.rise < SESSIONS_MIN:
         return
     details = (*_numbers(best, "processes at once"), *_facts(capture, best.entity))
     yield Who(WhoKind.WORKER, best.name, best.entity, best.share, best.share_normal, "background processes", details)
@@ -215,7 +217,7 @@ def _programs(capture: Capture, spans: _Spans) -> Iterator[Who]:
         amounts = _amounts(_fullest(capture.of(metric, EntityKind.PROCESS)), spans, _program)
         others = [one for one in amounts if not one.name.rstrip(":").lower().startswith(_SERVERS)]
         best = max(others, key=lambda one: one.rise, default=None)
-        if best is None or best.rise <= 0 or best.share < SHARE_MIN or best.share_rise <= 0:
+        if best is None or best.rise < _RISES_MIN[of] or best.share < SHARE_MIN or best.share_rise <= 0:
             continue
         command = best.entity.name.rpartition("[")[0]
         line = (("command line", command),) if " " in command else ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -44,12 +44,12 @@ class SessionColumns:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class SessionWork:
     """A series: who, sessions summed per interval [m], and what is known beside."""
 
     name: str
     counts: NDArray[np.float64]
-    facts: dict[str, object]
+    facts: dict[str, Any]
 
 
 def statements(columns: SessionColumns, *, is_ours: bool) -> tuple[NDArray[np.int64], list[tuple[str, str, str]]]:
@@ -96,7 +96,7 @@ def by_leader(columns: SessionColumns, codes: NDArray[np.int64], workers: NDArra
 
 def statement_work(
     codes: NDArray[np.int64], keys: list[tuple[str, str, str]], chosen: NDArray[np.bool_], bins: NDArray[np.int64]
-) -> Iterator[Work]:
+) -> Iterator[SessionWork]:
     """Sessions that run each statement, summed in ``bins`` [n] of rows; nothing where no statement is known."""
     length = int(bins.max(initial=-1)) + 1
     seen = np.bincount(codes[chosen], minlength=len(keys))
@@ -111,14 +111,14 @@ def statement_work(
         if same[name] > 1:
             label = f"{label} ({query_id or text or 'no query id'})"
         facts = {"statement": shown_name(name), "query_id": query_id or None, "statement_text": text or None}
-        yield Work(label, _summed(bins, chosen & (codes == code), length), dict(facts))
+        yield SessionWork(label, _summed(bins, chosen & (codes == code), length), dict(facts))
     if rest:
-        yield Work("other statements", _summed(bins, chosen & np.isin(codes, rest), length), {})
+        yield SessionWork("other statements", _summed(bins, chosen & np.isin(codes, rest), length), {})
 
 
 def worker_work(
     columns: SessionColumns, chosen: NDArray[np.bool_], bins: NDArray[np.int64], names: list[str]
-) -> Iterator[Work]:
+) -> Iterator[SessionWork]:
     """Background processes at work by kind and, of autovacuum, by table; ``names`` [n] are their statements."""
     length = int(bins.max(initial=-1)) + 1
     at: dict[tuple[str, str], list[int]] = {}
@@ -131,14 +131,14 @@ def worker_work(
     for kind, table in most[:KEPT_MAX]:
         label = f"{kind} on {table}" if table else kind
         sums = np.bincount(bins[at[kind, table]], minlength=length).astype(np.float64)
-        yield Work(label, sums, {"worker": kind, "table": table or None})
+        yield SessionWork(label, sums, {"worker": kind, "table": table or None})
 
 
 def _summed(bins: NDArray[np.int64], chosen: NDArray[np.bool_], length: int) -> NDArray[np.float64]:
     return np.bincount(bins[chosen], minlength=length).astype(np.float64)
 
 
-def blocker_work(columns: SessionColumns, names: list[str], at: NDArray[np.int64], count: int) -> Iterator[Work]:
+def blocker_work(columns: SessionColumns, names: list[str], at: NDArray[np.int64], count: int) -> Iterator[SessionWork]:
     """Sessions that wait for each head blocker, summed per interval; the name is its pid and state."""
     waiters: dict[tuple[int, int], list[int]] = {}
     for row, head in _heads(columns):
@@ -154,10 +154,10 @@ def blocker_work(columns: SessionColumns, names: list[str], at: NDArray[np.int64
         heads.setdefault(name, []).extend([] if head_row is None else [head_row])
     order = sorted(queued, key=lambda name: -queued[name].total())
     for name in order[:KEPT_MAX]:
-        yield Work(name, _counted(queued[name], count), _blocker_facts(columns, names, heads[name], name))
+        yield SessionWork(name, _counted(queued[name], count), _blocker_facts(columns, names, heads[name], name))
     if order[KEPT_MAX:]:
         rest = sum((queued[name] for name in order[KEPT_MAX:]), Counter[int]())
-        yield Work("other blockers", _counted(rest, count), {})
+        yield SessionWork("other blockers", _counted(rest, count), {})
 
 
 def _counted(counter: Counter[int], count: int) -> NDArray[np.float64]:
@@ -183,9 +183,9 @@ def _heads(columns: SessionColumns) -> Iterator[tuple[int, tuple[int, int]]]:
         yield row, (moment, head)
 
 
-def _blocker_facts(columns: SessionColumns, names: list[str], rows: list[int], name: str) -> dict[str, object]:
+def _blocker_facts(columns: SessionColumns, names: list[str], rows: list[int], name: str) -> dict[str, Any]:
     """What is known of the session that blocks, from its own rows."""
-    facts: dict[str, object] = {"pid": name.split()[1], "state": name.partition("(")[2].rstrip(")")}
+    facts: dict[str, Any] = {"pid": name.split()[1], "state": name.partition("(")[2].rstrip(")")}
     if not rows:
         return facts
     facts["statement"] = shown_name(Counter(names[row] for row in rows).most_common(1)[0][0])
