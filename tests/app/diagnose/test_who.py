@@ -29,7 +29,13 @@ DONE_BY = {
     "noisy-program": (WhoKind.PROGRAM, "fio"),
     "cpu-taken": (WhoKind.PROGRAM, "stress-ng-cpu"),
 }
-CASES = [(kind, archive) for kind in DONE_BY for archive in archives(RECORDED, [kind])]
+REMNANT = pytest.mark.xfail(reason="the sort of the recording before it still ran in its first seconds", strict=True)
+CASES = [
+    pytest.param(kind, archive, id=f"{kind}-{archive.name[0]}", marks=[REMNANT] if case == "temp-spill-2" else [])
+    for kind in DONE_BY
+    for archive in archives(RECORDED, [kind])
+    for case in (f"{kind}-{archive.name[0]}",)
+]
 LOCKED = archives(RECORDED, ["lock-waits"])
 
 
@@ -49,7 +55,7 @@ def first(whos: tuple[Who, ...], kind: WhoKind) -> Who | None:
     return next((who for who in whos if who.kind is kind), None)
 
 
-@pytest.mark.parametrize(("kind", "archive"), CASES, ids=[f"{kind}-{path.name[0]}" for kind, path in CASES])
+@pytest.mark.parametrize(("kind", "archive"), CASES)
 def test_the_one_who_did_it_is_named_first_of_its_kind(kind: str, archive: Path, tmp_path: Path) -> None:
     wanted, name = DONE_BY[kind]
     who = first(culprits(*recorded(archive, tmp_path)), wanted)

@@ -167,13 +167,13 @@ def _numbers(amount: _Amount, noun: str) -> tuple[tuple[str, str], ...]:
 
 
 def _statement(capture: Capture, spans: _Spans) -> Iterator[Who]:
-    """The statement that is new and large, else the one with the largest rise of its sessions at once."""
+    """The statement that is new and large, else the one whose share rose most."""
     amounts = _amounts(_fullest(capture.of(_STATEMENTS)), spans, lambda entity: entity.name)
     known = [one for one in amounts if one.name != "?" and one.share >= SHARE_MIN and one.rise >= SESSIONS_MIN]
     if not known:
         return
     new = [one for one in known if one.normal == 0.0 and one.share >= NEW_SHARE]
-    best = max(new, key=lambda one: one.share) if new else max(known, key=lambda one: one.rise)
+    best = max(new, key=lambda one: one.share) if new else max(known, key=lambda one: (one.share_rise, one.rise))
     details = (*_numbers(best, "sessions at once"), *_facts(capture, best.entity, "statement"))
     yield Who(WhoKind.STATEMENT, best.name, best.entity, best.share, best.share_normal, "active sessions", details)
 
