@@ -19,7 +19,7 @@ HEADER = (
 )
 SAMPLE = """\
 {time},7,shop,zqmueller,zqshopapp,10.9.8.7,client backend,idle in transaction,Client,ClientRead,,UPDATE zqorders,
-{time},8,shop,zqmueller,zqshopapp,10.9.8.7,client backend,active,Lock,tuple,7,UPDATE zqorders,update zqorders set a = 'zqvalue'
+{time},8,shop,zqmueller,zqshopapp,,client backend,active,Lock,tuple,7,UPDATE zqorders,update zqorders set a='zqvalue'
 {time},9,shop,,,,autovacuum worker,active,IO,DataFileRead,,AUTOVACUUM: VACUUM zqstock,
 """
 

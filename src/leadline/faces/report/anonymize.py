@@ -68,7 +68,7 @@ _WRITTEN_WWN = re.compile(
     r"(?:naa\.|eui\.|(?:wwn|nvme|scsi)-(?:0x|eui\.|3(?=[0-9a-f]{32}$))?|0x)?([0-9a-f]{16}|[0-9a-f]{32})"
 )
 _UNSPECIFIED = IPv6Address("::")
-_SESSION_FACTS = {"user", "application", "client", "table"}
+_SESSION_FACTS = {"user", "application", "table"}  # a client is an address
 _NAMED_FACTS = _SESSION_FACTS | {
     "device",
     "datastore",
