@@ -14,7 +14,8 @@ Sample:
         2026-11-21 00:55:56.442699+00,640,shop,client backend,idle in transaction,,,,9.310,8.120,,UPDATE stock
 
 Lost:
-    What happened between two samples. Statements, users and addresses. Which session blocks another where the column
+    What happened between two samples. Literals of statements, all but the 50 most sampled
+    statements and blockers, users and addresses of sessions that block nobody. Which session blocks another where the column
     ``blocked_by`` is missing, as in ``pg_stat_activity`` itself. A last row without an end is left out. A recorder that
     was killed loses its last second.
 
