@@ -16,7 +16,8 @@ Sample:
 Lost:
     What happened between two samples. Literals of statements, all but the 50 most sampled
     statements and blockers, users and addresses of sessions that block nobody. Which session blocks another where
-    the column ``blocked_by`` is missing, as in ``pg_stat_activity`` itself. A last row without an end is left out. A recorder that
+    the column ``blocked_by`` is missing, as in ``pg_stat_activity`` itself. A last row without an end is left out.
+    A recorder that
     was killed loses its last second.
 
 Units:
