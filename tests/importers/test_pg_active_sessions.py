@@ -42,7 +42,7 @@ def test_means_of_a_second(tmp_path: Path) -> None:
     assert values_of(capture, "db_idle_in_transaction_sessions_count", SERVER).tolist() == [0.5, 0.0]
     assert values_of(capture, "db_background_sessions_count", SERVER).tolist() == [0.5, 0.0]
     assert values_of(capture, "db_transaction_age_s_max", SERVER).tolist() == [9.31, 0.01]
-    head = f"{SERVER}/database:pid 640 (idle in transaction)"
+    head = f"{SERVER}/session:pid 640 (idle in transaction)"
     assert values_of(capture, "db_sessions_behind_blocker_count", head).tolist() == [1.0, 0.0]
     assert codes(capture) == []
 
@@ -79,9 +79,46 @@ def test_a_loop_of_psql(tmp_path: Path) -> None:
 def test_a_list_of_blockers_may_be_cut_to_the_first_and_a_count(tmp_path: Path) -> None:
     capped = TEXT.replace(",0.411,640,", ",0.411,640 641 642 +76,").replace(",UPDATE stock", ",")
     assert capped.count("+76") == 1
-    metric, head = "db_sessions_behind_blocker_count", f"{SERVER}/database:pid 640 (idle in transaction)"
+    metric, head = "db_sessions_behind_blocker_count", f"{SERVER}/session:pid 640 (idle in transaction)"
     counts = [values_of(read_text(tmp_path, text), metric, head).tolist() for text in (TEXT, capped)]
     assert counts == [[1.0, 0.0]] * 2
+
+
+def test_an_empty_statement_is_that_of_the_session_before(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, TEXT.replace(",0.512,0.511,,UPDATE stock", ",0.512,0.511,,"))
+    metric = "db_statement_sessions_count"
+    assert values_of(capture, metric, f"{SERVER}/statement:UPDATE stock").tolist() == [1.5, 0.0]
+    assert values_of(capture, metric, f"{SERVER}/statement:COMMIT").tolist() == [0.0, 0.5]
+    assert values_of(capture, "db_worker_sessions_count", f"{SERVER}/session:checkpointer").tolist() == [0.5, 0.0]
+
+
+def test_no_literal_of_a_statement_is_kept(tmp_path: Path) -> None:
+    capture = read_text(tmp_path, LOOP.replace("select 1\n", "select a from t where b = 'secret'\n"))
+    statements = [e for g in capture.of("db_statement_sessions_count") for e in g.entities]
+    assert {entity.name for entity in statements} == {"SELECT", "SELECT ... FROM t"}
+    assert "secret" not in str(capture.inventory.facts)
+
+
+def test_many_statements_and_blockers_are_few_series(tmp_path: Path) -> None:
+    header = TEXT.split("\n", 1)[0]
+    row = "2026-11-21 00:00:{0:02d}+00,{1},shop,client backend,active,Lock,tuple,,1,1,{2},UPDATE t{1}"
+    rows = [row.format(number % 50, number, number + 1000) for number in range(1, 301)]
+    capture = read_text(tmp_path, "\n".join([header, *sorted(rows)]) + "\n")
+    for metric, rest in (
+        ("db_statement_sessions_count", "statement:other statements"),
+        ("db_sessions_behind_blocker_count", "session:other blockers"),
+    ):
+        assert sum(len(group.entities) for group in capture.of(metric)) == 51
+        assert values_of(capture, metric, f"{SERVER}/{rest}").sum() == 250
+
+
+def test_a_parallel_worker_is_counted_to_its_leaders_statement(tmp_path: Path) -> None:
+    header = "now,pid,leader_pid,backend_type,state,wait_event_type,wait_event,blocked_by,query\n"
+    rows = "2026-11-21 00:00:0{0}+00,1,,client backend,active,,,,SELECT big\n"
+    rows += "2026-11-21 00:00:0{0}+00,2,1,parallel worker,active,,,,?\n"
+    capture = read_text(tmp_path, header + rows.format(1) + rows.format(2))
+    statement = f"{SERVER}/statement:SELECT ... FROM big"
+    assert values_of(capture, "db_statement_sessions_count", statement).tolist() == [2.0, 2.0]
 
 
 def test_a_torn_last_row_is_left_out(tmp_path: Path) -> None:

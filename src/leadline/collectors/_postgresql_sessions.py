@@ -8,12 +8,12 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.io.outputs import open_to_append
 from leadline.core.model.errors import ToolError
+from leadline.formats.statements import statement_name
 
 if TYPE_CHECKING:
     import psycopg
@@ -25,7 +25,6 @@ COLUMNS = (
 )
 BEGINNING = re.compile(",".join(COLUMNS).encode() + b"\n")
 FLUSH_S = 1.0  # a killed recorder loses no more than this
-QUERY_CHARACTERS = 60
 BLOCKERS_MAX = 3  # Judgement: who is at the head of a queue is found from the first of each
 _SINCE_QUERY_ID = 140000  # Source: PostgreSQL 14 release notes, pg_stat_activity.query_id
 _READ_CHARACTERS = 1024  # of a statement; the table is named near its beginning
@@ -44,37 +43,6 @@ from moment m left join pg_stat_activity a on a.pid <> pg_backend_pid() and a.pi
     and a.wait_event_type is distinct from 'Activity'
     and (a.state is not null or a.backend_type <> 'client backend')
 """
-
-_NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?(?![\w.$])"
-# A verb and the table right after it. No quote, dollar or comment may come before the table, so it is no literal.
-_TABLE = re.compile(
-    r"\s*(?P<verb>update|insert\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum\s+analyze|vacuum|analyze|copy|"
-    r"autovacuum:\s+(?:vacuum\s+analyze|vacuum|analyze))\s+(?:only\s+|table\s+)?(?P<table>" + _NAME + ")",
-    re.IGNORECASE | re.ASCII,
-)
-_SELECT = re.compile(
-    r"\s*(?P<verb>select)\s[\w\s.,*()]*?\sfrom\s+(?:only\s+)?(?P<table>" + _NAME + ")", re.IGNORECASE | re.ASCII
-)
-_VERB = re.compile(
-    r"\s*(?P<verb>select|insert|update|delete|merge|with|copy|begin|start|commit|end|rollback|abort|savepoint|release|"
-    r"vacuum|analyze|truncate|lock|create|alter|drop|grant|revoke|reindex|cluster|refresh|call|do|set|show|declare|fetch|"
-    r"close|prepare|execute|deallocate|explain|checkpoint|listen|notify|autovacuum)\b",
-    re.IGNORECASE | re.ASCII,
-)
-
-
-@lru_cache(maxsize=4096)
-def statement_name(query: str) -> str:
-    """The verb of a statement and its first table; never a literal. ``?`` where the beginning is no known verb.
-
-    >>> statement_name("update pgbench_branches set bbalance = 5"), statement_name("ALTER ROLE x PASSWORD 'secret'")
-    ('UPDATE pgbench_branches', 'ALTER')
-    """
-    match = _TABLE.match(query) or _SELECT.match(query)
-    if match is not None:
-        return f"{' '.join(match['verb'].upper().split())} {match['table']}"[:QUERY_CHARACTERS]
-    verb = _VERB.match(query)
-    return verb["verb"].upper() if verb is not None else "?"
 
 
 class Schedule:

@@ -14,8 +14,10 @@ Sample:
         2026-11-21 00:55:56.442699+00,640,shop,client backend,idle in transaction,,,,9.310,8.120,,UPDATE stock
 
 Lost:
-    What happened between two samples. Statements, users and addresses. Which session blocks another where the column
-    ``blocked_by`` is missing, as in ``pg_stat_activity`` itself. A last row without an end is left out. A recorder that
+    What happened between two samples. Literals of statements, all but the 50 most sampled
+    statements and blockers, users and addresses of sessions that block nobody. Which session blocks another where
+    the column ``blocked_by`` is missing, as in ``pg_stat_activity`` itself. A last row without an end is left out.
+    A recorder that
     was killed loses its last second.
 
 Units:
@@ -44,6 +46,14 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.stamps import YEARS
+from leadline.importers._pg_active_sessions.work import (
+    SessionColumns,
+    blocker_work,
+    by_leader,
+    statement_work,
+    statements,
+    worker_work,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,6 +70,8 @@ META = ImporterMeta(
         "state = idle in transaction": Field("db_idle_in_transaction_sessions_count", "count"),
         "wait_event_type = Lock": Field("db_blocked_sessions_count", "count"),
         "blocked_by": Field("db_sessions_behind_blocker_count", "count"),
+        "query": Field("db_statement_sessions_count", "count"),
+        "backend_type, query": Field("db_worker_sessions_count", "count"),
         "xact_age_s": Field("db_transaction_age_s_max", "s"),
     },
     record="leadline collect postgresql DSN -o FOLDER --active-sessions-every 100",
@@ -70,11 +82,12 @@ _NEEDED = frozenset({"pid", "backend_type", "state", "wait_event_type", "wait_ev
 _LOCKS = ("Lock", "lock")  # PostgreSQL's wait event type; the class of MySQL's wait/lock/...
 _TIMES = ("now", "clock_timestamp", "ts", "time", "sampled_at", "statement_timestamp")
 _TEXTS = ("backend_type", "state", "wait_event_type", "wait_event", "blocked_by", "xact_start", "query")
+_MORE = ("query_id", "usename", "application_name", "client_addr", "leader_pid", "relation", "statement_text")
+_AGES = ("xact_age_s", "query_age_s", "state_age_s")
 _SERVER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
 _SECOND_NS = 1_000_000_000
 _SLOW_NS = _SECOND_NS // 2  # Judgement: a second must hold two samples for a mean
 _CELL_BYTES_MAX = 1 << 20
-_HOPS_MAX = 100
 _PID_DIGITS_MAX = 12
 
 
@@ -137,7 +150,8 @@ class _Rows:
     state: NDArray[np.object_]
     event: tuple[NDArray[np.int64], list[str]]
     age_s: NDArray[np.float64]
-    blocked_by: tuple[NDArray[np.int64], list[str]]
+    columns: SessionColumns
+    is_ours: bool
     zoned: bool
 
 
@@ -154,27 +168,31 @@ def _rows(source: Source, data: str, names: tuple[str, ...], request: Request) -
         table = _table(data, names)
         pid = pc.cast(pc.fill_null(table["pid"], "-1"), pa.int64()).to_numpy()
         if "query" in names and "blocked_by" not in names:  # the home-made loop samples itself
-            asks = pc.fill_null(pc.match_substring(table["query"], "pg_stat_activity"), fill_value=False)
+            asks = pc.fill_null(
+                pc.match_substring(table["query"].cast(pa.string()), "pg_stat_activity"), fill_value=False
+            )
             pid = np.where(asks.to_numpy(), -1, pid)
         texts = {n: _codes(table[n]) for n in table.column_names if pa.types.is_dictionary(table[n].type)}
         codes, moments = texts[names[0]]
         stamps = [_moment(text) for text in moments]
         times_ns = np.array([to_ns(stamp, request) for stamp in stamps], dtype=np.int64)
         ages = _ages(table, texts, times_ns[codes], request)
-        blocked_by = texts.get("blocked_by", (np.full(len(pid), -1), []))
-        _check_pids(blocked_by[1])
+        _check_pids(texts.get("blocked_by", (None, []))[1])
+        every_age = {"xact_age_s": ages} | {n: _numbers(table, n) for n in _AGES[1:] if n in table.column_names}
     except (pa.ArrowException, ValueError, OverflowError) as error:
         raise _refused(source, str(error).splitlines()[0][:120] if str(error) else "a damaged row") from None
     unique, place = np.unique(times_ns, return_inverse=True)
+    state = _texts(texts["state"])
     return _Rows(
         unique,
         place[codes],
         pid,
         _texts(texts["backend_type"]) == "client backend",
-        _texts(texts["state"]),
+        state,
         _events(texts),
         ages,
-        blocked_by,
+        SessionColumns(place[codes], pid, state, every_age, texts),
+        "blocked_by" in names,
         all(stamp.tzinfo is not None for stamp in stamps),
     )
 
@@ -184,9 +202,9 @@ def _table(data: str, names: tuple[str, ...]) -> pa.Table:
     import pyarrow as pa  # noqa: PLC0415
     from pyarrow import csv  # noqa: PLC0415
 
-    wanted = [n for n in (names[0], "pid", "xact_age_s", *_TEXTS) if n in names]
+    wanted = [n for n in (names[0], "pid", *_AGES, *_TEXTS, *_MORE) if n in names]
     types = {n: pa.dictionary(pa.int32(), pa.string()) for n in wanted}
-    types |= {n: pa.string() for n in (names[0], "pid", "xact_age_s", "query") if n in wanted}
+    types |= {n: pa.string() for n in (names[0], "pid", *_AGES, "query") if n in wanted}
     header = "\n" + data.split("\n", 1)[0]
     body = f"\n{data}".replace(header, "").lstrip("\n")
     if not body:
@@ -202,7 +220,9 @@ def _table(data: str, names: tuple[str, ...]) -> pa.Table:
     if times.null_count:
         message = "a row without a time"
         raise ValueError(message)
-    return table.set_column(0, names[0], table[names[0]].dictionary_encode())
+    for name in {names[0], "query"} & set(table.column_names):
+        table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
+    return table
 
 
 def _check_pids(lists: list[str]) -> None:
@@ -255,11 +275,8 @@ def _ages(
     request: Request,
 ) -> NDArray[np.float64]:
     """Age of each session's transaction in seconds [n]; NaN where it has none."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import compute as pc  # noqa: PLC0415
-
     if "xact_age_s" in table.column_names:
-        ages: NDArray[np.float64] = pc.cast(table["xact_age_s"], pa.float64()).to_numpy().astype(np.float64)
+        ages = _numbers(table, "xact_age_s")
         if np.isinf(ages).any() or (ages < 0).any():
             message = "an impossible age of a transaction"
             raise ValueError(message)
@@ -269,6 +286,14 @@ def _ages(
     codes, moments = texts["xact_start"]
     starts = np.array([*(to_ns(_moment(text), request) for text in moments), 0], dtype=np.int64)
     return np.where(codes >= 0, np.maximum((times_ns - starts[codes]) / 1e9, 0.0), np.nan)
+
+
+def _numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
+    import pyarrow as pa  # noqa: PLC0415
+    from pyarrow import compute as pc  # noqa: PLC0415
+
+    numbers: NDArray[np.float64] = pc.cast(table[name], pa.float64()).to_numpy().astype(np.float64)
+    return numbers
 
 
 def _emit(rows: _Rows, builder: CaptureBuilder, request: Request) -> None:
@@ -315,35 +340,33 @@ def _emit(rows: _Rows, builder: CaptureBuilder, request: Request) -> None:
         oldest = np.zeros(len(ends))
         np.maximum.at(oldest, at[aged], rows.age_s[aged])
         builder.add_series("db_transaction_age_s_max", _SERVER, ends, oldest)
-    if request.wants("db_sessions_behind_blocker_count"):
-        for name, counts in _behind(rows, bins, len(ends)).items():
-            builder.add_series(
-                "db_sessions_behind_blocker_count", Entity(EntityKind.DATABASE, name, _SERVER), ends, counts / samples
-            )
+    _emit_work(rows, builder, request, (ends, at, samples), (active, background))
 
 
-def _behind(rows: _Rows, bins: NDArray[np.int64], count: int) -> dict[str, NDArray[np.float64]]:
-    """Sessions that wait for each head blocker, summed per interval; the name is its pid and state."""
-    codes, lists = rows.blocked_by
-    waiting = np.flatnonzero((codes >= 0) & (rows.pid >= 0))
-    firsts = [text.split()[0] for text in lists if text.split()]
-    parents = {text: int(first) for text, first in zip([t for t in lists if t.split()], firsts, strict=True)}
-    blocker: dict[tuple[int, int], int] = {}
-    for row in waiting.tolist():
-        parent = parents.get(lists[codes[row]])
-        if parent is not None:
-            blocker[int(rows.sample[row]), int(rows.pid[row])] = parent
-    moments = np.unique(rows.sample[waiting])
-    shown = np.flatnonzero(np.isin(rows.sample, moments) & (rows.state != ""))
-    states = {(int(rows.sample[row]), int(rows.pid[row])): rows.state[row] for row in shown.tolist()}
-    behind: dict[str, NDArray[np.float64]] = {}
-    for (moment, pid), parent in blocker.items():
-        head, hops = parent, 0
-        while (moment, head) in blocker and head != pid and hops < _HOPS_MAX:
-            head, hops = blocker[moment, head], hops + 1
-        name = f"pid {head} ({states.get((moment, head), 'not sampled')})"
-        behind.setdefault(name, np.zeros(count))[bins[moment]] += 1
-    return behind
+def _emit_work(
+    rows: _Rows,
+    builder: CaptureBuilder,
+    request: Request,
+    grid: tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]],
+    masks: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+) -> None:
+    """Add the statements, background workers and blockers; the grid is ends [m], place [n] and samples [m]."""
+    (ends, at, samples), (active, background) = grid, masks
+    columns = rows.columns
+    parallel = _texts(columns.texts["backend_type"]) == "parallel worker"
+    at_work = (rows.pid >= 0) & active & (rows.client | parallel)
+    codes, keys = statements(columns, is_ours=rows.is_ours)
+    names = [keys[code][0] for code in codes.tolist()]
+    shared = by_leader(columns, codes, parallel)
+    series = (
+        ("db_statement_sessions_count", EntityKind.STATEMENT, statement_work(shared, keys, at_work, at)),
+        ("db_worker_sessions_count", EntityKind.SESSION, worker_work(columns, background & ~parallel, at, names)),
+        ("db_sessions_behind_blocker_count", EntityKind.SESSION, blocker_work(columns, names, at, len(ends))),
+    )
+    for metric, kind, works in series:
+        for work in works if request.wants(metric) else ():
+            entity = builder.inventory.add(Entity(kind, work.name, _SERVER), builder.info.name, **work.facts)
+            builder.add_series(metric, entity, ends, work.counts / samples)
 
 
 def _refused(source: Source, problem: str) -> InputError:

@@ -44,6 +44,8 @@ class EntityKind(StrEnum):
     VIRTUAL_SWITCH = "virtual-switch"  # of a host; a distributed one has no parent
     PORT_GROUP = "port-group"
     DATABASE = "database"
+    STATEMENT = "statement"  # of a database, by its verb and first table
+    SESSION = "session"  # of a database: a client's, or a process at work in the background
     JOB = "job"  # a load generator's job: fio job, pgbench run, vdbench host
 
 

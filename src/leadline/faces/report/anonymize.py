@@ -26,6 +26,7 @@ from leadline.core.model.entities import Entity, Fact, Inventory
 from leadline.core.model.errors import LeadlineError
 from leadline.core.model.metrics import RAW_PREFIX, metrics
 from leadline.core.model.vocabulary import EntityKind, Layer, LayerState, Role
+from leadline.core.model.who import Who
 from leadline.faces.report.sql import sql_start, without_names
 
 if TYPE_CHECKING:
@@ -67,7 +68,19 @@ _WRITTEN_WWN = re.compile(
     r"(?:naa\.|eui\.|(?:wwn|nvme|scsi)-(?:0x|eui\.|3(?=[0-9a-f]{32}$))?|0x)?([0-9a-f]{16}|[0-9a-f]{32})"
 )
 _UNSPECIFIED = IPv6Address("::")
-_NAMED_FACTS = {"device", "datastore", "virtual_disk", "file", "mount", "hostname", "cluster", "path", "vm", "host"}
+_SESSION_FACTS = {"user", "application", "table"}  # a client is an address
+_NAMED_FACTS = _SESSION_FACTS | {
+    "device",
+    "datastore",
+    "virtual_disk",
+    "file",
+    "mount",
+    "hostname",
+    "cluster",
+    "path",
+    "vm",
+    "host",
+}
 _OWN_FIELDS = frozenset({"rule", "rules_run", "code", "metric", "unit", "caused_by", "needs"})
 _WORD = re.compile(r"[^\W\d_]+")
 _TOKEN = re.compile(r"\w(?:[\w.$@+-]*\w)?")
@@ -308,7 +321,7 @@ def _add_entity(replacer: Replacer, entity: Entity) -> None:
     stem = _STEMS.get(entity.kind, entity.kind.value)
     if entity.kind in (EntityKind.HOST, EntityKind.VM, EntityKind.GUEST):
         _add_machine(replacer, entity.name, stem)
-    else:
+    elif entity.kind not in (EntityKind.STATEMENT, EntityKind.SESSION):  # their names are SQL and words of ours
         replacer.add(entity.name, stem)
 
 
@@ -396,6 +409,8 @@ def _deep(
         return renamed(value)
     if type(value) is str:  # not an enumeration, whose members are strings too
         return replacer.alias(value)
+    if isinstance(value, Who):
+        keep |= {"of"}
     if is_dataclass(value) and not isinstance(value, type):
         changed = {
             f.name: _deep(getattr(value, f.name), replacer, renamed, keep)
