@@ -2,15 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.account import Term
+from leadline.core.model.who import Who, WhoKind
 
 if TYPE_CHECKING:
     from leadline.core.model.account import Account, Share
     from leadline.core.model.finding import Finding
 
+# Kind -> who may have done it; of a program what it uses.
+_WHO: dict[str, tuple[tuple[WhoKind, str], ...]] = {
+    "statement": ((WhoKind.STATEMENT, ""),),
+    "temp-files": ((WhoKind.STATEMENT, ""),),
+    "bulk-load": ((WhoKind.STATEMENT, ""),),
+    "export": ((WhoKind.STATEMENT, ""),),
+    "more-work": ((WhoKind.STATEMENT, ""),),
+    "wal-volume": ((WhoKind.STATEMENT, ""),),
+    "lock-waits": ((WhoKind.SESSION, ""),),
+    "checkpoints": ((WhoKind.WORKER, ""),),
+    "cpu-taken": ((WhoKind.PROGRAM, "CPU"), (WhoKind.VM, "CPU")),
+    "cpu-busy": ((WhoKind.STATEMENT, ""),),
+    "disk-busy-with-others": (
+        (WhoKind.PROGRAM, "disk reads"),
+        (WhoKind.PROGRAM, "disk writes"),
+        (WhoKind.VM, "IOPS"),
+    ),
+}
+WHO_SHARE_MIN = 0.3  # Judgement: of what is counted; with less of it one is among many
 SURE_SHARE = 0.5  # Judgement: half of the added time, at the lower end of the interval, is what made it slow
 _DISK = frozenset({Term.DISK, Term.LOG})
 _CPU = frozenset({Term.CPU, Term.CPU_WAIT})
@@ -68,3 +89,14 @@ def sure_share(account: Account | None) -> Share | None:
 def takes(finding: Finding, share: Share | None) -> bool:
     """Whether what a finding names makes sessions wait for what a share of the account is of."""
     return share is not None and share.term in terms_of(finding)
+
+
+def who_of(finding: Finding, culprits: Iterable[Who]) -> Who | None:
+    """Who did what a finding names; None where nobody had a good part of it, or its cause names nobody."""
+    known = [who for who in culprits if (who.share or 0.0) >= WHO_SHARE_MIN]
+    for kind in rule_metas()[finding.rule].causes:
+        for wanted, of in _WHO.get(kind, ()):
+            one = next((who for who in known if who.kind is wanted and of in ("", who.of)), None)
+            if one is not None:
+                return one
+    return None

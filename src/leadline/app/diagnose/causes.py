@@ -10,9 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.cause_terms import sure_share, takes, terms_of
+from leadline.app.diagnose.cause_terms import sure_share, takes, terms_of, who_of
 from leadline.app.diagnose.feeling import suffered_before
 from leadline.app.diagnose.placing import COVER_MIN, cover, has_weight, lowered, lowered_in, unfelt
+from leadline.app.diagnose.who import culprits
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Cause, Certainty, Felt
 from leadline.core.model.entities import Entity, machines
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from leadline.core.model.account import Account
     from leadline.core.model.capture import Capture
     from leadline.core.model.incident import Incident
+    from leadline.core.model.who import Who
     from leadline.core.statistics.changes import ChangeTable
 
 
@@ -58,7 +60,8 @@ class Explained:
         """What explains an incident, or a recording without one, the first one most."""
         findings = order(self.of(incident), account)
         leads = [one for one in findings if one.severity >= Severity.MEDIUM and not one.is_symptom]
-        return tuple(_cause(lead, findings, incident, account) for lead in leads)
+        who = culprits(self.changes.capture, incident) if leads else ()
+        return tuple(_cause(lead, findings, incident, account, who) for lead in leads)
 
 
 def explained(
@@ -115,13 +118,19 @@ def _weighty_layers(findings: Iterable[Finding]) -> frozenset[Layer]:
     return frozenset(finding.layer for finding in findings if has_weight(finding))
 
 
-def _cause(lead: Finding, findings: Iterable[Finding], incident: Incident | None, account: Account | None) -> Cause:
+def _cause(
+    lead: Finding,
+    findings: Iterable[Finding],
+    incident: Incident | None,
+    account: Account | None,
+    who: tuple[Who, ...],
+) -> Cause:
     kinds, terms = rule_metas()[lead.rule].causes, terms_of(lead)
     size = account.of(*terms) if account is not None and terms else None
     time = 1.0 if incident is None or not lead.windows else cover(lead.windows, incident.window)
     certainty = Certainty.PROBABLY if lead.guessed or lead.severity < Severity.HIGH else Certainty.IS
     symptoms = (f for f in findings if f.caused_by == lead.rule and f.caused_by_entity == lead.entity)
-    return Cause(kinds[0] if kinds else "", lead.entity, (lead, *symptoms), time, size, certainty)
+    return Cause(kinds[0] if kinds else "", lead.entity, (lead, *symptoms), time, size, certainty, who_of(lead, who))
 
 
 def without_repeats(findings: Iterable[Finding]) -> list[Finding]:

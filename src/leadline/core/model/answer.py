@@ -11,6 +11,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Finding
 from leadline.core.model.incident import Change, Incident
 from leadline.core.model.power import Power
+from leadline.core.model.who import Who
 
 
 class Disk(StrEnum):
@@ -106,6 +107,7 @@ class Cause:
     covers_time: float
     covers_size: float | None
     certainty: Certainty
+    who: Who | None = None
 
     @property
     def finding(self) -> Finding:
@@ -122,6 +124,7 @@ class Cause:
             "covers_time": round(self.covers_time, 3),
             "covers_size": None if self.covers_size is None else round(self.covers_size, 3),
             "certainty": self.certainty.value,
+            "who": None if self.who is None else self.who.to_dict(),
         }
 
 
