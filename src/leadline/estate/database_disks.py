@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from leadline.core.model.vocabulary import Role, Severity
+from leadline.core.model.vocabulary import EntityKind, Role, Severity
 from leadline.estate.database_settings import disks_of, of_engine
 from leadline.estate.disks import Busy, Use, role_said, uses
 from leadline.estate.latencies import block_awaits
@@ -34,6 +34,19 @@ class DiskClass:
     noun: str
     holds: Callable[[str | None], bool]
     most: Severity = Severity.CRITICAL
+
+
+_HELD = (Role.DATA, Role.WAL, Role.TEMP)
+
+
+def database_disks(context: RuleContext) -> frozenset[Entity]:
+    """The block devices that hold what a database keeps, as an inventory or a mount says; empty where nothing does."""
+    known = uses(context)
+    disks = {disk for disk, use in known.items() if use.role in _HELD and disk.kind is EntityKind.BLOCK_DEVICE}
+    for database in context.inventory.of_kind(EntityKind.DATABASE):
+        for role in (Role.DATA, Role.WAL):
+            disks.update(disks_of(context.inventory, known, database, role))
+    return frozenset(disks)
 
 
 def slow_disks(

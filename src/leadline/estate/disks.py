@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import Capture, SeriesGroup
     from leadline.core.model.finding import Finding, Window
 
-    Recorded = RuleContext | Capture
+    Recorded: TypeAlias = RuleContext | Capture
 
 MS_PER_S = 1000.0
 # sda1 and nvme0n1p1 are parts of sda and nvme0n1; nvme0n1, dm-0, loop0 and md0 are disks of their own.

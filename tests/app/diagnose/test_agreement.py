@@ -34,12 +34,12 @@ def contradicts(answer: Answer) -> bool:
 )
 def test_the_first_cause_agrees_with_the_account(archive: Path, tmp_path: Path) -> None:
     recording = read_recording(archive, tmp_path)
-    wrong: dict[str, object] = {}
+    wrong: list[tuple[str, object]] = []
     for view in views(recording):
         if view.capture is not None:
             answers = diagnose(view.capture).answers
-            wrong |= {view.name: one.to_dict() for one in answers if contradicts(one)}
-    assert wrong == {}
+            wrong += [(view.name, one.to_dict()) for one in answers if contradicts(one)]
+    assert wrong == []
 
 
 def test_two_faults_at_once_are_headed_by_the_one_that_took_the_time(tmp_path: Path) -> None:

@@ -226,7 +226,9 @@ def unfelt(case: Case) -> Answer | None:
 
 def faint(case: Case) -> Answer | None:
     """A rule found a slow disk, and gives the finding little weight itself."""
-    faint = next(iter(faint_disks(case.explained.as_measured)), None)
+    faint = next(
+        (f for f in faint_disks(case.explained.as_measured) if f.entity not in case.explained.uninvolved), None
+    )
     return None if faint is None else replace(case.answer(Disk.UNKNOWN, Reason.FAINT), finding=faint)
 
 
@@ -245,7 +247,7 @@ def near(case: Case) -> Answer | None:
     """A disk is near its limit, beyond it now and then, or busy with requests waiting, and users felt something."""
     if case.incident is None and case.felt is Felt.FINE:
         return None
-    level = near_disk(case.run, case.changes.capture, case.incident)
+    level = near_disk(case.run, case.changes.capture, case.incident, case.explained.uninvolved)
     if level is None:
         return None
     return replace(case.answer(Disk.UNKNOWN, level[0], Certainty.MAY_BE), level=level[1])
@@ -321,4 +323,5 @@ def _disk_changes(case: Case) -> Iterator[Change]:
         return
     for metric in _DISK_WAITS:
         changes = case.changes.of(metric, case.incident, EntityKind.BLOCK_DEVICE)
-        yield from (change for change in changes if not is_same(change))
+        used = (change for change in changes if change.entity not in case.explained.uninvolved)
+        yield from (change for change in used if not is_same(change))

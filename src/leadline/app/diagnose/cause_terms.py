@@ -91,12 +91,16 @@ def takes(finding: Finding, share: Share | None) -> bool:
     return share is not None and share.term in terms_of(finding)
 
 
-def who_of(finding: Finding, culprits: Iterable[Who]) -> Who | None:
-    """Who did what a finding names; None where nobody had a good part of it, or its cause names nobody."""
+def kind_and_who(finding: Finding, culprits: Iterable[Who]) -> tuple[str, Who | None]:
+    """The kind of cause that a finding names, and who did it; nobody where nobody had a good part of it.
+
+    Of several kinds the first one that somebody did, else the most likely one; empty where the rule names none.
+    """
     known = [who for who in culprits if (who.share or 0.0) >= WHO_SHARE_MIN]
-    for kind in rule_metas()[finding.rule].causes:
+    kinds = rule_metas()[finding.rule].causes
+    for kind in kinds:
         for wanted, of in _WHO.get(kind, ()):
             one = next((who for who in known if who.kind is wanted and of in ("", who.of)), None)
             if one is not None:
-                return one
-    return None
+                return kind, one
+    return (kinds[0] if kinds else "", None)

@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.cause_terms import sure_share, takes, terms_of, who_of
+from leadline.app.diagnose.bystanders import BYSTANDER, uninvolved_disks
+from leadline.app.diagnose.cause_terms import kind_and_who, sure_share, takes, terms_of
 from leadline.app.diagnose.feeling import suffered_before
 from leadline.app.diagnose.placing import COVER_MIN, cover, has_weight, lowered, lowered_in, unfelt
 from leadline.app.diagnose.who import culprits
@@ -36,13 +37,15 @@ class Explained:
     Attributes:
         findings: symptoms name what explains them; what explains nothing that was felt is of low severity.
         as_measured: the findings before anything was weighed against what users felt.
-        is_placed: findings were held against the incidents; else limits judged.
+        is_placed: findings were compared with the incidents; else limits judged.
+        uninvolved: disks that no database uses.
     """
 
     findings: tuple[Finding, ...]
     as_measured: tuple[Finding, ...]
     changes: ChangeTable
     is_placed: bool
+    uninvolved: frozenset[Entity] = frozenset()
 
     def of(self, incident: Incident | None) -> tuple[Finding, ...]:
         """The findings of an incident, in order: without those of weight that only explain another one."""
@@ -76,17 +79,24 @@ def explained(
         accounts: of the added time in each incident.
     """
     capture, worst = changes.capture, next(iter(accounts), None)
-    once = without_repeats(findings)
+    uninvolved = uninvolved_disks(capture)
+    once = [_uninvolved(finding, uninvolved) for finding in without_repeats(findings)]
     for incident, account in zip(symptoms.incidents, accounts, strict=True):
         once = _raised(once, incident, account)
     if symptoms.incidents:
         weighed = joined([_placed(finding, symptoms.incidents, changes) for finding in once], capture)
         has_cause = any(has_weight(finding) and not finding.is_symptom for finding in weighed)
-        if has_cause or not any(map(suffered_before, symptoms.incidents)):
-            return Explained(tuple(order(weighed, worst)), tuple(once), changes, is_placed=True)
-        return Explained(tuple(order(joined(once, capture), worst)), tuple(once), changes, is_placed=False)
-    felt = [unfelt(one, symptoms.feeling) for one in once] if symptoms.feeling.felt is Felt.FINE else once
-    return Explained(tuple(order(joined(felt, capture), worst)), tuple(once), changes, is_placed=False)
+        is_placed = has_cause or not any(map(suffered_before, symptoms.incidents))
+        kept = weighed if is_placed else joined(once, capture)
+    else:
+        is_placed, is_fine = False, symptoms.feeling.felt is Felt.FINE
+        kept = joined([unfelt(finding, symptoms.feeling) for finding in once] if is_fine else once, capture)
+    return Explained(tuple(order(kept, worst)), tuple(once), changes, is_placed, uninvolved)
+
+
+def _uninvolved(finding: Finding, disks: frozenset[Entity]) -> Finding:
+    """A finding as it is, or of low severity where it is of a disk that no database uses."""
+    return lowered(finding, BYSTANDER) if finding.entity in disks and has_weight(finding) else finding
 
 
 def _raised(findings: list[Finding], incident: Incident, account: Account | None) -> list[Finding]:
@@ -125,12 +135,12 @@ def _cause(
     account: Account | None,
     who: tuple[Who, ...],
 ) -> Cause:
-    kinds, terms = rule_metas()[lead.rule].causes, terms_of(lead)
+    (kind, did), terms = kind_and_who(lead, who), terms_of(lead)
     size = account.of(*terms) if account is not None and terms else None
     time = 1.0 if incident is None or not lead.windows else cover(lead.windows, incident.window)
     certainty = Certainty.PROBABLY if lead.guessed or lead.severity < Severity.HIGH else Certainty.IS
     symptoms = (f for f in findings if f.caused_by == lead.rule and f.caused_by_entity == lead.entity)
-    return Cause(kinds[0] if kinds else "", lead.entity, (lead, *symptoms), time, size, certainty, who_of(lead, who))
+    return Cause(kind, lead.entity, (lead, *symptoms), time, size, certainty, did)
 
 
 def without_repeats(findings: Iterable[Finding]) -> list[Finding]:

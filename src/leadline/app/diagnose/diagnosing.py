@@ -7,7 +7,7 @@ from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose import answer, near, seconds, symptoms, who
+from leadline.app.diagnose import answer, bystanders, near, seconds, symptoms, who
 from leadline.app.diagnose.account import accounts_of
 from leadline.app.diagnose.answer import answers_of
 from leadline.app.diagnose.causes import explained
@@ -38,13 +38,8 @@ def metrics_read() -> frozenset[str]:
 
     Whatever else a capture holds, `diagnose` does not look at it: the verdict is the same however it was read.
     """
-    steps = (
-        symptoms.READS,
-        seconds.READS,
-        answer.READS,
-        near.READS,
-        who.READS,
-    )  # the account's are those of its seconds
+    modules = (symptoms, seconds, bystanders, who, near, answer)  # the account reads what its seconds do
+    steps = (module.READS for module in modules)
     return frozenset().union(*steps, *(meta.metrics() for meta in rule_metas().values()))
 
 

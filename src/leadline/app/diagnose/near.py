@@ -8,6 +8,7 @@ serves many requests at once and has room for more.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from leadline.app.diagnose.findings import RulesRun
     from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.entities import Entity
     from leadline.core.model.incident import Incident
 
 READS = frozenset(
@@ -38,13 +40,16 @@ FELT_MS = 4.0  # Judgement: of a quick disk near its strict limit nobody feels a
 LOW_MS = 2.0  # Judgement: a device that answers quicker serves many at once
 
 
-def near_disk(run: RulesRun, capture: Capture, incident: Incident | None) -> tuple[Reason, DiskLevel] | None:
+def near_disk(
+    run: RulesRun, capture: Capture, incident: Incident | None, uninvolved: frozenset[Entity] = frozenset()
+) -> tuple[Reason, DiskLevel] | None:
     """The disk that is near a limit for a good part of an incident, or of the recording; None where none is.
 
     Args:
         run: what rules on disks find at a part of their limits, and in single samples.
         capture: with the disks' utilisation.
         incident: None: all of the recording is looked at.
+        uninvolved: disks that no database uses.
     """
     span = capture.span_ns()
     if span is None:
@@ -59,14 +64,21 @@ def near_disk(run: RulesRun, capture: Capture, incident: Incident | None) -> tup
             if evidence is None or evidence.value is None or evidence.threshold is None or evidence.unit is None:
                 continue
             share = cover(finding.windows, window)
-            if share >= least and evidence.value * factor(evidence.unit, "ms") >= FELT_MS:
+            if (
+                finding.entity not in uninvolved
+                and share >= least
+                and evidence.value * factor(evidence.unit, "ms") >= FELT_MS
+            ):
                 return reason, DiskLevel(finding.entity, evidence.value, evidence.unit, evidence.threshold, share)
-    busy = next(filter(None, (_busy(group, capture, window) for group in _utilisations(capture))), None)
+    busy = next(filter(None, (_busy(group, capture, window) for group in _utilisations(capture, uninvolved))), None)
     return None if busy is None else (Reason.BUSY, busy)
 
 
-def _utilisations(capture: Capture) -> list[SeriesGroup]:
-    return capture.of("guest_disk_util_pct", EntityKind.BLOCK_DEVICE)
+def _utilisations(capture: Capture, uninvolved: frozenset[Entity]) -> Iterator[SeriesGroup]:
+    for group in capture.of("guest_disk_util_pct", EntityKind.BLOCK_DEVICE):
+        rows = [row for row, disk in enumerate(group.entities) if disk not in uninvolved]
+        if rows:
+            yield group if len(rows) == len(group.entities) else group.take(rows)
 
 
 def _busy(group: SeriesGroup, capture: Capture, window: Window) -> DiskLevel | None:

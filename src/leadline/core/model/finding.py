@@ -64,6 +64,7 @@ class LoweredBecause(StrEnum):
     AS_ALWAYS = "as-always"  # it was so outside the incident as well
     LESS = "less"  # there was less of it in the incident
     UNFELT = "unfelt"  # users felt nothing in the recording
+    BYSTANDER = "bystander"  # it is on a disk that the database does not use
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,6 +82,8 @@ def lowered_sentence(reason: Lowered) -> str:
         return f"it was so before and after the incident as well: {change.normal:.4g} and {change.during:.4g}"
     if reason.because is LoweredBecause.LESS and change is not None:
         return f"there was less of it in the incident: {change.during:.4g}, normally {change.normal:.4g}"
+    if reason.because is LoweredBecause.BYSTANDER:
+        return "but the database does not use this disk"
     return "it did not hold during the incident"
 
 

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from leadline.core.model.vocabulary import Severity
 
 THROUGHPUT = ("db_tps", "db_qps")
+LATENCY = ("db_latency_ms", "db_latency_ms_p95")
 CPU = ("guest_cpu_busy_pct", "guest_cpu_user_pct", "guest_cpu_system_pct")
+CROWD_RATIO = 2.0  # Judgement: of connected sessions; parallel workers may be half of them
 RATIO_MAX = 1e4  # what was nothing before has no ratio; this stands for it
 # A transaction that takes longer holds its locks longer and its session runs longer, whatever made it slow.
 LONGER_TRANSACTIONS = ("db-lock-waits",)
@@ -36,6 +38,21 @@ def throughput(context: RuleContext) -> Change | None:
     """The change of the transactions, or where they were not recorded of the queries, that ended in a second."""
     changes = (context.change(name) for name in THROUGHPUT)
     return next((change for change in changes if change is not None), None)
+
+
+def asked_for(context: RuleContext) -> Change | None:
+    """The change of what clients asked for: what they measured themselves, where no others came in meanwhile.
+
+    A server counts the work of its parallel workers as transactions too.
+    """
+    connected = context.change("db_sessions_count")
+    if connected is None or ratio(connected) < CROWD_RATIO:
+        clients = {change.entity for name in LATENCY for change in context.changes(name)}
+        measured = (change for name in THROUGHPUT for change in context.changes(name) if change.entity in clients)
+        by_clients = max(measured, key=lambda change: max(change.normal, change.during), default=None)
+        if by_clients is not None:
+            return by_clients
+    return throughput(context)
 
 
 def cpu_used(context: RuleContext) -> Change | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +50,11 @@ class Consumer:
         """How much more it used inside than outside; all of it where nothing is outside."""
         return self.during - (self.normal if np.isfinite(self.normal) else 0.0)
 
+    def with_more(self, other: Consumer) -> Consumer:
+        """The program with the processes of another recorded part of it."""
+        busiest = max((self, other), key=lambda one: one.most)
+        return replace(busiest, during=self.during + other.during, normal=self.normal + other.normal)
+
     @property
     def evidence(self) -> Evidence:
         """What it used."""
@@ -67,23 +72,44 @@ class Consumer:
 def programs(context: RuleContext, metric: str, windows: Sequence[Window]) -> list[Consumer]:
     """Programs that used something in the windows, the busiest first; threads of the kernel left out."""
     by_name: dict[str, Consumer] = {}
+    by_source: dict[int, list[SeriesGroup]] = {}
     for group in context.of(metric):
-        inside = np.zeros(len(group.times_ns), dtype=bool)
-        for window in windows:
-            inside |= (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
-        if np.any(inside):
-            for program in _of_group(group, inside):
-                known = by_name.get(program.name)
-                if known is None or known.during < program.during:
-                    by_name[program.name] = program
+        by_source.setdefault(group.source, []).append(group)
+    for groups in by_source.values():
+        for program in _of_source(groups, windows):
+            known = by_name.get(program.name)
+            if known is None or known.during < program.during:
+                by_name[program.name] = program
     return sorted(by_name.values(), key=lambda program: -program.during)
 
 
-def _of_group(group: SeriesGroup, inside: NDArray[np.bool_]) -> list[Consumer]:
+def _of_source(groups: Sequence[SeriesGroup], windows: Sequence[Window]) -> list[Consumer]:
+    """The programs of one recording; a process that a sample does not list used nothing in it."""
+    moments = np.unique(np.concatenate([group.times_ns for group in groups]))
+    inside = _is_inside(moments, windows)
+    counts = (int(np.count_nonzero(inside)), int(np.count_nonzero(~inside)))
+    if not counts[0]:
+        return []
+    by_name: dict[str, Consumer] = {}
+    for program in (program for group in groups for program in _of_group(group, windows, counts)):
+        known = by_name.get(program.name)
+        by_name[program.name] = program if known is None else known.with_more(program)
+    return list(by_name.values())
+
+
+def _is_inside(times_ns: NDArray[np.int64], windows: Sequence[Window]) -> NDArray[np.bool_]:
+    inside = np.zeros(len(times_ns), dtype=bool)
+    for window in windows:
+        inside |= (times_ns > window.start_ns) & (times_ns <= window.end_ns)
+    return inside
+
+
+def _of_group(group: SeriesGroup, windows: Sequence[Window], counts: tuple[int, int]) -> list[Consumer]:
+    """The programs of a group; ``counts`` are the samples of its recording inside the windows and outside."""
     names = [entity.name.split("[")[0] for entity in group.entities]
-    values = np.nan_to_num(group.values.astype(np.float64))  # a process that was not there used nothing
-    during = values[:, inside].mean(axis=1)
-    normal = values[:, ~inside].mean(axis=1) if not inside.all() else np.full(len(names), np.nan)
+    values, inside = np.nan_to_num(group.values.astype(np.float64)), _is_inside(group.times_ns, windows)
+    during = values[:, inside].sum(axis=1) / counts[0]
+    normal = values[:, ~inside].sum(axis=1) / counts[1] if counts[1] else np.full(len(names), np.nan)
     every = []
     for name in dict.fromkeys(names):
         if _KERNEL.match(name):

@@ -2,10 +2,11 @@
 
 Finds:
     At least 1.5 times as many sessions that run a statement as in the normal time, and at least two more, with a sign
-    that more was asked for: 1.3 times as many connected sessions; or, where those were not recorded, 1.1 times as many
-    transactions that ended. Of medium severity where fewer transactions ended (0.9): then something else holds
-    it back too. Connected sessions that were not recorded are also taken to be more where at least ten sessions were
-    at work in the normal time and twice as many are now.
+    that more was asked for: 1.1 times as many transactions that ended, or twice as many connected sessions. Where those
+    were not recorded, twice as many sessions at work are a sign too, but only beyond a number that did not move in
+    the normal time (at least ten, within a quarter): there every client always waits for its answer, so more sessions
+    are more clients. Of medium severity where fewer transactions ended (0.9): then something else is slow too. More
+    sessions at work alone are no sign of more work: they add up whenever each takes longer.
 
 Why:
     Work that comes in faster than it can be done queues. Nothing broke; what was enough for the usual load is not
@@ -30,22 +31,27 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
+from leadline.core.model.incident import Change
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, ratio, shown, throughput
+from leadline.rules._families.changes import LATENCY, LONGER_TRANSACTIONS, asked_for, changed, ratio, shown
 
 META = RuleMeta(
     code="DBS158",
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
     needs=("db_active_sessions_count", "db_tps|db_qps"),
-    uses=("db_sessions_count",),
+    uses=(
+        *LATENCY,
+        "db_sessions_count",
+    ),
     thresholds={
         "sessions": Threshold(1.5, "ratio", "Judgement: more than the noise of a busy second"),
         "least": Threshold(2.0, "count", "Judgement: one session more is nobody's rush"),
-        "connected": Threshold(1.3, "ratio", "Judgement: a third more connections were opened for something"),
+        "connected": Threshold(2.0, "ratio", "Judgement: parallel workers count as sessions, and may be half of them"),
+        "rush": Threshold(2.0, "ratio", "Judgement: twice as many as every client that there was"),
+        "many": Threshold(10.0, "count", "Judgement: fewer may all be at work by chance"),
+        "steady": Threshold(0.25, "ratio", "Judgement: of clients that always wait, as many are always at work"),
         "done": Threshold(1.1, "ratio", "Judgement: a tenth more transactions is more than noise"),
-        "rush": Threshold(2.0, "ratio", "Judgement: twice as many at once, where many always are, is a rush"),
-        "many": Threshold(10.0, "count", "Judgement: with fewer, slow statements alone make sessions add up"),
         "kept": Threshold(0.9, "ratio", "Judgement: a tenth fewer transactions is noise"),
     },
     explains=LONGER_TRANSACTIONS,
@@ -57,18 +63,14 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the database with most sessions."""
-    sessions, done = context.change("db_active_sessions_count"), throughput(context)
+    sessions, done = context.change("db_active_sessions_count"), asked_for(context)
     connected = context.change("db_sessions_count")
     if sessions is None or done is None or sessions.during - sessions.normal < context.limit("least"):
         return
     if ratio(sessions) < context.limit("sessions"):
         return
-    if connected is not None:
-        asked = ratio(connected) >= context.limit("connected")
-    else:
-        crowd = sessions.normal >= context.limit("many") and ratio(sessions) >= context.limit("rush")
-        asked = crowd or ratio(done) >= context.limit("done")
-    if asked:
+    crowded = _is_crowded(context, sessions) if connected is None else ratio(connected) >= context.limit("connected")
+    if crowded or ratio(done) >= context.limit("done"):
         yield changed(
             context,
             sessions.entity,
@@ -76,3 +78,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
             (sessions, connected, done),
             severity=None if ratio(done) >= context.limit("kept") else Severity.MEDIUM,
         )
+
+
+def _is_crowded(context: RuleContext, sessions: Change) -> bool:
+    """Whether more sessions are at work than there were clients, all of which were always at work before."""
+    is_steady = sessions.noise <= context.limit("steady") * sessions.normal
+    many = sessions.normal >= context.limit("many")
+    return many and is_steady and ratio(sessions) >= context.limit("rush")

@@ -28,7 +28,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
-from leadline.rules._families.changes import LONGER_TRANSACTIONS, changed, cpu_used, ratio, shown, throughput
+from leadline.rules._families.changes import LATENCY, LONGER_TRANSACTIONS, asked_for, changed, cpu_used, ratio, shown
 
 META = RuleMeta(
     code="DBS159",
@@ -36,6 +36,7 @@ META = RuleMeta(
     severity=Severity.HIGH,
     needs=("db_rows_scanned_per_s",),
     uses=(
+        *LATENCY,
         "db_tps",
         "db_qps",
         "db_page_reads_per_s",
@@ -66,7 +67,7 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the database that scans most."""
-    rows, done, cpu = context.change("db_rows_scanned_per_s"), throughput(context), cpu_used(context)
+    rows, done, cpu = context.change("db_rows_scanned_per_s"), asked_for(context), cpu_used(context)
     reads, sent = context.change("db_page_reads_per_s"), context.change("net_tx_mbit_per_s")
     if rows is None or ratio(rows) < context.limit("rows") or ratio(done) >= context.limit("done"):
         return

@@ -29,6 +29,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.changes import LONGER_TRANSACTIONS
 
 META = RuleMeta(
     code="DBS157",
@@ -41,6 +42,7 @@ META = RuleMeta(
         "crit": Threshold(4.0, "count", "Judgement: a pool of them"),
         "duration": Threshold(5.0, "s", "Judgement: what a user calls a standstill"),
     },
+    explains=LONGER_TRANSACTIONS,
     clears=False,
 )
 

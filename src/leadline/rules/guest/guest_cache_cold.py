@@ -28,7 +28,9 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
+from leadline.core.model.incident import Change
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.estate.database_disks import database_disks
 from leadline.rules._families.changes import changed, ratio, shown, throughput
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
@@ -57,9 +59,17 @@ META = RuleMeta(
 )
 
 
+def _reads(context: RuleContext) -> Change | None:
+    """The change of the reads of the disk that reads most, of those that the database is known to lie on."""
+    of_database = database_disks(context)
+    changes = context.changes("disk_reads_per_s", EntityKind.BLOCK_DEVICE)
+    mine = [change for change in changes if not of_database or change.entity in of_database]
+    return max(mine, key=lambda change: max(change.normal, change.during), default=None)
+
+
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the guest of the disk that reads most."""
-    reads = context.change("disk_reads_per_s", EntityKind.BLOCK_DEVICE)
+    reads = _reads(context)
     done = throughput(context)
     if reads is None or done is None or ratio(done) >= context.limit("done"):
         return

@@ -59,6 +59,7 @@ META = RuleMeta(
     thresholds={
         "share": Threshold(0.33, "ratio", "Judgement: enough to fill a disk that was two thirds busy"),
         "named": Threshold(0.1, "ratio", "Judgement: of what they move together"),
+        "reached": Threshold(0.3, "ratio", "Judgement: programs may use two disks, and the page cache absorbs a part"),
         "least": Threshold(1024.0, "kib_per_s", "Judgement: less is noise on any disk"),
         "await": Threshold(5.0, "ms", "Judgement: a disk that answers sooner has room for both"),
         "slower": Threshold(2.0, "ratio", "Judgement: beyond the noise of a busy disk"),
@@ -83,7 +84,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         moved = sum(program.during for program in others)
         if not used or moved < context.limit("share") * sum(program.during for program in used):
             continue
-        disk = _slow_disk(context)
+        disk = _slow_disk(context, way, moved)
         if disk is not None and sum(program.more for program in others) >= context.limit("least"):
             yield _by_programs(context, disk, others, way)
             return
@@ -107,9 +108,13 @@ def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[
     )
 
 
-def _slow_disk(context: RuleContext) -> tuple[Entity, float] | None:
-    """The disk with most time waited in a second, and how long a request waited; None where none is slow."""
+def _slow_disk(context: RuleContext, way: str, moved_kib_per_s: float) -> tuple[Entity, float] | None:
+    """The disk with most time waited in a second, and how long a request waited; None where none is slow.
+
+    Only a disk that moved a good part of what the programs moved can be theirs.
+    """
     slow: dict[Entity, float] = {}
+    reached = _reached(context, way, moved_kib_per_s)
     (window,) = looked_at(context) or (None,)
     for metric in _WAITS:
         for group in context.of(metric, EntityKind.BLOCK_DEVICE):
@@ -119,7 +124,8 @@ def _slow_disk(context: RuleContext) -> tuple[Entity, float] | None:
             for row, entity in enumerate(group.entities):
                 values = group.values[row][inside]
                 values = values[np.isfinite(values)]
-                if len(values) and float(np.mean(values)) >= context.limit("await"):
+                is_theirs = reached is None or entity in reached
+                if is_theirs and len(values) and float(np.mean(values)) >= context.limit("await"):
                     slow[entity] = max(slow.get(entity, 0.0), float(np.mean(values)))
     if context.incident is not None:
         changes = [change for metric in _WAITS for change in context.changes(metric, EntityKind.BLOCK_DEVICE)]
@@ -128,6 +134,25 @@ def _slow_disk(context: RuleContext) -> tuple[Entity, float] | None:
         }
         slow = {entity: value for entity, value in slow.items() if entity not in same}
     return max(slow.items(), key=lambda one: one[1], default=None)
+
+
+def _reached(context: RuleContext, way: str, moved_kib_per_s: float) -> set[Entity] | None:
+    """The disks that moved a good part of some KiB/s in the same time; None where no rate of a disk was recorded."""
+    groups = context.of(_MOVED[way][1], EntityKind.BLOCK_DEVICE)
+    if not groups:
+        return None
+    reached: set[Entity] = set()
+    windows = looked_at(context)
+    for group in groups:
+        inside = np.zeros(len(group.times_ns), dtype=bool)
+        for window in windows:
+            inside |= (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
+        if not inside.any():
+            continue
+        rates = np.nan_to_num(group.values[:, inside].astype(np.float64)).mean(axis=1) * 1024.0
+        enough = rates >= context.limit("reached") * moved_kib_per_s
+        reached.update(entity for entity, is_enough in zip(group.entities, enough.tolist(), strict=True) if is_enough)
+    return reached
 
 
 def _by_change(context: RuleContext) -> Iterator[Finding]:

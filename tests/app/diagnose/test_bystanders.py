@@ -1,0 +1,55 @@
+"""A slow disk that the database does not use is no cause, where it is known what the database lies on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leadline.app.diagnose.bystanders import uninvolved_disks
+from leadline.app.diagnose.diagnosing import diagnose
+from leadline.core.model.capture import Capture, CaptureBuilder
+from leadline.core.model.entities import Entity
+from leadline.core.model.finding import LoweredBecause
+from leadline.core.model.vocabulary import EntityKind
+
+GUEST = Entity(EntityKind.GUEST, "db01")
+DATA, OTHER = (Entity(EntityKind.BLOCK_DEVICE, name, GUEST) for name in ("sdb", "sdc"))
+TIMES = 1_000_000_000 * np.arange(1, 91, dtype=np.int64)
+
+
+def capture(*, named: str | None = "sdb", swapped_kib_per_s: float = 0.0, slow: Entity = OTHER) -> Capture:
+    """Ninety seconds of two disks, of which one needs 80 ms per request."""
+    builder = CaptureBuilder("iostat.txt", "iostat", "sysstat")
+    for disk in (DATA, OTHER):
+        level = 80.0 if disk == slow else 0.8
+        builder.add_series("guest_disk_await_ms", disk, TIMES, np.full(90, level))
+        builder.add_series("disk_reads_per_s", disk, TIMES, 200.0 + 20.0 * np.sin(np.arange(90)))
+        builder.add_series("disk_writes_per_s", disk, TIMES, 50.0 + 9.0 * np.cos(np.arange(90)))
+    builder.add_series("guest_swap_in_kib_per_s", GUEST, TIMES, np.full(90, swapped_kib_per_s))
+    made = builder.build()
+    if named is not None:
+        made.inventory.add(Entity(EntityKind.BLOCK_DEVICE, named, GUEST), "inventory.yaml", role="data")
+    return made
+
+
+def test_a_slow_disk_beside_the_database_s_is_not_accused() -> None:
+    diagnosis = diagnose(capture())
+    slow = next(finding for finding in diagnosis.findings if finding.entity == OTHER)
+    assert slow.lowered is not None
+    assert slow.lowered.because is LoweredBecause.BYSTANDER
+    assert not diagnosis.answer.disk.accuses
+    assert diagnosis.answer.causes == ()
+
+
+def test_the_database_s_disk_is_accused_beside_a_quick_one() -> None:
+    answer = diagnose(capture(slow=DATA)).answer
+    assert answer.disk.accuses
+    assert answer.cause is not None
+    assert answer.cause.entity == DATA
+
+
+@pytest.mark.parametrize(("named", "swapped"), [(None, 0.0), ("dm-0", 0.0), ("sdb", 900.0)])
+def test_any_disk_may_be_the_cause_where_it_is_not_known_what_is_used(named: str | None, swapped: float) -> None:
+    made = capture(named=named, swapped_kib_per_s=swapped)
+    assert uninvolved_disks(made) == frozenset()
+    assert diagnose(made).answer.disk.accuses
