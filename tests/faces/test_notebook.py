@@ -22,7 +22,7 @@ def capture_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_open_and_diagnose(capture_path: Path) -> None:
     report = leadline.open(capture_path).diagnose()
     assert report.findings[0].rule.startswith("disk-davg")
-    assert report.verdict.splitlines()[1].startswith("Is it the disk? Yes")
+    assert report.verdict.startswith("Yes, it is the disk: device latency")
     assert "disk-davg" in repr(report)
     assert report._repr_html_().startswith("<pre")
 

@@ -16,8 +16,8 @@ from leadline.core.io.parquet import table
 from leadline.core.model.errors import UsageError
 from leadline.core.model.profile import Profile
 from leadline.faces.report.view import CHART_PX, PAGE_PX, View
-from leadline.faces.words.answers import disk_sentence, headline
 from leadline.faces.words.findings import Quotes
+from leadline.faces.words.screen import screen_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -142,10 +142,9 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """The headline and whether it is the disk."""
+        """The first screen as text: the answer, what it cost users, what was seen, what to do."""
         quotes = Quotes(grouped(self.diagnosis.findings, self.capture))
-        answers = [f"Is it the disk? {disk_sentence(answer, quotes)}" for answer in self.diagnosis.answers]
-        return "\n".join((headline(self.diagnosis, quotes), *answers))
+        return screen_text(self.diagnosis, quotes, self.capture.span_ns())
 
     @property
     def findings(self) -> tuple[Finding, ...]:

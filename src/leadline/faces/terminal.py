@@ -14,10 +14,9 @@ from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
 from leadline.faces.tables import results_table
 from leadline.faces.words.accounts import account_lines, account_title
-from leadline.faces.words.answers import disk_sentence, headline
-from leadline.faces.words.findings import Quotes, evidence_lines, group_summary, level_of, worst_members
-from leadline.faces.words.incidents import incident_sentence
+from leadline.faces.words.findings import Quotes, evidence_lines, group_summary, level_of
 from leadline.faces.words.layers import layer_sentence
+from leadline.faces.words.screen import Screen, last_line, screens
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,51 +41,72 @@ SEVERITY_STYLE = {
 }
 ACCOUNT_BAR_WIDTH = 20  # characters of all of the time
 CHANGES_SHOWN = 12
-SYMPTOMS_SHOWN = 6
 RESULTS_SHOWN = 8
-DETAILED_MAX = 5  # findings on many things told with evidence: a sick estate fits two screens
-EVIDENCE_SHOWN = 2  # of the worst of many
+LABEL_WIDTH = 10  # characters before the texts of a screen
 _NS_PER_DAY = 86_400 * 1_000_000_000
 
 
 def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, everything: bool = False) -> None:
-    """Print the verdict, the layers, the findings with their evidence, and what to record next."""
+    """Print the answer of each incident on a screen; with everything also layers, account, results and findings."""
     groups = grouped(diagnosis.findings, capture)
     quotes = Quotes(groups)
-    out.print(Text(headline(diagnosis, quotes), style="bold"))
-    for answer in diagnosis.answers:
-        if answer.incident is not None:
-            wrapped(out, incident_sentence(answer.incident), "When: ", style="bold")
-        wrapped(out, disk_sentence(answer, quotes), "Is it the disk? ", style="bold")
-    _show_span(out, capture)
+    shown = screens(diagnosis, quotes, capture.span_ns())
+    if len(shown) > 1:
+        out.print(Text(f"{len(shown)} incidents, the worst first.", style="dim"))
+    for screen in shown:
+        _show_screen(out, screen)
+    if capture.results and not capture.groups and not everything:
+        _show_results(out, capture, everything=False)
+    if everything:
+        _show_everything(out, diagnosis, capture, groups)
+    else:
+        out.print()
+        wrapped(out, last_line(diagnosis), style="dim")
+
+
+def _show_screen(out: Console, screen: Screen) -> None:
+    wrapped(out, screen.lead, style="bold")
     out.print()
+    for label, text in screen.rows:
+        wrapped(out, text, f"  {label:<{LABEL_WIDTH}}", style="bold")
+    if screen.steps:
+        out.print()
+    for number, step in enumerate(screen.steps, start=1):
+        wrapped(out, step, f"{'Do' if number == 1 else '':<4}{number}. ", style="bold")
+    if screen.record:
+        wrapped(out, f"Record while it is slow: {screen.record}", "Sure?  ", style="bold")
+
+
+def _show_everything(out: Console, diagnosis: Diagnosis, capture: Capture, groups: tuple[FindingGroup, ...]) -> None:
+    """Print layers, account, results, every finding with its evidence, and what to record."""
+    quotes = Quotes(groups)
+    out.print()
+    _show_span(out, capture)
     for layer in diagnosis.layers:
         _show_layer(out, layer, quotes)
     if diagnosis.account is not None:
-        _show_account(out, diagnosis.account, everything=everything)
+        _show_account(out, diagnosis.account)
     if capture.results:
-        _show_results(out, capture, everything=everything)
-    shown = [g for g in groups if everything or (g.lead.severity >= Severity.MEDIUM and not g.lead.is_explained)]
-    for number, group in enumerate(shown, start=1):
-        if everything or number <= DETAILED_MAX + 1 or not group.is_many:
-            out.print()
-        _show_group(out, number, group, capture, everything=everything)
-        if everything:
-            for advice in advice_of(group.lead.rule):
-                wrapped(out, advice, "   Also: ", style="bold")
-    _show_rest(out, diagnosis, [] if everything else [g for g in groups if g not in shown], everything=everything)
+        _show_results(out, capture, everything=True)
+    for number, group in enumerate(groups, start=1):
+        out.print()
+        _show_group(out, number, group, capture)
+        for advice in advice_of(group.lead.rule):
+            wrapped(out, advice, "   Also: ", style="bold")
+    out.print()
+    for skipped in diagnosis.skipped:
+        out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
     _show_unexamined(out, diagnosis)
 
 
-def _show_account(out: Console, account: Account, *, everything: bool) -> None:
-    """A bar for each term of the time of a transaction; with everything also how it was computed."""
+def _show_account(out: Console, account: Account) -> None:
+    """A bar for each term of the time of a transaction, and how it was computed."""
     out.print()
     wrapped(out, f"{account_title(account)}:", "  ")
     for line in account_lines(account):
         bar = "#" * max(round(line.share * ACCOUNT_BAR_WIDTH), 1)
         out.print(Text(f"  {line.name:<38}{line.percent:<16} {bar}"), no_wrap=True, overflow="ellipsis")
-        if everything:
-            wrapped(out, line.arithmetic, "      ", style="dim")
+        wrapped(out, line.arithmetic, "      ", style="dim")
 
 
 def _show_results(out: Console, capture: Capture, *, everything: bool) -> None:
@@ -119,22 +139,17 @@ def _show_layer(out: Console, layer: LayerVerdict, quotes: Quotes) -> None:
     out.print(line, no_wrap=True)
 
 
-def _show_group(out: Console, number: int, group: FindingGroup, capture: Capture, *, everything: bool) -> None:
-    """A finding, or the worst of many with what the others are."""
+def _show_group(out: Console, number: int, group: FindingGroup, capture: Capture) -> None:
+    """A finding, or many of one rule with a line for each."""
     finding = group.lead
     severity = finding.severity
     lead = f"{number}. {severity.label}: "
     wrapped(out, f"{group_summary(group)} [{finding.code} {finding.rule}]", lead, style=SEVERITY_STYLE[severity])
-    if group.is_many and not everything and number > DETAILED_MAX:
-        return
     if group.windows:
         wrapped(out, _when(group.windows, capture), "   ")
-    if group.is_many and everything:
+    if group.is_many:
         _show_members(out, group)
-    elif group.is_many:
-        wrapped(out, f"{worst_members(group)}: --all lists them", "   - the worst: ")
-    brief = group.is_many and not everything
-    for line in evidence_lines(finding, EVIDENCE_SHOWN if brief else None):
+    for line in evidence_lines(finding):
         wrapped(out, line, "   - ")
     for guess in finding.guessed:
         wrapped(out, f"guessed: {guess}", "   - ", style="italic")
@@ -179,27 +194,6 @@ def _span(window: Window) -> str:
     same_day = window.start_ns // _NS_PER_DAY == window.end_ns // _NS_PER_DAY
     end = iso(window.end_ns)
     return f"{iso(window.start_ns)} to {end.split('T')[1] if same_day else end}"
-
-
-def _show_rest(out: Console, diagnosis: Diagnosis, hidden: list[FindingGroup], *, everything: bool) -> None:
-    symptoms = [group for group in hidden if group.lead.is_explained]
-    if symptoms:
-        out.print()
-        out.print(Text("Symptoms of the above:", style="dim"))
-        for group in symptoms[:SYMPTOMS_SHOWN]:
-            wrapped(out, f"{group_summary(group)} <- {group.lead.caused_by}", "   - ", style="dim")
-    if everything:
-        for skipped in diagnosis.skipped:
-            out.print(Text(f"skipped {skipped.rule}: needs {', '.join(skipped.needs)}", style="dim"))
-    notes = []
-    minor = sum(len(group.members) for group in hidden if not group.lead.is_explained)
-    if minor:
-        notes.append(f"{minor} minor finding{'s' if minor != 1 else ''}")
-    if diagnosis.skipped and not everything:
-        notes.append(f"{len(diagnosis.skipped)} rules skipped for lack of input")
-    if notes:
-        out.print()
-        out.print(Text(f"{', '.join(notes)}: see them with --all.", style="dim"))
 
 
 def _show_unexamined(out: Console, diagnosis: Diagnosis) -> None:

@@ -22,13 +22,15 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from leadline.app.diagnose.layers import disks_examined, faint_disks, looks_at_disks
 from leadline.app.diagnose.load_results import slowest_result
 from leadline.app.diagnose.near import near_disk
 from leadline.app.diagnose.placing import COVER_MIN, cover, has_weight
 from leadline.core.contracts.rule import DISKS, STORAGE, rule_metas
 from leadline.core.model.account import AccountBasis, Term
-from leadline.core.model.answer import Answer, Certainty, Disk, Felt, Reason
+from leadline.core.model.answer import Answer, Certainty, Disk, DiskLevel, Felt, Reason
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, LayerState, Severity
 from leadline.core.statistics.changes import ChangeTable, is_same
 
@@ -49,7 +51,9 @@ _DISK_WAITS = (
     "guest_disk_flush_latency_ms",
     "guest_disk_queue_count",
 )
-READS = frozenset(_DISK_WAITS)
+# What a disk takes per request, in milliseconds, by who sees it.
+_LATENCIES = (*_DISK_WAITS[:3], "disk_device_latency_ms")
+READS = frozenset({*_DISK_WAITS, *_LATENCIES})
 _MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk waits more that is not chance
 ELSEWHERE_SHARE = 0.1  # Judgement: of the added time; the disk had no part in it worth naming
 DOUBT_SHARE = 0.3  # Judgement: of the added time; so much at disks that no limit explains is not cleared
@@ -213,7 +217,7 @@ def elsewhere(case: Case) -> Answer | None:
     share = case.disk_share
     if case.incident is None or not case.causes or share is None or share >= ELSEWHERE_SHARE:
         return None
-    return case.answer(Disk.NO, Reason.ELSEWHERE, Certainty.IS)
+    return replace(case.answer(Disk.NO, Reason.ELSEWHERE, Certainty.IS), level=_slowest(case))
 
 
 def unfelt(case: Case) -> Answer | None:
@@ -257,7 +261,8 @@ def quick(case: Case) -> Answer | None:
     """Disks were measured with the power to see a slow one, and none was; less sure while nothing else explains it."""
     if not disks_examined(case.run):
         return None
-    return case.answer(Disk.NO, Reason.QUICK, Certainty.IS if case.is_explained else Certainty.PROBABLY)
+    certainty = Certainty.IS if case.is_explained else Certainty.PROBABLY
+    return replace(case.answer(Disk.NO, Reason.QUICK, certainty), level=_slowest(case))
 
 
 def load_tool(case: Case) -> Answer | None:
@@ -293,6 +298,22 @@ ROWS: tuple[Row, ...] = (
     load_tool,
     not_recorded,
 )
+
+
+def _slowest(case: Case) -> DiskLevel | None:
+    """The slowest disk in the incident, or in the recording: its mean latency; None where none was recorded."""
+    window = None if case.incident is None else case.incident.window
+    levels = []
+    for metric in _LATENCIES:
+        for group in case.changes.capture.of(metric):
+            inside = np.ones(len(group.times_ns), dtype=bool)
+            if window is not None:
+                inside = (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
+            for disk, row in zip(group.entities, group.values[:, inside].astype(np.float64), strict=True):
+                known = row[np.isfinite(row)]
+                if len(known) and disk not in case.explained.uninvolved:
+                    levels.append(DiskLevel(disk, float(known.mean()), "ms", float("nan"), 1.0))
+    return max(levels, key=lambda level: level.value, default=None)
 
 
 def _blames_device(finding: Finding) -> bool:

@@ -33,6 +33,7 @@ _RISES_MIN = {"CPU": 10.0, "disk reads": 1024.0, "disk writes": 1024.0}  # Judge
 _UNITS = {"CPU": "% of a CPU", "disk reads": "KiB/s", "disk writes": "KiB/s"}
 _IOPS = ("disk_reads_per_s", "disk_writes_per_s")
 READS = frozenset({_STATEMENTS, _WORKERS, _BEHIND, _BLOCKED, "cpu_used_pct", *_OF_PROCESSES, *_IOPS})
+NEW_RATIO = 0.2  # Judgement: of what it is now; an incident's ends are never sharp
 NEW_SHARE = 0.1  # Judgement: a statement that never ran before is work that came, not work that became slower
 SHARE_MIN = 0.05  # Judgement: below it nobody is to blame
 SESSIONS_MIN = 0.1  # Judgement: a session that waits or works a tenth of the time
@@ -77,6 +78,11 @@ class _Amount:
     @property
     def rise(self) -> float:
         return self.during - (self.normal or 0.0)
+
+    @property
+    def is_new(self) -> bool:
+        """Whether there was hardly any of it outside, also as a share: what only piles up was most there too."""
+        return (self.normal or 0.0) <= NEW_RATIO * self.during and (self.share_normal or 0.0) <= NEW_RATIO * self.share
 
     @property
     def share_rise(self) -> float:
@@ -160,10 +166,14 @@ def _facts(capture: Capture, entity: Entity, *without: str) -> tuple[tuple[str, 
 
 
 def _numbers(amount: _Amount, noun: str) -> tuple[tuple[str, str], ...]:
-    shown = [(noun, f"{amount.during:.3g}")]
+    shown = [(noun, _number(amount.during))]
     if amount.normal is not None:
-        shown.append((f"{noun}, normally", f"{amount.normal:.3g}"))
+        shown.append((f"{noun}, normally", _number(amount.normal)))
     return tuple(shown)
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
 
 
 def _statement(capture: Capture, spans: _Spans) -> Iterator[Who]:
@@ -172,7 +182,7 @@ def _statement(capture: Capture, spans: _Spans) -> Iterator[Who]:
     known = [one for one in amounts if one.name != "?" and one.share >= SHARE_MIN and one.rise >= SESSIONS_MIN]
     if not known:
         return
-    new = [one for one in known if one.normal == 0.0 and one.share >= NEW_SHARE]
+    new = [one for one in known if one.is_new and one.share >= NEW_SHARE]
     best = max(new, key=lambda one: one.share) if new else max(known, key=lambda one: (one.share_rise, one.rise))
     details = (*_numbers(best, "sessions at once"), *_facts(capture, best.entity, "statement"))
     yield Who(WhoKind.STATEMENT, best.name, best.entity, best.share, best.share_normal, "active sessions", details)

@@ -35,10 +35,11 @@ from leadline.faces.report.packing import Pack, pack, points_of
 from leadline.faces.report.timeline import timeline, when
 from leadline.faces.visible import visible_in_page
 from leadline.faces.words.accounts import account_lines, account_title
-from leadline.faces.words.answers import disk_sentence, headline
+from leadline.faces.words.answers import headline
 from leadline.faces.words.findings import Quotes, group_summary, level_of, lowered_sentence
 from leadline.faces.words.incidents import incident_sentence
 from leadline.faces.words.layers import layer_sentence
+from leadline.faces.words.screen import screens
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +101,7 @@ def page(
             script=script,
             style=style,
             headline=headline(diagnosis, quotes),
-            answers=[disk_sentence(answer, quotes) for answer in diagnosis.answers],
+            screens=screens(diagnosis, quotes, capture.span_ns()),
             incidents=[incident_sentence(incident) for incident in diagnosis.incidents],
             layers=[
                 {"it": v, "state": STATE_CLASS[v.state], "reason": layer_sentence(v.reason, quotes)}

@@ -11,6 +11,7 @@ from leadline.core.model.units import show
 if TYPE_CHECKING:
     from leadline.core.model.account import Account, Share
 
+ALL_PCT = 99
 NAMED_SHARE_MIN = 0.10  # of a second term worth a clause
 SHARE_MIN = 0.01  # what is less is in the document of --json
 _ON_DISK = frozenset({Term.DISK, Term.LOG})
@@ -56,6 +57,17 @@ def account_sentence(account: Account) -> str:
     text = f"{_percent(first)} {whole}"
     clauses = [f"{_percent(share)} is {term_words(share)}" for share in others if share.share >= NAMED_SHARE_MIN]
     return "; ".join((text, *clauses))
+
+
+def share_sentence(account: Account) -> str:
+    """What took most of the added time: "All of the added time is spent waiting for the log on loop1."."""
+    first = account.shares[0] if account.shares else None
+    if first is None or first.share < NAMED_SHARE_MIN:
+        return ""
+    much = "All" if round(100 * first.share) >= ALL_PCT else f"{100 * first.share:.0f} %"
+    whole = "the added time" if account.total_normal_ms > 0 else "a transaction's time"
+    spent = "is not explained" if first.term is Term.UNEXPLAINED else f"is spent {term_words(first)}"
+    return f"{much} of {whole} {spent}."
 
 
 def term_words(share: Share) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from leadline.core.contracts.rule import rule_metas
-from leadline.core.model.answer import Answer, Certainty, Reason
+from leadline.core.model.answer import Answer, Certainty, Disk, Reason
 from leadline.core.model.metrics import metric
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Severity
@@ -50,6 +50,13 @@ def disk_sentence(answer: Answer, quotes: Quotes) -> str:
     return text
 
 
+_WAITS = {
+    "guest_disk_await_ms": "the await",
+    "guest_disk_await_ms_read": "the await of reads",
+    "guest_disk_await_ms_write": "the await of writes",
+    "guest_disk_flush_latency_ms": "the time of a flush",
+    "guest_disk_queue_count": "the queue",
+}
 # What is said for a reason; {finding} is what it quotes.
 _SAYS = {
     Reason.DEVICE_SLOW: "Yes: {finding}.",
@@ -84,12 +91,17 @@ def _disk_text(answer: Answer, quotes: Quotes) -> str:
     return _SAYS[answer.because].format(finding=quoted, detail=_detail(answer))
 
 
+def doubt(answer: Answer) -> str:
+    """What makes a "no" less sure; empty where nothing does."""
+    return "what made it slow: nothing recorded explains it" if answer.certainty is not Certainty.IS else ""
+
+
 def _detail(answer: Answer) -> str:
     """What a reason's sentence says beside what it quotes."""
     if answer.change is not None:
-        name = metric(answer.change.metric).meaning.split(" (")[0]
+        name = _WAITS.get(answer.change.metric) or metric(answer.change.metric).meaning.split(" (")[0]
         return f"{name} of {answer.change.entity.label()} went from {answer.change}"
-    if answer.level is not None:
+    if answer.level is not None and answer.disk is Disk.UNKNOWN:
         return _level(answer.because, answer.level)
     if answer.power is not None:
         return too_short(answer.power, "a disk")

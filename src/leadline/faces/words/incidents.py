@@ -14,6 +14,14 @@ if TYPE_CHECKING:
 
 SYMPTOMS_MAX = 3  # the clearest; the others are in the document of --json
 _MS_PER_S = 1000.0
+_PER_SECOND = {"db_tps": "transactions", "db_qps": "queries", "job_iops": "I/Os"}
+_SHORT = {
+    "db_latency_ms": "each",
+    "job_latency_ms": "per I/O",
+    "db_schedule_lag_ms": "late",
+    "db_active_sessions_count": "active sessions",
+}
+_ORDER = {name: place for place, name in enumerate((*_PER_SECOND, *_SHORT))}
 # What the catalogue says in more words than a sentence of several can bear.
 _NAMES = {
     "db_latency_ms": "mean latency",
@@ -29,11 +37,29 @@ def incident_sentence(incident: Incident) -> str:
     start, end = (iso(ns).rstrip("Z").replace("T", " ") for ns in (window.start_ns, window.end_ns))
     if start[:10] == end[:10]:
         start, end = start[11:], end[11:]
-    felt = ", ".join(_felt(symptom) for symptom in _distinct(incident.symptoms)[:SYMPTOMS_MAX])
+    felt = felt_words(incident)
     parts = [f"{start} to {end} UTC ({length(window.duration_s)})", felt or "no change of what users feel was recorded"]
     if incident.normal:
         parts.append(f"compared with {_normal(window, incident.normal)}")
     return "; ".join(parts)
+
+
+def felt_words(incident: Incident) -> str:
+    """What users felt, the clearest symptom of each metric: "transactions per second 247/s to 98/s"."""
+    return ", ".join(_felt(symptom) for symptom in _distinct(incident.symptoms)[:SYMPTOMS_MAX])
+
+
+def cost_words(incident: Incident) -> str:
+    """What an incident cost users, briefly: "247 -> 98 transactions/s, 1.28 ms -> 2.07 s each"."""
+    shown = _distinct(incident.symptoms)[:SYMPTOMS_MAX]
+    return ", ".join(map(_cost, sorted(shown, key=lambda one: _ORDER.get(one.metric, len(_ORDER)))))
+
+
+def _cost(symptom: Change) -> str:
+    text = f"{_level(symptom.normal, symptom)} -> {_level(symptom.during, symptom)}"
+    if symptom.metric in _PER_SECOND:
+        return f"{text.replace('/s', '')} {_PER_SECOND[symptom.metric]}/s"
+    return f"{text} {_SHORT.get(symptom.metric) or _felt_name(symptom)}"
 
 
 def length(seconds: float) -> str:
@@ -60,9 +86,12 @@ def _distinct(symptoms: tuple[Change, ...]) -> list[Change]:
 
 
 def _felt(symptom: Change) -> str:
+    return f"{_felt_name(symptom)} {_level(symptom.normal, symptom)} to {_level(symptom.during, symptom)}"
+
+
+def _felt_name(symptom: Change) -> str:
     meaning = metric(symptom.metric).meaning.split(",")[0]
-    name = _NAMES.get(symptom.metric) or f"{meaning[0].lower()}{meaning[1:]}"
-    return f"{name} {_level(symptom.normal, symptom)} to {_level(symptom.during, symptom)}"
+    return _NAMES.get(symptom.metric) or f"{meaning[0].lower()}{meaning[1:]}"
 
 
 def _level(level: float, symptom: Change) -> str:

@@ -60,11 +60,12 @@ def too_short(power: Power, cleared: str = "it") -> str:
 
 
 def _parts(reason: LayerReason) -> str:
-    fine = f"nothing of weight at its {_and(reason.seen)}; " if reason.seen else ""
-    lacking = f"not recorded for long enough: its {_and(reason.brief)}" if reason.brief else ""
-    absent = f"not recorded: its {_and(reason.absent)}" if reason.absent else ""
+    fine = f"nothing of weight at its {and_words(reason.seen)}; " if reason.seen else ""
+    lacking = f"not recorded for long enough: its {and_words(reason.brief)}" if reason.brief else ""
+    absent = f"not recorded: its {and_words(reason.absent)}" if reason.absent else ""
     return fine + "; ".join(filter(None, (lacking, absent)))
 
 
-def _and(words: tuple[str, ...]) -> str:
+def and_words(words: tuple[str, ...]) -> str:
+    """Words in a sentence: "CPU, memory and disks"."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
