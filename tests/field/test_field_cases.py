@@ -43,6 +43,7 @@ SAID = [
     (_BESIDE, "queue_depth_falls.csv", r"Device latency 33.4 ms", r"Yes"),
     (_BESIDE, "balloon_host_has_memory.csv", r"14\d GiB of its host are free: a limit of the VM", r"Not known"),
     (_BESIDE, "slow_writes_only.csv", r"only writes are slow: 51.3 ms", r"Yes: "),
+    ("hypervisor-full-lun-queue-called-a-limit", "esxtop.csv", r"(Commands queued|[Qq]ueue slots) ", r"Yes"),
     ("hypervisor-zpool-waits-unused", "zpool_iostat.txt", r"synchronous writes .*disks take 10 ms", r"Yes, before"),
     ("hypervisor-gap-in-recording-crash", "esxtop.csv", r"(Device latency|Latency).* (49|50)(\.\d)? ms", r"Yes"),
     ("hypervisor-ready-of-the-whole-vm", "chart.csv", r"35\d% in sum on pki01: harmless from 7\d vCPUs", r"Not known"),
