@@ -7,8 +7,7 @@ Finds:
     inventory gives the disk's limit, 95 % of it counts as reached. IOPS are also compared in units of 32 KiB. A disk
     is not reported when the device below it was measured to be as slow, or when most of the quick
     rest of the recording has the same steady rate: then it is the load's own. Neither is it reported when the queue of
-    the device below was full, or when one request at a time was under way and nothing else speaks
-    for a limit.
+    the device below was full, or when a virtual disk had one request at a time and nothing else speaks for a limit.
 
 Why:
     A limit (IOPS limit of a disk or a storage policy, a throttled volume, a cloud disk's tier) lets so many requests
@@ -197,7 +196,8 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
             0, Evidence(f"the inventory gives a limit of {show(limit, 'per_s')}", threshold=limit, unit="per_s")
         )
     proven = at_limit or below is not None
-    if not proven and not signs and plateau.queue < context.limit("queue_alone"):
+    on_host = disk.entity.kind is EntityKind.VIRTUAL_DISK  # where a limit shows in what is recorded below
+    if on_host and not proven and not signs and plateau.queue < context.limit("queue_alone"):
         return None  # one request at a time: the rate of a slow disk is as steady as its latency
     if np.isnan(plateau.outside_latency_ms):
         enough = 1 if disk.further else 2  # a guest sees no more; below a virtual disk more could have been recorded
@@ -286,11 +286,11 @@ def _finding(
         ),
     ]
     guess = f"that a limit, not {name} itself, holds the rate: from inside the guest both look alike"
-    held = f"{noun} of {name} {_verb(noun, proven=proven)} held at {rate} by a limit"
+    claim = f"{noun} of {name} {_verb(noun, proven=proven)} held at {rate} by a limit"
     ending = "is its queue" if proven else "is the queue"
     finding = context.finding(
         disk.entity,
-        f"{held}{'' if proven else ' or by the disk itself'}; {latency} of latency {ending}",
+        f"{claim}{'' if proven else ' or by the disk itself'}; {latency} of latency {ending}",
         [*evidence, *further],
         severity=context.meta.severity if sure else Severity.LOW,
         windows=plateau.windows,
