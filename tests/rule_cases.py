@@ -10,7 +10,8 @@ A document starts with a comment that says why the case is there, and has:
 - ``results``: what load tools measured: tool, job, operation, per_s, mean_ms and, where known, bytes_per_s, p99_ms,
   start_s and duration_s.
 - ``inventory`` (the inventory format) and ``limits`` (overrides), where the case needs them.
-- ``expect``: the findings by entity, severity and window (seconds from the recording's start), or ``skipped: true``.
+- ``expect``: the findings by entity, severity and window (seconds from the recording's start), and words that the
+  summary or the advice ``says``; or ``skipped: true``.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ def test_case(case: RuleCase) -> None:
     assert not missing
     findings = list(module.check(_context(case, module)))
     assert [_seen(f) for f in findings] == [_expected(e) for e in case.document["expect"]]
-    for finding in findings:
+    for finding, expected in zip(findings, case.document["expect"], strict=True):
+        assert expected.get("says", "") in f"{finding.summary} {finding.remedy}"
         assert finding.evidence
         assert finding.remedy
         assert finding.summary

@@ -17,6 +17,7 @@ from tests.conftest import ROOT
 
 FIELD = ROOT.parent / "shared" / "field"
 
+_BESIDE = "hypervisor-cause-beside-the-symptom"
 # Folder, files, what the headline says, and what "is it the disk?" is answered.
 SAID = [
     ("short-recording", "iostat_5_reports.txt", r"422 ms .*xvdf", r"Yes as the guest sees it"),
@@ -37,6 +38,13 @@ SAID = [
     ("hypervisor-vcenter-latency-counters-unused", "getstat_host_datastore.csv", r"70 ms", r"Yes"),
     ("hypervisor-vcenter-latency-counters-unused", "getstat_vm_datastore.csv", r"7\d ms", r"Yes"),
     ("hypervisor-vcenter-latency-counters-unused", "getstat_vm_highest_latency.csv", r"8\d ms on db01", r"Yes"),
+    (_BESIDE, "nfs_gavg.csv", r"25.1 ms on esx01.lab.local export_1", r"Yes"),
+    (_BESIDE, "reservation_conflicts.csv", r"Reservation conflicts 13.9/s", r"Yes"),
+    (_BESIDE, "queue_depth_falls.csv", r"Device latency 33.4 ms", r"Yes"),
+    (_BESIDE, "balloon_host_has_memory.csv", r"14\d GiB of its host are free: a limit of the VM", r"Not known"),
+    (_BESIDE, "slow_writes_only.csv", r"only writes are slow: 51.3 ms", r"Yes: "),
+    ("hypervisor-full-lun-queue-called-a-limit", "esxtop.csv", r"(Commands queued|[Qq]ueue slots) ", r"Yes"),
+    ("hypervisor-zpool-waits-unused", "zpool_iostat.txt", r"synchronous writes .*disks take 10 ms", r"Yes, before"),
     ("hypervisor-gap-in-recording-crash", "esxtop.csv", r"(Device latency|Latency).* (49|50)(\.\d)? ms", r"Yes"),
     ("hypervisor-ready-of-the-whole-vm", "chart.csv", r"35\d% in sum on pki01: harmless from 7\d vCPUs", r"Not known"),
     ("hypervisor-ready-of-the-whole-vm", "getstat_past_day.csv", r"harmless from 7\d vCPUs", r"Not known"),
@@ -62,6 +70,23 @@ def test_what_is_said_of_a_case(folder: str, files: str, said: str, answer: str)
     assert re.search(said, headline(diagnosis, Quotes())), headline(diagnosis, Quotes())
     text = disk_sentence(diagnosis.answer, Quotes())
     assert re.match(answer, text), text
+
+
+@pytest.mark.parametrize(
+    ("files", "named", "unnamed"),
+    [
+        ("nfs_gavg.csv", "network and the filer", "DAVG"),
+        ("reservation_conflicts.csv", "ATS", "queue depth"),
+        ("queue_depth_falls.csv", "was cut from 64 to 8", "limit of the VM"),
+        ("balloon_host_has_memory.csv", "limit of this VM", "overcommitment"),
+        ("slow_writes_only.csv", "write cache", "give the device its role"),
+    ],
+)
+def test_evidence_and_advice_fit_the_cause(files: str, named: str, unnamed: str) -> None:
+    lead = diagnosed(_BESIDE, files).findings[0]
+    text = " ".join([lead.remedy, *(evidence.statement for evidence in lead.evidence)])
+    assert named in text
+    assert unnamed not in text
 
 
 @pytest.mark.parametrize("files", ["chart.csv", "getstat_past_day.csv", "getstat_past_day.csv inventory.yaml"])

@@ -13,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline.app.diagnose.diagnosing import diagnose
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
+from leadline.core.model.vocabulary import Severity
 from leadline.importers import postgresql_log
 
 RECORDED = Path(__file__).parents[2] / "incidents" / "recorded"
@@ -225,3 +227,42 @@ def _former_events(level: str, text: str) -> list[tuple[str, float]]:
     elif wait is not None:
         found.append(("db_lock_wait_ms", float(wait[1])))
     return found
+
+
+# A migration waits behind a long transaction, everybody else behind the migration; one gives up, one never gets it.
+DDL = lines(
+    (10.0, "LOG:  connection received: host=10.0.0.7 port=40312"),
+    (13.5, "LOG:  process 20 still waiting for AccessExclusiveLock on relation 16401 of database 5 after 1000.000 ms"),
+    (13.5, "DETAIL:  Process holding the lock: 77. Wait queue: 20."),
+    (13.5, "STATEMENT:  ALTER TABLE accounts ADD COLUMN note text"),
+    (15.0, "LOG:  process 10139 still waiting for RowExclusiveLock on relation 16401 of database 5 after 1000.000 ms"),
+    (15.0, "DETAIL:  Processes holding the lock: 77, 78. Wait queue: 20, 10139, 22."),
+    (16.0, "LOG:  process 22 still waiting for RowExclusiveLock on relation 16401 of database 5 after 1500.000 ms"),
+    (16.0, "DETAIL:  Process holding the lock: 77. Wait queue: 20, 10139, 22."),
+    (18.0, "ERROR:  canceling statement due to user request"),
+    (20.5, "LOG:  process 20 acquired AccessExclusiveLock on relation 16401 of database 5 after 8000.000 ms"),
+    (22.0, "LOG:  connection received: host=10.0.0.7 port=40313"),
+)
+
+
+def test_sessions_that_wait_for_locks_are_counted_from_begin_to_end(tmp_path: Path) -> None:
+    counted = values(of(tmp_path, DDL), "db_blocked_sessions_count")
+    # 20 waits from 12.5 to 20.5, 10139 from 14.0 until it is canceled at 18.0, 22 from 14.5 to the end at 22.0.
+    assert counted == [0.0, 0.0, 0.5, 1.0, 2.5, 3.0, 3.0, 3.0, 2.0, 2.0, 1.5, 1.0, 0.0]
+
+
+def test_the_process_that_holds_the_lock_is_named_with_what_it_holds(tmp_path: Path) -> None:
+    (group,) = of(tmp_path, DDL).of("db_sessions_behind_blocker_count")
+    assert [entity.name for entity in group.entities] == ["pid 77 (holds relation 16401 of database 5)"]
+    assert float(group.values.max()) == 3.0
+
+
+def test_a_log_without_lock_waits_counts_none(tmp_path: Path) -> None:
+    assert of(tmp_path, lines((10.0, "LOG:  connection received: host=a port=1"))).of("db_blocked_sessions_count") == []
+
+
+def test_lock_waits_that_only_the_log_saw_are_named(tmp_path: Path) -> None:
+    capture = of(tmp_path, DDL)
+    findings = [f for f in diagnose(capture).findings if f.rule == "db-lock-waits"]
+    assert [f.severity for f in findings] == [Severity.MEDIUM]
+    assert "pid 77 (holds relation 16401 of database 5)" in findings[0].evidence[-1].statement

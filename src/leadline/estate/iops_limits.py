@@ -14,7 +14,7 @@ from leadline.estate.disks import behind, io_rate, means_over, virtual_disk_of
 from leadline.estate.plateaus import DiskLoad
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
     from numpy.typing import NDArray
 
@@ -29,6 +29,8 @@ REGULAR_DISPERSION_MAX = 0.3  # of a stream of arrivals by chance, whose dispers
 FLUSH_SHARE_MIN = 0.05  # of the rate; fewer flushes do not change what the ceiling is
 REGULAR_QUEUE_MIN = 2.0  # one writer after the other is regular on any disk
 SMOOTHED_S = 5.0  # Judgement: a second cuts requests at its ends; a limit holds the mean of five
+FULL_SHARE_MIN = 0.9  # Judgement: the mean of samples, each a moment, of a queue that is full almost always
+QUEUES = ("disk_active_count", "disk_queued_count", "disk_queue_depth_count", "disk_queue_used_pct")
 STEADIER_RATIO = 4.0  # Judgement: bytes that vary so much less than requests are what is held
 
 
@@ -145,16 +147,8 @@ def latency_below(context: RuleContext, disk: Entity, plateau: Plateau, share: f
     Of the device the inventory names, else of the slowest on the VM's host that did at least ``share`` of the ceiling's
     rate and so could be it.
     """
-    inventory = context.inventory
-    guest = disk.ancestor(EntityKind.GUEST)
-    owner = disk if guest is None else inventory.vm_of(guest)
-    host = None if owner is None else owner.ancestor(EntityKind.HOST)
     latencies = means_over(context.of("disk_device_latency_ms", EntityKind.DEVICE), plateau.windows)
-    devices = [device for device in behind(inventory, disk) if device in latencies]
-    if not devices:
-        rates = means_over(context.of("disk_iops", EntityKind.DEVICE), plateau.windows)
-        least = share * plateau.ceiling_per_s
-        devices = [d for d in latencies if d.parent == host and host is not None and rates.get(d, 0.0) >= least]
+    devices = _devices_below(context, disk, plateau, share, latencies)
     if not devices:
         return None
     slowest = max(devices, key=lambda device: latencies[device])
@@ -167,6 +161,37 @@ def latency_below(context: RuleContext, disk: Entity, plateau: Plateau, share: f
         threshold=share * plateau.latency_ms,
         unit="ms",
     )
+
+
+def has_full_queue_below(context: RuleContext, disk: Entity, plateau: Plateau, share: float) -> bool:
+    """Whether a device below a disk had all its slots in use while the disk was at the ceiling, and commands waited.
+
+    A limit of a VM keeps commands away from the device: then its slots are free. Of the devices `latency_below` means.
+    """
+    active, queued, depths, used = (
+        means_over(context.of(metric, EntityKind.DEVICE), plateau.windows) for metric in QUEUES
+    )
+    for device in _devices_below(context, disk, plateau, share, {**active, **used}):
+        depth = depths.get(device, 0.0)
+        used_share = active[device] / depth if device in active and depth > 0 else used.get(device, 0.0) / 100.0
+        if used_share >= FULL_SHARE_MIN and queued.get(device, 1.0) >= 1.0:
+            return True
+    return False
+
+
+def _devices_below(
+    context: RuleContext, disk: Entity, plateau: Plateau, share: float, measured: Collection[Entity]
+) -> list[Entity]:
+    """The measured devices the inventory names below a disk, else those on its host that are busy enough to be it."""
+    guest = disk.ancestor(EntityKind.GUEST)
+    owner = disk if guest is None else context.inventory.vm_of(guest)
+    host = None if owner is None else owner.ancestor(EntityKind.HOST)
+    devices = [device for device in behind(context.inventory, disk) if device in measured]
+    if devices or host is None:
+        return devices
+    rates = means_over(context.of("disk_iops", EntityKind.DEVICE), plateau.windows)
+    least = share * plateau.ceiling_per_s
+    return [device for device in measured if device.parent == host and rates.get(device, 0.0) >= least]
 
 
 def units_of_32_kib(

@@ -161,10 +161,9 @@ _BY_OBJECT: dict[str, Mapping[str, Field]] = {
     **{name: {**_RATES, **_QUEUES, **_LATENCIES} for name in _DISK_OBJECTS},
     "Physical Disk NFS Volume": {
         **_RATES,
-        "Active Commands": Field("disk_active_count", "count"),
+        **{name: _QUEUES[name] for name in ("Active Commands", "Aborts/sec", "Resets/sec")},
+        **{name: _LATENCIES[name] for name in ("Average Guest MilliSec/Read", "Average Guest MilliSec/Write")},
         "Average Guest MilliSec/Command": Field("datastore_guest_latency_ms", "ms"),
-        "Aborts/sec": Field("disk_aborts_per_s", "per_s"),
-        "Resets/sec": Field("disk_resets_per_s", "per_s"),
     },
     "Virtual Disk": {**_RATES, **_VIRTUAL_DISK},
     "Network Port": _PORT,

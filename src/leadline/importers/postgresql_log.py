@@ -22,6 +22,8 @@ Lost:
 Units:
     Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer steps
     where the log covers more than a day. A lock wait is told in milliseconds, the mean of those that a line names.
+    Sessions that wait for a lock are counted from the wait's begin to its end, where both are logged: those that wait
+    longer than ``deadlock_timeout``, so that there are at least as many.
 
 Sources:
     PostgreSQL 12 to 18 documentation, chapter "Error Reporting and Logging"; the server's message texts in
@@ -45,6 +47,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import where
+from leadline.formats.logged_lock_waits import blocked_counts, by_holder, logged_waits
 from leadline.formats.stamps import YEARS
 
 META = ImporterMeta(
@@ -58,6 +61,8 @@ META = ImporterMeta(
         "temporary file": Field("db_temp_bytes_per_s", "bytes_per_s"),
         "connection received": Field("db_logons_per_s", "per_s"),
         "waiting|acquired ... after": Field("db_lock_wait_ms", "ms"),
+        "still waiting ... acquired": Field("db_blocked_sessions_count", "count"),
+        "Process holding the lock": Field("db_sessions_behind_blocker_count", "count"),
     },
     record="grep -h . /var/log/postgresql/postgresql-*.log > postgresql.log",
 )
@@ -78,6 +83,7 @@ _METRICS = {
     "temporary-file": "db_temp_bytes_per_s",
     "lock-wait": "db_lock_wait_ms",
 }
+_LOCK_COUNTS = ("db_blocked_sessions_count", "db_sessions_behind_blocker_count")
 _CLOCK_CHANGE_S = 900  # the clocks of all zones change at a quarter of an hour
 _STEPS_MAX = 86_400
 _NS_PER_S = 1_000_000_000
@@ -127,7 +133,34 @@ def read(source: Source, request: Request) -> Capture:
         if request.wants(metric):
             values = _by_step(metric, events.get(metric, _NO_EVENT), first, step_s, step_count)
             builder.add_series(metric, _CLUSTER, times, values, interval_s=step_s)
+    if "db_lock_wait_ms" in events:
+        _add_lock_waits(source, request, builder, (first, step_s, times))
     return builder.build(clock_known=not unknown or request.timezone is not None)
+
+
+def _add_lock_waits(
+    source: Source, request: Request, builder: CaptureBuilder, grid: tuple[int, int, NDArray[np.int64]]
+) -> None:
+    """Add the sessions that waited for locks, in all and behind each holder; the grid is first, step and ends [n]."""
+    first, step_s, times = grid
+    wanted = [metric for metric in _LOCK_COUNTS if request.wants(metric)]
+    if not wanted:
+        return
+    clocks: dict[str, _Clock] = {}
+
+    def utc_s(stamp: str, zone: str) -> float | None:
+        local = np.array([(datetime.fromisoformat(stamp) - _EPOCH).total_seconds()], dtype=np.int64)
+        second = clocks.setdefault(zone, _Clock(zone, request)).utc_s(local)
+        return None if second is None else float(second[0])
+
+    waits = logged_waits(source.text().splitlines(), utc_s)
+    series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
+    for name, behind in by_holder(waits).items():
+        series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))
+    for metric, entity, some in series:
+        if metric in wanted:
+            counts = blocked_counts(some, first, step_s, len(times))
+            builder.add_series(metric, entity, times, counts, interval_s=step_s)
 
 
 def _opened(source: Source) -> PostgresqlLog:

@@ -52,6 +52,10 @@ META = ImporterMeta(
         "bandwidth.write": Field("disk_write_mib_per_s", "bytes_per_s"),
         "total_wait.read": Field("guest_disk_await_ms_read", "ns"),
         "total_wait.write": Field("guest_disk_await_ms_write", "ns"),
+        "disk_wait.read": Field("pool_disk_wait_ms_read", "ns"),
+        "disk_wait.write": Field("pool_disk_wait_ms_write", "ns"),
+        "syncq_wait.read": Field("pool_sync_queue_wait_ms_read", "ns"),
+        "syncq_wait.write": Field("pool_sync_queue_wait_ms_write", "ns"),
     },
     record="zpool iostat -l -T u 5 > zpool-iostat.txt",
 )

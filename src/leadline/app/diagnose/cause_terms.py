@@ -53,6 +53,8 @@ CAUSE_TERMS: dict[str, frozenset[Term]] = {
     "memory-short": frozenset({Term.SWAP, *_DISK, *_CPU}),
     "swapping": frozenset({Term.SWAP, *_DISK, *_CPU}),
     "lock-waits": frozenset({Term.LOCK}),
+    "standby-late": frozenset({Term.LOG, Term.LOCK, Term.CLIENT}),  # who waits for a standby keeps its locks
+    "commit-delayed": frozenset({Term.LOG}),
     "checkpoints": _DISK,
     "flush": _DISK,
     "write-amplification": _DISK,

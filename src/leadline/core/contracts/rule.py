@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import numpy as np
 
-from leadline.core.contracts.docstrings import flowed, sections
+from leadline.core.contracts.docstrings import flowed, paragraphs, sections
 from leadline.core.contracts.unit_index import unit_index
 from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.result import run_together
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 
 STORAGE = (Layer.STORAGE_PATH, Layer.DATASTORE)  # the layers that are the disk itself, not somebody's view of it
+_FOR_SOME = re.compile(r"Where [^,.;:]+:")  # advice for single kinds of finding (`RuleContext.advice`)
 DISKS = "disks"  # the part of a layer whose rules tell of disks (`RuleMeta.examines`)
 _LEVELS = frozenset({"warn", "crit"})
 
@@ -199,8 +200,19 @@ class RuleContext:
 
     @cached_property
     def remedy(self) -> str:
-        """The *Do* section of the rule's docstring as one paragraph."""
-        return flowed(sections(self._doc).get("Do", ""))
+        """The *Do* section of the rule's docstring as one paragraph, without the advice for single kinds of finding."""
+        return " ".join(one for one in self._advised if not _FOR_SOME.match(one))
+
+    @cached_property
+    def _advised(self) -> list[str]:
+        return [flowed(paragraph) for paragraph in paragraphs(sections(self._doc).get("Do", ""))]
+
+    def advice(self, start: str) -> str:
+        """The paragraph of *Do* that starts with some words ("Where only writes are slow"); the remedy where none does.
+
+        What starts with "Where ...:" is the advice for such findings, and no part of the remedy of the others.
+        """
+        return next((paragraph for paragraph in self._advised if paragraph.startswith(start)), self.remedy)
 
     def limit(self, name: str) -> float:
         """The threshold of that name, as overridden by the profile; in the unit META gives.

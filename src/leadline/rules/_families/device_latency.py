@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.entities import Entity
@@ -11,10 +11,13 @@ from leadline.core.model.finding import Finding
 from leadline.estate.disks import Busy, Use, role_said, uses
 from leadline.estate.latencies import nearest_latencies
 from leadline.estate.templates import Over, over_groups
+from leadline.rules._families.directions import directions_told
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
+from leadline.rules._families.queue_depths import READS, depth_cut
 
 SLIDES = "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL (slides)"
 LIMITS = {"load_min": FEW_COMMANDS, "duration": THREE_SAMPLES}
+USES = ("disk_iops", "disk_reads_per_s", "disk_writes_per_s", *READS)  # beside the latency, in all its forms
 _BUSY = Busy()
 
 
@@ -42,7 +45,10 @@ def slow_devices(context: RuleContext, *classes: DeviceClass) -> Iterator[Findin
     known = uses(context)
     for each in classes:
         spec = latency_of_devices(each.noun, each.value, keep=_judged(each, known), warn=each.warn, crit=each.crit)
-        yield from role_said(over_latency(context, spec), known)
+        slow = directions_told(context, over_latency(context, spec), spec.metric, context.stated_limit(each.warn))
+        for finding in role_said(slow, known):
+            cut = depth_cut(context, finding.entity, finding.windows)
+            yield finding if cut is None else replace(finding, evidence=(*finding.evidence, cut.evidence()))
 
 
 def latency_of_devices(

@@ -21,6 +21,7 @@ DATABASE_WAITS_FOR_DISK = (
 GUEST_AND_DATABASE_WAIT_FOR_DISK = tuple(dict.fromkeys((*GUEST_WAITS_FOR_DISK, *DATABASE_WAITS_FOR_DISK)))
 SLOW_DEVICE = ("disk-davg-wal", "disk-davg-data", "disk-davg-generic")
 WAITS_FOR_DEVICE = ("disk-gavg-high", "disk-kavg-high", "disk-qavg-high", "disk-queue-full")
+WAITS_FOR_SLOW_DEVICE = (*WAITS_FOR_DEVICE, "disk-queue-depth-cut")
 VM_WAITS_FOR_CPU = (
     "guest-run-queue-high",
     "guest-load-average-per-core",

@@ -13,6 +13,10 @@ Do:
     Reserve all memory of the database VM, and take a memory limit off it if there is one. Reduce the overcommitment
     of the host. Leave the balloon driver installed: without it the host swaps instead, which is worse.
 
+    Where the host has memory free: find the limit of this VM, or of the resource pools above it, and set it to
+    unlimited; a pool's limit also holds what its other VMs use. Moving VMs away or adding memory to the host changes
+    nothing.
+
 When it is wrong:
     A balloon that is being let go shows for minutes after the shortage is over. VMs that are idle give memory without
     harm; the finding matters where a database runs.
@@ -33,6 +37,7 @@ from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_threshold
+from leadline.rules._families.free_hosts import FREE_MIN, USES, limits_told
 from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
@@ -41,7 +46,9 @@ META = RuleMeta(
     severity=Severity.HIGH,
     causes=("memory-short",),
     needs=("memory_balloon_mib|host_memory_balloon_mib",),
+    uses=USES,
     thresholds={
+        "free_min": FREE_MIN,
         "warn": Threshold(
             0.0, "mib", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL"
         ),
@@ -58,7 +65,7 @@ _OF_HOST = Over("host_memory_balloon_mib", "balloon of all VMs", kinds=(EntityKi
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM, with its memory limit if one is known; per host where no VM of it is found."""
     reported_hosts = set()
-    for finding in over_threshold(context, _OF_VM):
+    for finding in limits_told(context, over_threshold(context, _OF_VM)):
         reported_hosts.add(finding.entity.ancestor(EntityKind.HOST))
         limit = context.inventory.fact(finding.entity, "memory_limit_mib")
         if limit is None or limit.value < 0:  # -1 is the API's "no limit"

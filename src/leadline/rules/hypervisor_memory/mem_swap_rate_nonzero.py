@@ -13,6 +13,10 @@ Do:
     Reserve all memory of the database VM and take memory limits off it. Reduce the overcommitment of the host: move
     VMs away, shrink those with memory to spare, or add memory.
 
+    Where the host has memory free: find the limit of this VM, or of the resource pools above it, and set it to
+    unlimited; a pool's limit also holds what its other VMs use. Moving VMs away or adding memory to the host changes
+    nothing.
+
 When it is wrong:
     Swap-in may be the late echo of a shortage that is over. The rates are of the hypervisor's swap file; swapping
     inside the guest is another rule's (guest-swap-activity).
@@ -31,6 +35,7 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.estate.templates import Over, over_any
+from leadline.rules._families.free_hosts import FREE_MIN, USES, limits_told
 from leadline.rules._families.limits import THREE_SAMPLES
 
 META = RuleMeta(
@@ -42,7 +47,9 @@ META = RuleMeta(
         "memory_swap_read_mib_per_s|memory_swap_write_mib_per_s"
         "|host_memory_swap_read_mib_per_s|host_memory_swap_write_mib_per_s",
     ),
+    uses=(*USES, "memory_balloon_mib"),
     thresholds={
+        "free_min": FREE_MIN,
         "warn": Threshold(
             0.0, "mib_per_s", "Tuning and profiling VMware virtual infrastructure for I/O-intensive PostgreSQL"
         ),
@@ -72,7 +79,7 @@ _OF_HOST = (
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per VM; per host where none of its VMs is found to swap."""
-    of_vms = list(over_any(context, _OF_VM))
+    of_vms = list(limits_told(context, over_any(context, _OF_VM)))
     yield from of_vms
     reported_hosts = {finding.entity.ancestor(EntityKind.HOST) for finding in of_vms}
     yield from (finding for finding in over_any(context, _OF_HOST) if finding.entity not in reported_hosts)

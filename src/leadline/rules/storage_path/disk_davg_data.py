@@ -13,6 +13,12 @@ Do:
     Look at the array and the fabric: a rebuild, a full cache, a neighbour's load, a degraded path. Then spread the
     data over more LUNs, choose RAID 10, or move it to flash.
 
+    Where only writes are slow: see the array's write cache (its battery, a full cache, write-through mode), synchronous
+    replication to another site, parity (RAID 5 or 6) and snapshots of the array. Reads do not pay for these.
+
+    Where only reads are slow: the array's write cache hides its disks from writes; reads wait for them. See the disks'
+    load, a rebuild, a tier that is too slow, and reads of backups.
+
 When it is wrong:
     Backups, bulk loads and checkpoints with large or many commands raise the average without hurting queries: compare
     the commands' size. A role guessed from a name may be wrong; the finding says when it was guessed. Whether a
@@ -35,8 +41,8 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.disks import Use
 from leadline.estate.latencies import forms
-from leadline.rules._families.device_latency import LIMITS, SLIDES, DeviceClass, slow_devices
-from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
+from leadline.rules._families.device_latency import LIMITS, SLIDES, USES, DeviceClass, slow_devices
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_SLOW_DEVICE
 
 META = RuleMeta(
     code="STO102",
@@ -44,7 +50,7 @@ META = RuleMeta(
     severity=Severity.HIGH,
     causes=("disk-slow",),
     needs=(forms("disk_device_latency_ms"),),
-    uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
+    uses=USES,
     thresholds={
         "warn": Threshold(10.0, "ms", SLIDES),
         "crit": Threshold(20.0, "ms", "EsxtopDrill c_map.csv"),
@@ -52,7 +58,7 @@ META = RuleMeta(
         "flash_crit": Threshold(5.0, "ms", "Judgement: ten times what a healthy flash device takes"),
         **LIMITS,
     },
-    explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK),
+    explains=(*WAITS_FOR_SLOW_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK),
     examines="disks",
 )
 

@@ -13,6 +13,12 @@ Do:
     Look at the array and the fabric behind this device: load of neighbours, rebuilds, path errors. Then give the
     device its role in the inventory file (or its virtual disk's), so that it is judged by what a database needs.
 
+    Where only writes are slow: see the array's write cache (its battery, a full cache, write-through mode), synchronous
+    replication to another site, parity (RAID 5 or 6) and snapshots of the array. Reads do not pay for these.
+
+    Where only reads are slow: the array's write cache hides its disks from writes; reads wait for them. See the disks'
+    load, a rebuild, a tier that is too slow, and reads of backups.
+
 When it is wrong:
     Boot LUNs, backup targets and ISO stores may be slow without anyone waiting. Large sequential commands take longer
     by their size alone.
@@ -31,8 +37,8 @@ from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Layer, Role, Severity
 from leadline.estate.latencies import forms
-from leadline.rules._families.device_latency import LIMITS, DeviceClass, slow_devices
-from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_DEVICE
+from leadline.rules._families.device_latency import LIMITS, USES, DeviceClass, slow_devices
+from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK, WAITS_FOR_SLOW_DEVICE
 
 META = RuleMeta(
     code="STO103",
@@ -40,13 +46,13 @@ META = RuleMeta(
     severity=Severity.MEDIUM,
     causes=("disk-slow",),
     needs=(forms("disk_device_latency_ms"),),
-    uses=("disk_iops", "disk_reads_per_s", "disk_writes_per_s"),
+    uses=USES,
     thresholds={
         "warn": Threshold(10.0, "ms", "EsxtopDrill c_map.csv"),
         "crit": Threshold(25.0, "ms", "Yellow-Bricks esxtop thresholds"),
         **LIMITS,
     },
-    explains=(*WAITS_FOR_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK),
+    explains=(*WAITS_FOR_SLOW_DEVICE, *GUEST_AND_DATABASE_WAIT_FOR_DISK),
     examines="disks",
 )
 _JUDGED_BY_ROLE = (Role.WAL, Role.DATA)

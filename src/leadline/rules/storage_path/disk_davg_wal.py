@@ -14,6 +14,12 @@ Do:
     rebuild, replication lag or a slow path on the array. A deeper queue does not help a commit that waits for one
     write.
 
+    Where only writes are slow: see the array's write cache (its battery, a full cache, write-through mode), synchronous
+    replication to another site, parity (RAID 5 or 6) and snapshots of the array. Reads do not pay for these.
+
+    Where only reads are slow: the array's write cache hides its disks from writes; reads wait for them. See the disks'
+    load, a rebuild, a tier that is too slow, and reads of backups.
+
 When it is wrong:
     A role guessed from a name may be wrong; the finding says when it was guessed. A large command among few (XCOPY,
     unmap) raises the average of all: the least load filters that. Where the log shares the LUN with data, the data's
@@ -35,8 +41,8 @@ from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.disks import Busy
 from leadline.estate.latencies import forms
-from leadline.rules._families.device_latency import LIMITS, SLIDES, DeviceClass, slow_devices
-from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, WAITS_FOR_DEVICE
+from leadline.rules._families.device_latency import LIMITS, SLIDES, USES, DeviceClass, slow_devices
+from leadline.rules._families.symptoms import GUEST_WAITS_FOR_DISK, WAITS_FOR_SLOW_DEVICE
 
 META = RuleMeta(
     code="STO101",
@@ -44,14 +50,14 @@ META = RuleMeta(
     severity=Severity.HIGH,
     causes=("disk-slow",),
     needs=(forms("disk_device_latency_ms"),),
-    uses=("disk_iops", "disk_writes_per_s"),
+    uses=USES,
     thresholds={
         "warn": Threshold(2.0, "ms", SLIDES),
         "crit": Threshold(5.0, "ms", SLIDES),
         **LIMITS,
     },
     explains=(
-        *WAITS_FOR_DEVICE,
+        *WAITS_FOR_SLOW_DEVICE,
         *GUEST_WAITS_FOR_DISK,
         "db-storage-latency-iris-journal",
         "db-iris-write-daemon-cycle",

@@ -13,6 +13,17 @@ Do:
     Split it: device latency (DAVG) belongs to adapter, fabric and array; kernel latency (KAVG) to queues and limits of
     the hypervisor. A virtual disk that is slow on quick devices is held back by a limit.
 
+    Where it is an NFS volume: the hypervisor does not split its latency. See the path, the network and the filer:
+    dropped packets and retransmissions of the VMkernel port, an uplink that is full or shared, the MTU of every switch
+    between; then load, cache and disks of the filer, and who else uses the export.
+
+    Where only writes are slow: see the write cache of the storage (its battery, a full cache, write-through mode),
+    writes that must be on the medium before they are answered (NFS without a log device), and replication to another
+    site.
+
+    Where only reads are slow: a write cache hides the disks from writes; reads wait for them. See the disks' load, a
+    rebuild, a tier that is too slow, and reads of backups.
+
 When it is wrong:
     Large commands take longer by their size. Where the guest itself waits longer than GAVG, the rest is spent in its
     own queue and driver.
@@ -26,6 +37,7 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
@@ -34,6 +46,7 @@ from leadline.core.model.vocabulary import EntityKind, Layer, Role, Severity
 from leadline.estate.disks import Busy, Use, role_said, uses
 from leadline.estate.latencies import forms, latencies, nearest_latencies
 from leadline.estate.templates import Over, over_groups
+from leadline.rules._families.directions import directions_told
 from leadline.rules._families.limits import FEW_COMMANDS, THREE_SAMPLES
 from leadline.rules._families.symptoms import GUEST_AND_DATABASE_WAIT_FOR_DISK
 
@@ -69,6 +82,7 @@ META = RuleMeta(
     examines="disks",
 )
 _LATENCY = Busy(rates=(("disk_iops",), ("disk_reads_per_s", "disk_writes_per_s"), ("datastore_iops",)))
+_BY_WAY = {"datastore_guest_latency_ms": "disk_guest_latency_ms"}  # where that of reads and of writes is kept
 _WARN = {Role.WAL: "wal_warn", Role.DATA: "data_warn"}
 
 
@@ -81,7 +95,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     )
     below = [
         *_slow(context, nearest_latencies(context, "disk_guest_latency_ms"), known),
-        *(finding for groups in stores for finding in _slow(context, groups, known)),
+        *(_of_store(context, finding) for groups in stores for finding in _slow(context, groups, known)),
     ]
     yield from below
     for finding in _slow(context, latencies(context, "virtual_disk_latency_ms", EntityKind.VIRTUAL_DISK), known):
@@ -102,7 +116,19 @@ def _slow(context: RuleContext, groups: list[SeriesGroup], known: dict[Entity, U
             mostly=True,
             warn=warn,
         )
-        yield from role_said(over_groups(context, groups, spec), known)
+        by_way = _BY_WAY.get(spec.metric, spec.metric)
+        slow = directions_told(context, over_groups(context, groups, spec), by_way, context.stated_limit(warn))
+        yield from role_said(slow, known)
+
+
+def _of_store(context: RuleContext, finding: Finding) -> Finding:
+    """A finding of a datastore: of NFS where only that has such a latency, or the inventory names its type."""
+    kind = str(context.inventory.get(finding.entity, "type") or "").lower()
+    if finding.evidence[0].metric != "datastore_guest_latency_ms" and not kind.startswith("nfs"):
+        return finding
+    advice = context.advice("Where it is an NFS volume")
+    one_way = finding.remedy != context.remedy
+    return replace(finding, remedy=f"{advice} {finding.remedy}" if one_way else advice)
 
 
 def _judged_by(warn: str, known: dict[Entity, Use]) -> Callable[[RuleContext, Entity], bool]:

@@ -10,7 +10,8 @@ Why:
     and does not see it.
 
 Do:
-    See whether the queue is full (disk-queue-full) or a limit holds I/O back (vm-iops-limit-hit, Storage I/O Control).
+    See whether the queue is full (disk-queue-full), its depth was cut (disk-queue-depth-cut), commands are refused
+    (disk-reservation-conflicts) or a limit holds I/O back (vm-iops-limit-hit, Storage I/O Control).
     Then raise the device's queue depth together with the number of outstanding requests per world
     (Disk.SchedNumReqOutstanding), spread disks over more LUNs, and update the adapter's driver.
 

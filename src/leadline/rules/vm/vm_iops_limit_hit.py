@@ -6,7 +6,8 @@ Finds:
     all the time. The ceiling is estimated as the densest rate among slow samples and stated with its spread; where the
     inventory gives the disk's limit, 95 % of it counts as reached. IOPS are also compared in units of 32 KiB. A disk
     is not reported when the device below it was measured to be as slow, or when most of the quick
-    rest of the recording has the same steady rate: then it is the load's own.
+    rest of the recording has the same steady rate: then it is the load's own. Neither is it reported when the queue of
+    the device below was full, or when a virtual disk had one request at a time and nothing else speaks for a limit.
 
 Why:
     A limit (IOPS limit of a disk or a storage policy, a throttled volume, a cloud disk's tier) lets so many requests
@@ -17,6 +18,10 @@ Do:
     Raise or remove the limit: the disk's IOPS limit in the VM's settings, the storage policy, the volume's tier or the
     hypervisor's throttle. Until then ask for less: fewer sessions, larger reads, checkpoints spread over more time. Do
     not buy disks for it, and do not judge storage by latency measured at the limit: measure just below it.
+
+    Where a device may look alike: look up the limits that are set for this disk, and record the host for the same
+    minutes (esxtop: DAVG, ACTV, QUED and DQLEN of the device). A quick device with free slots proves a limit; a slow
+    device or a full queue is a device at the end of its ability.
 
 When it is wrong:
     A device at the end of its own ability looks alike from inside the guest: flat IOPS, growing latency. What speaks
@@ -50,7 +55,9 @@ from leadline.estate.disks import io_rate, read_write_mean
 from leadline.estate.episodes import sample_bounds
 from leadline.estate.iops_limits import (
     LIMIT_UNIT_MIB,
+    QUEUES,
     HeldRate,
+    has_full_queue_below,
     held_rates,
     latency_below,
     limit_of,
@@ -68,6 +75,7 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup
 
 MIB_IN_MB = 1.048576
+_ALIKE = "Where a device may look alike"  # starts the advice for what is not proven
 QUEUED_SHARE = 0.5  # Judgement: a limit holds most of the time in which requests queue; less is flat by chance
 
 META = RuleMeta(
@@ -87,6 +95,7 @@ META = RuleMeta(
         "guest_disk_await_ms_write",
         "disk_device_latency_ms",
         "guest_disk_flushes_per_s",
+        *QUEUES,
     ),
     thresholds={
         "near_limit": Threshold(
@@ -177,6 +186,8 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
         return None
     device_share = context.limit("device_share") / 100.0
     below = latency_below(context, disk.entity, plateau, device_share)
+    if not at_limit and has_full_queue_below(context, disk.entity, plateau, device_share):
+        return None
     if below is not None and (below.value or 0.0) >= device_share * plateau.latency_ms:
         return None
     signs = _signs(context, disk, plateau, held_rate)
@@ -185,6 +196,9 @@ def _judged(context: RuleContext, disk: _Disk) -> Finding | None:
             0, Evidence(f"the inventory gives a limit of {show(limit, 'per_s')}", threshold=limit, unit="per_s")
         )
     proven = at_limit or below is not None
+    on_host = disk.entity.kind is EntityKind.VIRTUAL_DISK  # where a limit shows in what is recorded below
+    if on_host and not proven and not signs and plateau.queue < context.limit("queue_alone"):
+        return None  # one request at a time: the rate of a slow disk is as steady as its latency
     if np.isnan(plateau.outside_latency_ms):
         enough = 1 if disk.further else 2  # a guest sees no more; below a virtual disk more could have been recorded
         if plateau.latency_ms <= context.limit("latency_min_alone") or not (proven or len(signs) >= enough):
@@ -272,15 +286,18 @@ def _finding(
         ),
     ]
     guess = f"that a limit, not {name} itself, holds the rate: from inside the guest both look alike"
-    return context.finding(
+    claim = f"{noun} of {name} {_verb(noun, proven=proven)} held at {rate} by a limit"
+    ending = "is its queue" if proven else "is the queue"
+    finding = context.finding(
         disk.entity,
-        f"{noun} of {name} {_verb(noun, proven=proven)} held at {rate} by a limit; {latency} of latency is its queue",
+        f"{claim}{'' if proven else ' or by the disk itself'}; {latency} of latency {ending}",
         [*evidence, *further],
         severity=context.meta.severity if sure else Severity.LOW,
         windows=plateau.windows,
         score=min(plateau.latency_ms / np.fmax(reference, context.limit("latency_min")), SCORE_MAX),
         guessed=() if proven else (guess,),
     )
+    return finding if proven else replace(finding, remedy=f"{context.advice(_ALIKE)} {finding.remedy}")
 
 
 def _verb(noun: str, *, proven: bool) -> str:
