@@ -35,6 +35,7 @@ _IOPS = ("disk_reads_per_s", "disk_writes_per_s")
 READS = frozenset({_STATEMENTS, _WORKERS, _BEHIND, _BLOCKED, "cpu_used_pct", *_OF_PROCESSES, *_IOPS})
 NEW_RATIO = 0.2  # Judgement: of what it is now; an incident's ends are never sharp
 NEW_SHARE = 0.1  # Judgement: a statement that never ran before is work that came, not work that became slower
+FAIR_RATIO = 1.5  # Judgement: a VM that uses hardly more than an equal part is one of many
 SHARE_MIN = 0.05  # Judgement: below it nobody is to blame
 SESSIONS_MIN = 0.1  # Judgement: a session that waits or works a tenth of the time
 _SERVERS = (
@@ -256,7 +257,7 @@ def _vm(amounts: list[_Amount], of: str) -> Iterator[Who]:
     vm = best.entity.ancestor(EntityKind.VM)
     whole = sum(one.during for one in amounts)
     usual = None if best.normal is None else sum(one.normal or 0.0 for one in amounts)
-    if vm is None or not whole or best.rise <= 0:
+    if vm is None or not whole or best.rise <= 0 or best.during < FAIR_RATIO * whole / len(amounts):
         return
     normal = None if usual is None or best.normal is None else best.normal / usual if usual else 0.0
     yield Who(WhoKind.VM, vm.name, vm, best.during / whole, normal, of, ())
