@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
 
 from leadline.app.read.importing import import_paths
 from leadline.core.model.errors import InputError
+from tests.conftest import ROOT
 from tests.importers.load_tools import SEEDS
 
 GOOD = (SEEDS / "perfmon-en.tsv").read_bytes()
@@ -80,3 +82,21 @@ def test_a_recording_without_contents_is_said_to_be_empty(tmp_path: Path, name: 
     assert imported.unrecognised == [f"{tmp_path}/lock"]
     with pytest.raises(InputError, match="Record it again"):
         import_paths([tmp_path / name])
+
+
+def test_a_recording_that_is_given_twice_counts_once(tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "incidents" / "throttled-wal-disk" / "iostat.txt").read_bytes()
+    (tmp_path / "iostat.txt").write_bytes(text)
+    (tmp_path / "again.txt.gz").write_bytes(gzip.compress(text))
+    alone = import_paths([tmp_path / "iostat.txt"])
+    both = import_paths([tmp_path])
+    assert both.capture.series_count == alone.capture.series_count
+    (copy,) = both.left_out
+    assert "the same recording as" in copy.found
+
+
+def test_two_recordings_that_differ_in_one_sample_both_count(tmp_path: Path) -> None:
+    text = (ROOT / "examples" / "incidents" / "throttled-wal-disk" / "iostat.txt").read_text()
+    (tmp_path / "a.txt").write_text(text)
+    (tmp_path / "b.txt").write_text(text.replace("99.", "98.", 1))
+    assert len(import_paths([tmp_path]).capture.sources) == 2

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose import answer, bystanders, near, seconds, symptoms, who
+from leadline.app.diagnose import answer, bystanders, near, seconds, who
+from leadline.app.diagnose import symptoms as symptoms_step
 from leadline.app.diagnose.account import accounts_of
 from leadline.app.diagnose.answer import answers_of
 from leadline.app.diagnose.causes import explained
 from leadline.app.diagnose.examine import unused_counters
 from leadline.app.diagnose.findings import run_rules
 from leadline.app.diagnose.layers import layers_of
+from leadline.app.diagnose.stretches import combined, stretches
 from leadline.app.diagnose.symptoms import symptoms_of
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.rule import rule_metas
@@ -38,7 +41,7 @@ def metrics_read() -> frozenset[str]:
 
     Whatever else a capture holds, `diagnose` does not look at it: the verdict is the same however it was read.
     """
-    modules = (symptoms, seconds, bystanders, who, near, answer)  # the account reads what its seconds do
+    modules = (symptoms_step, seconds, bystanders, who, near, answer)  # the account reads what its seconds do
     steps = (module.READS for module in modules)
     return frozenset().union(*steps, *(meta.metrics() for meta in rule_metas().values()))
 
@@ -62,20 +65,29 @@ def diagnose(
     """
     unused = unused_counters(capture, metrics_read())
     capture = capture.of_metrics(metrics_read())
-    felt = symptoms_of(capture, incident, normal)
+    parts = stretches(capture) if incident is None else (capture,)
+    diagnoses = [_diagnosed(part, profile or Profile(), rules, incident, normal) for part in parts]
+    return replace(combined(diagnoses, parts), unused=unused)
+
+
+def _diagnosed(
+    capture: Capture, site: Profile, rules: Iterable[str] | None, incident: Window | None, normal: Window | None
+) -> Diagnosis:
+    """The six steps, each called once."""
+    symptoms = symptoms_of(capture, incident, normal)
     changes = ChangeTable(capture)
-    run = run_rules(profile or Profile(), rules, felt, changes)
-    accounts = accounts_of(capture, felt.incidents)
-    joined = explained(run.findings, felt, changes, accounts)
-    layers = layers_of(run, joined, felt, capture)
+    run = run_rules(site, rules, symptoms, changes)
+    accounts = accounts_of(capture, symptoms.incidents)
+    joined = explained(run.findings, symptoms, changes, accounts)
+    layers = layers_of(run, joined, symptoms, capture)
+    answers = answers_of(symptoms, joined, accounts, run, layers)
     return Diagnosis(
-        answers=answers_of(felt, joined, accounts, run, layers),
+        answers=answers,
         layers=layers,
         findings=joined.findings,
         skipped=run.skipped,
         rules_run=tuple(power.rule for power in run.powers),
         powers=run.powers,
-        feeling=felt.feeling,
-        unused=unused,
+        feeling=symptoms.feeling,
         has_samples=bool(capture.results) or any(source.start_ns is not None for source in capture.sources),
     )

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.core.model.answer import Feeling, Felt, Sign
-from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.result import Subject
-from leadline.core.model.vocabulary import Better
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from leadline.core.model.capture import Capture
-    from leadline.core.model.incident import Change, Incident
+    from leadline.core.model.incident import Incident
 
     Floats = NDArray[np.float64]
 
@@ -63,16 +61,8 @@ def is_comparable(incident: Incident) -> bool:
     normal_s = sum(window.duration_s for window in incident.normal)
     if normal_s >= NORMAL_S_MIN or not suffered_before(incident):
         return True
-    ratios = (worsening(change) for change in incident.symptoms)
+    ratios = (change.worsening for change in incident.symptoms)
     return normal_s >= CLEAR_NORMAL_S_MIN and max(ratios, default=1.0) >= CLEAR_RATIO
-
-
-def worsening(change: Change) -> float:
-    """How many times worse it was inside than outside."""
-    ratio = change.ratio
-    if metric_of(change.metric).better is Better.HIGH:
-        return 1.0 / ratio if ratio > 0 else float("inf")
-    return ratio
 
 
 def _samples(capture: Capture, metric: str) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from leadline.app.diagnose import feeling, incidents
-from leadline.app.diagnose.feeling import feeling_of, is_comparable, worsening
+from leadline.app.diagnose.feeling import feeling_of, is_comparable
 from leadline.app.diagnose.incidents import find_incidents, told_incident
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from leadline.core.model.incident import Incident
 
 READS = feeling.READS | incidents.READS
-_WORSE_MAX = 1000.0  # a standstill has no ratio; this stands for it
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +37,4 @@ def symptoms_of(capture: Capture, window: Window | None = None, normal: Window |
     if window is not None:
         return Symptoms((told_incident(capture, window, normal),), feeling_of(capture))
     comparable = filter(is_comparable, find_incidents(capture))
-    return Symptoms(tuple(sorted(comparable, key=lambda one: -_cost(one))), feeling_of(capture))
-
-
-def _cost(incident: Incident) -> float:
-    """What an incident costs users: its seconds, by how many times worse it was."""
-    worse = max(map(worsening, incident.symptoms), default=1.0)
-    return incident.window.duration_s * min(worse, _WORSE_MAX)
+    return Symptoms(tuple(sorted(comparable, key=lambda one: -one.badness)), feeling_of(capture))

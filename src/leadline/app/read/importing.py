@@ -120,7 +120,8 @@ def import_paths(
         if else_all and asked.metrics is not None and not any(c.groups or c.results for c in captures):
             everything = replace(asked, metrics=None)
             captures, unrecognised, damaged = _read_all(opened.sources, everything, offsets, progress)
-        left_out = [*opened.left_out, *damaged]
+        captures, copies = _without_copies(captures)
+        left_out = [*opened.left_out, *damaged, *copies]
     if not captures and left_out:
         raise left_out[0]
     if not captures:
@@ -131,6 +132,46 @@ def import_paths(
             advice="Name the files themselves to see why each is not recognised.",
         )
     return Imported(resolve(Capture.merged(captures)), unrecognised, left_out)
+
+
+def _without_copies(captures: list[Capture]) -> tuple[list[Capture], list[LeadlineError]]:
+    """Captures of which none is there twice, as a folder and its archive are; and what is said of those left out."""
+    kept: list[Capture] = []
+    copies: list[LeadlineError] = []
+    known: dict[tuple[object, ...], list[Capture]] = {}
+    for capture in captures:
+        same = next((other for other in known.get(_outline(capture), ()) if _holds_the_same(capture, other)), None)
+        if same is None or not (capture.groups or capture.results):
+            known.setdefault(_outline(capture), []).append(capture)
+            kept.append(capture)
+        else:
+            found = f"the same recording as {same.sources[0].name}"
+            where = capture.sources[0].name
+            copies.append(InputError(where, found=found, expected="each recording once", advice="It counts once."))
+    return kept, copies
+
+
+def _outline(capture: Capture) -> tuple[object, ...]:
+    """What two copies of one recording have in common, cheap to compare."""
+    sources = tuple((one.importer, one.start_ns, one.end_ns, one.series_count) for one in capture.sources)
+    return (sources, len(capture.groups), len(capture.results))
+
+
+def _holds_the_same(one: Capture, other: Capture) -> bool:
+    """Whether two captures hold the same samples of the same entities."""
+    pairs = zip(one.groups, other.groups, strict=True)
+    groups = all(
+        a.metric == b.metric
+        and list(a.entities) == list(b.entities)
+        and np.array_equal(a.times_ns, b.times_ns)
+        and np.array_equal(a.values, b.values, equal_nan=True)
+        for a, b in pairs
+    )
+    return groups and all(
+        (a.tool, a.job, a.start_ns, a.duration_s) == (b.tool, b.job, b.start_ns, b.duration_s)
+        and [operation.latency_ms for operation in a.operations] == [operation.latency_ms for operation in b.operations]
+        for a, b in zip(one.results, other.results, strict=True)
+    )
 
 
 def _read_all(

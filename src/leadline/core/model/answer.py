@@ -8,7 +8,7 @@ from typing import Any
 
 from leadline.core.model.account import Account, Term
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import Finding
+from leadline.core.model.finding import Finding, Window
 from leadline.core.model.incident import Change, Incident
 from leadline.core.model.power import Power
 from leadline.core.model.who import Who
@@ -173,6 +173,9 @@ class Answer:
         power: of the rule that lacks most, for `Reason.TOO_SHORT`.
         measured: for `Reason.LOAD_TOOL`.
         account: where the added time of the incident went.
+        span: of the recordings that the answer is from; None where nothing has a time.
+        explains: a cause that was measured explains what was felt, or nothing bad was felt.
+        waiting: what waited meanwhile, where nothing explains it.
     """
 
     incident: Incident | None
@@ -186,6 +189,7 @@ class Answer:
     power: Power | None = None
     measured: LoadMeasured | None = None
     account: Account | None = None
+    span: Window | None = None
     explains: bool = True
     waiting: Finding | None = None
 

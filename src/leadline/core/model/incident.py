@@ -8,7 +8,11 @@ from typing import Any
 
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
+from leadline.core.model.metrics import metric
 from leadline.core.model.units import show
+from leadline.core.model.vocabulary import Better
+
+WORSE_MAX = 1000.0  # a standstill has no ratio; this stands for it
 
 
 class Basis(StrEnum):
@@ -45,6 +49,14 @@ class Change:
             return 1.0 if self.during == 0.0 else float("inf")
         return self.during / self.normal
 
+    @property
+    def worsening(self) -> float:
+        """How many times worse it was inside than outside."""
+        ratio = self.ratio
+        if metric(self.metric).better is Better.HIGH:
+            return 1.0 / ratio if ratio > 0 else float("inf")
+        return ratio
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``; a ratio to zero is null."""
         ratio = self.ratio
@@ -77,6 +89,12 @@ class Incident:
     normal: tuple[Window, ...]
     basis: Basis
     symptoms: tuple[Change, ...] = ()
+
+    @property
+    def badness(self) -> float:
+        """What it cost users: its seconds, by how many times worse it was."""
+        worse = max((symptom.worsening for symptom in self.symptoms), default=1.0)
+        return self.window.duration_s * min(worse, WORSE_MAX)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

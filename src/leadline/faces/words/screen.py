@@ -135,7 +135,8 @@ def screen_text(diagnosis: Diagnosis, quotes: Quotes, span: tuple[int, int] | No
 def _screen(
     answer: Answer, diagnosis: Diagnosis, quotes: Quotes, span: tuple[int, int] | None, *, is_first: bool
 ) -> Screen:
-    rows = [*_when(answer, span), *_users(answer)]
+    of_answer = span if answer.span is None else (answer.span.start_ns, answer.span.end_ns)
+    rows = [*_when(answer, of_answer), *_users(answer)]
     cause = answer.cause
     if cause is not None:
         rows += _who(cause)
