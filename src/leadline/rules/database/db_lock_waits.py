@@ -84,10 +84,10 @@ def _logged(context: RuleContext) -> Iterator[Finding]:
         head = _head(context, finding, _LOGGED_BEHIND)
         waiting = means_over(context.of(metric), finding.windows, finding.entity).get(finding.entity, float("inf"))
         evidence = finding.evidence if head is None else (*finding.evidence, head)
-        if head is None or (head.value or 0.0) < context.limit("behind_one") * waiting:
-            reason = Evidence(
-                "but many processes hold the locks, each for a short time: they are slow for another reason"
-            )
+        entity = None if head is None else head.entity
+        behind = 0.0 if entity is None else means_over(context.of(_LOGGED_BEHIND), finding.windows, entity)[entity]
+        if behind < context.limit("behind_one") * waiting:
+            reason = Evidence("but many processes hold the locks, each for a short time: something else slows them")
             yield replace(finding, severity=Severity.LOW, evidence=(*evidence, reason))
         else:
             yield replace(finding, evidence=evidence)
