@@ -5,13 +5,13 @@ Finds:
     at least 5 s. The session at the head of the queue is named, with what it does. Of low severity where at least a
     third as many sessions wait for the log or for a read: whoever holds the lock waits for a disk. Where no session was
     sampled, the waits that the server logged are counted (log_lock_waits: those longer than deadlock_timeout); of low
-    severity unless two thirds of them are behind one process.
+    severity unless five eighths of them are behind one process.
 
 Why:
     Whoever waits for a row or a table lock does no work, however fast disks and processors are. Behind one transaction
-    that holds a lock everybody who needs it queues, and whoever queues holds locks of its own. A change of a table (DDL)
-    that waits behind a long transaction makes all others wait that use the table. Where many processes hold the locks,
-    each for a short time, they are slow for another reason, and the waits only follow.
+    that holds a lock everybody who needs it queues, and whoever queues holds locks of its own. A change of a table that
+    waits behind a long transaction makes all others wait that use the table. Where many processes hold the locks, each
+    for a short time, they are slow for another reason, and the waits only follow.
 
 Do:
     Look at the session that is named: what it runs, or why it holds its transaction open. End it with
@@ -57,7 +57,7 @@ META = RuleMeta(
         "warn": Threshold(0.5, "count", "Judgement: a session that waits half of the time"),
         "crit": Threshold(2.0, "count", "Judgement: four times the warning"),
         "behind_io": Threshold(0.33, "ratio", "Judgement: each of them holds locks that others wait for"),
-        "behind_one": Threshold(0.66, "ratio", "Judgement: a queue with a head"),
+        "behind_one": Threshold(0.625, "ratio", "Judgement: a queue with a head"),
         "duration": Threshold(5.0, "s", "Judgement: what a user calls a standstill"),
     },
     explains=("db-component-response-time",),
