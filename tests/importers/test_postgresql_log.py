@@ -246,19 +246,21 @@ DDL = lines(
 
 
 def test_sessions_that_wait_for_locks_are_counted_from_begin_to_end(tmp_path: Path) -> None:
-    counted = values(of(tmp_path, DDL), "db_blocked_sessions_count")
+    counted = values(of(tmp_path, DDL), "db_logged_lock_waits_count")
     # 20 waits from 12.5 to 20.5, 10139 from 14.0 until it is canceled at 18.0, 22 from 14.5 to the end at 22.0.
     assert counted == [0.0, 0.0, 0.5, 1.0, 2.5, 3.0, 3.0, 3.0, 2.0, 2.0, 1.5, 1.0, 0.0]
 
 
 def test_the_process_that_holds_the_lock_is_named_with_what_it_holds(tmp_path: Path) -> None:
-    (group,) = of(tmp_path, DDL).of("db_sessions_behind_blocker_count")
+    (group,) = of(tmp_path, DDL).of("db_logged_sessions_behind_count")
     assert [entity.name for entity in group.entities] == ["pid 77 (holds relation 16401 of database 5)"]
     assert float(group.values.max()) == 3.0
 
 
 def test_a_log_without_lock_waits_counts_none(tmp_path: Path) -> None:
-    assert of(tmp_path, lines((10.0, "LOG:  connection received: host=a port=1"))).of("db_blocked_sessions_count") == []
+    assert (
+        of(tmp_path, lines((10.0, "LOG:  connection received: host=a port=1"))).of("db_logged_lock_waits_count") == []
+    )
 
 
 def test_lock_waits_that_only_the_log_saw_are_named(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ META = ImporterMeta(
         "temporary file": Field("db_temp_bytes_per_s", "bytes_per_s"),
         "connection received": Field("db_logons_per_s", "per_s"),
         "waiting|acquired ... after": Field("db_lock_wait_ms", "ms"),
-        "still waiting ... acquired": Field("db_blocked_sessions_count", "count"),
-        "Process holding the lock": Field("db_sessions_behind_blocker_count", "count"),
+        "still waiting ... acquired": Field("db_logged_lock_waits_count", "count"),
+        "Process holding the lock": Field("db_logged_sessions_behind_count", "count"),
     },
     record="grep -h . /var/log/postgresql/postgresql-*.log > postgresql.log",
 )
@@ -83,7 +83,7 @@ _METRICS = {
     "temporary-file": "db_temp_bytes_per_s",
     "lock-wait": "db_lock_wait_ms",
 }
-_LOCK_COUNTS = ("db_blocked_sessions_count", "db_sessions_behind_blocker_count")
+_LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")
 _CLOCK_CHANGE_S = 900  # the clocks of all zones change at a quarter of an hour
 _STEPS_MAX = 86_400
 _NS_PER_S = 1_000_000_000

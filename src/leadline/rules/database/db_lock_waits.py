@@ -3,11 +3,15 @@
 Finds:
     More than half a session (warning) or two sessions (critical) that wait for a lock, on average, in most seconds for
     at least 5 s. The session at the head of the queue is named, with what it does. Of low severity where at least a
-    third as many sessions wait for the log or for a read: whoever holds the lock waits for a disk.
+    third as many sessions wait for the log or for a read: whoever holds the lock waits for a disk. Where no session was
+    sampled, the waits that the server logged are counted (log_lock_waits: those longer than deadlock_timeout); of low
+    severity unless five eighths of them are behind one process.
 
 Why:
     Whoever waits for a row or a table lock does no work, however fast disks and processors are. Behind one transaction
-    that holds a lock everybody who needs it queues, and whoever queues holds locks of its own.
+    that holds a lock everybody who needs it queues, and whoever queues holds locks of its own. A change of a table that
+    waits behind a long transaction makes all others wait that use the table. Where many processes hold the locks, each
+    for a short time, they are slow for another reason, and the waits only follow.
 
 Do:
     Look at the session that is named: what it runs, or why it holds its transaction open. End it with
@@ -19,7 +23,8 @@ When it is wrong:
 
 Sources:
     PostgreSQL documentation, "Wait Event Types" (class Lock), pg_blocking_pids, log_lock_waits.
-    Judgement: half a session that waits all the time, or one that waits half of it, is felt; 5 s, as a user would.
+    Judgement: half a session that waits all the time, or one that waits half of it, is felt; 5 s, as a user would. Five
+    eighths of the waits behind one process are a queue with a head.
 """
 
 from __future__ import annotations
@@ -38,6 +43,7 @@ from leadline.estate.templates import Over, over_threshold
 
 _WAITS = "db_wait_event_sessions_count"
 _DISK_EVENTS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/", "io:file/")
+_LOGGED_BEHIND = "db_logged_sessions_behind_count"
 _BEHIND = "db_sessions_behind_blocker_count"
 
 META = RuleMeta(
@@ -45,12 +51,13 @@ META = RuleMeta(
     layer=Layer.DATABASE,
     severity=Severity.HIGH,
     causes=("lock-waits",),
-    needs=("db_blocked_sessions_count",),
-    uses=(_BEHIND, _WAITS),
+    needs=("db_blocked_sessions_count|db_logged_lock_waits_count",),
+    uses=(_BEHIND, _WAITS, _LOGGED_BEHIND),
     thresholds={
         "warn": Threshold(0.5, "count", "Judgement: a session that waits half of the time"),
         "crit": Threshold(2.0, "count", "Judgement: four times the warning"),
         "behind_io": Threshold(0.33, "ratio", "Judgement: each of them holds locks that others wait for"),
+        "behind_one": Threshold(0.625, "ratio", "Judgement: a queue with a head"),
         "duration": Threshold(5.0, "s", "Judgement: what a user calls a standstill"),
     },
     explains=("db-component-response-time",),
@@ -63,9 +70,27 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for finding in over_threshold(
         context, Over("db_blocked_sessions_count", "sessions that wait for a lock", mostly=True)
     ):
-        head = _head(context, finding)
+        head = _head(context, finding, _BEHIND)
         headed = finding if head is None else replace(finding, evidence=(*finding.evidence, head))
         yield _behind_io(context, headed)
+    if not context.of("db_blocked_sessions_count"):
+        yield from _logged(context)
+
+
+def _logged(context: RuleContext) -> Iterator[Finding]:
+    """Findings of waits that only the server's log tells of."""
+    metric = "db_logged_lock_waits_count"
+    for finding in over_threshold(context, Over(metric, "sessions that wait for a lock by the log", mostly=True)):
+        head = _head(context, finding, _LOGGED_BEHIND)
+        waiting = means_over(context.of(metric), finding.windows, finding.entity).get(finding.entity, float("inf"))
+        evidence = finding.evidence if head is None else (*finding.evidence, head)
+        entity = None if head is None else head.entity
+        behind = 0.0 if entity is None else means_over(context.of(_LOGGED_BEHIND), finding.windows, entity)[entity]
+        if behind < context.limit("behind_one") * waiting:
+            reason = Evidence("but many processes hold the locks, each for a short time: something else slows them")
+            yield replace(finding, severity=Severity.LOW, evidence=(*evidence, reason))
+        else:
+            yield replace(finding, evidence=evidence)
 
 
 def _behind_io(context: RuleContext, finding: Finding) -> Finding:
@@ -89,10 +114,10 @@ def _behind_io(context: RuleContext, finding: Finding) -> Finding:
     return replace(finding, severity=Severity.LOW, evidence=(*finding.evidence, reason))
 
 
-def _head(context: RuleContext, finding: Finding) -> Evidence | None:
+def _head(context: RuleContext, finding: Finding, metric: str) -> Evidence | None:
     """The session behind which most waited in the windows of a finding."""
     waited: dict[Entity, float] = {}
-    for group in context.of(_BEHIND):
+    for group in context.of(metric):
         inside = np.zeros(len(group.times_ns), dtype=bool)
         for window in finding.windows:
             inside |= (group.times_ns >= window.start_ns) & (group.times_ns <= window.end_ns)
@@ -104,7 +129,7 @@ def _head(context: RuleContext, finding: Finding) -> Evidence | None:
     entity = max(waited, key=lambda one: waited[one])
     return Evidence(
         f"{waited[entity]:.2g} of them on average wait for the session with {entity.name}",
-        metric=_BEHIND,
+        metric=metric,
         entity=entity,
         statistic="mean",
         value=waited[entity],
