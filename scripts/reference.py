@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any, cast
 
-from leadline.app.diagnose.explaining import coverage, explain, list_units, where_reported
+from leadline.app.explain.explaining import coverage, explain, list_units, where_reported
 from leadline.core.contracts.discovery import KINDS, load_units
 from leadline.core.contracts.docstrings import paragraphs
 from leadline.core.contracts.experiment import Experiment

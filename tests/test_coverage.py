@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from leadline.app.diagnose.explaining import coverage
+from leadline.app.explain.explaining import coverage
 from leadline.core.contracts.discovery import unit_modules
 from leadline.core.contracts.rule import rule_metas
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from leadline.app.diagnose.diagnosing import metrics_read
-from leadline.app.diagnose.explaining import explain
+from leadline.app.explain.explaining import explain
 from leadline.core.contracts.benchmark import Benchmark
 from leadline.core.contracts.discovery import KINDS, load_unit, load_units, unit_modules
 from leadline.core.contracts.docstrings import HEADINGS, sections, title

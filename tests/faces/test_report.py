@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leadline.app.diagnose.comparing import Comparison, compare
+from leadline.app.compare.comparing import Comparison, compare
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import Imported, import_paths
 from leadline.core.model.capture import Capture

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leadline.app.diagnose.explaining import advice_of
 from leadline.app.diagnose.grouping import grouped
+from leadline.app.explain.explaining import advice_of
 from leadline.core.model.finding import iso
 from leadline.faces.words.answers import disk_sentence, headline
 from leadline.faces.words.findings import Quotes, group_summary, lowered_sentence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from leadline.app.diagnose.explaining import advice_of
 from leadline.app.diagnose.grouping import FindingGroup, grouped
+from leadline.app.explain.explaining import advice_of
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, show
 from leadline.core.model.vocabulary import LayerState, Severity
@@ -21,7 +21,7 @@ from leadline.faces.words.screen import Screen, last_line, screens
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leadline.app.diagnose.comparing import Comparison
+    from leadline.app.compare.comparing import Comparison
     from leadline.core.model.account import Account
     from leadline.core.model.capture import Capture
     from leadline.core.model.finding import Diagnosis, LayerVerdict, Window

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from leadline.app.diagnose.discovery import discovery_limit
+from leadline.app.measure.discovery import discovery_limit
 from leadline.core.model.errors import UsageError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.run import PERCENTILES, Run, percentiles

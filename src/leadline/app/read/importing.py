@@ -145,9 +145,9 @@ def _without_copies(captures: list[Capture]) -> tuple[list[Capture], list[Leadli
             known.setdefault(_outline(capture), []).append(capture)
             kept.append(capture)
         else:
-            found = f"the same recording as {same.sources[0].name}"
+            original = f"the same recording as {same.sources[0].name}"
             where = capture.sources[0].name
-            copies.append(InputError(where, found=found, expected="each recording once", advice="It counts once."))
+            copies.append(InputError(where, found=original, expected="each recording once", advice="It counts once."))
     return kept, copies
 
 

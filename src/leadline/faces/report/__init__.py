@@ -13,7 +13,7 @@ from leadline.core.io.outputs import Output
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from leadline.app.diagnose.comparing import Comparison
+    from leadline.app.compare.comparing import Comparison
     from leadline.app.read.importing import Imported
     from leadline.core.model.finding import Diagnosis
     from leadline.core.model.profile import Profile
@@ -36,7 +36,7 @@ def write_report(
         diagnosis: as `leadline.app.diagnose.diagnosing.diagnose` returns it.
         imported: the capture it was made of, and what was not read.
         profile: the site's own limits, as given to ``diagnose``.
-        comparison: what changed since a baseline, as `leadline.app.diagnose.comparing.compare` returns it.
+        comparison: what changed since a baseline, as `leadline.app.compare.comparing.compare` returns it.
         anonymize: replace names and addresses (see `leadline.faces.report.anonymize`).
 
     Raises:

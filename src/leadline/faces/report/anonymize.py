@@ -30,7 +30,7 @@ from leadline.core.model.who import Who
 from leadline.faces.report.sql import sql_start, without_names
 
 if TYPE_CHECKING:
-    from leadline.app.diagnose.comparing import Comparison
+    from leadline.app.compare.comparing import Comparison
     from leadline.core.model.finding import Diagnosis
 
 # Given by kernels, hypervisors and tools, the same everywhere: they tell nobody whose machine it is.

@@ -44,7 +44,7 @@ from leadline.faces.words.screen import screens
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from leadline.app.diagnose.comparing import Comparison
+    from leadline.app.compare.comparing import Comparison
     from leadline.app.read.importing import Imported
     from leadline.core.contracts.rule import Rule
     from leadline.core.model.capture import Capture, SeriesGroup

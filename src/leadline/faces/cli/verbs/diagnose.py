@@ -108,7 +108,7 @@ def command(
     diagnosis = diagnose(imported.capture, site, incident=spans[0], normal=spans[1])
     comparison = None
     if baseline:
-        from leadline.app.diagnose.comparing import compare
+        from leadline.app.compare.comparing import compare
 
         before = reading(baseline, notes=not anonymize).capture
         comparison = compare(imported.capture, before, diagnosis, diagnose(before, site))

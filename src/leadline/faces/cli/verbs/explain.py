@@ -30,7 +30,7 @@ def command(
     json: Json = False,
 ) -> None:
     """Explain a rule, importer, fault or metric: what it finds, why, what to do, sources."""
-    from leadline.app.diagnose.explaining import PLURALS, explain, list_units
+    from leadline.app.explain.explaining import PLURALS, explain, list_units
     from leadline.faces.cli.output import console, print_json
 
     if name in PLURALS:

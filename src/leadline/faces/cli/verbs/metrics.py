@@ -25,7 +25,7 @@ def command(
     json: Json = False,
 ) -> None:
     """List the metrics with unit, layer and meaning; `explain NAME` says which tools report one."""
-    from leadline.app.diagnose.explaining import where_reported
+    from leadline.app.explain.explaining import where_reported
     from leadline.core.model.metrics import metrics
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.tables import plain_table

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leadline.app.diagnose.discovery import discovery_limit
+from leadline.app.measure.discovery import discovery_limit
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.vocabulary import Better
 

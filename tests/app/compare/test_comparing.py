@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leadline.app.diagnose.comparing import Comparison, compare
+from leadline.app.compare.comparing import Comparison, compare
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
