@@ -27,7 +27,8 @@ def test_the_tutorial_shows_what_is_printed() -> None:
     capture = import_paths([path], Request(metrics=metrics_read())).capture
     stream = io.StringIO()
     console = Console(file=stream, width=80, highlight=False, emoji=False, color_system=None)
-    show_diagnosis(console, diagnose(capture), capture)
+    for everything in (False, True):
+        show_diagnosis(console, diagnose(capture), capture, everything=everything)
     printed = "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
     shown = [block for block in BLOCK.findall((ROOT / "docs" / "tutorial.md").read_text()) if "db01 loop1" in block]
     assert len(shown) == 2

@@ -196,7 +196,7 @@ def test_what_is_no_file_and_is_named_is_one_error(kind: str, tmp_path: Path, mo
 def test_what_may_not_be_read_is_left_out(odd: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Root may read everything, so the refusal is made where Python asks the system."""
     folder = folder_of(tmp_path)
-    (folder / "odd.csv").write_bytes(GOOD)
+    (folder / "odd.csv").write_bytes(GOOD.replace(b"12", b"13"))
     (folder / "odd").mkdir()
     real_open, real_scan = Path.open, os.scandir
 
@@ -223,7 +223,7 @@ def test_a_bomb_in_a_folder_is_left_out_and_takes_no_room(tmp_path: Path, monkey
     monkeypatch.setattr(opening, "UNPACKED_BYTES_MAX", 2 * len(GOOD))
     folder = folder_of(tmp_path)
     (folder / "a.gz").write_bytes(gzip.compress(bytes(3 * len(GOOD))))
-    (folder / "b.gz").write_bytes(gzip.compress(GOOD))
+    (folder / "b.gz").write_bytes(gzip.compress(GOOD.replace(b"12", b"13")))
     imported = import_paths([folder])
     assert [Path(source.name).name for source in imported.capture.sources] == ["b", "good.tsv"]
     assert [error.code for error in imported.left_out] == ["limit"]

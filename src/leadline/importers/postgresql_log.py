@@ -33,6 +33,7 @@ Sources:
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -87,6 +88,7 @@ _LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")
 _CLOCK_CHANGE_S = 900  # the clocks of all zones change at a quarter of an hour
 _STEPS_MAX = 86_400
 _NS_PER_S = 1_000_000_000
+_WIDE = (b"\xff\xfe", b"\xfe\xff")  # UTF-16
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - on a clock whose zone is not known
 _Events = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 _NO_EVENT: _Events = (np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
@@ -138,6 +140,15 @@ def read(source: Source, request: Request) -> Capture:
     return builder.build(clock_known=not unknown or request.timezone is not None)
 
 
+def _lines(source: Source) -> Iterator[str]:
+    """The lines of a log, one after the other: a busy server's log is larger than memory."""
+    if source.head.startswith(_WIDE):
+        yield from source.lines()
+        return
+    with source.path.open(encoding="utf-8", errors="replace") as stream:
+        yield from stream
+
+
 def _add_lock_waits(
     source: Source, request: Request, builder: CaptureBuilder, grid: tuple[int, int, NDArray[np.int64]]
 ) -> None:
@@ -149,11 +160,15 @@ def _add_lock_waits(
     clocks: dict[str, _Clock] = {}
 
     def utc_s(stamp: str, zone: str) -> float | None:
-        local = np.array([(datetime.fromisoformat(stamp) - _EPOCH).total_seconds()], dtype=np.int64)
+        try:
+            moment = datetime.fromisoformat(stamp)
+        except ValueError:  # a damaged line
+            return None
+        local = np.array([(moment - _EPOCH).total_seconds()], dtype=np.int64)
         second = clocks.setdefault(zone, _Clock(zone, request)).utc_s(local)
         return None if second is None else float(second[0])
 
-    waits = logged_waits(source.text().splitlines(), utc_s)
+    waits = logged_waits(_lines(source), utc_s)
     series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
     for name, behind in by_holder(waits).items():
         series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))
@@ -166,7 +181,7 @@ def _add_lock_waits(
 def _opened(source: Source) -> PostgresqlLog:
     years = (YEARS[0], YEARS[-1])
     try:
-        if source.head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        if source.head.startswith(_WIDE):
             return PostgresqlLog.from_bytes(source.text().encode(), source.name, years)
         return PostgresqlLog.open(source.path, source.name, years)
     except CoreError as error:

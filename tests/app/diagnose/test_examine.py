@@ -36,9 +36,8 @@ def test_counters_that_no_rule_uses_are_named(unused: Path) -> None:
     done = run("diagnose", str(unused), "--quiet")
     said = " ".join(done.stdout.split())
     assert said.startswith("Read, but no rule uses these counters: perfmon.Widgets.Counter ")
-    assert "and 3,997 more." in said.split(" Is it the disk?")[0]
+    assert "and 3,997 more." in said
     assert "Nothing was measured" not in said
-    assert f"1 recording, {COUNT:,} series" in said
 
 
 def test_only_where_nothing_wanted_was_found_everything_is_read(unused: Path, tmp_path: Path) -> None:

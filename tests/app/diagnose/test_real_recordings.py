@@ -59,7 +59,7 @@ def test_a_limit_in_bytes_is_told_in_megabytes(tmp_path: Path) -> None:
     diagnosis = diagnosed("bandwidth-limit", 2, tmp_path)
     assert diagnosis.top is not None
     assert diagnosis.top.rule == "vm-iops-limit-hit"
-    assert "held at about 5.17 MB/s by a limit" in diagnosis.top.summary
+    assert "capped at about 5.17 MB/s" in diagnosis.top.summary
 
 
 def test_a_limit_on_a_log_disk_that_only_writes_is_seen(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_standard_input_is_read(words: str) -> None:
 
 
 def test_process_substitution_is_read() -> None:
-    words = f"{SHOW} <(cat $0) <(cat $0)"
+    words = f"{SHOW} <(cat $0) <(sed s/12/13/ $0)"
     done = subprocess.run(
         ["bash", "-c", words, str(SEEDS / "perfmon-en.tsv")], capture_output=True, text=True, check=False
     )
