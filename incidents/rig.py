@@ -224,7 +224,7 @@ def build(work: Path, stack: ExitStack, *, has_bystanders: bool = False) -> Rig:
     run("gcc", "-shared", "-fPIC", "-o", rig.locking, LOCKING_LIBRARY)
     command: list[str | Path] = ["qemu-storage-daemon"]
     command += ["--chardev", f"socket,id=qmp,path={rig.qmp_socket},server=on,wait=off", "--monitor", "chardev=qmp"]
-    command += ["--nbd-server", f"addr.type=unix,addr.path={work}/nbd.sock,max-connections=16"]
+    command += ["--nbd-server", f"addr.type=unix,addr.path={work}/nbd.sock,max-connections=32"]
     for role, size in sizes.items():
         rig.disks[role] = _serve(rig, role, size)
         command += ["--object", f"throttle-group,id=limit-{role}"]
