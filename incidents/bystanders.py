@@ -29,6 +29,7 @@ LAST = 6
 ROLES = ("other", "second")
 TRIAL_S = 8.0
 SETTLE_S = 1.5
+START_S = 2.0  # what starting one takes at most, and ending it
 NICE = ("nice", "-n", "10")
 COPIED, COPIED_MIB = "archive", 128
 _BUSY_PCT, _LOW_IOPS = 60.0, 1.0
@@ -158,8 +159,8 @@ class Company:
 
     @property
     def trial_s(self) -> float:
-        """How long the trial takes."""
-        return 2 * TRIAL_S + len(self.drawn) * SETTLE_S if self.drawn else 0.0
+        """How much longer the load must run for them."""
+        return 2 * TRIAL_S + SETTLE_S + len(self.drawn) * START_S if self.drawn else 0.0
 
     def try_out(self) -> None:
         """Let the load run alone, then with all bystanders; those that begin with the fault end again."""
