@@ -77,6 +77,7 @@ def recorded_lines(results: list[Measured], *, show_details: bool, show_set_asid
         yield from table.tables_by_kind(shown)
     yield from table.totals([one for one in judgements if not one.is_set_aside], "Open")
     yield from table.totals([one for one in judgements if one.is_set_aside], "Set aside")
+    yield from table.innocents(judgements)
     yield from table.waiting(visible)
     yield from table.usual(visible)
     if show_details:

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from incidents import numbers, recorders
+from incidents import bystanders, numbers, recorders
 from incidents.contract import KindModule, Stage, described
 from incidents.lab import facts
 from incidents.session import SEED, Recording, Variant
@@ -60,6 +60,7 @@ def _truth(stage: Stage, module: KindModule, recording: Recording, count: int) -
         "disk": "no",
         "innocent": {"layers": [], "entities": []},
         "visible_in": [],
+        "bystanders": [],
     }
     if kind.truth is not None:
         document["fault"] = {
@@ -74,6 +75,9 @@ def _truth(stage: Stage, module: KindModule, recording: Recording, count: int) -
             "entities": _entities(stage, kind.truth.innocent_roles, recording),
         }
         document["visible_in"] = list(kind.truth.visible_in)
+    if recording.company is not None:
+        document["innocent"]["entities"] += recording.company.entities()
+        document["bystanders"] = recording.company.facts()
     document["shown"] = [shown.text for shown in recording.shown]
     document["phases"] = [{"name": phase.name} | _times(phase) for phase in recording.phases]
     document["actions"] = [{"at": _stamp(at), "did": did} for at, did in recording.actions]
@@ -164,7 +168,7 @@ def _inventory(stage: Stage, module: KindModule) -> dict[str, Any]:
     devices = [
         {"name": disk.device, "role": disk.role, "mount": str(disk.mount), "filesystem": "ext4", "medium": "flash"}
         for disk in stage.rig.disks.values()
-        if disk.role != "swap"
+        if disk.role not in ("swap", *bystanders.ROLES)
     ]
     engine = "mysql" if module.KIND.database == "mysql" else "postgresql"
     database = {"name": "main", "engine": engine}

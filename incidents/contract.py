@@ -83,6 +83,7 @@ class Kind:
     database: str = "postgresql"  # or mysql, or lab: PostgreSQL in a virtual machine
     is_uncached: bool = False  # the data is far larger than memory: reads reach the disk
     takes_cpu: bool = False  # the fault itself takes the processors
+    programs: tuple[str, ...] = ()  # what the fault itself runs beside the database: no bystander is one of them
     needs: tuple[str, ...] = ()  # `network`, `swap`
     ends_load: bool = False  # the load's clients may give up
     slack_s: float = 0.0  # what setting and lifting the fault takes, beyond three seconds for all of them
@@ -99,6 +100,7 @@ class Stage:
     work: Path
     link: Any = None
     mysql: Any = None
+    second: Any = None  # the PostgreSQL server of bystanders
     guest: Any = None
     guests: ExitStack = field(default_factory=ExitStack)  # ends the guest
     recorder_prefix: list[str] = field(default_factory=list)

@@ -1,6 +1,6 @@
 """Record incidents with the real tools, on this machine, whose fault is set from outside and written down.
 
-    sudo python -m incidents.record [KIND...] [--variants 3] [--output FOLDER] [--again] [--minutes 60]
+    sudo python -m incidents.record [KIND...] [--variants 3] [--only 4 5] [--output FOLDER] [--again] [--minutes 60]
 
 Runs on Debian or Ubuntu as root, in private mount, UTS and network namespaces' worth of its own things: the host's own
 mounts, files and host name stay as they are, and whatever was started is ended and removed afterwards, also on Ctrl-C.
@@ -26,7 +26,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import cast
 
-from incidents import archive, lab, limits, postgresql, rig, session
+from incidents import archive, bystanders, lab, limits, postgresql, rig, session
 from incidents.contract import KindModule, Stage
 from incidents.processes import RigError
 from leadline.core.model.errors import LeadlineError
@@ -38,6 +38,7 @@ INSIDE = "LEADLINE_RECORD_INSIDE"
 QUIET_BUSY_PCT = 20.0  # a machine busier than this with other work spoils the healthy phase
 QUIET_WAIT_S = 900.0
 ATTEMPTS = 3
+ALONE_S = 8.0  # what a batch of its own costs: warming, a load that ends, an archive
 
 
 def say(text: str) -> None:
@@ -69,7 +70,8 @@ def record(names: list[str], arguments: argparse.Namespace) -> int:
     with ExitStack() as stack:
         work = Path(tempfile.mkdtemp(prefix="leadline-incident-", dir="/var/tmp"))
         stack.callback(shutil.rmtree, work, ignore_errors=True)
-        stage = build(work, stack, {need for name in missing for need in _needs(load_kind(name))})
+        needs = {need for name, variants in missing.items() for need in _needs(load_kind(name), variants)}
+        stage = build(work, stack, needs)
         for attempt in range(ATTEMPTS):
             for name, variants in list(missing.items()):
                 if time.monotonic() > deadline:
@@ -78,7 +80,11 @@ def record(names: list[str], arguments: argparse.Namespace) -> int:
                 if not arguments.accept_noise:
                     wait_for_quiet()
                 tried = [replace(variant, attempt=attempt) for variant in variants]
-                kept = _record_kind(stage, name, tried, arguments)
+                kept = {
+                    number
+                    for batch in _batches(load_kind(name), tried)
+                    for number in _record_kind(stage, name, batch, arguments)
+                }
                 missing[name] = [variant for variant in variants if variant.number not in kept]
             missing = {name: variants for name, variants in missing.items() if variants}
             stage.guests.close()
@@ -116,27 +122,47 @@ def _record_kind(stage: Stage, name: str, variants: list[session.Variant], argum
 
 
 def _missing(name: str, arguments: argparse.Namespace) -> list[session.Variant]:
-    every = [session.Variant(name, number) for number in range(1, arguments.variants + 1)]
+    numbers = sorted(set(arguments.only or range(1, arguments.variants + 1)))
+    kind = load_kind(name).KIND
+    numbers = [number for number in numbers if number < bystanders.FIRST or bystanders.is_wanted(kind, number)]
+    every = [session.Variant(name, number) for number in numbers]
     if arguments.again:
         return every
     return [variant for variant in every if not archive.path(arguments.output, variant).exists()]
 
 
-def _needs(module: KindModule) -> Iterator[str]:
+def _batches(module: KindModule, variants: list[session.Variant]) -> list[list[session.Variant]]:
+    """What is played under one load and kept at once: variants with bystanders each alone, the others together."""
+    alone = [[variant] for variant in variants if bystanders.is_wanted(module.KIND, variant.number)]
+    together = [variant for variant in variants if not bystanders.is_wanted(module.KIND, variant.number)]
+    return [together, *alone] if together else alone
+
+
+def _needs(module: KindModule, variants: list[session.Variant]) -> Iterator[str]:
     yield module.KIND.database
     yield from module.KIND.needs
+    if any(bystanders.is_wanted(module.KIND, variant.number) for variant in variants):
+        yield "bystanders"
 
 
 def _minutes(missing: dict[str, list[session.Variant]]) -> float:
-    each = session.FAULT_S + session.GAP_S
-    return sum(session.HEALTHY_S + 3 + each * len(variants) for variants in missing.values()) / 60
+    each, alone = session.FAULT_S + session.GAP_S, session.HEALTHY_S + 3 + 2 * bystanders.TRIAL_S + ALONE_S
+    batches = [batch for name, variants in missing.items() for batch in _batches(load_kind(name), variants)]
+    is_alone = [bystanders.is_wanted(load_kind(batch[0].kind).KIND, batch[0].number) for batch in batches]
+    return (
+        sum(
+            (alone if one else session.HEALTHY_S + 3) + each * len(batch)
+            for batch, one in zip(batches, is_alone, strict=True)
+        )
+        / 60
+    )
 
 
 def build(work: Path, stack: ExitStack, needs: set[str]) -> Stage:
     """The disks, the servers and whatever else the kinds need."""
     say("building the disks")
     programs = rig.check_tools()
-    disks = rig.build(work, stack)
+    disks = rig.build(work, stack, has_bystanders="bystanders" in needs)
     clients = limits.build(stack, 1)
     link = None
     say(", ".join(f"{disk.role} on {disk.device}" for disk in disks.disks.values()) + "; starting PostgreSQL")
@@ -153,6 +179,11 @@ def build(work: Path, stack: ExitStack, needs: set[str]) -> Stage:
         from incidents import mysql  # noqa: PLC0415
 
         stage.mysql = mysql.start_server(disks)
+    if "bystanders" in needs:
+        from incidents import second  # noqa: PLC0415
+
+        bystanders.prepare(disks)
+        stage.second = second.SecondServer(disks, server, stack)
     return stage
 
 
@@ -214,6 +245,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m incidents.record", description=__doc__.split("\n\n")[0])
     parser.add_argument("kind", nargs="*", help="which kinds (default: all)")
     parser.add_argument("--variants", type=int, default=3, help="recordings of each kind (default: 3)")
+    known = range(1, bystanders.LAST + 1)
+    numbers = f"only these; {bystanders.FIRST} to {bystanders.LAST} have bystanders"
+    parser.add_argument("--only", type=int, nargs="+", choices=known, metavar="N", help=numbers)
     parser.add_argument(
         "--output", type=Path, default=RECORDED, help="where they are kept (default: incidents/recorded)"
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from incidents.processes import start, stop
 
 HERE = Path(__file__).resolve().parent
-PROCESSES = "postgres|mariadbd|pgbench|sysbench|stress-ng|fio|tar|psql"
+PROCESSES = "postgres|mariadbd|pgbench|sysbench|stress-ng|fio|tar|psql|^dd$|^cp$"
 ENVIRONMENT = {"LC_ALL": "C", "TZ": "UTC", "S_TIME_FORMAT": "ISO"}
 
 
@@ -55,8 +55,9 @@ def postgresql(address: str) -> Recorder:
 
 
 def printed(recorder: Recorder) -> str:
-    """The command as a person would type it."""
-    return " ".join(Path(part).name if part.startswith(str(HERE)) else part for part in recorder.command)
+    """The command as a person would type it: the program without its folder."""
+    program, *arguments = recorder.command
+    return " ".join((Path(program).name, *arguments))
 
 
 class Running:

@@ -26,6 +26,8 @@ from incidents.processes import RigError, run, start, stop, wait_for
 
 SERVER_ROOT = Path("/srv/db")
 DISK_BYTES = {"data": 2 << 30, "wal": 3 << 29, "swap": 1 << 29}
+# Disks the database does not use, for bystanders.
+BYSTANDER_BYTES = {"other": 1 << 29, "second": 1 << 29}
 DISK_PROGRAM = Path(__file__).with_name("disk.c")
 LOCKING_LIBRARY = Path(__file__).with_name("locked.c")
 QMP_TIMEOUT_S = 10.0
@@ -203,12 +205,13 @@ def _qmp(path: Path, command: str, arguments: dict[str, Any]) -> None:
                 raise RigError(f"qemu-storage-daemon refused {execute}: {answer['error'].get('desc', answer)}")
 
 
-def build(work: Path, stack: ExitStack) -> Rig:
+def build(work: Path, stack: ExitStack, *, has_bystanders: bool = False) -> Rig:
     """Start the storage daemon and bring up the disks, mounted under ``SERVER_ROOT``; swap is left unused.
 
     Must run in a private mount namespace: a tmpfs is laid over ``SERVER_ROOT``, so nothing of the host's is touched.
     """
     rig = Rig(work, stack)
+    sizes = DISK_BYTES | (BYSTANDER_BYTES if has_bystanders else {})
     if not SERVER_ROOT.exists():
         SERVER_ROOT.mkdir(parents=True)
         stack.callback(SERVER_ROOT.rmdir)
@@ -221,8 +224,8 @@ def build(work: Path, stack: ExitStack) -> Rig:
     run("gcc", "-shared", "-fPIC", "-o", rig.locking, LOCKING_LIBRARY)
     command: list[str | Path] = ["qemu-storage-daemon"]
     command += ["--chardev", f"socket,id=qmp,path={rig.qmp_socket},server=on,wait=off", "--monitor", "chardev=qmp"]
-    command += ["--nbd-server", f"addr.type=unix,addr.path={work}/nbd.sock,max-connections=16"]
-    for role, size in DISK_BYTES.items():
+    command += ["--nbd-server", f"addr.type=unix,addr.path={work}/nbd.sock,max-connections=32"]
+    for role, size in sizes.items():
         rig.disks[role] = _serve(rig, role, size)
         command += ["--object", f"throttle-group,id=limit-{role}"]
         command += _exported(work, role, f"limit-{role}", role)
@@ -231,7 +234,7 @@ def build(work: Path, stack: ExitStack) -> Rig:
     command += _exported(work, "neighbour-data", "limit-data", "neighbour-data")
     stack.callback(stop, _start_server(rig, command))
     wait_for("qemu-storage-daemon", rig.qmp_socket.exists)
-    for role in DISK_BYTES:
+    for role in sizes:
         _attach(rig, role)
     stack.callback(_heal, rig)  # unmounting writes; with a cap still on, that would take minutes
     return rig

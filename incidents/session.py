@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
 
-from incidents import numbers, recorders
+from incidents import bystanders, numbers, recorders
 from incidents.contract import Kind, KindModule, Parameters, Shown, Stage, felt, unfelt
 from incidents.lab import facts
 from incidents.processes import RigError, start, stop
@@ -47,11 +47,24 @@ class Variant:
         """What the seed draws for it."""
         return module.draw(random.Random(f"{SEED}/{self.kind}/{self.number}/{self.attempt}"))
 
+    def company(self, kind: Kind) -> tuple[bystanders.Bystander, ...]:
+        """The bystanders the seed draws for it; of most variants nobody."""
+        if not bystanders.is_wanted(kind, self.number):
+            return ()
+        return bystanders.draw(random.Random(f"{SEED}/{self.kind}/{self.number}/{self.attempt}/bystanders"), kind)
+
     def is_set_aside(self, count: int) -> bool:
-        """Whether it is kept away from whoever changes rules: about half of each kind's variants."""
-        generator = random.Random(f"{SEED}/{self.kind}/set aside")
-        aside = count // 2 + generator.randint(0, count % 2)
-        return self.number in generator.sample(range(1, count + 1), aside)
+        """Whether it is kept away from whoever changes rules: about half of each kind's variants.
+
+        Of those with bystanders about half as well; how the others were drawn stays as it was.
+        """
+        first, last, name = 1, min(count, bystanders.FIRST - 1), "set aside"
+        if self.number >= bystanders.FIRST:
+            first, last, name = bystanders.FIRST, bystanders.LAST, "set aside with bystanders"
+        generator = random.Random(f"{SEED}/{self.kind}/{name}")
+        size = last - first + 1
+        aside = size // 2 + generator.randint(0, size % 2)
+        return self.number in generator.sample(range(first, last + 1), aside)
 
 
 @dataclass
@@ -69,6 +82,7 @@ class Recording:
     load_command: str = ""
     measured: numbers.Numbers | None = None
     shown: list[Shown] = field(default_factory=list)
+    company: bystanders.Company | None = None
 
     def did(self, text: str) -> None:
         """Note what was done, now."""
@@ -93,7 +107,7 @@ def now() -> datetime:
 def play(
     stage: Stage, module: KindModule, variants: Iterable[Variant], out: Path, say: Callable[[str], None]
 ) -> list[Recording]:
-    """Record variants of one kind, one after the other, under one load.
+    """Record variants of one kind, one after the other, under one load; one with bystanders is played alone.
 
     Raises:
         RigError: the load failed, or a fault could not be set.
@@ -108,11 +122,15 @@ def play(
             stack.enter_context(prepare(stage))
         load_file = stage.file("load.txt")
         pending = list(variants)
-        load, command = start_load(stage, kind, load_file, _length_s(len(pending), kind.slack_s))
+        company = bystanders.Company(stage, pending[0].company(kind))
+        seconds = _length_s(len(pending), kind.slack_s) + math.ceil(company.trial_s)
+        load, command = start_load(stage, kind, load_file, seconds)
         stack.callback(stop, load, signal.SIGINT)
         if kind.is_uncached:
             stack.enter_context(stage.rig.uncached())
         time.sleep(WARM_UP_S)
+        stack.callback(company.end)
+        company.try_out()
         done: list[Recording] = []
         following: _Begun | None = _begin(stage, stack, module, out, pending.pop(0))
         recorders.settle()
@@ -120,7 +138,7 @@ def play(
         time.sleep(HEALTHY_S)
         while following is not None:
             recording, running = following
-            recording.load_command = command
+            recording.load_command, recording.company = command, company
             _hold(stage, module, recording, healthy_from, load)
             following = _begin(stage, stack, module, out, pending.pop(0)) if pending else None
             time.sleep(RECOVERY_S)
@@ -237,10 +255,15 @@ def _hold(stage: Stage, module: KindModule, recording: Recording, healthy_from: 
     """The fault of one variant, from its beginning to its end."""
     began = now()
     recording.phases.append(numbers.Phase("healthy", healthy_from, began))
+    company = recording.company
     with module.fault(stage, recording.parameters) as did:
         recording.actions.append((began, did))
+        if company is not None:
+            company.join_fault()
         time.sleep(max(0.0, FAULT_S - (now() - began).total_seconds()))
         ended = now()
+        if company is not None:
+            company.note()
     recording.phases.append(numbers.Phase("fault", began, ended))
     recording.did("undid it")
     if load.poll() is not None and not module.KIND.ends_load:
@@ -262,6 +285,8 @@ def finish(stage: Stage, kind: Kind, module: KindModule, recording: Recording, l
     (recording.folder / "sysbench.stamped").unlink(missing_ok=True)
     feeling = unfelt if kind.truth is None else felt
     recording.shown = [feeling(recording.measured), *module.shows(recording.measured, recording.parameters)]
+    if recording.company is not None:
+        recording.shown += recording.company.shows(load_file, recording.measured)
 
 
 def _slice(source: Path, recording: Recording, name: str, stamped: Callable[[str], datetime | None]) -> None:

@@ -5,12 +5,13 @@ A finding below medium, which the headline passes over, is no finding here, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from benches.incidents.recordings import Fault, Truth, ns_of
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Disk
+from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Diagnosis, Finding, Window
 from leadline.core.model.vocabulary import EntityKind, LayerState, Severity
 from leadline.faces.words.answers import disk_sentence, headline
@@ -22,6 +23,9 @@ _MACHINE = frozenset(
     {EntityKind.GUEST, EntityKind.VM, EntityKind.HOST, EntityKind.CPU, EntityKind.VCPU, EntityKind.PCPU}
     | {EntityKind.DATABASE}
 )
+# What an innocent is called, by its kind.
+NOUNS = {EntityKind.BLOCK_DEVICE: "disk", EntityKind.PROCESS: "program", EntityKind.DATABASE: "database"}
+_BY_OTHERS = frozenset({"cpu-taken", "disk-busy-with-others"})  # causes whose evidence names who did it
 _ACCUSED = frozenset({LayerState.CONVICTED, LayerState.SUSPECTED})
 
 
@@ -36,6 +40,8 @@ class Judgement:
         rule: of the top finding; None where nothing is accused.
         clearances: what was cleared wrongly: ``disk``, ``layer guest``.
         accusations: what was accused wrongly: ``disk``, ``guest-run-queue-high on db01``.
+        has_bystanders: others were at work that have no part in it.
+        innocents: whom of those that the truth calls innocent it accuses: ``disk loop3``, ``program dd``.
         is_time_right: the windows of the top finding are those of the fault; None where that is not judged.
         states: of each layer, as ``guest=convicted``.
         threshold_clearances: what a list of thresholds clears wrongly.
@@ -59,6 +65,8 @@ class Judgement:
     is_time_right: bool | None = None
     clearances: tuple[str, ...] = ()
     accusations: tuple[str, ...] = ()
+    has_bystanders: bool = False
+    innocents: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     threshold_clearances: tuple[str, ...] = field(default=())
     threshold_accusations: tuple[str, ...] = field(default=())
@@ -86,13 +94,16 @@ class Judgement:
 
 def blank(truth: Truth, view: str, *, is_visible: bool) -> Judgement:
     """The judgement of what Leadline cannot read: it says nothing."""
-    return Judgement(truth.kind, truth.variant, truth.set_aside, view, truth.fault is not None, is_visible)
+    is_faulty, has_bystanders = truth.fault is not None, bool(truth.bystanders)
+    kind, variant, is_set_aside = truth.kind, truth.variant, truth.set_aside
+    return Judgement(kind, variant, is_set_aside, view, is_faulty, is_visible, has_bystanders=has_bystanders)
 
 
 def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, is_timed: bool) -> Judgement:
     """Judge a diagnosis of one view; ``is_timed`` where the time of the top finding counts."""
     causes = [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM and not f.is_symptom]
     top, fault, disk = next(iter(causes), None), truth.fault, disk_of(diagnosis.answer.disk)
+    named = named_innocents(truth, diagnosis, causes)
     return Judgement(
         truth.kind,
         truth.variant,
@@ -110,7 +121,9 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
         fault is not None and top is not None and not fault.causes.isdisjoint(causes_of(top)),
         _is_time_right(top, fault) if is_timed and fault is not None else None,
         tuple(wrong_clearances(truth, diagnosis, disk)),
-        tuple(wrong_accusations(truth, causes, disk)),
+        (*wrong_accusations(truth, causes, disk), *named),
+        bool(truth.bystanders),
+        tuple(dict.fromkeys([*_innocents(truth, (one.entity for one in causes)), *named])),
         tuple(f"{layer.layer.value}={layer.state.value}" for layer in diagnosis.layers),
     )
 
@@ -145,6 +158,23 @@ def wrong_accusations(truth: Truth, causes: Iterable[Finding], disk: str) -> lis
     return accused + [
         f"{finding.rule} on {finding.entity.label()}" for finding in causes if _is_innocent(finding, truth)
     ]
+
+
+def named_innocents(truth: Truth, diagnosis: Diagnosis, causes: Iterable[Finding]) -> list[str]:
+    """Whom of the innocent a cause names as the one who did it, in its evidence or as its culprit."""
+    named = [who.entity for answer in diagnosis.answers for cause in answer.causes if (who := cause.who) is not None]
+    for finding in causes:
+        if not _BY_OTHERS.isdisjoint(causes_of(finding)):
+            named += [one.entity for one in finding.evidence if one.entity and one.entity.kind is EntityKind.PROCESS]
+    return list(dict.fromkeys(_innocents(truth, (entity for entity in named if entity is not None))))
+
+
+def _innocents(truth: Truth, entities: Iterable[Entity]) -> Iterator[str]:
+    """Those of the entities that the truth calls innocent, with what each is: ``disk loop3``, ``program dd``."""
+    for entity in entities:
+        for one in truth.innocent.entities:
+            if one.is_around(entity):
+                yield f"{NOUNS.get(one.kind, one.kind.value)} {one.name.partition('[')[0]}"
 
 
 def _is_innocent(finding: Finding, truth: Truth) -> bool:

@@ -37,14 +37,19 @@ def ns_of(moment: datetime) -> int:
 
 
 class TrueEntity(BaseModel):
-    """A disk, a guest or another part of the machine, by kind and name."""
+    """A disk, a guest or another part of the machine, by kind and name; a process also by its program alone."""
 
     kind: EntityKind
     name: str
 
     def is_around(self, entity: Entity) -> bool:
         """Whether an entity is this one or a part of it."""
-        return any(e.kind is self.kind and e.name.removeprefix("/dev/") == self.name for e in entity.lineage())
+        return any(e.kind is self.kind and self._is_named(e.name) for e in entity.lineage())
+
+    def _is_named(self, name: str) -> bool:
+        if self.kind is EntityKind.PROCESS:
+            return name == self.name or name.startswith(f"{self.name}[")
+        return name.removeprefix("/dev/") == self.name
 
 
 class Fault(BaseModel):
@@ -83,6 +88,17 @@ class Innocent(BaseModel):
     entities: list[TrueEntity] = []
 
 
+class TrueBystander(BaseModel):
+    """What else was at work on the machine and had no part in it; ``entity`` is its disk."""
+
+    kind: str
+    program: str
+    entity: str = ""
+    rate: str
+    start: AwareDatetime = Field(alias="from")
+    end: AwareDatetime = Field(alias="to")
+
+
 class Phase(BaseModel):
     """A span of the recording."""
 
@@ -117,6 +133,7 @@ class Truth(BaseModel):
     fault: Fault | None = None
     disk: str
     innocent: Innocent = Innocent()
+    bystanders: list[TrueBystander] = []
     visible_in: list[str] = []
     phases: list[Phase] = []
     recordings: dict[str, RecordedFile]

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from benches.incidents.judging import Judgement
+from benches.incidents.judging import NOUNS, Judgement
 from benches.incidents.measuring import Measured
 from benches.incidents.recordings import Truth
 from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT
@@ -160,6 +160,24 @@ def totals(judgements: list[Judgement], title: str) -> Iterator[str]:
         some = [one for one in judgements if name in ("", one.view)]
         cells = "".join(f"{measure.cell(some):>{_TOTAL_WIDTH}}" for _, measure in columns)
         yield f"{name or 'all views':<{_VIEW_WIDTH}}{len(some):>{_COUNT_WIDTH}}{cells}"
+
+
+def innocents(judgements: Iterable[Judgement]) -> Iterator[str]:
+    """How many views accuse a disk, a program or a database that the truth calls innocent."""
+    by_group: defaultdict[tuple[bool, bool], list[Judgement]] = defaultdict(list)
+    for one in judgements:
+        by_group[one.has_bystanders, one.view == FULL].append(one)
+    if not by_group:
+        return
+    yield ""
+    yield "Views that accuse an innocent"
+    heads = "".join(f"{noun + 's':>{_TOTAL_WIDTH + 2}}" for noun in NOUNS.values())
+    yield f"{'recordings, views':<{_KIND_WIDTH + _VIEW_WIDTH}}{'n':>{_COUNT_WIDTH}}{heads}"
+    for (has_bystanders, is_full), some in sorted(by_group.items(), reverse=True):
+        group = f"{'with' if has_bystanders else 'without'} bystanders, {FULL if is_full else 'other'} views"
+        counts = (sum(any(i.startswith(f"{noun} ") for i in one.innocents) for one in some) for noun in NOUNS.values())
+        cells = "".join(f"{count or '.':>{_TOTAL_WIDTH + 2}}" for count in counts)
+        yield f"{group:<{_KIND_WIDTH + _VIEW_WIDTH}}{len(some):>{_COUNT_WIDTH}}{cells}"
 
 
 def details(judgements: Iterable[Judgement]) -> Iterator[str]:

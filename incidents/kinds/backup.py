@@ -26,6 +26,7 @@ KIND = Kind(
         innocent_roles=("wal",),
     ),
     is_uncached=True,
+    programs=("tar",),
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_read_kb_per_s"),
 )
 

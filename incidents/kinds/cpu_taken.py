@@ -24,6 +24,7 @@ KIND = Kind(
     ),
     load=Load(rate=250),
     takes_cpu=True,
+    programs=("stress-ng",),
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "cpu_pressure_pct", "load_average"),
 )
 

@@ -15,6 +15,7 @@ KIND = Kind(
     summary="Nothing is wrong; a batch writes {mb} MB/s to the data disk.",
     truth=None,
     is_uncached=True,
+    programs=("fio",),
     usual=("latency_ms", "data_util_pct", "data_write_ms", "data_write_kb_per_s"),
 )
 

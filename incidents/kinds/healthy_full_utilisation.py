@@ -15,6 +15,7 @@ KIND = Kind(
     summary="Nothing is wrong; a copy of {block} blocks keeps the data disk 100 % utilised.",
     truth=None,
     is_uncached=True,
+    programs=("fio",),
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_reads_per_s"),
 )
 

@@ -16,6 +16,7 @@ KIND = Kind(
     summary="Nothing is wrong; {tasks} tasks of the idle class use what the database leaves.",
     truth=None,
     takes_cpu=True,
+    programs=("stress-ng",),
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "load_average"),
 )
 

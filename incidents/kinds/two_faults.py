@@ -24,6 +24,7 @@ KIND = Kind(
         innocent_roles=("data",),
     ),
     takes_cpu=True,
+    programs=("stress-ng",),
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "wal_util_pct", "wal_write_ms"),
 )
 

@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from incidents import rig
+from incidents.archive import read_truth
 from incidents.processes import RigError
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
@@ -54,6 +55,27 @@ def test_a_slow_disk_is_recorded_and_shows_itself(tmp_path: Path) -> None:
     assert recorders >= {"iostat", "vmstat", "mpstat", "pidstat", "sar", "psi", "pgbench", "pg-stat", "active-sessions"}
     capture = import_paths([folder], Request()).capture
     assert {source.importer for source in capture.sources} >= {"iostat", "sar", "pgbench", "pg-active-sessions"}
+    assert left_behind() == before
+
+
+def test_a_bystander_is_recorded_is_innocent_and_leaves_nothing(tmp_path: Path) -> None:
+    before = left_behind()
+    words = ("slow-flush", "--only", "4", "--output", str(tmp_path), "--accept-noise", "--keep-all")
+    done = subprocess.run(command(*words), cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "with the bystanders" in done.stdout, "whether users felt them is printed"
+    truth = read_truth(tmp_path / "slow-flush" / "4.tar.xz")
+    innocent = {(one["kind"], one["name"]) for one in truth["innocent"]["entities"]}
+    for one in truth["bystanders"]:
+        assert "entity" not in one or ("block-device", one["entity"]) in innocent
+        assert one["from"] < truth["fault"]["end"] < one["to"]
+    assert any(kind == "process" for kind, _ in innocent)
+    assert not any(str(ROOT) in str(part) or str(tmp_path) in str(part) for part in truth.values())
+    with tarfile.open(tmp_path / "slow-flush" / "4.tar.xz") as packed:
+        packed.extractall(tmp_path, filter="data")
+    inventory = yaml.safe_load((tmp_path / "slow-flush-4" / "inventory.yaml").read_text())
+    known = {device["name"] for device in inventory["guests"][0]["devices"]}
+    assert known == {truth["disks"][role] for role in ("data", "wal")}, "nobody told which disks are not the database's"
     assert left_behind() == before
 
 
