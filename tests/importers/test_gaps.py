@@ -105,4 +105,4 @@ def test_a_pause_in_a_capture_with_a_fault_is_diagnosed(fault: str, tmp_path: Pa
         path.write_text(without_rows(text, share), encoding="utf-8")
         done = leadline("diagnose", path)
         assert done.returncode in {0, 1}, f"{share}: {done.stderr}"
-        assert "leadline explain " in " ".join(done.stdout.split())
+        assert "Charts: --html" in done.stdout

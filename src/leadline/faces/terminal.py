@@ -16,7 +16,7 @@ from leadline.faces.tables import results_table
 from leadline.faces.words.accounts import account_lines, account_title
 from leadline.faces.words.findings import Quotes, evidence_lines, group_summary, level_of
 from leadline.faces.words.layers import layer_sentence
-from leadline.faces.words.screen import Screen, last_line, screens
+from leadline.faces.words.screen import LABEL_WIDTH, Screen, fitted, last_line, screens
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,6 @@ SEVERITY_STYLE = {
 ACCOUNT_BAR_WIDTH = 20  # characters of all of the time
 CHANGES_SHOWN = 12
 RESULTS_SHOWN = 8
-LABEL_WIDTH = 10  # characters before the texts of a screen
 _NS_PER_DAY = 86_400 * 1_000_000_000
 
 
@@ -54,7 +53,7 @@ def show_diagnosis(out: Console, diagnosis: Diagnosis, capture: Capture, *, ever
     if len(shown) > 1:
         out.print(Text(f"{len(shown)} incidents, the worst first.", style="dim"))
     for screen in shown:
-        _show_screen(out, screen)
+        _show_screen(out, screen if everything else fitted(screen, out.width))
     if capture.results and not capture.groups and not everything:
         _show_results(out, capture, everything=False)
     if everything:

@@ -7,7 +7,8 @@ lay them out.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from leadline.core.model.answer import Disk, Reason
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from leadline.core.model.who import Who
     from leadline.faces.words.findings import Quotes
 
+LINES_MAX = 19  # of 24: three blank ones, and two that say what was left out
+LABEL_WIDTH, STEP_WIDTH = 10, 7  # characters before the texts of rows and steps
 SEEN_MAX = 2  # lines of evidence of the first cause
 ALSO_MAX = 4
 STEPS_MAX = 2
@@ -102,6 +105,32 @@ def screens(diagnosis: Diagnosis, quotes: Quotes, span: tuple[int, int] | None) 
     return tuple(
         _screen(answer, diagnosis, quotes, span, is_first=place == 0) for place, answer in enumerate(diagnosis.answers)
     )
+
+
+def fitted(screen: Screen, width: int) -> Screen:
+    """A screen that fits a terminal: of more lines than that, further evidence goes first, then further causes."""
+    rows = list(screen.rows)
+    while _line_count(screen, rows, width) > LINES_MAX:
+        further = [place for place, (label, _) in enumerate(rows) if not label]
+        if not further:
+            break
+        del rows[_least(rows, further)]
+    return replace(screen, rows=tuple(rows))
+
+
+def _least(rows: list[tuple[str, str]], further: list[int]) -> int:
+    """Of rows that go on with what one above began, the last of the evidence, else the last of all."""
+    also = next((place for place, (label, _) in enumerate(rows) if label == "Also"), len(rows))
+    return max((place for place in further if place < also), default=further[-1])
+
+
+def _line_count(screen: Screen, rows: list[tuple[str, str]], width: int) -> int:
+    def count(text: str, indent: int) -> int:
+        return max(len(wrap(text, width - indent, break_on_hyphens=False)), 1)
+
+    lines = count(screen.lead, 0) + sum(count(text, LABEL_WIDTH + 2) for _, text in rows)
+    lines += sum(count(step, STEP_WIDTH) for step in screen.steps)
+    return lines + (count(f"Record while it is slow: {screen.record}", STEP_WIDTH) if screen.record else 0)
 
 
 def last_line(diagnosis: Diagnosis) -> str:
