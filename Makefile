@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus fuzz fuzz-readers docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -141,6 +141,10 @@ bench-kills: $(READY)
 
 corpus: $(READY)
 	$(PY) -m scripts.corpus
+
+# First screens of ten recorded incidents and pictures of their pages, for the documentation (needs Debian's chromium).
+gallery: $(READY)
+	$(PY) -m scripts.gallery --pictures
 
 # Damaged recordings for every importer (`make fuzz COUNT=200000` takes minutes to an hour), then properties with other examples.
 COUNT ?= 20000

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 INCIDENT = ROOT / "examples" / "incidents" / "throttled-wal-disk"
 PICTURE = ROOT / "docs" / "images" / "report.png"
 SIZE_MAX = 300_000
-WIDTH, HEIGHT = 1060, 2080
+WIDTH, HEIGHT = 1060, 1700
 
 
 def main() -> int:

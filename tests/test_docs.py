@@ -14,6 +14,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.system.tools import TOOLS, examine
 from leadline.faces.terminal import show_diagnosis
 from leadline.formats.inventory_file import parse_inventory
+from scripts import gallery
 from scripts.lists import LISTS, PAGES, renewed
 from tests.conftest import ROOT
 
@@ -48,3 +49,10 @@ def test_lists_of_units_are_those_there_are(name: str) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     assert set(re.findall(r"<!-- list: (\w+) -->", text)) & set(LISTS), "the page has a list"
     assert text == renewed(text), "run `python -m scripts.lists`"
+
+
+def test_the_gallery_shows_what_is_printed() -> None:
+    assert gallery.PAGE.read_text(encoding="utf-8") == gallery.page(), "run `make gallery`"
+    blocks = BLOCK.findall(gallery.PAGE.read_text(encoding="utf-8"))
+    assert len(blocks) == len(gallery.SHOWN)
+    assert max(len(block.splitlines()) for block in blocks) <= 24
