@@ -65,7 +65,7 @@ def test_the_rule_says_limit_from_the_kernels_counters(tmp_path: Path) -> None:
     found, disk = pulsed(400, 20.0, tmp_path)
     first = from_counters(tmp_path, disk, 15.0)[0]
     assert first.rule == RULE
-    assert "by a limit" in first.summary
+    assert "capped at about " in first.summary
     assert first.evidence[0].value == pytest.approx(400, rel=0.03)
     assert found.verdict is not None
     assert found.verdict.is_limit
