@@ -25,6 +25,7 @@ from leadline.core.statistics.changes import ChangeTable
 S = 1_000_000_000
 GUEST = Entity(EntityKind.GUEST, "db01")
 DISK = Entity(EntityKind.BLOCK_DEVICE, "sdb", GUEST)
+LUN = Entity(EntityKind.DEVICE, "naa.1", Entity(EntityKind.HOST, "esx01"))
 INCIDENT = Incident(Window(60 * S, 90 * S), (Window(0, 60 * S),), Basis.FELT)
 
 
@@ -123,6 +124,7 @@ def recorded(normal_ms: float, during_ms: float) -> Capture:
     builder = CaptureBuilder("iostat.txt", "iostat", "sysstat")
     times = S * np.arange(1, 91, dtype=np.int64)
     builder.add_series("guest_disk_await_ms", DISK, times, np.where(times > 60 * S, during_ms, normal_ms))
+    builder.add_series("disk_device_latency_ms", LUN, times, np.full(90, 0.5))
     return builder.build()
 
 
@@ -134,7 +136,7 @@ def test_a_disk_that_is_waited_for_twice_as_long_is_not_cleared() -> None:
 
 def test_a_disk_that_takes_a_good_part_of_the_added_time_is_not_cleared() -> None:
     assert answered(case(run=looked(), disk_share=0.35)) == (Disk.UNKNOWN, Reason.ACCOUNT)
-    assert answered(case(run=looked(), disk_share=0.25)) == (Disk.NO, Reason.QUICK)
+    assert answered(case(run=looked(), disk_share=0.25, capture=recorded(1.0, 1.0))) == (Disk.NO, Reason.QUICK)
 
 
 def test_a_disk_near_its_limit_is_not_cleared_unless_users_felt_nothing() -> None:
@@ -147,7 +149,7 @@ def test_a_disk_near_its_limit_is_not_cleared_unless_users_felt_nothing() -> Non
 
 
 def test_disks_that_were_seen_with_power_are_cleared_and_shorter_ones_are_not() -> None:
-    assert answered(case(run=looked())) == (Disk.NO, Reason.QUICK)
+    assert answered(case(run=looked(), capture=recorded(1.0, 1.0))) == (Disk.NO, Reason.QUICK)
     assert answered(case(run=looked(10.0))) == (Disk.UNKNOWN, Reason.TOO_SHORT)
 
 
@@ -166,3 +168,17 @@ def test_an_incident_without_a_cause_is_not_explained() -> None:
     assert decided(case(incident=None)).explains
     answer: Answer = decided(case(finding("guest-iowait-high")))
     assert answer.waiting is not None
+
+
+def test_disks_that_were_recorded_outside_the_incident_only_are_not_cleared() -> None:
+    builder = CaptureBuilder("iostat.txt", "iostat", "sysstat")
+    before = S * np.arange(1, 56, dtype=np.int64)
+    builder.add_series("disk_device_latency_ms", LUN, before, np.full(55, 1.0), interval_s=1.0)
+    made = case(run=looked(), capture=builder.build())
+    assert answered(made) == (Disk.UNKNOWN, Reason.NOT_DURING)
+    assert answered(case(run=looked(), capture=recorded(1.0, 1.0))) == (Disk.NO, Reason.QUICK)
+
+
+def test_a_setting_explains_no_incident() -> None:
+    setting = replace(finding("db-pg-checkpoint-config"), windows=())
+    assert decided(case(setting, disk_share=0.05)).because is not Reason.ELSEWHERE

@@ -17,7 +17,9 @@ DATA, OTHER = (Entity(EntityKind.BLOCK_DEVICE, name, GUEST) for name in ("sdb", 
 TIMES = 1_000_000_000 * np.arange(1, 91, dtype=np.int64)
 
 
-def capture(*, named: str | None = "sdb", swapped_kib_per_s: float = 0.0, slow: Entity = OTHER) -> Capture:
+def capture(
+    *, named: str | None = "sdb", log: str | None = "sda", swapped_kib_per_s: float = 0.0, slow: Entity = OTHER
+) -> Capture:
     """Ninety seconds of two disks, of which one needs 80 ms per request."""
     builder = CaptureBuilder("iostat.txt", "iostat", "sysstat")
     for disk in (DATA, OTHER):
@@ -27,8 +29,8 @@ def capture(*, named: str | None = "sdb", swapped_kib_per_s: float = 0.0, slow: 
         builder.add_series("disk_writes_per_s", disk, TIMES, 50.0 + 9.0 * np.cos(np.arange(90)))
     builder.add_series("guest_swap_in_kib_per_s", GUEST, TIMES, np.full(90, swapped_kib_per_s))
     made = builder.build()
-    if named is not None:
-        made.inventory.add(Entity(EntityKind.BLOCK_DEVICE, named, GUEST), "inventory.yaml", role="data")
+    for name, role in () if named is None else ((named, "data"), (log or named, "wal")):
+        made.inventory.add(Entity(EntityKind.BLOCK_DEVICE, name, GUEST), "inventory.yaml", role=role)
     return made
 
 
@@ -48,7 +50,16 @@ def test_the_database_s_disk_is_accused_beside_a_quick_one() -> None:
     assert answer.cause.entity == DATA
 
 
-@pytest.mark.parametrize(("named", "swapped"), [(None, 0.0), ("dm-0", 0.0), ("sdb", 900.0)])
+def test_the_place_of_the_log_must_be_known_too() -> None:
+    made = capture()
+    del made.inventory.facts[Entity(EntityKind.BLOCK_DEVICE, "sda", GUEST)]
+    assert uninvolved_disks(made) == frozenset()
+    assert diagnose(made).answer.disk.accuses
+
+
+@pytest.mark.parametrize(
+    ("named", "swapped"), [(None, 0.0), ("dm-0", 0.0), ("vg0-data", 0.0), ("loop0", 0.0), ("sdb", 900.0)]
+)
 def test_any_disk_may_be_the_cause_where_it_is_not_known_what_is_used(named: str | None, swapped: float) -> None:
     made = capture(named=named, swapped_kib_per_s=swapped)
     assert uninvolved_disks(made) == frozenset()

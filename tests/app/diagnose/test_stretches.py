@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,10 +11,11 @@ import pytest
 from benches.incidents.judging import causes_of
 from benches.incidents.recordings import TRUTH, Truth, ns_of, unpack
 from leadline.app.diagnose.diagnosing import diagnose, metrics_read
-from leadline.app.diagnose.stretches import stretches
+from leadline.app.diagnose.stretches import combined, stretches
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
 from leadline.core.io.yaml_files import read_model
+from leadline.core.model.answer import Disk, Reason
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Window
@@ -52,6 +54,14 @@ def test_recordings_of_other_times_are_stretches_of_their_own() -> None:
 def test_a_history_of_many_pieces_is_not_parted() -> None:
     whole = Capture.merged([recorded(str(i), 600 * i) for i in range(12)])
     assert stretches(whole) == (whole,)
+
+
+def test_a_stretch_that_was_not_looked_at_keeps_another_from_clearing_all() -> None:
+    unknown = replace(diagnose(recorded("a", 0)).answer, disk=Disk.UNKNOWN, because=Reason.TOO_SHORT)
+    quick = replace(unknown, disk=Disk.NO, because=Reason.QUICK)
+    parts = [recorded("a", 0), recorded("b", 900)]
+    diagnoses = [replace(diagnose(part), answers=(one,)) for part, one in zip(parts, (quick, unknown), strict=True)]
+    assert [answer.disk for answer in combined(diagnoses, parts).answers] == [Disk.UNKNOWN]
 
 
 @pytest.mark.parametrize("names", DRAWN, ids=["+".join(names) for names in DRAWN])

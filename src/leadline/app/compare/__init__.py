@@ -1,5 +1,5 @@
 """A recording compared with one of another time.
 
-Here: what changed, by how much and how surely.
+Here: which series and settings changed, by how much, with an interval.
 Elsewhere: an incident against its own normal (app/diagnose).
 """

@@ -10,7 +10,8 @@
 | unfelt, faint | a disk passed a limit that nobody felt, or that its own rule gives little weight | not known |
 | some_disk_worse | the account gives disks a good part, or a disk's wait doubled in the incident | not known |
 | near | a disk is near its limit, beyond it now and then, or busy with requests waiting | not known |
-| quick | disks were measured with power, and no row above holds | no |
+| quick | disks were measured with power throughout, and no row above holds | no |
+| not_during | disks were measured with power, but not during the incident | not known |
 | load_tool | results of load tools show the disk, and nothing else does | not known, what they measured |
 | too_short, not_recorded | else | not known, what to record |
 """
@@ -40,7 +41,8 @@ if TYPE_CHECKING:
     from leadline.app.diagnose.symptoms import Symptoms
     from leadline.core.model.account import Account
     from leadline.core.model.answer import Cause
-    from leadline.core.model.finding import Finding, LayerVerdict
+    from leadline.core.model.capture import Capture
+    from leadline.core.model.finding import Finding, LayerVerdict, Window
     from leadline.core.model.incident import Change, Incident
 
 # What a disk shows a guest when it is waited for.
@@ -56,6 +58,7 @@ _LATENCIES = (*_DISK_WAITS[:3], "disk_device_latency_ms")
 READS = frozenset({*_DISK_WAITS, *_LATENCIES})
 _MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk waits more that is not chance
 ELSEWHERE_SHARE = 0.1  # Judgement: of the added time; the disk had no part in it worth naming
+SEEN_SHARE = 0.5  # Judgement: of the incident; what was recorded for less of it may have missed it
 DOUBT_SHARE = 0.3  # Judgement: of the added time; so much at disks that no limit explains is not cleared
 
 
@@ -87,8 +90,12 @@ class Case:
     @cached_property
     def is_explained(self) -> bool:
         """Whether a cause that was measured explains what was felt, or nothing bad was felt."""
-        has_cause = any(has_weight(finding) and not finding.is_symptom for finding in self.findings)
-        return has_cause or (self.incident is None and self.felt is not Felt.SUFFERED)
+        return self.is_caused or (self.incident is None and self.felt is not Felt.SUFFERED)
+
+    @cached_property
+    def is_caused(self) -> bool:
+        """Whether a cause was measured; a setting alone explains no incident."""
+        return any(has_weight(finding) and not finding.is_symptom for finding in self.findings)
 
     @cached_property
     def disk_causes(self) -> tuple[Finding, ...]:
@@ -110,9 +117,21 @@ class Case:
         return next(verdict.state for verdict in self.layers if verdict.layer is Layer.STORAGE_PATH)
 
     @cached_property
+    def saw_disks(self) -> bool:
+        """Whether rules with the power to see a slow disk had what they need for most of the incident."""
+        if not disks_examined(self.run):
+            return False
+        window = None if self.incident is None else self.incident.window
+        clearing = (power.rule for power in self.run.powers if power.part == DISKS and power.clears)
+        names = {name for rule in clearing for need in rule_metas()[rule].needs for name in need.split("|")}
+        return window is None or any(
+            _recorded_share(self.changes.capture, name, window) >= SEEN_SHARE for name in names
+        )
+
+    @cached_property
     def disk_share(self) -> float | None:
         """The share of the added time spent at disks; None where there is no account that could show it."""
-        if self.account is None or not (self.account.basis is AccountBasis.SAMPLES or disks_examined(self.run)):
+        if self.account is None or not (self.account.basis is AccountBasis.SAMPLES or self.saw_disks):
             return None
         return self.account.of(Term.DISK, Term.LOG)
 
@@ -215,7 +234,7 @@ def not_first(case: Case) -> Answer | None:
 def elsewhere(case: Case) -> Answer | None:
     """Another cause covers the incident, and the account gives disks next to nothing."""
     share = case.disk_share
-    if case.incident is None or not case.causes or share is None or share >= ELSEWHERE_SHARE:
+    if case.incident is None or not case.is_caused or share is None or share >= ELSEWHERE_SHARE:
         return None
     return replace(case.answer(Disk.NO, Reason.ELSEWHERE, Certainty.IS), level=_slowest(case))
 
@@ -259,10 +278,15 @@ def near(case: Case) -> Answer | None:
 
 def quick(case: Case) -> Answer | None:
     """Disks were measured with the power to see a slow one, and none was; less sure while nothing else explains it."""
-    if not disks_examined(case.run):
+    if not case.saw_disks:
         return None
     certainty = Certainty.IS if case.is_explained else Certainty.PROBABLY
     return replace(case.answer(Disk.NO, Reason.QUICK, certainty), level=_slowest(case))
+
+
+def not_during(case: Case) -> Answer | None:
+    """Disks were recorded with power, but not while it was bad."""
+    return case.answer(Disk.UNKNOWN, Reason.NOT_DURING) if disks_examined(case.run) else None
 
 
 def load_tool(case: Case) -> Answer | None:
@@ -294,10 +318,22 @@ ROWS: tuple[Row, ...] = (
     some_disk_worse,
     near,
     quick,
+    not_during,
     too_short,
     load_tool,
     not_recorded,
 )
+
+
+def _recorded_share(capture: Capture, metric: str, window: Window) -> float:
+    """The share of a span that the samples of a metric stand for, 0 to 1; of the series that was measured most."""
+    longest = 0.0
+    for group in capture.of(metric):
+        inside = (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
+        known = np.isfinite(group.values[:, inside]).any(axis=0)
+        step_s = group.interval_s if np.isfinite(group.interval_s) else 1.0
+        longest = max(longest, float(np.count_nonzero(known)) * max(step_s, 1.0))
+    return min(longest / max(window.duration_s, 1.0), 1.0)
 
 
 def _slowest(case: Case) -> DiskLevel | None:

@@ -19,7 +19,6 @@ _WHO: dict[str, tuple[tuple[WhoKind, str], ...]] = {
     "temp-files": ((WhoKind.STATEMENT, ""),),
     "bulk-load": ((WhoKind.STATEMENT, ""),),
     "export": ((WhoKind.STATEMENT, ""),),
-    "more-work": ((WhoKind.STATEMENT, ""),),
     "wal-volume": ((WhoKind.STATEMENT, ""),),
     "lock-waits": ((WhoKind.SESSION, ""),),
     "checkpoints": ((WhoKind.WORKER, ""),),
@@ -31,6 +30,11 @@ _WHO: dict[str, tuple[tuple[WhoKind, str], ...]] = {
         (WhoKind.VM, "IOPS"),
     ),
 }
+# The usual statements pile up in every incident. A statement made CPUs busy only where its share rose; it did the other
+# kinds only where it was seldom there before.
+_RISEN = frozenset({"cpu-busy"})
+_SELDOM = frozenset({"temp-files", "bulk-load", "export", "wal-volume"})
+RISE_MIN, SELDOM_RATIO = 0.1, 0.5  # Judgement: a tenth more of all, and twice the share, are no chance
 WHO_SHARE_MIN = 0.3  # Judgement: of what is counted; with less of it one is among many
 SURE_SHARE = 0.5  # Judgement: half of the added time, at the lower end of the interval, is what made it slow
 _DISK = frozenset({Term.DISK, Term.LOG})
@@ -83,7 +87,7 @@ def terms_of(finding: Finding) -> frozenset[Term]:
 
 
 def sure_share(account: Account | None) -> Share | None:
-    """What surely took most of the added time; None where that is not sure, or there is no account."""
+    """The largest share, where it is surely at least half of the added time; None elsewhere."""
     first = account.shares[0] if account is not None and account.shares else None
     return first if first is not None and first.low >= SURE_SHARE else None
 
@@ -103,6 +107,16 @@ def kind_and_who(finding: Finding, culprits: Iterable[Who]) -> tuple[str, Who | 
     for kind in kinds:
         for wanted, of in _WHO.get(kind, ()):
             one = next((who for who in known if who.kind is wanted and of in ("", who.of)), None)
-            if one is not None:
+            if one is not None and _did(one, kind):
                 return kind, one
     return (kinds[0] if kinds else "", None)
+
+
+def _did(who: Who, kind: str) -> bool:
+    """Whether somebody's share rose as it does where they did what a kind of cause says."""
+    if kind not in _RISEN | _SELDOM:
+        return True
+    if who.share is None or who.share_normal is None:
+        return False
+    rose = who.share - who.share_normal >= RISE_MIN
+    return rose and (kind in _RISEN or who.share_normal <= SELDOM_RATIO * who.share)

@@ -100,9 +100,9 @@ def _uninvolved(finding: Finding, disks: frozenset[Entity]) -> Finding:
 
 
 def _raised(findings: list[Finding], incident: Incident, account: Account | None) -> list[Finding]:
-    """Findings, those among them of weight that their rules give little to, though it surely cost most of the time.
+    """Findings, with a higher severity for low ones that name what surely took most of the added time.
 
-    Only where no finding of weight names what took that time.
+    Only where no finding of medium severity or above names it.
     """
     share = sure_share(account)
     if share is None or any(has_weight(one) and not one.is_wait and takes(one, share) for one in findings):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.app.diagnose.causes import order
+from leadline.core.model.answer import Disk
 from leadline.core.model.capture import NS_PER_S, Capture
 from leadline.core.model.finding import Diagnosis, Window
 from leadline.core.model.vocabulary import LayerState
@@ -83,7 +84,7 @@ def combined(diagnoses: Sequence[Diagnosis], parts: Sequence[Capture]) -> Diagno
     skipped = set.intersection(*({one.rule for one in diagnosis.skipped} for diagnosis in diagnoses))
     return replace(
         diagnoses[0],
-        answers=tuple(sorted(weighty or answers[:1], key=_badness, reverse=True)),
+        answers=tuple(sorted(weighty, key=_badness, reverse=True)) or (min(answers, key=_boldness),),
         layers=tuple(map(_worst, zip(*(diagnosis.layers for diagnosis in diagnoses), strict=True))),
         findings=tuple(order([finding for diagnosis in diagnoses for finding in diagnosis.findings])),
         skipped=tuple(one for one in diagnoses[0].skipped if one.rule in skipped),
@@ -94,6 +95,11 @@ def combined(diagnoses: Sequence[Diagnosis], parts: Sequence[Capture]) -> Diagno
 
 def _badness(answer: Answer) -> tuple[bool, float]:
     return answer.incident is not None, 0.0 if answer.incident is None else answer.incident.badness
+
+
+def _boldness(answer: Answer) -> bool:
+    """Whether an answer clears the disk: a stretch in which it was not seen keeps another from clearing it for all."""
+    return answer.disk is Disk.NO
 
 
 def _worst(verdicts: tuple[LayerVerdict, ...]) -> LayerVerdict:

@@ -189,7 +189,7 @@ class LayerReason:
     Attributes:
         finding: that accuses it, waits in it, or speaks against clearing it.
         power: of the rule that lacks most of the time it needs.
-        seen: parts of the layer in which nothing of weight was found.
+        seen: parts of the layer without a finding of medium severity or above.
         brief: parts that were not recorded for long enough.
         absent: parts that were not recorded.
         rule_count: rules that looked, or that wait for a recording.

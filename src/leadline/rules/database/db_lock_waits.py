@@ -9,9 +9,9 @@ Finds:
 
 Why:
     Whoever waits for a row or a table lock does no work, however fast disks and processors are. Behind one transaction
-    that holds a lock everybody who needs it queues, and whoever queues holds locks of its own. A change of a table that
-    waits behind a long transaction makes all others wait that use the table. Where many processes hold the locks, each
-    for a short time, they are slow for another reason, and the waits only follow.
+    that holds a lock everybody who needs it queues, and a session that queues keeps its other locks. A change of a
+    table that waits behind a long transaction makes all others wait that use the table. Where many processes hold the
+    locks, each for a short time, they are slow for another reason, and the waits only follow.
 
 Do:
     Look at the session that is named: what it runs, or why it holds its transaction open. End it with

@@ -19,9 +19,9 @@ Do:
     hypervisor's throttle. Until then ask for less: fewer sessions, larger reads, checkpoints spread over more time. Do
     not buy disks for it, and do not judge storage by latency measured at the limit: measure just below it.
 
-    Where a device may look alike: look up the limits that are set for this disk, and record the host for the same
-    minutes (esxtop: DAVG, ACTV, QUED and DQLEN of the device). A quick device with free slots proves a limit; a slow
-    device or a full queue is a device at the end of its ability.
+    Where the device below was not recorded: look for a limit on this disk in vSphere (Edit Settings > Hard disk > Limit
+    - IOPS), in its vSAN storage policy, or in the tier of the cloud volume. Without a limit the device is as slow
+    itself: record the host (esxtop: DAVG, ACTV, QUED, DQLEN).
 
 When it is wrong:
     A device at the end of its own ability looks alike from inside the guest: flat IOPS, growing latency. What speaks
@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from leadline.core.model.capture import SeriesGroup
 
 MIB_IN_MB = 1.048576
-_ALIKE = "Where a device may look alike"  # starts the advice for what is not proven
+_ALIKE = "Where the device below was not recorded"  # starts the advice for what is not proven
 QUEUED_SHARE = 0.5  # Judgement: a limit holds most of the time in which requests queue; less is flat by chance
 
 META = RuleMeta(
