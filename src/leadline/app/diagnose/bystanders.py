@@ -29,18 +29,18 @@ _FAMILIES = (re.compile(r"(?:s|h|v|xv)d[a-z]+|nvme\d+n\d+|nbd\d+|mmcblk\d+"), re
 
 def uninvolved_disks(capture: Capture) -> frozenset[Entity]:
     """The block devices of a recording that no database uses; none where it is not known what its data lies on."""
-    held: dict[Entity, list[tuple[Role, str]]] = {}
+    places: dict[Entity, list[tuple[Role, str]]] = {}
     for disk in capture.inventory.of_kind(EntityKind.BLOCK_DEVICE):
         role = capture.inventory.fact(disk, "role")
         if role is not None and not role.guessed and Role(role.value) in _HELD and disk.parent is not None:
-            held.setdefault(disk.parent, []).append((Role(role.value), whole_disk(disk.name)))
+            places.setdefault(disk.parent, []).append((Role(role.value), whole_disk(disk.name)))
     for database in capture.inventory.of_kind(EntityKind.DATABASE):
         for kept, setting in _DEVICES.items():
             name = capture.inventory.get(database, setting)
             if name is not None and database.parent is not None:
-                held.setdefault(database.parent, []).append((kept, whole_disk(str(name))))
+                places.setdefault(database.parent, []).append((kept, whole_disk(str(name))))
     disks = {e for group in capture.groups for e in group.entities if e.kind is EntityKind.BLOCK_DEVICE}
-    return frozenset(disk for disk in disks if disk.parent in held and _is_beside(disk, held[disk.parent], capture))
+    return frozenset(disk for disk in disks if disk.parent in places and _is_beside(disk, places[disk.parent], capture))
 
 
 def _is_beside(disk: Entity, places: list[tuple[Role, str]], capture: Capture) -> bool:
