@@ -147,7 +147,7 @@ def test_a_lock_wait_is_seen_for_as_long_as_it_lasted(server: Server, tmp_path: 
         recording_thread = threading.Thread(
             target=record,
             args=("postgresql", server.words, tmp_path),
-            kwargs={"every_s": 0.5, "seconds": 4.0, "active_sessions_every_ms": 50},
+            kwargs={"every_s": 0.5, "seconds": 4.0, "active_sessions_every_ms": 50, "statement_texts": True},
         )
         recording_thread.start()
         time.sleep(1.0)
@@ -174,6 +174,11 @@ def test_a_lock_wait_is_seen_for_as_long_as_it_lasted(server: Server, tmp_path: 
     assert wait_shares(capture, start - 10**9, end)["Lock:transactionid"] > 0.9
     (behind,) = capture.of("db_sessions_behind_blocker_count")
     assert [entity.name for entity in behind.entities] == [f"pid {blocker} (idle in transaction)"]
+    known = {name: capture.inventory.get(behind.entities[0], name) for name in ("statement", "user", "client")}
+    assert known == {"statement": "UPDATE shelf", "user": "postgres", "client": "127.0.0.1"}
+    assert capture.inventory.get(behind.entities[0], "state_s_max") >= waited_s - 0.3
+    statements = [e for g in capture.of("db_statement_sessions_count") for e in g.entities]
+    assert "update shelf set note = ?" in {capture.inventory.get(e, "statement_text") for e in statements}
 
 
 def test_a_lost_connection_of_sessions_ends_the_recording(server: Server, tmp_path: Path) -> None:

@@ -121,6 +121,18 @@ def test_a_parallel_worker_is_counted_to_its_leaders_statement(tmp_path: Path) -
     assert values_of(capture, "db_statement_sessions_count", statement).tolist() == [2.0, 2.0]
 
 
+def test_the_user_of_a_blocker_is_that_of_its_row_before(tmp_path: Path) -> None:
+    header = "now,pid,backend_type,state,wait_event_type,wait_event,blocked_by,query,state_age_s,usename,client_addr\n"
+    idle = "2026-11-21 00:00:0{0}+00,{1},client backend,idle in transaction,Client,ClientRead,,{2}\n"
+    rows = idle.format(1, 1, "UPDATE stock,0.5,ann,10.0.0.1") + idle.format(1, 3, "SELECT,0.5,bob,10.0.0.3")
+    rows += idle.format(2, 1, ",1.5,,")
+    rows += "2026-11-21 00:00:02+00,2,client backend,active,Lock,transactionid,1,UPDATE stock,0.1,cid,10.0.0.2\n"
+    capture = read_text(tmp_path, header + rows)
+    (behind,) = capture.of("db_sessions_behind_blocker_count")
+    facts = {n: capture.inventory.get(behind.entities[0], n) for n in ("user", "client", "statement", "state_s_max")}
+    assert facts == {"user": "ann", "client": "10.0.0.1", "statement": "UPDATE stock", "state_s_max": 1.5}
+
+
 def test_a_torn_last_row_is_left_out(tmp_path: Path) -> None:
     capture = read_text(tmp_path, TEXT + "2026-11-21 00:55:58.1")
     assert codes(capture) == ["cut"]

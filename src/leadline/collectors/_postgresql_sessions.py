@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from leadline.core.io.outputs import open_to_append
 from leadline.core.model.errors import ToolError
-from leadline.formats.statements import statement_name
+from leadline.formats.statements import normalised, statement_name
 
 if TYPE_CHECKING:
     import psycopg
@@ -22,11 +22,15 @@ FILE_NAME = "pg_active_sessions.csv"
 COLUMNS = (
     *("now", "pid", "datname", "backend_type", "state", "wait_event_type", "wait_event", "query_id"),
     *("xact_age_s", "query_age_s", "blocked_by", "query"),
+    *("leader_pid", "state_age_s", "relation", "usename", "client_addr", "application", "statement_text"),
 )
 BEGINNING = re.compile(",".join(COLUMNS).encode() + b"\n")
 FLUSH_S = 1.0  # a killed recorder loses no more than this
 BLOCKERS_MAX = 3  # Judgement: who is at the head of a queue is found from the first of each
-_SINCE_QUERY_ID = 140000  # Source: PostgreSQL 14 release notes, pg_stat_activity.query_id
+# Source: release notes of PostgreSQL 14 (pg_stat_activity.query_id) and 13 (leader_pid)
+_SINCE_QUERY_ID, _SINCE_LEADER = 140000, 130000
+_OF_STATEMENT = COLUMNS.index("query") + 1
+_Cells = tuple[object, ...]
 _READ_CHARACTERS = 1024  # of a statement; the table is named near its beginning
 
 # One row per session at work, or one row of nulls when there is none.
@@ -37,11 +41,14 @@ select to_char(m.now at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00', a
     round(greatest(extract(epoch from m.now - a.xact_start), 0)::numeric, 3),
     round(greatest(extract(epoch from m.now - a.query_start), 0)::numeric, 3),
     case when a.wait_event_type = 'Lock' then array_to_string(pg_blocking_pids(a.pid), ' ') end,
-    left(a.query, {characters})
+    left(a.query, {characters}), {leader_pid},
+    round(greatest(extract(epoch from m.now - a.state_change), 0)::numeric, 3),
+    v.relid::regclass::text, a.usename, host(a.client_addr), a.application_name
 from moment m left join pg_stat_activity a on a.pid <> pg_backend_pid() and a.pid <> {other_pid}
     and a.backend_type is not null and a.state is distinct from 'idle'
     and a.wait_event_type is distinct from 'Activity'
     and (a.state is not null or a.backend_type <> 'client backend')
+    left join pg_stat_progress_vacuum v on v.pid = a.pid and v.datname = current_database()
 """
 
 
@@ -77,14 +84,20 @@ class SessionRows:
     """Samples as CSV text, short where rows repeat themselves.
 
     Of a long list of blockers the first are kept and the others counted (``101 102 103 +76``): eighty sessions behind
-    one another would write three thousand process ids per sample. The statement and its id are written when a session
-    is first seen and when they change; empty cells stand for those of the same pid in the sample before.
+    one another would write three thousand process ids per sample. The statement, its id and its text are written when a
+    session is first seen and when they change, and so are its user, address and application; empty cells stand for
+    those of the same pid in the sample before.
+
+    Args:
+        texts: keep the texts of statements without their literals, and the name that an application gives itself: both
+            are free text and may hold a secret.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, texts: bool = False) -> None:
+        self._texts = texts
         self._text = io.StringIO()
         self._rows = csv.writer(self._text, lineterminator="\n")
-        self._before: dict[object, tuple[object, str]] = {}
+        self._before: dict[object, tuple[_Cells, _Cells]] = {}
 
     def begin(self, *, after_cut_row: bool) -> None:
         """Add the header; a row that was cut by a kill is ended first."""
@@ -93,15 +106,27 @@ class SessionRows:
         self._rows.writerow(COLUMNS)
 
     def add(self, rows: Iterable[Sequence[object]]) -> None:
-        """Add a sample: rows in the order of `COLUMNS`, the statement in full."""
-        seen: dict[object, tuple[object, str]] = {}
-        for now, pid, *cells, query_id, xact_age_s, query_age_s, blockers, query in rows:
-            statement = "" if pid is None else statement_name(str(query or ""))
-            seen[pid] = (query_id, statement)
-            shown = (None, "") if self._before.get(pid) == seen[pid] else seen[pid]
+        """Add a sample: rows in the order of `COLUMNS`, the statement in full and no text beside it."""
+        seen: dict[object, tuple[_Cells, _Cells]] = {}
+        for row in rows:
+            now, pid, *cells, query_id, xact_age_s, query_age_s, blockers, query = row[:_OF_STATEMENT]
+            leader_pid, state_age_s, relation, *address, application = row[_OF_STATEMENT:]
+            client = (*address, application if self._texts else None)
+            work = (None, "", "") if pid is None else self._work(query_id, query)
+            seen[pid] = (work, client)
+            work_before, client_before = self._before.get(pid, (None, None))
+            shown = (None, "", "") if work_before == work else work
+            shown_client = [None] * len(client) if client_before == client else client
             blocked_by = capped(str(blockers)) if blockers else blockers
-            self._rows.writerow([now, pid, *cells, shown[0], xact_age_s, query_age_s, blocked_by, shown[1]])
+            ages = (xact_age_s, query_age_s)
+            more = (leader_pid, state_age_s, relation, *shown_client, shown[2])
+            self._rows.writerow([now, pid, *cells, shown[0], *ages, blocked_by, shown[1], *more])
         self._before = seen
+
+    def _work(self, query_id: object, query: object) -> _Cells:
+        """The id, name and text of a statement."""
+        text = str(query or "")
+        return query_id, statement_name(text), normalised(text) if self._texts else ""
 
     def take(self) -> bytes:
         """Return the text added since the last call."""
@@ -123,18 +148,27 @@ def capped(blockers: str) -> str:
 
 
 class SessionSampler:
-    """Appends the sessions at work to a CSV file until it is closed; the first error ends it and is kept."""
+    """Appends the sessions at work to a CSV file until it is closed; the first error ends it and is kept.
 
-    def __init__(self, connection: psycopg.Connection[Any], folder: Path, every_s: float, other_pid: int) -> None:
+    Args:
+        rows: keeps them short; its header is written first.
+    """
+
+    def __init__(
+        self, connection: psycopg.Connection[Any], folder: Path, every_s: float, other_pid: int, rows: SessionRows
+    ) -> None:
         self.error: Exception | None = None
         self.sample_count = 0
         self._connection = connection
-        has_id = connection.info.server_version >= _SINCE_QUERY_ID
-        query_id = "a.query_id" if has_id else "null"
-        self._query = _QUERY.format(query_id=query_id, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
+        version = connection.info.server_version
+        columns = {
+            "query_id": "a.query_id" if version >= _SINCE_QUERY_ID else "null",
+            "leader_pid": "a.leader_pid" if version >= _SINCE_LEADER else "null",
+        }
+        self._query = _QUERY.format(**columns, characters=_READ_CHARACTERS, other_pid=other_pid).encode()
         path = folder / FILE_NAME
         self._stream = open_to_append(path, BEGINNING)
-        self._rows = SessionRows()
+        self._rows = rows
         self._rows.begin(after_cut_row=_is_cut(path))
         self._flushed = time.monotonic()
         self._over = threading.Event()

@@ -6,7 +6,8 @@ Collects:
     times, counts, costs and switches, and no commands, connection strings, addresses or paths of keys.
     Transactions, checkpoints, read and log write latency follow from them (see the importer pg-stat).
     On request the sessions at work, many times a second (see the importer pg-active-sessions). Of a statement only the
-    verb and the first table are kept, because its text may hold secrets.
+    verb and the first table are kept, because its text may hold secrets; of a session the user, the client's address
+    and how long it is in its state. On request the texts of statements without literals, and the names of applications.
 
 Cost:
     One connection that stays open; a few milliseconds of one backend per sample. Transactions are read-only, statements
@@ -29,7 +30,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from leadline.collectors._postgresql_sessions import BEGINNING, FILE_NAME, SessionSampler
+from leadline.collectors._postgresql_sessions import BEGINNING, FILE_NAME, SessionRows, SessionSampler
 from leadline.core.contracts.collector import CollectorMeta
 from leadline.core.io.outputs import RECORDED_BY, Output, check_to_append, open_to_append
 from leadline.core.model.errors import ToolError
@@ -72,8 +73,12 @@ _SESSION = (
 CONNECT_TIMEOUT_S = 10
 
 
-def record(target: Address, folder: Path, *, active_sessions_every_ms: int = 0) -> PostgresqlRecorder:
+def record(
+    target: Address, folder: Path, *, active_sessions_every_ms: int = 0, statement_texts: bool = False
+) -> PostgresqlRecorder:
     """A recorder of the server a connection string names; active sessions are sampled unless their interval is 0.
+
+    With ``statement_texts`` the texts of their statements are kept, without literals, and the names of applications.
 
     Raises:
         UsageError: the folder holds settings or snapshots that Leadline did not record.
@@ -88,7 +93,8 @@ def record(target: Address, folder: Path, *, active_sessions_every_ms: int = 0) 
     recorder = PostgresqlRecorder(_connected(target), folder, settings)
     if active_sessions_every_ms > 0:
         try:
-            recorder.sample_sessions(_connected(target), active_sessions_every_ms / 1000)
+            rows = SessionRows(texts=statement_texts)
+            recorder.sample_sessions(_connected(target), active_sessions_every_ms / 1000, rows)
         except BaseException:
             recorder.close()
             raise
@@ -147,13 +153,13 @@ class PostgresqlRecorder:
         query = f"select {_SETTING_COLUMNS}, 'Leadline' as {RECORDED_BY} from pg_settings where name in ({kept})"
         self._copy(SETTINGS, query, header=True, whole=settings)
 
-    def sample_sessions(self, connection: psycopg.Connection[Any], every_s: float) -> None:
+    def sample_sessions(self, connection: psycopg.Connection[Any], every_s: float, rows: SessionRows) -> None:
         """Sample the sessions at work from now on, on a connection of their own."""
         sees_all = "select pg_has_role(current_user, 'pg_read_all_stats', 'usage')"
         row = connection.execute(sees_all.encode()).fetchone()
         if row is not None and not row[0]:
             self.notes.append("active sessions: only those of this user are seen; grant pg_monitor to see all")
-        self._sessions = SessionSampler(connection, self._folder, every_s, self._connection.info.backend_pid)
+        self._sessions = SessionSampler(connection, self._folder, every_s, self._connection.info.backend_pid, rows)
 
     def sample(self) -> None:
         """Append a snapshot of every view.

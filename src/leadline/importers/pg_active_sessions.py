@@ -82,7 +82,10 @@ _NEEDED = frozenset({"pid", "backend_type", "state", "wait_event_type", "wait_ev
 _LOCKS = ("Lock", "lock")  # PostgreSQL's wait event type; the class of MySQL's wait/lock/...
 _TIMES = ("now", "clock_timestamp", "ts", "time", "sampled_at", "statement_timestamp")
 _TEXTS = ("backend_type", "state", "wait_event_type", "wait_event", "blocked_by", "xact_start", "query")
-_MORE = ("query_id", "usename", "application_name", "client_addr", "leader_pid", "relation", "statement_text")
+_MORE = (
+    *("query_id", "usename", "application_name", "application", "client_addr"),
+    *("leader_pid", "relation", "statement_text"),
+)
 _AGES = ("xact_age_s", "query_age_s", "state_age_s")
 _SERVER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
 _SECOND_NS = 1_000_000_000

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,10 +22,14 @@ if TYPE_CHECKING:
 Texts = tuple["NDArray[np.int64]", list[str]]
 KEPT_MAX = 50  # Judgement: the statements and blockers people look at are fewer
 _HOPS_MAX = 100
-_BLOCKER_FACTS = {"user": "usename", "application": "application_name", "client": "client_addr"}
+# The name that an application gives itself is a column of the server's view, and called otherwise in our recordings.
+_BLOCKER_FACTS = (
+    *(("user", "usename"), ("application", "application_name"), ("application", "application")),
+    ("client", "client_addr"),
+)
 
 
-@dataclass(slots=True)
+@dataclass
 class SessionColumns:
     """Rows of sessions as columns [n]; ``sample`` [n] indexes the moments, ``pid`` is -1 where nobody was active.
 
@@ -37,10 +42,28 @@ class SessionColumns:
     ages: dict[str, NDArray[np.float64]]
     texts: dict[str, Texts]
 
+    @cached_property
+    def clients(self) -> NDArray[np.int64]:
+        """The row [n] that says the user, application and address of the session of each row."""
+        return self.written("usename")
+
     def text(self, name: str, row: int) -> str:
         """A cell, empty where null or not recorded."""
         codes, values = self.texts.get(name, (np.array([-1]), []))
         return values[codes[row]] if name in self.texts and codes[row] >= 0 else ""
+
+    def written(self, name: str) -> NDArray[np.int64]:
+        """The row [n] where the cell of a column was last written for each row's pid, else the first of the pid."""
+        count = len(self.pid)
+        rows = np.arange(count)
+        if not count:
+            return rows
+        codes = self.texts[name][0] if name in self.texts else np.full(count, -1)
+        order = np.lexsort((self.sample, self.pid))
+        sorted_pid = self.pid[order]
+        begins = np.concatenate(([True], sorted_pid[1:] != sorted_pid[:-1]))
+        rows[order] = order[np.maximum.accumulate(np.where(begins | (codes[order] >= 0), np.arange(count), 0))]
+        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,12 +85,7 @@ def statements(columns: SessionColumns, *, is_ours: bool) -> tuple[NDArray[np.in
     ids, id_texts = columns.texts.get("query_id", (np.full(count, -1), []))
     rows = np.arange(count)
     if is_ours:
-        order = np.lexsort((columns.sample, columns.pid))
-        place = np.arange(count)
-        sorted_pid = columns.pid[order]
-        begins = np.concatenate(([True], sorted_pid[1:] != sorted_pid[:-1])) if count else np.array([], bool)
-        written = np.maximum.accumulate(np.where(begins | (query[order] >= 0), place, 0))
-        rows[order] = order[written]
+        rows = columns.written("query")
     text, texts = columns.texts.get("statement_text", (np.full(count, -1), []))
     names = [q if is_ours and is_name(q) else statement_name(q) for q in queries]
     plain = [normalised(t) for t in texts]
@@ -196,6 +214,6 @@ def _blocker_facts(columns: SessionColumns, names: list[str], rows: list[int], n
     state_ages = columns.ages.get("state_age_s", np.array([]))
     idle = [state_ages[row] for row in rows if len(state_ages) and np.isfinite(state_ages[row])]
     facts["state_s_max"] = round(float(max(idle)), 3) if idle else None
-    for fact, column in _BLOCKER_FACTS.items():
-        facts[fact] = columns.text(column, rows[0]) or None
+    for fact, column in _BLOCKER_FACTS:
+        facts[fact] = columns.text(column, int(columns.clients[rows[0]])) or facts.get(fact)
     return facts

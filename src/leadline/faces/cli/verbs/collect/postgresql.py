@@ -27,15 +27,19 @@ def command(
     active_sessions_every: Annotated[
         int, typer.Option(help="Milliseconds between samples of active sessions; 0: none.", min=0, max=60_000)
     ] = 100,
+    statement_texts: Annotated[
+        bool, typer.Option("--statement-texts", help="Keep statements without literals and application names.")
+    ] = False,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Record a server's statistics views again and again, without changing anything.
 
     Every sample is appended to CSV files that `leadline diagnose FOLDER` reads, also while they grow and after Ctrl-C
-    or a crash. A password comes from PGPASSFILE, PGPASSWORD or the DSN and is written nowhere.
+    or a crash. A password comes from PGPASSFILE, PGPASSWORD or the DSN and is written nowhere. Of a statement the verb
+    and the first table are kept.
     """
     from leadline.faces.cli.verbs.collect._sampling import sample
 
-    sessions = {"active_sessions_every_ms": active_sessions_every}
+    sessions = {"active_sessions_every_ms": active_sessions_every, "statement_texts": statement_texts}
     sample("postgresql", dsn, output, every, seconds, json=json, quiet=quiet, **sessions)
