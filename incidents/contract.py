@@ -31,7 +31,7 @@ Parameters = dict[str, Any]
 CAUSES = frozenset(
     "disk-capped disk-slow disk-stalled disk-busy-with-others flush-slow cpu-taken cpu-busy cpu-capped memory-short "
     "swapping lock-waits checkpoints wal-volume temp-files cold-cache connections disk-full network-latency "
-    "network-loss network-narrow client-slow time-step more-work statement partner-capped".split()
+    "network-loss network-narrow client-slow time-step more-work statement partner-capped standby-late".split()
 )
 DISKS = ("disk-capped", "disk-slow", "disk-stalled", "disk-busy-with-others", "flush-slow")
 FELT_RATE, FELT_LATENCY = 0.85, 1.5  # of the healthy phase's: what a user would call
@@ -74,6 +74,14 @@ class Truth:
 
 
 @dataclass(frozen=True)
+class DoneBy:
+    """Who does it: of which kind (statement, session, worker, program), and its name, empty where any name is right."""
+
+    kind: str
+    name: str = ""
+
+
+@dataclass(frozen=True)
 class Kind:
     """One kind of incident."""
 
@@ -83,6 +91,7 @@ class Kind:
     database: str = "postgresql"  # or mysql, or lab: PostgreSQL in a virtual machine
     is_uncached: bool = False  # the data is far larger than memory: reads reach the disk
     takes_cpu: bool = False  # the fault itself takes the processors
+    done_by: DoneBy | None = None  # None: nobody whom a recorder sees
     programs: tuple[str, ...] = ()  # what the fault itself runs beside the database: no bystander is one of them
     needs: tuple[str, ...] = ()  # `network`, `swap`
     ends_load: bool = False  # the load's clients may give up

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from benches.incidents.culprits import done_by, is_named, named
 from benches.incidents.recordings import Fault, Truth, ns_of
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Disk
@@ -43,6 +44,8 @@ class Judgement:
         has_bystanders: others were at work that have no part in it.
         innocents: whom of those that the truth calls innocent it accuses: ``disk loop3``, ``program dd``.
         is_time_right: the windows of the top finding are those of the fault; None where that is not judged.
+        who: whom the causes name, in their order.
+        is_who_right: the one who did it is named; None where no recorder saw anybody.
         states: of each layer, as ``guest=convicted``.
         threshold_clearances: what a list of thresholds clears wrongly.
         threshold_accusations: what a list of thresholds accuses wrongly.
@@ -67,6 +70,8 @@ class Judgement:
     accusations: tuple[str, ...] = ()
     has_bystanders: bool = False
     innocents: tuple[str, ...] = ()
+    who: tuple[str, ...] = ()
+    is_who_right: bool | None = None
     states: tuple[str, ...] = ()
     threshold_clearances: tuple[str, ...] = field(default=())
     threshold_accusations: tuple[str, ...] = field(default=())
@@ -103,7 +108,8 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
     """Judge a diagnosis of one view; ``is_timed`` where the time of the top finding counts."""
     causes = [f for f in diagnosis.findings if f.severity >= Severity.MEDIUM and not f.is_symptom]
     top, fault, disk = next(iter(causes), None), truth.fault, disk_of(diagnosis.answer.disk)
-    named = named_innocents(truth, diagnosis, causes)
+    innocent = named_innocents(truth, diagnosis, causes)
+    wanted, whos = done_by(truth, view), named(diagnosis)
     return Judgement(
         truth.kind,
         truth.variant,
@@ -121,9 +127,11 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
         fault is not None and top is not None and not fault.causes.isdisjoint(causes_of(top)),
         _is_time_right(top, fault) if is_timed and fault is not None else None,
         tuple(wrong_clearances(truth, diagnosis, disk)),
-        (*wrong_accusations(truth, causes, disk), *named),
+        (*wrong_accusations(truth, causes, disk), *innocent),
         bool(truth.bystanders),
-        tuple(dict.fromkeys([*_innocents(truth, (one.entity for one in causes)), *named])),
+        tuple(dict.fromkeys([*_innocents(truth, (one.entity for one in causes)), *innocent])),
+        tuple(f"{who.kind.value} {who.name}" for who in whos),
+        None if wanted is None else is_named(wanted, whos),
         tuple(f"{layer.layer.value}={layer.state.value}" for layer in diagnosis.layers),
     )
 

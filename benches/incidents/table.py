@@ -14,7 +14,7 @@ from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT
 WIDTH = 130
 _KIND_WIDTH, _CELL_WIDTH_MIN = 26, 7
 _EVENTS_MAX = 3
-_VIEW_WIDTH, _COUNT_WIDTH, _TOTAL_WIDTH = 22, 5, 9  # a view's name, how many, x/n
+_VIEW_WIDTH, _COUNT_WIDTH, _TOTAL_WIDTH = 22, 5, 8  # a view's name, how many, x/n
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +84,7 @@ TOTALS: tuple[tuple[str, tuple[_Column, ...]], ...] = (
         ),
     ),
     ("time", (("right", Measure("", lambda one: one.is_time_right is not None, lambda o: o.is_time_right is True)),)),
+    ("who", (("named", Measure("", lambda one: one.is_who_right is not None, lambda o: o.is_who_right is True)),)),
     (
         "limits wrongly",
         (
@@ -193,6 +194,10 @@ def details(judgements: Iterable[Judgement]) -> Iterator[str]:
         if one.headline:
             yield _cut(f"{'':<27}{one.headline}")
             yield _cut(f"{'':<27}Is it the disk? {one.answer}")
+        if one.who or one.is_who_right is False:
+            yield _cut(
+                f"{'':<27}Who? {', '.join(one.who) or 'nobody'}{' (wrong)' if one.is_who_right is False else ''}"
+            )
         for word, errors in (("cleared", one.clearances), ("accused", one.accusations)):
             if errors:
                 yield _cut(f"{'':<27}wrongly {word}: {', '.join(errors)}")

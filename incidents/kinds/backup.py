@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Parameters, Shown, Stage, Truth, rises
+from incidents.contract import DoneBy, Kind, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 from incidents.processes import start, stop
 
@@ -28,6 +28,7 @@ KIND = Kind(
     is_uncached=True,
     programs=("tar",),
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_read_kb_per_s"),
+    done_by=DoneBy("program", "tar"),
 )
 
 

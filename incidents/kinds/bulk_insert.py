@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Parameters, Shown, Stage, Truth, rises
+from incidents.contract import DoneBy, Kind, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 from incidents.postgresql import looped, query
 
@@ -26,6 +26,7 @@ KIND = Kind(
         innocent_layers=("network",),
     ),
     usual=("latency_ms", "wal_util_pct", "wal_write_ms", "wal_write_kb_per_s"),
+    done_by=DoneBy("statement", "INSERT INTO bulk"),
 )
 
 

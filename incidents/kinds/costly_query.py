@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, above
+from incidents.contract import DoneBy, Kind, Load, Parameters, Shown, Stage, Truth, above
 from incidents.numbers import Numbers
 from incidents.postgresql import looped
 
@@ -29,6 +29,7 @@ KIND = Kind(
     load=Load(rate=250),
     takes_cpu=True,
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "cpu_pressure_pct"),
+    done_by=DoneBy("statement", "SELECT ... FROM orders"),
 )
 
 

@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, above
+from incidents.contract import DoneBy, Kind, Load, Parameters, Shown, Stage, Truth, above
 from incidents.numbers import Numbers
 from incidents.processes import start, stop
 
@@ -26,6 +26,7 @@ KIND = Kind(
     takes_cpu=True,
     programs=("stress-ng",),
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "cpu_pressure_pct", "load_average"),
+    done_by=DoneBy("program", "stress-ng-cpu"),
 )
 
 

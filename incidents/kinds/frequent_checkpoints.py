@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth
+from incidents.contract import DoneBy, Kind, Load, Parameters, Shown, Stage, Truth
 from incidents.numbers import Numbers
 from incidents.postgresql import looped, query
 
@@ -25,6 +25,7 @@ KIND = Kind(
     load=Load(rate=100),
     is_uncached=True,
     usual=("latency_ms", "data_util_pct", "data_write_ms", "data_writes_per_s", "wal_write_kb_per_s"),
+    done_by=DoneBy("statement", "CHECKPOINT"),
 )
 
 

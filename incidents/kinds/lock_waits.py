@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Parameters, Shown, Stage, Truth, mean_rises
+from incidents.contract import DoneBy, Kind, Parameters, Shown, Stage, Truth, mean_rises
 from incidents.numbers import Numbers
 from incidents.postgresql import looped
 
@@ -21,6 +21,7 @@ KIND = Kind(
         innocent_roles=("data", "wal"),
     ),
     usual=("transactions_per_s", "latency_ms", "cpu_busy_pct", "wal_util_pct"),
+    done_by=DoneBy("session"),
 )
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, rises
+from incidents.contract import DoneBy, Kind, Load, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 from incidents.postgresql import query
 
@@ -30,6 +30,7 @@ KIND = Kind(
     load=Load(rate=RATE, script=SCRIPT),
     takes_cpu=True,
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "data_util_pct"),
+    done_by=DoneBy("statement", "SELECT ... FROM orders"),
 )
 
 

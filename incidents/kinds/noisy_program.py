@@ -7,7 +7,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Parameters, Shown, Stage, Truth, rises
+from incidents.contract import DoneBy, Kind, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 from incidents.processes import start, stop
 
@@ -28,6 +28,7 @@ KIND = Kind(
     is_uncached=True,
     programs=("fio",),
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_reads_per_s", "data_queue_depth"),
+    done_by=DoneBy("program", "fio"),
 )
 
 

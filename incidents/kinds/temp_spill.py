@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import Kind, Parameters, Shown, Stage, Truth, rises
+from incidents.contract import DoneBy, Kind, Parameters, Shown, Stage, Truth, rises
 from incidents.numbers import Numbers
 from incidents.postgresql import looped
 
@@ -31,6 +31,7 @@ KIND = Kind(
     is_uncached=True,
     slack_s=8.0,
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_write_kb_per_s"),
+    done_by=DoneBy("statement", "SELECT ... FROM orders"),
 )
 
 

@@ -350,7 +350,7 @@ def test_tables_keep_their_width() -> None:
     many = [replace(one, view=f"{ALONE}recorder-{number}") for number in range(20)]
     lines = [*tables_by_kind([one, *some, *many]), *totals([one, *some, *many], "Open")]
     assert max(map(len, lines)) <= WIDTH
-    assert sum(len(group) for _, group in TOTALS) == 11
+    assert sum(len(group) for _, group in TOTALS) == 12
     assert list(totals([], "Set aside")) == []
 
 

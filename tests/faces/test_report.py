@@ -31,6 +31,7 @@ from leadline.faces.report.downsample import POINTS_PER_BUCKET, m4_indices, thin
 from leadline.faces.report.figures import LINES_MAX, finding_charts, inside_windows, series_chart
 from leadline.faces.report.ladder import latency_ladder
 from leadline.faces.report.packing import pack, statistics
+from leadline.faces.report.page import environment
 from leadline.faces.report.timeline import ticks
 from leadline.faces.words.answers import headline
 from leadline.faces.words.findings import Quotes
@@ -145,7 +146,7 @@ def test_a_finding_is_drawn_with_its_limit_and_windows(generated: tuple[Diagnosi
     finding = next(f for f in diagnosis.findings if f.rule == "cpu-ready-high")
     chart = finding_charts(finding, imported.capture, {"warn": 5.0})[0]
     assert chart.metric == "cpu_ready_pct"
-    assert [(limit.value, limit.label) for limit in chart.limits] == [(5.0, "limit 5%")]
+    assert [(limit.value, limit.label) for limit in chart.limits] == [(5.0, "limit 5 %")]
     assert chart.windows == finding.windows
     assert {line.entities[0].parent for line in chart.lines} == {finding.entity}
     inside = next(row for row in chart.summary(imported.capture) if row["span"] == "while it happened")
@@ -228,7 +229,7 @@ def test_the_page_says_how_it_came_about(generated: tuple[Diagnosis, Imported], 
     write_report(tmp_path / "r.html", diagnosis, imported, site)
     html = (tmp_path / "r.html").read_text(encoding="utf-8")
     assert headline(diagnosis, Quotes()) in html
-    assert "the site's profile, instead of 5%" in html
+    assert "the site's profile, instead of 5 %" in html
     assert all(f'<th scope="row">{skipped.rule}</th>' in html for skipped in diagnosis.skipped)
     assert all(name in html for name in ("cap.csv", "leadline.toml"))
     for finding in diagnosis.findings:
@@ -416,3 +417,9 @@ def test_without_a_report_what_is_printed_is_anonymous(how: list[str]) -> None:
     assert done.returncode == 0, done.stderr
     assert "db01" not in (done.stdout + done.stderr).casefold()
     assert "guest-1" in done.stdout
+
+
+def test_what_stands_between_backticks_is_a_command() -> None:
+    template = environment().from_string("{{ text|coded }}")
+    assert template.render(text="Run `a <b>` now") == "Run <code>a &lt;b&gt;</code> now"
+    assert template.render(text="one ` alone <i>") == "one ` alone &lt;i&gt;"

@@ -24,7 +24,7 @@ BEGINNINGS = {
     "slow-disk/1": "Yes, as the guest sees it: ",
     "disk-freezes/1": "Yes, as the guest sees it: disk db01 loop0 stood still",
     "missing-index/2": "No, it is not the disk: statements scan ",
-    "lock-waits/1": "No, it is not the disk: sessions that wait for a lock ",
+    "lock-waits/1": "No, it is not the disk: 6.6 sessions of db01 postgresql wait for a lock",
     "cpu-taken/1": "No, it is not the disk: stress-ng-cpu uses ",
     "noisy-program/2": "Yes, as the guest sees it: fio reads ",
     "network-loss/1": "No, it is not the disk: db01 sends ",

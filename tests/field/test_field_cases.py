@@ -46,12 +46,12 @@ SAID = [
     ("hypervisor-full-lun-queue-called-a-limit", "esxtop.csv", r"(Commands queued|[Qq]ueue slots) ", r"Yes"),
     ("hypervisor-zpool-waits-unused", "zpool_iostat.txt", r"synchronous writes .*disks take 10 ms", r"Yes, before"),
     ("hypervisor-gap-in-recording-crash", "esxtop.csv", r"(Device latency|Latency).* (49|50)(\.\d)? ms", r"Yes"),
-    ("hypervisor-ready-of-the-whole-vm", "chart.csv", r"35\d% in sum on pki01: harmless from 7\d vCPUs", r"Not known"),
+    ("hypervisor-ready-of-the-whole-vm", "chart.csv", r"35\d % in sum on pki01: harmless from 7\d vCPUs", r"Not known"),
     ("hypervisor-ready-of-the-whole-vm", "getstat_past_day.csv", r"harmless from 7\d vCPUs", r"Not known"),
     (
         "hypervisor-ready-of-the-whole-vm",
         "getstat_past_day.csv inventory.yaml",
-        r"per vCPU 4[34](\.\d)?% .*look for a CPU limit",
+        r"per vCPU 4[34](\.\d)? % .*look for a CPU limit",
         r"Not known",
     ),
 ]

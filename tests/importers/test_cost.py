@@ -24,13 +24,14 @@ SEEDS = all_seeds()
 SHORT, LONG = 20, 40  # repetitions
 GROWTH_MAX, SLACK_BYTES = 2.3, 200_000
 HELD_MAX = 15.0  # bytes held at once for each further byte of input: a cell of three characters becomes a double or two
+NEARLY = 0.8  # what is held varies by some per cent from run to run
 STEP_S = 600  # between repetitions
 # Importers that hold more for each byte of input; this list may only shrink.
 # postgresql-log keeps a value for each second, also where nothing was logged.
 HEAVY = frozenset({"mysql-status", "pg-stat", "pg-test-fsync", "postgresql-log", "vcenter-chart"})
-# Documents, settings and results that do not become longer by more of the same lines. nmon: see ``make bench-logs``.
+# Documents, settings and results that do not become longer by more of the same lines.
 FIXED = frozenset(
-    {"capture-file", "facts", "inventory", "iris-cpf", "nmon", "ovf", "pg-settings", "rvtools", "top", "vm-config"}
+    {"capture-file", "facts", "inventory", "iris-cpf", "ovf", "pg-settings", "rvtools", "top", "vm-config"}
     | {"vmx", "vrops"}
 )
 
@@ -86,8 +87,11 @@ def test_twice_the_recording_is_held_in_twice_the_memory(name: str, tmp_path: Pa
     assert measured is not None, "no seed of it can be made longer"
     (short_bytes, short_held), (long_bytes, long_held) = measured
     assert long_held <= GROWTH_MAX * short_held + SLACK_BYTES, measured
-    is_heavy = long_held - short_held > HELD_MAX * (long_bytes - short_bytes)
-    assert is_heavy == (name in HEAVY), f"{(long_held - short_held) / (long_bytes - short_bytes):.1f} bytes for a byte"
+    held_for_a_byte = (long_held - short_held) / (long_bytes - short_bytes)
+    if name in HEAVY:
+        assert held_for_a_byte > NEARLY * HELD_MAX, f"{held_for_a_byte:.1f} bytes for a byte: it is heavy no more"
+    else:
+        assert held_for_a_byte <= HELD_MAX, f"{held_for_a_byte:.1f} bytes for a byte"
 
 
 @pytest.mark.parametrize("name", sorted(FIXED))

@@ -268,3 +268,41 @@ def test_lock_waits_that_only_the_log_saw_are_named(tmp_path: Path) -> None:
     findings = [f for f in diagnose(capture).findings if f.rule == "db-lock-waits"]
     assert [f.severity for f in findings] == [Severity.MEDIUM]
     assert "pid 77 (holds relation 16401 of database 5)" in findings[0].evidence[-1].statement
+
+
+# Two commits and a statement of two lines that end late, a vacuum, and what was only parsed.
+DURATIONS = (
+    lines(
+        (10.0, "LOG:  duration: 3000.000 ms  statement: COMMIT"),
+        (12.0, "LOG:  duration: 1000.000 ms  execute S_1: commit"),
+        (12.5, "LOG:  duration: 700.000 ms  parse S_2: select 1"),
+        (14.0, "LOG:  duration: 4000.000 ms  execute fetch_orders: select *"),
+    )
+    + "\tfrom shop.orders where id = 7\n"
+    + lines(
+        (15.0, 'LOG:  automatic vacuum of table "shop.public.items": index scans: 1'),
+    )
+    + "\tsystem usage: CPU: user: 1.0 s, system: 0.5 s, elapsed: 2.50 s\n"
+    + lines((16.0, "LOG:  unexpected EOF on client"))
+)
+
+
+def test_durations_are_told_commits_apart(tmp_path: Path) -> None:
+    capture = of(tmp_path, DURATIONS)
+    assert values(capture, "db_logged_commit_ms")[:3] == pytest.approx([3000.0, np.nan, 1000.0], nan_ok=True)
+    assert values(capture, "db_logged_statement_ms")[4] == 4000.0
+    assert sum(values(capture, "db_autovacuums_per_s")) == 1.0
+
+
+def test_a_statement_was_at_work_from_its_begin_to_its_end(tmp_path: Path) -> None:
+    capture = of(tmp_path, DURATIONS)
+    groups = capture.of("db_logged_statement_sessions_count")
+    at_work = {e.name: row.tolist() for g in groups for e, row in zip(g.entities, g.values, strict=True)}
+    assert at_work == {
+        "COMMIT": [1, 1, 1, 0, 1, 0, 0, 0, 0, 0],
+        "SELECT ... FROM shop.orders": [0, 0, 0, 1, 1, 1, 1, 0, 0, 0],
+    }
+    (worker,) = capture.of("db_worker_sessions_count")
+    assert worker.entities[0].name == "autovacuum worker on items"
+    assert float(np.nansum(worker.values)) == 2.5
+    assert b"id = 7" not in repr(capture).encode()

@@ -51,7 +51,7 @@ def test_reservations_above_the_capacity_do_not_fit() -> None:
     assert plan.infeasible is not None
     assert plan.infeasible.constraint == "reservations of 1,500 on a capacity of 1,000"
     assert {bend.rule for bend in plan.bends} == {
-        "at most 80% of a capacity is reserved",
+        "at most 80 % of a capacity is reserved",
         "tier 1 databases have no IOPS limit",
         "reservations fit the capacity",
     }

@@ -18,6 +18,7 @@ pub use section::Section;
 /// The longest line has a few thousand disks; anything longer is damaged.
 const LINE_BYTES_MAX: usize = 1 << 22;
 const KIND_LENGTH_MAX: usize = 31;
+const DAMAGES_MAX: usize = 100;
 const LEFT_OUT: [&[u8]; 4] = [b"BBB", b"TOP", b"UARG", b"ERROR"];
 
 /// The time of a snapshot, as printed.
@@ -31,14 +32,16 @@ pub struct Stamp {
     pub day_index: usize,
 }
 
-/// What a line is that cannot be.
+/// Lines that cannot be, for one reason; they were left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
-    /// The line, counted from 1.
+    /// The first of them, counted from 1.
     pub line: u64,
+    /// How many.
+    pub count: u64,
     /// What is wrong, as a sentence with `{}` where the detail stands.
     pub problem: String,
-    /// What stands there.
+    /// What stands in the first.
     pub detail: String,
 }
 
@@ -47,8 +50,10 @@ pub struct Damage {
 pub struct Recording {
     /// Whether the last line has no end; it was left out.
     pub is_cut: bool,
-    /// The first damaged line; reading stopped there.
-    pub damage: Option<Damage>,
+    /// What was left out, by reason, in order of appearance.
+    pub damages: Vec<Damage>,
+    /// Lines that were left out for reasons beyond the first hundred.
+    pub further_damage_count: u64,
     /// Facts (AAA) in order: name and text; the first of a name counts.
     pub facts: Vec<(String, String)>,
     /// How many snapshots rows and stamps name.
@@ -84,13 +89,9 @@ pub fn read(stream: impl Read, place: &str) -> Result<Recording, LeadlineError> 
             _ => reader.line(line),
         };
         if let Err((problem, detail)) = problem {
-            reader.recording.damage = Some(Damage {
-                line: number,
-                problem,
-                detail,
-            });
+            reader.leave_out(number, problem, detail);
         }
-        Ok(reader.recording.damage.is_none())
+        Ok(true)
     })?;
     reader.recording.snapshot_count = reader.snapshots.len();
     Ok(reader.recording)
@@ -107,9 +108,31 @@ struct Reader {
     last_snapshot: (u64, usize),
     section_by_kind: HashMap<Vec<u8>, usize>,
     last_section: usize,
+    /// Sections whose heading cannot be used, until they have another.
+    headless: HashSet<usize>,
 }
 
 impl Reader {
+    fn leave_out(&mut self, line: u64, problem: String, detail: String) {
+        let recording = &mut self.recording;
+        if let Some(known) = recording
+            .damages
+            .iter_mut()
+            .find(|known| known.problem == problem)
+        {
+            known.count += 1;
+        } else if recording.damages.len() < DAMAGES_MAX {
+            recording.damages.push(Damage {
+                line,
+                count: 1,
+                problem,
+                detail,
+            });
+        } else {
+            recording.further_damage_count += 1;
+        }
+    }
+
     fn line(&mut self, line: &[u8]) -> Result<(), Problem> {
         let (kind, rest) =
             memchr(b',', line).map_or((line, &[][..]), |at| (&line[..at], &line[at + 1..]));
@@ -138,11 +161,15 @@ impl Reader {
         let Some(key) = snapshot else {
             let section = &mut self.recording.sections[section_index].1;
             if section.head(&names(others.unwrap_or_default())) {
+                self.headless.remove(&section_index);
                 return Ok(());
             }
-            let problem = format!("a heading {} with a column twice", decoded(kind));
-            return Err((problem, String::new()));
+            self.headless.insert(section_index);
+            return Err((twice_in_heading(kind), String::new()));
         };
+        if self.headless.contains(&section_index) {
+            return Err((twice_in_heading(kind), String::new()));
+        }
         let snapshot_index = self.snapshot(key);
         let section = &mut self.recording.sections[section_index].1;
         section
@@ -156,12 +183,8 @@ impl Reader {
                     (problem, String::new())
                 }
                 section::RowProblem::Twice => {
-                    let problem = format!(
-                        "{} of snapshot {} a second time",
-                        decoded(kind),
-                        decoded(first)
-                    );
-                    (problem, String::new())
+                    let problem = format!("{} a second time in one snapshot, {{}}", decoded(kind));
+                    (problem, decoded(first))
                 }
                 section::RowProblem::Number(cell) => {
                     (format!("{{}} in {}", decoded(kind)), decoded(&cell))
@@ -197,10 +220,7 @@ impl Reader {
                 days.len() - 1
             });
         if !self.stamped.insert(snapshot_index) {
-            return Err((
-                format!("the snapshot {} a second time", decoded(name)),
-                String::new(),
-            ));
+            return Err(("a snapshot a second time, {}".to_owned(), decoded(name)));
         }
         self.recording.stamps.push(Stamp {
             snapshot_index,
@@ -238,6 +258,10 @@ impl Reader {
         self.last_section = at;
         at
     }
+}
+
+fn twice_in_heading(kind: &[u8]) -> String {
+    format!("a heading {} with a column twice", decoded(kind))
 }
 
 /// A number that no two snapshots share; None when a cell names no snapshot.
@@ -319,14 +343,38 @@ mod tests {
             ("E,T0001,1", "1 values of E, its heading names 0"),
             (
                 "ZZZZ,T0002,1,1\nZZZZ,T0002,1,1",
-                "the snapshot T0002 a second time",
+                "a snapshot a second time, {}",
             ),
-            ("D,T0001,1\nD,T0001,1", "D of snapshot T0001 a second time"),
+            (
+                "D,T0001,1\nD,T0001,1",
+                "D a second time in one snapshot, {}",
+            ),
         ] {
-            let damage = recording(&format!("D,x,a\n{line}\n")).damage.unwrap();
-            assert_eq!(damage.problem, problem);
-            assert_eq!(damage.line, 2 + line.matches('\n').count() as u64);
+            let damages = recording(&format!("D,x,a\n{line}\nD,T0003,7\n")).damages;
+            assert_eq!(damages[0].problem, problem);
+            assert_eq!(damages[0].line, 2 + line.matches('\n').count() as u64);
         }
+    }
+
+    #[test]
+    fn a_section_without_a_heading_of_use_is_left_out() {
+        let mut recording = recording(
+            "D,x,a\nE,x,b,b\nD,T0001,1\nE,T0001,1,2\nD,T0002,2\nE,T0002,1,2\nE,x,b\nE,T0003,3\n",
+        );
+        assert_eq!(
+            recording
+                .damages
+                .iter()
+                .map(|d| (d.count, d.line))
+                .collect::<Vec<_>>(),
+            [(3, 2)]
+        );
+        let places = [Some(0), Some(1), Some(2)];
+        assert_eq!(
+            recording.sections[0].1.take_values(&places, 3)[..2],
+            [1.0, 2.0]
+        );
+        assert_eq!(recording.sections[1].1.take_values(&places, 3)[2..], [3.0]);
     }
 
     proptest! {

@@ -55,6 +55,12 @@ pub enum Kind {
     TemporaryFile,
     /// A wait for a lock; its value is the time in milliseconds.
     LockWait,
+    /// A statement that ended, other than a commit; its value is the time in milliseconds.
+    Statement,
+    /// A commit that ended; its value is the time in milliseconds.
+    Commit,
+    /// A run of autovacuum on a table that ended.
+    Autovacuum,
 }
 
 /// Events of one kind in one second.
@@ -205,13 +211,58 @@ fn each_event(level: &[u8], text: &[u8], mut take: impl FnMut(Kind, f64)) {
             },
             1.0,
         );
+    } else if text.starts_with(b"automatic vacuum ")
+        || text.starts_with(b"automatic aggressive vacuum ")
+        || text.starts_with(b"automatic analyze ")
+    {
+        take(Kind::Autovacuum, 1.0);
     } else if text.starts_with(b"connection received:") {
         take(Kind::Connection, 1.0);
     } else if let Some(size) = temporary_bytes(text) {
         take(Kind::TemporaryFile, size);
     } else if let Some(wait) = lock_wait_ms(text) {
         take(Kind::LockWait, wait);
+    } else if let Some((duration, statement)) = statement_ms(text) {
+        let kind = if is_commit(statement) {
+            Kind::Commit
+        } else {
+            Kind::Statement
+        };
+        take(kind, duration);
     }
+}
+
+/// The milliseconds and the text in `duration: 9007.983 ms  statement: COMMIT` or `... execute S_1: COMMIT`; what was
+/// only parsed, bound or planned is no work of its own.
+fn statement_ms(text: &[u8]) -> Option<(f64, &[u8])> {
+    let rest = text.strip_prefix(b"duration: ")?;
+    let whole = digit_count(rest);
+    let fraction = digit_count(rest.get(whole + 1..)?);
+    let end = whole + 1 + fraction;
+    if !(1..=WAIT_DIGITS_MAX).contains(&whole) || rest[whole] != b'.' || fraction == 0 {
+        return None;
+    }
+    let after = rest[end..].strip_prefix(b" ms  ")?;
+    let statement = if let Some(statement) = after.strip_prefix(b"statement: ") {
+        statement
+    } else {
+        let named = after.strip_prefix(b"execute ")?;
+        &named[memmem::find(named, b": ")? + 2..]
+    };
+    let number = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+    Some((number, statement))
+}
+
+/// Whether a statement ends a transaction and keeps what it did.
+fn is_commit(statement: &[u8]) -> bool {
+    let start = statement.trim_ascii_start();
+    let word = start.iter().take_while(|&&byte| is_word(byte)).count();
+    let (word, rest) = start.split_at(word);
+    let is_plain = !rest
+        .trim_ascii_start()
+        .get(..8)
+        .is_some_and(|next| next.eq_ignore_ascii_case(b"prepared"));
+    (word.eq_ignore_ascii_case(b"commit") && is_plain) || word.eq_ignore_ascii_case(b"end")
 }
 
 fn says_out_of_space(text: &[u8]) -> bool {
@@ -364,7 +415,10 @@ fn second_of(line: &[u8], years: &RangeInclusive<u16>) -> Option<i64> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{Kind, PostgresqlLog, lock_wait_ms, message, read, temporary_bytes, zone_length};
+    use super::{
+        Kind, PostgresqlLog, is_commit, lock_wait_ms, message, read, statement_ms, temporary_bytes,
+        zone_length,
+    };
     use proptest::prelude::*;
 
     fn log(text: &str) -> PostgresqlLog {
@@ -394,6 +448,36 @@ mod tests {
         ];
         assert_eq!(counts, expected);
         assert_eq!(log.zones[0].first, 1_795_475_478);
+    }
+
+    #[test]
+    fn a_statement_has_a_duration_and_a_text() {
+        let of = |text: &'static str| statement_ms(text.as_bytes());
+        let expected = Some((9007.983, b"COMMIT".as_slice()));
+        assert_eq!(of("duration: 9007.983 ms  statement: COMMIT"), expected);
+        assert_eq!(of("duration: 9007.983 ms  execute S_1: COMMIT"), expected);
+        for text in [
+            "duration: 1.5 ms",
+            "duration: 1.5 ms  plan: x",
+            "duration: 1.5 ms  parse S_1: COMMIT",
+            "duration: 1 ms  statement: COMMIT",
+            "duration: 1.5 s  statement: COMMIT",
+            "duration: 1234567890123.5 ms  statement: COMMIT",
+            "duration: 1",
+        ] {
+            assert_eq!(of(text), None, "{text}");
+        }
+        for (text, commits) in [
+            ("commit", true),
+            (" COMMIT;", true),
+            ("END", true),
+            ("commit prepared 'x'", false),
+            ("committed", false),
+            ("select 1", false),
+            ("", false),
+        ] {
+            assert_eq!(is_commit(text.as_bytes()), commits, "{text}");
+        }
     }
 
     #[test]

@@ -239,6 +239,9 @@ fn event_columns(py: Python<'_>, kind: Kind, events: &[Events]) -> EventColumns 
         Kind::Connection => "connection",
         Kind::TemporaryFile => "temporary-file",
         Kind::LockWait => "lock-wait",
+        Kind::Statement => "statement",
+        Kind::Commit => "commit",
+        Kind::Autovacuum => "autovacuum",
     };
     (
         name,

@@ -22,9 +22,12 @@ pub struct NmonRecording {
     /// Whether the last line has no end; it was left out.
     #[pyo3(get)]
     is_cut: bool,
-    /// The first damaged line, from 1, the problem with `{}` for the detail, and the detail; reading stopped there.
+    /// What was left out by reason: the first line, from 1, how many, the problem with `{}` for the detail, the detail.
     #[pyo3(get)]
-    damage: Option<(u64, String, String)>,
+    damages: Vec<(u64, u64, String, String)>,
+    /// Lines that were left out for further reasons.
+    #[pyo3(get)]
+    further_damage_count: u64,
     /// Facts: name and text.
     #[pyo3(get)]
     facts: Vec<(String, String)>,
@@ -112,9 +115,12 @@ impl NmonRecording {
         let days: Vec<u64> = stamps.iter().map(|s| s.day_index as u64).collect();
         Ok(Self {
             is_cut: recording.is_cut,
-            damage: recording
-                .damage
-                .map(|damage| (damage.line, damage.problem, damage.detail)),
+            damages: recording
+                .damages
+                .into_iter()
+                .map(|damage| (damage.line, damage.count, damage.problem, damage.detail))
+                .collect(),
+            further_damage_count: recording.further_damage_count,
             facts: recording.facts,
             has_row: has_row.into_pyarray(py).unbind(),
             stamp_snapshots: snapshots.into_pyarray(py).unbind(),

@@ -54,6 +54,7 @@ class Over:
         warn: name of the warning limit, where a rule has several.
         crit: name of the critical limit.
         unit: of what ``value`` computes or a rule computed itself, where it is not the metric's.
+        says: the summary, from {noun}, {value}, {where} and {limit}.
     """
 
     metric: str
@@ -70,6 +71,7 @@ class Over:
     warn: str = "warn"
     crit: str = "crit"
     unit: str = ""
+    says: str = "{noun} {value} on {where} (limit {limit})"
 
 
 def over_threshold(context: RuleContext, spec: Over) -> Iterator[Finding]:
@@ -172,8 +174,9 @@ def finding_of_episodes(context: RuleContext, owner: Entity, episodes: list[Epis
     lead = worst[0]
     parts = len({e.entity for e in episodes})
     where = owner.label() if lead.entity == owner else f"{parts} {_plural(lead.entity.kind, parts)} of {owner.label()}"
-    summary = f"{spec.noun[0].upper()}{spec.noun[1:]} {show(lead.median, unit)} on {where} (limit {show(warn, unit)})"
-
+    value, limit = show(lead.median, unit), show(warn, unit)
+    summary = spec.says.format(noun=spec.noun, value=value, where=where, limit=limit)
+    summary = f"{summary[0].upper()}{summary[1:]}"
     return context.finding(
         owner,
         summary,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from leadline.core.model.units import duration
+from leadline.core.model.units import duration, share_text
 from leadline.faces.tables import plain_table
 from leadline.faces.terminal import wrapped
 
@@ -144,7 +144,7 @@ def _interval(estimate: RateEstimate, divisor: float, form: str) -> str:
 
 
 def _share(fraction: float) -> str:
-    return f"{fraction:.1%}" if isfinite(fraction) else "-"
+    return f"{share_text(fraction, 1)}" if isfinite(fraction) else "-"
 
 
 def _number(figure: float, form: str) -> str:

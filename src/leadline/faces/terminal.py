@@ -10,13 +10,13 @@ from rich.text import Text
 from leadline.app.diagnose.grouping import FindingGroup, grouped
 from leadline.app.explain.explaining import advice_of
 from leadline.core.model.finding import iso
-from leadline.core.model.units import duration, show
+from leadline.core.model.units import duration, share_text, show
 from leadline.core.model.vocabulary import LayerState, Severity
 from leadline.faces.tables import results_table
 from leadline.faces.words.accounts import account_lines, account_title
 from leadline.faces.words.findings import Quotes, evidence_lines, group_summary, level_of
 from leadline.faces.words.layers import layer_sentence
-from leadline.faces.words.screen import LABEL_WIDTH, Screen, fitted, last_line, screens
+from leadline.faces.words.screen import LABEL_WIDTH, STEP_WIDTH, Screen, fitted, last_line, screens
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,7 +73,8 @@ def _show_screen(out: Console, screen: Screen) -> None:
     for number, step in enumerate(screen.steps, start=1):
         wrapped(out, step, f"{'Do' if number == 1 else '':<4}{number}. ", style="bold")
     if screen.record:
-        wrapped(out, f"Record while it is slow: {screen.record}", "Sure?  ", style="bold")
+        wrapped(out, screen.record_when, "Sure?  ", style="bold")
+        wrapped(out, screen.record, " " * STEP_WIDTH)
 
 
 def _show_everything(out: Console, diagnosis: Diagnosis, capture: Capture, groups: tuple[FindingGroup, ...]) -> None:
@@ -185,7 +186,7 @@ def _when(spans: tuple[Window, ...], capture: Capture) -> str:
     span = capture.span_ns()
     whole = (span[1] - span[0]) / 1e9 if span is not None else 0.0
     held_s = sum(window.duration_s for window in spans)
-    share = f", {min(held_s / whole, 1.0):.0%} of the recording" if whole > 0 else ""
+    share = f", {share_text(min(held_s / whole, 1.0))} of the recording" if whole > 0 else ""
     return f"{'; '.join(windows)}{more} ({duration(held_s)}{share})"
 
 

@@ -21,6 +21,9 @@ from leadline.estate.settings import settings
 
 # Which lists of parts an entity may have, and what kind the parts are. Ordered from leaf to root.
 PARTS: dict[EntityKind, dict[str, EntityKind]] = {
+    EntityKind.DATABASE: {
+        "statements": EntityKind.STATEMENT,
+    },
     EntityKind.VIRTUAL_SWITCH: {
         "port_groups": EntityKind.PORT_GROUP,
     },

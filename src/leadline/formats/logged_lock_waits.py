@@ -21,6 +21,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from leadline.formats.logged_statements import add_span
+
 HOLDERS_MAX = 10  # that are kept by name, those behind which most waited
 _STAMP = re.compile(r"((?:19|20)\d\d-\d\d-\d\d \d\d:\d\d:\d\d)(\.\d{1,6})? ([A-Z]{1,5}|[+-]\d\d(?::?\d\d)?)\b")
 _WAIT = re.compile(
@@ -62,11 +64,11 @@ def logged_waits(lines: Iterable[str], clock: Clock) -> list[LoggedWait]:
             if holder is not None and latest is not None and not latest.holder:
                 latest.holder = holder[1]
             if failed is not None and failed[1] in waiting:
-                _end(waiting.pop(failed[1]), _time_of(line, clock))
+                _end(waiting.pop(failed[1]), line_time(line, clock))
             latest = None
         else:
             pid, verb, target, after_ms = match.groups()
-            moment_s = _time_of(line, clock)
+            moment_s = line_time(line, clock)
             if moment_s is None:
                 continue
             wait = waiting.get(pid)
@@ -76,7 +78,7 @@ def logged_waits(lines: Iterable[str], clock: Clock) -> list[LoggedWait]:
             waiting[pid] = latest = wait
             if verb == "acquired":
                 _end(waiting.pop(pid), moment_s)
-        last_s = line_s if waiting and (line_s := _time_of(line, clock)) is not None else last_s
+        last_s = line_s if waiting and (line_s := line_time(line, clock)) is not None else last_s
     for wait in waiting.values():
         _end(wait, last_s)
     return waits
@@ -86,14 +88,7 @@ def blocked_counts(waits: Iterable[LoggedWait], first_s: int, step_s: int, step_
     """Sessions that waited, mean over each step [n]."""
     counts = np.zeros(step_count)
     for wait in waits:
-        start, end = ((second - first_s) / step_s for second in (wait.start_s, wait.end_s))
-        low, high = max(start, 0.0), min(end, float(step_count))
-        if not low < high:
-            continue
-        first, last = int(low), min(int(high), step_count - 1)
-        counts[first : last + 1] += 1.0
-        counts[first] -= low - first
-        counts[last] -= last + 1 - high
+        add_span(counts, (wait.start_s - first_s) / step_s, (wait.end_s - first_s) / step_s)
     return counts
 
 
@@ -114,7 +109,8 @@ def _end(wait: LoggedWait, moment_s: float | None) -> None:
     wait.end_s = wait.start_s if moment_s is None else max(moment_s, wait.start_s)
 
 
-def _time_of(line: str, clock: Clock) -> float | None:
+def line_time(line: str, clock: Clock) -> float | None:
+    """UTC seconds of the time that a line begins with; None where it begins with none."""
     match = _STAMP.match(line)
     if match is None:
         return None

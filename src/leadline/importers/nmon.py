@@ -112,8 +112,11 @@ def sniff(source: Source) -> int:
 def read(source: Source, request: Request) -> Capture:
     """The capture of a recording.
 
+    Lines that are neither fact, heading, stamp nor row, rows that do not fit their heading, and sections whose heading
+    names a column twice are left out and counted.
+
     Raises:
-        InputError: a line is neither fact, heading, stamp nor row, a snapshot is there twice, or none has a time.
+        InputError: no snapshot has a time and a row.
     """
     builder = CaptureBuilder(source.name, "nmon", META.tool)
     recording = _opened(source)
@@ -122,13 +125,15 @@ def read(source: Source, request: Request) -> Capture:
     has_row, stamped = recording.has_row, recording.stamp_snapshots.astype(np.int64)
     chosen = np.flatnonzero(has_row[stamped])
     if not len(chosen):
-        raise _error(source.name, "no snapshot with a time (ZZZZ)")
+        raise _nothing_sound(source, recording)
+    _note_damages(recording, builder)
     if lost := int(has_row.sum()) - len(chosen):
         builder.warn("no-stamp", "snapshots without a time stamp (ZZZZ) were left out", lost)
     facts = dict(recording.facts)
     clock = _Clock(source, request, builder, facts)
     clocks, days, stamp_days = recording.clocks, recording.days, recording.stamp_days.tolist()
-    moments = clock.times([(clocks[i], days[stamp_days[i]]) for i in chosen.tolist()])
+    moments, is_sound = clock.times([(clocks[i], days[stamp_days[i]]) for i in chosen.tolist()])
+    chosen = chosen[is_sound]
     if np.any(np.diff(moments) < 0):
         builder.warn("clock-back", "the clock went back while recording; samples are in the order of their times")
     order = np.argsort(moments, kind="stable")
@@ -148,19 +153,31 @@ def _opened(source: Source) -> NmonRecording:
     """What the lines of a file say, before any time or unit is known.
 
     Raises:
-        InputError: a line is neither fact, heading, stamp nor row, or a snapshot is there twice.
+        InputError: the file cannot be read.
     """
     try:
         if source.head.startswith((b"\xff\xfe", b"\xfe\xff")):
-            recording = NmonRecording.from_bytes(source.text().encode(), source.name)
-        else:
-            recording = NmonRecording.open(source.path, source.name)
+            return NmonRecording.from_bytes(source.text().encode(), source.name)
+        return NmonRecording.open(source.path, source.name)
     except CoreError as error:
         raise InputError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
-    if recording.damage is not None:
-        line, problem, detail = recording.damage
-        raise _error(f"{source.name}:{line}", problem.replace("{}", repr(detail[:60])))
-    return recording
+
+
+def _nothing_sound(source: Source, recording: NmonRecording) -> InputError:
+    """The error for a recording of which nothing can be used: its first damage, where it has one."""
+    if not recording.damages:
+        return _error(source.name, "no snapshot with a time (ZZZZ)")
+    line, _, problem, detail = recording.damages[0]
+    return _error(f"{source.name}:{line}", problem.replace("{}", repr(detail[:60])))
+
+
+def _note_damages(recording: NmonRecording, builder: CaptureBuilder) -> None:
+    """Say what was left out, how often, and where it begins."""
+    for line, count, problem, detail in recording.damages:
+        lines = f"line {line}" if count == 1 else f"{count:,} lines from line {line} on"
+        builder.warn("left-out", f"left out: {lines}: {problem.replace('{}', repr(detail[:60]))}")
+    if recording.further_damage_count:
+        builder.warn("left-out", f"left out: {recording.further_damage_count:,} lines for further reasons")
 
 
 def _error(place: str, problem: str) -> InputError:
@@ -184,11 +201,11 @@ class _Clock:
     known: bool = True
     minutes_ns: dict[tuple[str, str], int] = field(default_factory=dict)
 
-    def times(self, stamps: list[tuple[str, str]]) -> NDArray[np.int64]:
-        """UTC nanoseconds int64 [n] of stamps (time, date) in the order of the recording.
+    def times(self, stamps: list[tuple[str, str]]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """UTC nanoseconds int64 [n] of stamps (time, date) in the order of the recording, and which of them are such.
 
         Raises:
-            InputError: a stamp is no time or date.
+            InputError: no stamp is a time and a date.
             UsageError: the request names a date or time zone that does not exist.
         """
         if self.request.timezone is None:
@@ -197,7 +214,15 @@ class _Clock:
         dated = all(day for _, day in stamps)
         start = None if dated else self._start()
         moments = [self._moment(clock, day if start is None else start) for clock, day in stamps]
-        return np.array(moments, dtype=np.int64) if dated else rolled_over(moments)
+        is_sound = np.array([moment is not None for moment in moments], dtype=bool)
+        if not is_sound.all():
+            odd = stamps[int(np.argmin(is_sound))]
+            if not is_sound.any():
+                raise self._refused(",".join(odd))
+            count = int((~is_sound).sum())
+            self.builder.warn("left-out", f"left out: snapshots whose time stamp is none, as {odd[0][:40]!r}", count)
+        times = [moment for moment in moments if moment is not None]
+        return np.array(times, dtype=np.int64) if dated else rolled_over(times), is_sound
 
     def _start(self) -> str:
         text = self.facts.get("date", "")
@@ -208,13 +233,14 @@ class _Clock:
         self.builder.warn("no-date", f"times have no date; {day} was assumed; --date sets it")
         return f"{day.day}-{list(_MONTHS)[day.month - 1]}-{day.year}"
 
-    def _moment(self, clock: str, day: str) -> int:
+    def _moment(self, clock: str, day: str) -> int | None:
+        """UTC nanoseconds; None where it is no time."""
         minute, _, second = clock.rpartition(":")
         minute_ns = self.minutes_ns.get((minute, day))
         if minute_ns is None:
             minute_ns = self._minute(minute, day)
         if minute_ns is None or _SECOND.fullmatch(second) is None:
-            raise self._refused(f"{clock},{day}")
+            return None
         self.minutes_ns[minute, day] = minute_ns
         return minute_ns + int(second) * 1_000_000_000
 

@@ -43,6 +43,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.result import Operation, Result
+from leadline.core.model.units import share_text
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, NAN, add_columns, bad_line, bucket_histogram, where
 
@@ -256,7 +257,9 @@ def _add_each(builder: CaptureBuilder, request: Request, job: Entity, log: Pgben
     """Series per second of completion, and the exact latencies as a histogram."""
     columns, sampled = _per_second(builder, log, width), _sampled_share(log)
     if sampled < 1.0:
-        builder.warn("sampled", f"about {sampled:.1%} of the transactions are logged: there are no rates per second")
+        builder.warn(
+            "sampled", f"about {share_text(sampled, 1)} of the transactions are logged: there are no rates per second"
+        )
         columns = {metric: values for metric, values in columns.items() if not metric.endswith(("_tps", "_per_s"))}
     times = (np.arange(log.seconds[0], log.seconds[-1] + 1, dtype=np.int64) + 1) * 1_000_000_000
     add_columns(builder, request, job, times, columns, interval_s=1.0)

@@ -1,4 +1,4 @@
-r"""What a PostgreSQL server wrote to its log: errors, a full disk, checkpoints, temporary files, lock waits.
+r"""What a PostgreSQL server wrote to its log: errors, a full disk, checkpoints, temporary files, lock waits, durations.
 
 Reads:
     The server's log in its text form (``log_destination = stderr``), with any ``log_line_prefix`` that begins with a
@@ -16,14 +16,17 @@ Lost:
     Lines before the first time, and what a line says beside these events. Messages in other languages than English
     (``lc_messages``): their levels are not known, and a log without a known level is refused. The forms csvlog and
     jsonlog. What the server was not told to log is not measured: checkpoints (``log_checkpoints``), temporary files
-    (``log_temp_files``), lock waits (``log_lock_waits``) and log-ons (``log_connections``) are there from the first
-    line of their kind.
+    (``log_temp_files``), lock waits (``log_lock_waits``), durations of statements (``log_min_duration_statement``),
+    autovacuum (``log_autovacuum_min_duration``) and log-ons (``log_connections``) are there from the first line of
+    their kind. Of a statement only the verb and the first table are kept.
 
 Units:
     Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer steps
     where the log covers more than a day. A lock wait is told in milliseconds, the mean of those that a line names.
     Sessions that wait for a lock are counted from the wait's begin to its end, where both are logged: those that wait
-    longer than ``deadlock_timeout``, so that there are at least as many.
+    longer than ``deadlock_timeout``, so that there are at least as many. A duration is told in milliseconds, the mean
+    of the statements that ended. Sessions at work are counted from each one's begin to its end; there are at least as
+    many.
 
 Sources:
     PostgreSQL 12 to 18 documentation, chapter "Error Reporting and Logging"; the server's message texts in
@@ -48,7 +51,8 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import where
-from leadline.formats.logged_lock_waits import blocked_counts, by_holder, logged_waits
+from leadline.formats.logged_lock_waits import blocked_counts, by_holder, line_time, logged_waits
+from leadline.formats.logged_statements import LoggedSpan, at_work, logged_spans, longest
 from leadline.formats.stamps import YEARS
 
 META = ImporterMeta(
@@ -64,6 +68,11 @@ META = ImporterMeta(
         "waiting|acquired ... after": Field("db_lock_wait_ms", "ms"),
         "still waiting ... acquired": Field("db_logged_lock_waits_count", "count"),
         "Process holding the lock": Field("db_logged_sessions_behind_count", "count"),
+        "duration": Field("db_logged_statement_ms", "ms"),
+        "duration ... COMMIT": Field("db_logged_commit_ms", "ms"),
+        "duration, statement": Field("db_logged_statement_sessions_count", "count"),
+        "automatic vacuum": Field("db_autovacuums_per_s", "per_s"),
+        "automatic vacuum, elapsed": Field("db_worker_sessions_count", "count"),
     },
     record="grep -h . /var/log/postgresql/postgresql-*.log > postgresql.log",
 )
@@ -83,7 +92,12 @@ _METRICS = {
     "connection": "db_logons_per_s",
     "temporary-file": "db_temp_bytes_per_s",
     "lock-wait": "db_lock_wait_ms",
+    "statement": "db_logged_statement_ms",
+    "commit": "db_logged_commit_ms",
+    "autovacuum": "db_autovacuums_per_s",
 }
+_LOGGED_AT_END = frozenset({"db_logged_statement_ms", "db_logged_commit_ms", "db_autovacuums_per_s"})
+_WORK_COUNTS = ("db_logged_statement_sessions_count", "db_worker_sessions_count")
 _LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")
 _CLOCK_CHANGE_S = 900  # the clocks of all zones change at a quarter of an hour
 _STEPS_MAX = 86_400
@@ -135,8 +149,11 @@ def read(source: Source, request: Request) -> Capture:
         if request.wants(metric):
             values = _by_step(metric, events.get(metric, _NO_EVENT), first, step_s, step_count)
             builder.add_series(metric, _CLUSTER, times, values, interval_s=step_s)
+    walk = _Walk(source, request, builder)
     if "db_lock_wait_ms" in events:
-        _add_lock_waits(source, request, builder, (first, step_s, times))
+        walk.add_lock_waits(first, step_s, times)
+    if not _LOGGED_AT_END.isdisjoint(events):
+        walk.add_work(first, step_s, int(times[-1]) // _NS_PER_S)
     return builder.build(clock_known=not unknown or request.timezone is not None)
 
 
@@ -149,33 +166,56 @@ def _lines(source: Source) -> Iterator[str]:
         yield from stream
 
 
-def _add_lock_waits(
-    source: Source, request: Request, builder: CaptureBuilder, grid: tuple[int, int, NDArray[np.int64]]
-) -> None:
-    """Add the sessions that waited for locks, in all and behind each holder; the grid is first, step and ends [n]."""
-    first, step_s, times = grid
-    wanted = [metric for metric in _LOCK_COUNTS if request.wants(metric)]
-    if not wanted:
-        return
-    clocks: dict[str, _Clock] = {}
+class _Walk:
+    """What needs the texts of lines, which are read one after the other."""
 
-    def utc_s(stamp: str, zone: str) -> float | None:
+    def __init__(self, source: Source, request: Request, builder: CaptureBuilder) -> None:
+        self._source, self._request, self._builder = source, request, builder
+        self._clocks: dict[str, _Clock] = {}
+
+    def _utc_s(self, stamp: str, zone: str) -> float | None:
         try:
             moment = datetime.fromisoformat(stamp)
         except ValueError:  # a damaged line
             return None
         local = np.array([(moment - _EPOCH).total_seconds()], dtype=np.int64)
-        second = clocks.setdefault(zone, _Clock(zone, request)).utc_s(local)
+        second = self._clocks.setdefault(zone, _Clock(zone, self._request)).utc_s(local)
         return None if second is None else float(second[0])
 
-    waits = logged_waits(_lines(source), utc_s)
-    series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
-    for name, behind in by_holder(waits).items():
-        series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))
-    for metric, entity, some in series:
-        if metric in wanted:
-            counts = blocked_counts(some, first, step_s, len(times))
-            builder.add_series(metric, entity, times, counts, interval_s=step_s)
+    def add_lock_waits(self, first: int, step_s: int, times: NDArray[np.int64]) -> None:
+        """Add the sessions that waited for locks, in all and behind each holder; ``times`` [n] end the steps."""
+        wanted = [metric for metric in _LOCK_COUNTS if self._request.wants(metric)]
+        if not wanted:
+            return
+        waits = logged_waits(_lines(self._source), self._utc_s)
+        series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
+        for name, behind in by_holder(waits).items():
+            series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))
+        for metric, entity, some in series:
+            if metric in wanted:
+                counts = blocked_counts(some, first, step_s, len(times))
+                self._builder.add_series(metric, entity, times, counts, interval_s=step_s)
+
+    def add_work(self, first: int, step_s: int, last: int) -> None:
+        """Add the statements and vacuums that were at work, from the begin of the first of them."""
+        wanted = [metric for metric in _WORK_COUNTS if self._request.wants(metric)]
+        if not wanted:
+            return
+        names, begin_s = longest(self._spans())
+        if not names:
+            return
+        begin = min(first, max(int(begin_s), last - _STEPS_MAX * step_s))
+        count = -(-(last - begin) // step_s)
+        times = (last - step_s * np.arange(count, dtype=np.int64)[::-1]) * _NS_PER_S
+        counts = at_work(self._spans(), names, last - count * step_s, step_s, count)
+        for (name, is_worker), values in counts.items():
+            metric = _WORK_COUNTS[is_worker]
+            if metric in wanted:
+                kind = EntityKind.SESSION if is_worker else EntityKind.STATEMENT
+                self._builder.add_series(metric, Entity(kind, name, _CLUSTER), times, values, interval_s=step_s)
+
+    def _spans(self) -> Iterator[LoggedSpan]:
+        return logged_spans(_lines(self._source), lambda line: line_time(line, self._utc_s))
 
 
 def _opened(source: Source) -> PostgresqlLog:

@@ -51,7 +51,7 @@ from leadline.core.contracts.planner import (
     Snippet,
 )
 from leadline.core.model.capture import Capture
-from leadline.core.model.units import several
+from leadline.core.model.units import several, share_text
 from leadline.estate.recorded_loads import RecordedInput, filled
 from leadline.estate.stored import stored_gib
 
@@ -182,7 +182,7 @@ def plan(inputs: PlanInput, context: PlanContext) -> Plan:
         sheets=(_sheet(inputs, schemes), _backup_sheet(inputs, schemes)),
         assumptions=(
             "Failures are independent: shared causes lose data sooner than any of these times says.",
-            f"A rebuild gets {inputs.resync_share:.0%} of disks and network.",
+            f"A rebuild gets {share_text(inputs.resync_share)} of disks and network.",
         ),
         bends=tuple(_bends(inputs, best)),
         snippets=_snippets(best),

@@ -48,7 +48,7 @@ from leadline.core.contracts.planner import (
     Sheet,
 )
 from leadline.core.model.capture import Capture
-from leadline.core.model.units import several
+from leadline.core.model.units import several, share_text
 from leadline.estate.recorded_loads import RecordedInput, by_default, device_latency, filled
 from leadline.planners._qos import settings
 from leadline.planners._qos.inputs import UNIT_KIB, Qos, QosDisk
@@ -199,7 +199,7 @@ def _bends(inputs: Qos, reserved: float) -> list[Bend]:
     bends = []
     if reserved > RESERVED_MAX * inputs.capacity_iops:
         cost = f"{100 * reserved / inputs.capacity_iops:.0f} %: a failed device or a rebuild breaks them"
-        bends.append(Bend(f"at most {RESERVED_MAX:.0%} of a capacity is reserved", cost))
+        bends.append(Bend(f"at most {share_text(RESERVED_MAX)} of a capacity is reserved", cost))
     if is_overbooked(inputs):
         cost = (
             "mClock serves reserved requests in the order in which they arrive: who has more outstanding gets more, "

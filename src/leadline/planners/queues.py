@@ -50,7 +50,7 @@ from leadline.core.contracts.planner import (
     Snippet,
 )
 from leadline.core.model.capture import Capture
-from leadline.core.model.units import several
+from leadline.core.model.units import several, share_text
 from leadline.estate.recorded_loads import by_default, filled
 from leadline.planners._queues.recorded import nvme_notes, recorded_inputs, slow_adapters
 
@@ -249,7 +249,7 @@ def _named(levels: list[QueueLevel]) -> dict[str, QueueLevel]:
 
 
 def _level_arithmetic(level: QueueLevel) -> str:
-    return f"{level.arithmetic} = {level.needed:,.1f}, filled to {HEADROOM:.0%} at most"
+    return f"{level.arithmetic} = {level.needed:,.1f}, filled to {share_text(HEADROOM)} at most"
 
 
 def _sheet(levels: list[QueueLevel]) -> Sheet:

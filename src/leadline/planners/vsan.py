@@ -55,7 +55,7 @@ from leadline.core.contracts.planner import (
     PlannerMeta,
     Sheet,
 )
-from leadline.core.model.units import several
+from leadline.core.model.units import several, share_text
 from leadline.planners._vsan.bends import bends
 from leadline.planners._vsan.buffer import buffer_gb, simulated_s
 from leadline.planners._vsan.endurance import CACHE_LEAST, class_of, drive_writes_per_day, tbw
@@ -239,7 +239,7 @@ def _capacity_figures(inputs: Vsan, cluster: VsanCluster) -> list[Figure]:
     ]
     left = cluster.raw_gb(inputs, down)
     if down and left > 0:
-        arithmetic = f"{stored:,.0f} / {left:,.0f}, at most {ONE_HOST_DOWN_MAX:.0%}"
+        arithmetic = f"{stored:,.0f} / {left:,.0f}, at most {share_text(ONE_HOST_DOWN_MAX)}"
         figures.append(Figure("used, spare hosts down", round(100 * stored / left, 1), "pct", arithmetic, GUIDE))
     return figures
 
@@ -270,7 +270,7 @@ def _cache_needed(inputs: Vsan, cluster: VsanCluster) -> list[Figure]:
         return []
     needs = cache_needed_gb(inputs)
     sites = f"{inputs.sites} sites x " if inputs.is_stretched else ""
-    arithmetic = f"{sites}{CACHE_SHARE:.0%} of {inputs.used_gb:,.0f} GB used before copies"
+    arithmetic = f"{sites}{share_text(CACHE_SHARE)} of {inputs.used_gb:,.0f} GB used before copies"
     if not inputs.is_all_flash:
         arithmetic += f", at least 2 x {inputs.working_gb:,.0f} GB of working set"
     return [

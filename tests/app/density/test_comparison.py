@@ -34,8 +34,8 @@ def test_sixty_against_a_hundred() -> None:
     assert found.full.change == pytest.approx(0.3)
     # Each interval is 1 % either way: together 1.4 %.
     assert (found.full.low, found.full.high) == pytest.approx((1.3 * 0.98596 - 1, 1.3 * 1.01424 - 1), abs=1e-4)
-    assert "67% more instances fit after" in found.sentence
-    assert "30.0% more" in found.sentence
+    assert "67 % more instances fit after" in found.sentence
+    assert "30.0 % more" in found.sentence
     assert not found.worse
     assert [part.count for part in found.counts] == [20]
     assert not found.counts[0].per_s.is_shown
@@ -44,15 +44,15 @@ def test_sixty_against_a_hundred() -> None:
 def test_the_other_way_round_is_worse() -> None:
     found = compared(side("new", 100, 13_000.0), side("old", 60, 10_000.0))
     assert found.worse
-    assert "40% fewer instances fit after" in found.sentence
+    assert "40 % fewer instances fit after" in found.sentence
     assert json.loads(json.dumps(found.to_dict()))["worse"] is True
 
 
 def test_where_nothing_broke_only_a_bound_is_known() -> None:
     found = compared(side("old", 60, 10_000.0), side("new", 100, 13_000.0, broke=False))
     assert math.isinf(found.fit.high)
-    assert "At least 67% more instances fit after" in found.sentence
-    assert "At least 40% fewer" in compared(side("new", 100, 1.0, broke=False), side("old", 60, 1.0)).sentence
+    assert "At least 67 % more instances fit after" in found.sentence
+    assert "At least 40 % fewer" in compared(side("new", 100, 1.0, broke=False), side("old", 60, 1.0)).sentence
 
 
 def test_as_many_is_no_difference() -> None:

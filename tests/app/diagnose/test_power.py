@@ -120,7 +120,7 @@ def test_a_disk_near_its_limit_is_not_cleared(tmp_path: Path) -> None:
 def test_a_busy_disk_with_requests_waiting_is_not_cleared(queue: float, util: float, tmp_path: Path) -> None:
     diagnosis = diagnosed(tmp_path, iostat(*[(400, 3.2, queue, util)] * 60))
     assert disk_sentence(diagnosis.answer, Quotes()).startswith(
-        f"Not known: no limit was passed for long, but db01 sdb is {util:.0f}% busy"
+        f"Not known: no limit was passed for long, but db01 sdb is {util:.0f} % busy"
     )
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from benches.incidents.recordings import TRUTH, Truth, archives, ns_of, unpack
+from incidents.record import kinds, load_kind
 from leadline.app.diagnose.who import READS, culprits
 from leadline.app.read.importing import import_paths
 from leadline.core.contracts.importer import Request
@@ -18,16 +19,11 @@ from leadline.core.model.who import Who, WhoKind
 from tests.conftest import ROOT
 
 RECORDED = ROOT / "incidents" / "recorded"
-# What was done, by whom: each kind of recording says it in its summary.
+# What was done, by whom, is declared by each kind.
 DONE_BY = {
-    "missing-index": (WhoKind.STATEMENT, "SELECT ... FROM orders"),
-    "costly-query": (WhoKind.STATEMENT, "SELECT ... FROM orders"),
-    "temp-spill": (WhoKind.STATEMENT, "SELECT ... FROM orders"),
-    "bulk-insert": (WhoKind.STATEMENT, "INSERT INTO bulk"),
-    "frequent-checkpoints": (WhoKind.WORKER, "checkpointer"),
-    "backup": (WhoKind.PROGRAM, "tar"),
-    "noisy-program": (WhoKind.PROGRAM, "fio"),
-    "cpu-taken": (WhoKind.PROGRAM, "stress-ng-cpu"),
+    name: (WhoKind(one.kind), one.name)
+    for name in kinds()
+    if (one := load_kind(name).KIND.done_by) is not None and one.kind != "session"
 }
 REMNANT = pytest.mark.xfail(reason="the sort of the recording before it still ran in its first seconds", strict=True)
 CASES = [
@@ -36,7 +32,7 @@ CASES = [
     for archive in archives(RECORDED, [kind])
     for case in (f"{kind}-{archive.name[0]}",)
 ]
-LOCKED = archives(RECORDED, ["lock-waits"])
+LOCKED = archives(RECORDED, ["lock-waits", "ddl-queue"])
 
 
 def recorded(archive: Path, folder: Path) -> tuple[Capture, Incident]:
@@ -65,7 +61,7 @@ def test_the_one_who_did_it_is_named_first_of_its_kind(kind: str, archive: Path,
     assert 0.05 < who.share <= 1.0
 
 
-@pytest.mark.parametrize("archive", LOCKED, ids=[path.name[0] for path in LOCKED])
+@pytest.mark.parametrize("archive", LOCKED, ids=[f"{path.parent.name}-{path.name[0]}" for path in LOCKED])
 def test_the_session_at_the_head_of_the_queue_is_named(archive: Path, tmp_path: Path) -> None:
     who = first(culprits(*recorded(archive, tmp_path)), WhoKind.SESSION)
     assert who is not None

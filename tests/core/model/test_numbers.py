@@ -33,7 +33,7 @@ def test_units_of_different_things_do_not_convert(one: str, other: str) -> None:
 def test_not_measured_is_said() -> None:
     assert show(math.nan, "ms") == "not measured"
     assert show(1234.5, "per_s") == "1,234/s"
-    assert show(0.5, "pct") == "0.5%"
+    assert show(0.5, "pct") == "0.5 %"
 
 
 @given(st.lists(st.lists(st.integers(0, 4000), min_size=1, max_size=50), min_size=1, max_size=5), st.floats(0, 1))

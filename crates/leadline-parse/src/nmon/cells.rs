@@ -29,6 +29,11 @@ impl Cells {
         self.packed.len()
     }
 
+    /// Forgets all but the first so many numbers.
+    pub fn truncate(&mut self, count: usize) {
+        self.packed.truncate(count);
+    }
+
     /// Adds a cell; false when it is no number. An empty cell, a negative number and what is not finite are NaN.
     pub fn push(&mut self, cell: &[u8]) -> bool {
         if let Some(packed) = short(cell) {

@@ -96,18 +96,20 @@ impl Section {
         if self.has_row[word] & bit != 0 {
             return Err(RowProblem::Twice);
         }
-        self.has_row[word] |= bit;
         if let Some(piece) = self.pieces.last_mut() {
-            if piece.cells.len() == 0 {
+            let length = piece.cells.len();
+            if length == 0 {
                 piece.cells.reserve(PIECE_LENGTH + width);
             }
             for cell in row.into_iter().flatten().take(width) {
                 if !piece.cells.push(cell) {
+                    piece.cells.truncate(length);
                     return Err(RowProblem::Number(cell.to_vec()));
                 }
             }
             piece.snapshots.push(snapshot_index);
         }
+        self.has_row[word] |= bit;
         Ok(())
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from leadline.app.density.model import CountLevel, CountState
 from leadline.app.density.steps import FitRange, counted
+from leadline.core.model.units import share_text
 from leadline.core.statistics.resampling import Interval
 
 Z_95 = 1.96
@@ -50,9 +51,13 @@ class DensityChange:
             return "not measured on both"
         word = "more" if self.change >= 0 else "less"
         if math.isnan(self.low):
-            return f"{abs(self.change):.1%} {word}, too few samples to be sure"
+            return f"{share_text(abs(self.change), 1)} {word}, too few samples to be sure"
         between = f"95 % between {100 * self.low:+.1f} and {100 * self.high:+.1f} %"
-        return f"{abs(self.change):.1%} {word} ({between})" if self.is_shown else f"no difference shown ({between})"
+        return (
+            f"{share_text(abs(self.change), 1)} {word} ({between})"
+            if self.is_shown
+            else f"no difference shown ({between})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,5 +177,5 @@ def _fits(answer: FitRange) -> str:
 
 def _span(low: float, high: float) -> str:
     if math.isinf(high) or high == 1.0:  # nothing broke on the side with more
-        return f"At least {low:.0%}"
-    return f"{low:.0%}" if math.isclose(low, high, abs_tol=5e-3) else f"{low:.0%} to {high:.0%}"
+        return f"At least {share_text(low)}"
+    return f"{share_text(low)}" if math.isclose(low, high, abs_tol=5e-3) else f"{share_text(low)} to {share_text(high)}"

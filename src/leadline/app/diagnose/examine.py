@@ -15,13 +15,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Advised:
-    """A recording that would examine a layer: the command, and the importers whose files are such a recording."""
+    """A recording that would examine a layer: the command, and the importers whose files are such a recording.
+
+    ``where`` it runs is empty where that goes without saying.
+    """
 
     command: str
     importers: frozenset[str]
+    where: str = ""
+
+    @property
+    def text(self) -> str:
+        """Where, and the command."""
+        return f"{self.where}: {self.command}" if self.where else self.command
 
 
-_ESXTOP = Advised("on the ESXi host: esxtop -b -a -d 5 -n 120 > esxtop.csv", frozenset({"esxtop"}))
+_ESXTOP = Advised("esxtop -b -a -d 5 -n 120 > esxtop.csv", frozenset({"esxtop"}), "on the ESXi host")
 EXAMINE: dict[Layer, tuple[Advised, ...]] = {
     Layer.DATABASE: (
         Advised(
@@ -52,7 +61,13 @@ EXAMINE: dict[Layer, tuple[Advised, ...]] = {
 
 def advised(layer: Layer, given: Collection[str]) -> tuple[str, ...]:
     """Commands that record what shows a layer, without recordings of importers that are ``given`` already."""
-    return tuple(one.command for one in EXAMINE[layer] if one.importers.isdisjoint(given))
+    return tuple(one.text for one in EXAMINE[layer] if one.importers.isdisjoint(given))
+
+
+def parted(text: str) -> tuple[str, str]:
+    """Where an advised command runs, empty where that goes without saying, and the command."""
+    every = (one for some in EXAMINE.values() for one in some)
+    return next(((one.where, one.command) for one in every if one.text == text), ("", text))
 
 
 def unused_counters(capture: Capture, used: Collection[str]) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from leadline.core.model.incident import Incident
 
 _STATEMENTS, _WORKERS = "db_statement_sessions_count", "db_worker_sessions_count"
+_LOGGED_STATEMENTS = "db_logged_statement_sessions_count"
 _BEHIND, _BLOCKED = "db_sessions_behind_blocker_count", "db_blocked_sessions_count"
 _OF_PROCESSES = {
     "process_cpu_pct": "CPU",
@@ -32,7 +33,9 @@ _OF_PROCESSES = {
 _RISES_MIN = {"CPU": 10.0, "disk reads": 1024.0, "disk writes": 1024.0}  # Judgement: what others can feel
 _UNITS = {"CPU": "% of a CPU", "disk reads": "KiB/s", "disk writes": "KiB/s"}
 _IOPS = ("disk_reads_per_s", "disk_writes_per_s")
-READS = frozenset({_STATEMENTS, _WORKERS, _BEHIND, _BLOCKED, "cpu_used_pct", *_OF_PROCESSES, *_IOPS})
+READS = frozenset(
+    {_STATEMENTS, _LOGGED_STATEMENTS, _WORKERS, _BEHIND, _BLOCKED, "cpu_used_pct", *_OF_PROCESSES, *_IOPS}
+)
 NEW_RATIO = 0.2  # Judgement: of what it is now; an incident's ends are never sharp
 NEW_SHARE = 0.1  # Judgement: a statement that never ran before is work that came, not work that became slower
 FAIR_RATIO = 1.5  # Judgement: a VM that uses hardly more than an equal part is one of many
@@ -178,15 +181,33 @@ def _number(value: float) -> str:
 
 
 def _statement(capture: Capture, spans: _Spans) -> Iterator[Who]:
-    """The statement that is new and large, else the one whose share rose most."""
-    amounts = _amounts(_fullest(capture.of(_STATEMENTS)), spans, lambda entity: entity.name)
+    """The statement that is new and large, else the one whose share rose most.
+
+    As sessions were sampled, else as the server logged them, else as it added them up since its last reset.
+    """
+    groups = _fullest(capture.of(_STATEMENTS))
+    amounts = _amounts(groups or _fullest(capture.of(_LOGGED_STATEMENTS)), spans, lambda entity: entity.name)
     known = [one for one in amounts if one.name != "?" and one.share >= SHARE_MIN and one.rise >= SESSIONS_MIN]
+    if not amounts:
+        yield from _statement_since_reset(capture)
     if not known:
         return
     new = [one for one in known if one.is_new and one.share >= NEW_SHARE]
     best = max(new, key=lambda one: one.share) if new else max(known, key=lambda one: (one.share_rise, one.rise))
     details = (*_numbers(best, "sessions at once"), *_facts(capture, best.entity, "statement"))
-    yield Who(WhoKind.STATEMENT, best.name, best.entity, best.share, best.share_normal, "active sessions", details)
+    of = "active sessions" if groups else "logged durations"
+    yield Who(WhoKind.STATEMENT, best.name, best.entity, best.share, best.share_normal, of, details)
+
+
+def _statement_since_reset(capture: Capture) -> Iterator[Who]:
+    """The statement that took most of the time that the server added up."""
+    statements = capture.inventory.of_kind(EntityKind.STATEMENT)
+    shares = {one: capture.inventory.get(one, "time_share") or 0.0 for one in statements}
+    best = max(shares, key=lambda one: shares[one], default=None)
+    if best is None or shares[best] < SHARE_MIN:
+        return
+    of = "time of all statements since the last reset"
+    yield Who(WhoKind.STATEMENT, best.name, best, shares[best], None, of, _facts(capture, best, "statement"))
 
 
 def _blocker(capture: Capture, spans: _Spans) -> Iterator[Who]:

@@ -14,6 +14,7 @@ from leadline.app.measure.workloads import workload_of
 from leadline.core.contracts.benchmark import Say
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.run import Run
+from leadline.core.model.units import share_text
 from leadline.core.model.workload import Workload
 from leadline.core.system.safety import require_space, usable_space
 from leadline.lab.accelerator import Accelerator, accelerator
@@ -108,7 +109,7 @@ def plan_guests(lab: Lab) -> LabPlan:
         raise ToolError(
             f"lab {lab.name}",
             found=f"guests of {lab_plan.memory_bytes / 2**30:.1f} GiB, {available / 2**30:.1f} GiB available",
-            expected=f"at most {MEMORY_SHARE:.0%} of what is available",
+            expected=f"at most {share_text(MEMORY_SHARE)} of what is available",
             advice="Give them less memory, or fewer guests.",
         )
     require_space(str(_existing(running_folder())), lab_plan.disk_bytes)

@@ -92,9 +92,16 @@ def show(value: float, unit: str) -> str:
         return "not measured"
     symbol = UNITS[unit].symbol
     number = f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    if symbol in {"%", "‰"} or not symbol:
-        return f"{number}{symbol}"
-    return f"{number}{symbol}" if symbol.startswith("/") else f"{number} {symbol}"
+    return f"{number}{symbol}" if not symbol or symbol.startswith("/") else f"{number} {symbol}"
+
+
+def share_text(value: float, digits: int = 0) -> str:
+    """A part of a whole, 0 to 1, for people.
+
+    >>> share_text(0.974), share_text(0.0241, 1)
+    ('97 %', '2.4 %')
+    """
+    return f"{100.0 * value:.{digits}f} %"
 
 
 def duration(seconds: float) -> str:

@@ -27,7 +27,7 @@ class Who:
         name: for people: ``SELECT ... FROM orders``, ``pid 27102``, ``pg_dump``.
         share: of ``of`` inside the incident, 0 to 1; None where nothing was counted.
         share_normal: the same outside it; None without an outside.
-        of: what the share is of: active sessions, blocked sessions, CPU, disk reads, disk writes.
+        of: what the share is of: active sessions, logged durations, blocked sessions, CPU, disk reads, disk writes.
         details: further names and values by what they are, for people.
     """
 

@@ -87,11 +87,15 @@ def say_sources(imported: Imported, *, quiet: bool = False) -> None:
 
 
 def say_warnings(capture: Capture) -> None:
-    """On stderr: what was repaired, assumed or left out in each source."""
+    """On stderr: what was repaired, assumed or left out, each once with the sources of which it is true."""
+    sources: dict[str, list[str]] = {}
     for source in capture.sources:
         for warning in source.warnings:
             times = f" ({warning.count}x)" if warning.count > 1 else ""
-            sys.stderr.write(f"{one_line(source.name)}: {one_line(warning.message)}{times}\n")
+            sources.setdefault(f"{one_line(warning.message)}{times}", []).append(one_line(source.name))
+    for message, names in sources.items():
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        sys.stderr.write(f"{names[0]}{more}: {message}\n")
 
 
 @contextmanager

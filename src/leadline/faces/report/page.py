@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import jinja2
 import numpy as np
+from markupsafe import Markup, escape
 
 import leadline
 from leadline.app.diagnose.diagnosing import rule_modules
@@ -188,7 +189,7 @@ def environment() -> jinja2.Environment:
         finalize=_visible,
     )
     environment.policies["json.dumps_function"] = _visible_json
-    environment.filters.update(iso=iso, duration=duration, show=show, bare=_bare)
+    environment.filters.update(iso=iso, duration=duration, show=show, bare=_bare, coded=_coded)
     return environment
 
 
@@ -201,6 +202,16 @@ def _visible_json(value: object, **form: Any) -> str:  # noqa: ANN401 - as Jinja
 def _visible(value: object) -> object:
     """What is put into a page; texts of recordings cannot turn its lines round."""
     return visible_in_page(value) if type(value) is str else value
+
+
+def _coded(text: str) -> Markup:
+    """A text whose parts between backticks are commands."""
+    parts = visible_in_page(text).split("`")
+    paired = len(parts) % 2 == 1
+    if not paired:
+        return escape("`".join(parts))
+    marked = (Markup("<code>{}</code>").format(part) if place % 2 else escape(part) for place, part in enumerate(parts))
+    return Markup("").join(marked)
 
 
 def _bare(path: str) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from leadline.core.model.finding import iso
-from leadline.core.model.units import duration
+from leadline.core.model.units import duration, share_text
 from leadline.faces.words.findings import group_entity, group_summary
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def when(windows: Sequence[Window], span: tuple[int, int] | None) -> str:
     more = f" and {len(windows) - 3} more times" if len(windows) > 3 else ""
     held_s = sum(window.duration_s for window in windows)
     whole = 0.0 if span is None else (span[1] - span[0]) / NS_PER_S
-    share = f", {min(held_s / whole, 1.0):.0%} of the recording" if whole > 0 else ""
+    share = f", {share_text(min(held_s / whole, 1.0))} of the recording" if whole > 0 else ""
     return f"{shown}{more} UTC ({duration(held_s)}{share})"
 
 

@@ -87,7 +87,7 @@ def _line(share: Share) -> AccountLine:
     name = share.term.value
     if share.term in _ON_DISK and share.entity is not None:
         name = f"{name} {'from' if share.term is Term.DISK else 'on'} {share.entity.name}"
-    percent = f"{100 * share.share:.0f}% ({100 * share.low:.0f} to {100 * share.high:.0f})"
+    percent = f"{100 * share.share:.0f} % ({100 * share.low:.0f} to {100 * share.high:.0f})"
     return AccountLine(name, share.share, percent, _time(share.ms_during), share.arithmetic)
 
 

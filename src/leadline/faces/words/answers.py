@@ -16,7 +16,7 @@ from leadline.faces.words.layers import too_short
 
 if TYPE_CHECKING:
     from leadline.core.model.answer import DiskLevel, LoadMeasured
-    from leadline.core.model.finding import Diagnosis, LayerVerdict
+    from leadline.core.model.finding import Diagnosis, Finding, LayerVerdict
     from leadline.core.model.incident import Incident
 
 NAMED_MAX = 3
@@ -32,13 +32,24 @@ def answer_headline(answer: Answer, diagnosis: Diagnosis, quotes: Quotes) -> str
     """What made it slow in one incident, or that nothing recorded explains it."""
     if not answer.explains:
         return _unexplained(answer, diagnosis, quotes)
-    findings = [cause.finding for cause in answer.causes]
-    top = findings[0] if findings else next((f for f in diagnosis.findings if f.severity >= Severity.MEDIUM), None)
-    if top is None or top.is_explained:
+    top = answer.cause.finding if answer.cause is not None else _worst(diagnosis)
+    if top is None:
         if not diagnosis.has_samples:
             return "Nothing was measured: none of these files holds a sample."
         return _unused(diagnosis.unused) or "Nothing in these recordings explains slowness."
     return f"{quotes.summary(top)}; nothing recorded says why." if top.is_wait else quotes.summary(top)
+
+
+def _worst(diagnosis: Diagnosis) -> Finding | None:
+    """The finding that heads what no cause explains; None where there is none that counts."""
+    worst = next((finding for finding in diagnosis.findings if finding.severity >= Severity.MEDIUM), None)
+    return None if worst is None or worst.is_explained else worst
+
+
+def waited(answer: Answer, diagnosis: Diagnosis) -> Finding | None:
+    """The wait that is told where nothing recorded says why."""
+    wait = _worst(diagnosis) if answer.explains else answer.waiting
+    return wait if answer.cause is None else None
 
 
 def disk_sentence(answer: Answer, quotes: Quotes) -> str:

@@ -11,26 +11,29 @@ from dataclasses import dataclass, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from leadline.app.diagnose.examine import parted
 from leadline.core.model.answer import Disk, Reason
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, several, show
-from leadline.core.model.vocabulary import LayerState, Severity
+from leadline.core.model.vocabulary import Layer, LayerState, Severity
 from leadline.core.model.who import WhoKind
 from leadline.faces.words.accounts import share_sentence
-from leadline.faces.words.answers import answer_headline, disk_sentence, doubt
+from leadline.faces.words.answers import answer_headline, disk_sentence, doubt, waited
 from leadline.faces.words.incidents import cost_words, length
 from leadline.faces.words.layers import and_words
 
 if TYPE_CHECKING:
     from leadline.core.model.answer import Answer, Cause
-    from leadline.core.model.finding import Diagnosis, Window
+    from leadline.core.model.finding import Diagnosis, Finding, Window
     from leadline.core.model.who import Who
     from leadline.faces.words.findings import Quotes
 
+_HYPERVISOR = frozenset({Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.HOST})
 LINES_MAX = 19  # of 24: three blank ones, and two that say what was left out
 LABEL_WIDTH, STEP_WIDTH = 10, 7  # characters before the texts of rows and steps
 SEEN_MAX = 2  # lines of evidence of the first cause
 ALSO_MAX = 4
+ALWAYS_SHARE = 0.9  # of a recording
 STEPS_MAX = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 # What the evidence of a cause is about, by the first word of its kind.
@@ -92,12 +95,14 @@ class Screen:
         rows: label and text: When, Users, what was seen, Cleared, Unknown.
         steps: what to do, the safest first.
         record: the command that would make it surer; empty where nothing would.
+        record_when: what is said before it.
     """
 
     lead: str
     rows: tuple[tuple[str, str], ...]
     steps: tuple[str, ...]
     record: str
+    record_when: str = ""
 
 
 def screens(diagnosis: Diagnosis, quotes: Quotes, span: tuple[int, int] | None) -> tuple[Screen, ...]:
@@ -130,7 +135,9 @@ def _line_count(screen: Screen, rows: list[tuple[str, str]], width: int) -> int:
 
     lines = count(screen.lead, 0) + sum(count(text, LABEL_WIDTH + 2) for _, text in rows)
     lines += sum(count(step, STEP_WIDTH) for step in screen.steps)
-    return lines + (count(f"Record while it is slow: {screen.record}", STEP_WIDTH) if screen.record else 0)
+    if not screen.record:
+        return lines
+    return lines + count(screen.record_when, STEP_WIDTH) + count(screen.record, STEP_WIDTH)
 
 
 def last_line(diagnosis: Diagnosis) -> str:
@@ -165,18 +172,22 @@ def _screen(
     answer: Answer, diagnosis: Diagnosis, quotes: Quotes, span: tuple[int, int] | None, *, is_first: bool
 ) -> Screen:
     of_answer = span if answer.span is None else (answer.span.start_ns, answer.span.end_ns)
-    rows = [*_when(answer, of_answer), *_users(answer)]
     cause = answer.cause
+    lead = waited(answer, diagnosis) if cause is None else cause.finding
+    rows = [*_when(answer, of_answer, lead), *_users(answer)]
     if cause is not None:
         rows += _who(cause)
-        rows += _seen(cause) if is_first else []
+        rows += _seen(_LABELS.get(cause.kind.split("-")[0], "Seen"), cause.finding) if is_first else []
         rows += _also(answer, quotes)
+    elif is_first and lead is not None:
+        rows += _seen("Seen", lead)
     if is_first:
         rows += _cleared(answer, diagnosis)
     rows += _unknown(answer, quotes)
     steps = () if cause is None else _steps(cause)
-    record = _record(answer, diagnosis) if is_first else ""
-    return Screen(_lead(answer, diagnosis, quotes), tuple(rows), steps, record)
+    where, record = parted(_record(answer, diagnosis)) if is_first else ("", "")
+    when = f"Record {where} while it is slow:" if where else "Record while it is slow:"
+    return Screen(_lead(answer, diagnosis, quotes), tuple(rows), steps, record, when)
 
 
 def _lead(answer: Answer, diagnosis: Diagnosis, quotes: Quotes) -> str:
@@ -197,6 +208,8 @@ def _lead(answer: Answer, diagnosis: Diagnosis, quotes: Quotes) -> str:
         text = f"No, it is not the disk. {headline}"
     elif cause is not None:
         text = f"{headline.removesuffix('.')}. Whether the disk has a part in it is not known."
+    elif answer.because in _UNKNOWN and answer.finding is not None and quotes.summary(answer.finding) in headline:
+        text = f"{headline.removesuffix('.')}. Whether it is the disk is not known."
     else:
         text = f"{headline.removesuffix('.')}. {disk_sentence(answer, quotes)}"
     shares = "" if answer.account is None or answer.disk is Disk.UNKNOWN else share_sentence(answer.account)
@@ -211,14 +224,21 @@ def _small(text: str) -> str:
     return f"{bare[0].lower()}{bare[1:]}" if is_word else bare
 
 
-def _when(answer: Answer, span: tuple[int, int] | None) -> list[tuple[str, str]]:
+def _when(answer: Answer, span: tuple[int, int] | None, finding: Finding | None) -> list[tuple[str, str]]:
+    """When it was bad: for users, else as long as what is told lasted."""
     if span is None:
         return []
     whole = (span[1] - span[0]) / 1e9
-    if answer.incident is None:
+    window = _longest(finding, whole) if answer.incident is None else answer.incident.window
+    if window is None:
         return [("Recorded", f"{_times(span)} ({duration(whole)})")]
-    window = answer.incident.window
     return [("When", f"{_times((window.start_ns, window.end_ns))} ({_part(window, whole)})")]
+
+
+def _longest(finding: Finding | None, whole_s: float) -> Window | None:
+    """The longest window of a finding; None where it held nearly always."""
+    window = None if finding is None else finding.window
+    return window if window is not None and window.duration_s < ALWAYS_SHARE * whole_s else None
 
 
 def _part(window: Window, whole_s: float) -> str:
@@ -258,11 +278,10 @@ def _name(who: Who) -> str:
 _NAMED = frozenset({"user", "application", "client address", "table", "state", "last statement", "query id"})
 
 
-def _seen(cause: Cause) -> list[tuple[str, str]]:
-    """The evidence of the first cause that carries a number."""
-    label = _LABELS.get(cause.kind.split("-")[0], "Seen")
-    lines = [e.statement for e in cause.finding.evidence if e.value is not None][:SEEN_MAX]
-    lines = lines or [e.statement for e in cause.finding.evidence[:1]]
+def _seen(label: str, finding: Finding) -> list[tuple[str, str]]:
+    """The evidence of a finding that carries a number."""
+    lines = [e.statement for e in finding.evidence if e.value is not None][:SEEN_MAX]
+    lines = lines or [e.statement for e in finding.evidence[:1]]
     return [(label if place == 0 else "", line) for place, line in enumerate(lines)]
 
 
@@ -306,6 +325,8 @@ def _record(answer: Answer, diagnosis: Diagnosis) -> str:
         return ""
     if answer.because in (Reason.DEVICE_SLOW, Reason.LIMIT_REACHED):
         return ""
-    wanted = ("storage-path", "guest", "database")
+    wanted = ["guest", "storage-path", "database"]
+    if any(verdict.layer in _HYPERVISOR and not verdict.examine for verdict in diagnosis.layers):
+        wanted[:2] = reversed(wanted[:2])  # a host was recorded, so it can be again
     by_layer = {verdict.layer.value: verdict.examine for verdict in diagnosis.layers if verdict.examine}
     return next((by_layer[layer][0] for layer in wanted if layer in by_layer), "")

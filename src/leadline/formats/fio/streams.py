@@ -246,7 +246,7 @@ class _JobReader:
         self.draft.stream["block"] = mix
         if option is None:
             return
-        text = "block: " + ", ".join(f"{size} {part:g}%" for size, part in list(mix.items())[:6])
+        text = "block: " + ", ".join(f"{size} {part:g} %" for size, part in list(mix.items())[:6])
         text += ", …" if len(mix) > 6 else ""
         if mixes[0] != mixes[1] and 0.0 < share < 1.0:
             text += "; the same mix for reads and writes"

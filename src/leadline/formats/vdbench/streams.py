@@ -184,7 +184,7 @@ class _Reader:
             raise option.wrong("sizes of 1 byte to 1 GiB")
         mix, whole = block_mix(shares)
         self.draft.stream["block"] = mix
-        text = "block: " + ", ".join(f"{size} {part:g}%" for size, part in list(mix.items())[:6])
+        text = "block: " + ", ".join(f"{size} {part:g} %" for size, part in list(mix.items())[:6])
         text += (", …" if len(mix) > 6 else "") + rest
         text += ("" if whole else "; rounded up to 512 bytes") + ("" if listed else f"; {len(mix)} sizes of the range")
         self._note(option, Fate.KEPT if whole and listed and not rest else Fate.NEAR, text)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil, floor
 
 from leadline.core.contracts.planner import Bend, Figure, Infeasible, Sheet
-from leadline.core.model.units import several
+from leadline.core.model.units import several, share_text
 
 RESMGMT = "vSphere resource management: Mem.CtlMaxPercent, Mem.IdleTax"
 BALLOON_MAX = 0.65  # of a VM's memory; Source: Mem.CtlMaxPercent
@@ -79,7 +79,7 @@ def figures(estate: MemoryEstate, spare: int) -> list[Figure]:
             ),
             Figure(
                 f"active at risk{when}", round(reclaim.at_risk, 1), "GiB",
-                f"{reclaim.reclaimed:,.0f} less {IDLE_TAX:.0%} of {estate.others - estate.active:,.0f} idle; "
+                f"{reclaim.reclaimed:,.0f} less {share_text(IDLE_TAX)} of {estate.others - estate.active:,.0f} idle; "
                 f"{estate.active:,.0f} active",
                 RESMGMT,
             ),

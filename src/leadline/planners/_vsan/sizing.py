@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import inf, isnan
 
 from leadline.core.contracts.planner import Infeasible
+from leadline.core.model.units import share_text
 from leadline.planners._vsan.buffer import READ_TIME_MAX, DiskGroupLoad, group_of
 from leadline.planners._vsan.inputs import Vsan
 from leadline.planners._vsan.protection import layouts, protected_gb, slack_pct, write_factor
@@ -153,7 +154,8 @@ def _lacks_speed(inputs: Vsan, rates: VsanRates, cluster: VsanCluster) -> Iterat
     drain = cluster.hosts * cluster.host_devices * inputs.device_mb_per_s
     group = group_in(inputs, rates, cluster)
     if group is not None and group.read_busy > READ_TIME_MAX:
-        yield f"reads keep capacity devices busy {group.read_busy:.0%}, of {READ_TIME_MAX:.0%} beside writes"
+        busy, most = share_text(group.read_busy), share_text(READ_TIME_MAX)
+        yield f"reads keep capacity devices busy {busy}, of {most} beside writes"
     if inputs.is_esa:
         if group is not None and group.write_mb_per_s > group.drain_mb_per_s:
             yield f"devices write {drain:,.0f} MB/s without reads, of {rates.write_mb_per_s * factor:,.0f} with copies"
@@ -201,6 +203,6 @@ def binding(inputs: Vsan, rates: VsanRates) -> Infeasible:
         cluster = smallest(part, less)
         if cluster is not None:
             return Infeasible(
-                constraint, f"{share:.0%} of it, on {cluster.hosts} hosts; more clusters, or larger devices"
+                constraint, f"{share_text(share)} of it, on {cluster.hosts} hosts; more clusters, or larger devices"
             )
     return Infeasible(constraint, "larger or faster devices")

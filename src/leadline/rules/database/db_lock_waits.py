@@ -67,9 +67,9 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per database server, with the session at the head of the queue."""
-    for finding in over_threshold(
-        context, Over("db_blocked_sessions_count", "sessions that wait for a lock", mostly=True)
-    ):
+    says = "{value} sessions of {where} wait for a lock"
+    spec = Over("db_blocked_sessions_count", "sessions that wait for a lock", mostly=True, says=says)
+    for finding in over_threshold(context, spec):
         head = _head(context, finding, _BEHIND)
         headed = finding if head is None else replace(finding, evidence=(*finding.evidence, head))
         yield _behind_io(context, headed)
@@ -80,7 +80,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
 def _logged(context: RuleContext) -> Iterator[Finding]:
     """Findings of waits that only the server's log tells of."""
     metric = "db_logged_lock_waits_count"
-    for finding in over_threshold(context, Over(metric, "sessions that wait for a lock by the log", mostly=True)):
+    says = "{value} sessions of {where} wait for a lock, by the server's log"
+    for finding in over_threshold(context, Over(metric, "sessions that wait for a lock", mostly=True, says=says)):
         head = _head(context, finding, _LOGGED_BEHIND)
         waiting = means_over(context.of(metric), finding.windows, finding.entity).get(finding.entity, float("inf"))
         evidence = finding.evidence if head is None else (*finding.evidence, head)

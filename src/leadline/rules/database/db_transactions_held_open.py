@@ -49,5 +49,6 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per database server."""
-    spec = Over("db_idle_in_transaction_sessions_count", "sessions idle in a transaction", mostly=True)
+    says = "{value} sessions of {where} hold a transaction open without a statement"
+    spec = Over("db_idle_in_transaction_sessions_count", "sessions idle in a transaction", mostly=True, says=says)
     yield from over_threshold(context, spec)

@@ -55,7 +55,7 @@ META = RuleMeta(
     code="GST107",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    causes=("disk-slow",),
+    causes=("disk-slow", "disk-capped"),  # from inside a guest both look alike
     needs=("guest_disk_await_ms|guest_disk_await_ms_read|guest_disk_await_ms_write",),
     uses=(
         "guest_disk_await_ms_write",

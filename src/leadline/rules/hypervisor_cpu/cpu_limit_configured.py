@@ -56,6 +56,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
         binds = not vcpus or not mhz or limit < vcpus * mhz
         summary = f"The CPU of {vm.label()} is limited to {show(limit, 'mhz')}"
         if vcpus and mhz:
-            summary += f", {100.0 * limit / (vcpus * mhz):.0f}% of what its {vcpus} vCPUs can use"
+            summary += f", {100.0 * limit / (vcpus * mhz):.0f} % of what its {vcpus} vCPUs can use"
         facts = [(vm, "cpu_limit_mhz"), (vm, "vcpu_count"), (host, "cpu_mhz")]
         yield of_facts(context, vm, summary, facts, severity=META.severity if binds else Severity.INFO)

@@ -49,7 +49,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if inventory.get(host, "hyperthreading") is not False:
             continue
         summary = (
-            f"Hyper-threading of {host.label()} is not in use; about {_GAIN_PCT}% of throughput under load is lost"
+            f"Hyper-threading of {host.label()} is not in use; about {_GAIN_PCT} % of throughput under load is lost"
         )
         facts = [(host, "hyperthreading_available"), (host, "hyperthreading"), (host, "cpu_model")]
         yield of_facts(context, host, summary, facts)

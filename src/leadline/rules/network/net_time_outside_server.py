@@ -29,6 +29,7 @@ from collections.abc import Iterator
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
+from leadline.core.model.units import share_text
 from leadline.core.model.vocabulary import Layer, Severity
 from leadline.rules._families.changes import changed
 from leadline.rules._families.levels import is_more, level
@@ -70,9 +71,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if active.during >= context.limit("inside") * under_way:
         return
     share = 1.0 - active.during / under_way
-    summary = (
-        f"{share:.0%} of a transaction's {service_ms:.3g} ms pass outside the server, on the way or in its clients"
-    )
+    part = share_text(share)
+    summary = f"{part} of a transaction's {service_ms:.3g} ms pass outside the server, on the way or in its clients"
     idle, sent = level(context, "db_idle_in_transaction_sessions_count"), level(context, "net_tx_mbit_per_s")
     finding = changed(context, active.entity, summary, (took, done, active, idle, sent))
     counted = Evidence(

@@ -94,6 +94,7 @@ def command(
     """
     from leadline.app.diagnose.diagnosing import diagnose, metrics_read
     from leadline.app.diagnose.spans import asked_spans
+    from leadline.faces.cli.output import say_sources
 
     report = output_file(ctx, "html", html, force=force, reads=[*paths, *(baseline or [])])
     site = profile_of(profile)
@@ -103,26 +104,24 @@ def command(
     reading = partial(
         read_paths, metrics=metrics, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet
     )
-    imported = reading(paths, notes=not anonymize, else_all=True)
+    imported = reading(paths, notes=False, else_all=True)
     spans = asked_spans(imported.capture, incident, normal, timezone)
     diagnosis = diagnose(imported.capture, site, incident=spans[0], normal=spans[1])
-    comparison = None
+    comparison, earlier = None, None
     if baseline:
         from leadline.app.compare.comparing import compare
 
-        before = reading(baseline, notes=not anonymize).capture
-        comparison = compare(imported.capture, before, diagnosis, diagnose(before, site))
+        earlier = reading(baseline, notes=False)
+        comparison = compare(imported.capture, earlier.capture, diagnosis, diagnose(earlier.capture, site))
     if report is not None:  # first: whoever reads stdout may leave early
         from leadline.faces.report import write_report
 
         size_bytes = write_report(report, diagnosis, imported, site, comparison=comparison, anonymize=anonymize)
         said_report(report.path, size_bytes, quiet=quiet)
     if anonymize:
-        from leadline.faces.cli.output import say_sources
         from leadline.faces.report.anonymize import anonymized
 
         diagnosis, imported, comparison = anonymized(diagnosis, imported, comparison)
-        say_sources(imported, quiet=quiet)
     if json:
         from leadline.faces.cli.output import print_json
         from leadline.faces.documents import diagnosis_document
@@ -137,5 +136,8 @@ def command(
         show_diagnosis(out, diagnosis, imported.capture, everything=all_findings)
         if comparison is not None:
             show_comparison(out, comparison, everything=all_findings)
+    say_sources(imported, quiet=quiet)
+    if earlier is not None and not anonymize:
+        say_sources(earlier, quiet=quiet)
     if fails(diagnosis, fail_on):
         raise typer.Exit(FINDINGS_EXIT)

@@ -29,7 +29,7 @@ function shown(value, unit) {
   const number = Math.abs(value) >= 100
     ? Math.round(value).toLocaleString("en-US")
     : String(Number(value.toPrecision(3)));
-  return unit === "%" || unit === "‰" || unit === "" || unit.startsWith("/") ? number + unit : `${number} ${unit}`;
+  return unit === "" || unit.startsWith("/") ? number + unit : `${number} ${unit}`;
 }
 
 function clock(ms, withDay) {
