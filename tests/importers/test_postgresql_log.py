@@ -306,3 +306,41 @@ def test_a_statement_was_at_work_from_its_begin_to_its_end(tmp_path: Path) -> No
     assert worker.entities[0].name == "autovacuum worker on items"
     assert float(np.nansum(worker.values)) == 2.5
     assert b"id = 7" not in repr(capture).encode()
+
+
+SYNCED = (
+    "LOG:  checkpoint complete: wrote 16774 buffers (1.6%); 0 WAL file(s) added, 0 removed, 30 recycled; "
+    "write=72.542 s, sync=2.164 s, total=89.733 s; sync files=885, longest=1.812 s, average=0.019 s"
+)
+
+
+def test_the_sync_of_a_checkpoint_is_told_while_it_lasts(tmp_path: Path) -> None:
+    capture = of(tmp_path, lines((10.0, "LOG:  ready"), (15.5, SYNCED), (16.0, "LOG:  ready")))
+    nan = np.nan
+    sync = [nan, nan, nan, 2164.0, 2164.0, 2164.0, nan]
+    assert values(capture, "db_checkpoint_sync_ms") == pytest.approx(sync, nan_ok=True)
+    longest = [nan, nan, nan, 1812.0, 1812.0, 1812.0, nan]
+    assert values(capture, "db_checkpoint_sync_longest_ms") == pytest.approx(longest, nan_ok=True)
+    write = [nan, nan, nan, nan, nan, 72542.0, nan]
+    assert values(capture, "db_checkpoint_write_ms") == pytest.approx(write, nan_ok=True)
+    findings = [f for f in diagnose(capture).findings if f.rule == "db-checkpoint-sync-slow"]
+    assert [f.severity for f in findings] == [Severity.MEDIUM]
+    assert "slowest file took up to 1,812 ms" in findings[0].evidence[-1].statement
+
+
+def test_a_sync_before_the_first_line_begins_with_it(tmp_path: Path) -> None:
+    capture = of(tmp_path, lines((15.5, SYNCED), (16.0, "LOG:  ready")))
+    assert values(capture, "db_checkpoint_sync_ms") == pytest.approx([2164.0, np.nan], nan_ok=True)
+    assert values(capture, "db_errors_per_s") == [0.0, 0.0]
+
+
+FIELD = Path(__file__).parents[3] / "shared" / "field"
+
+
+def test_the_field_case_of_slow_syncs(tmp_path: Path) -> None:
+    path = FIELD / "pg-checkpoint-sync" / "postgresql.log"
+    if not path.exists():
+        pytest.skip("the field cases are not there")
+    capture = of(tmp_path, path.read_text())
+    assert np.nanmax(capture.of("db_checkpoint_sync_ms")[0].values) == 17164.0
+    assert [f.severity for f in diagnose(capture).findings if f.rule == "db-checkpoint-sync-slow"] == [Severity.HIGH]

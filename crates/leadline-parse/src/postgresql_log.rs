@@ -3,6 +3,8 @@
 //! A line counts when it begins with a time and a zone and has a level with two spaces after its colon. Seconds are
 //! those of the clock that was printed; what a zone means is the caller's business.
 
+mod messages;
+
 use std::io::Read;
 use std::ops::RangeInclusive;
 
@@ -11,6 +13,7 @@ use memchr::{memchr, memmem};
 
 use crate::lines::each_line;
 use crate::pdh::time::days_from_date;
+use messages::{digit_count, each_event, is_word};
 
 /// What a line says beside its message is read from its first MiB; statements may be longer.
 const LINE_BYTES_MAX: usize = 1 << 20;
@@ -19,8 +22,6 @@ const PREFIX_MAX: usize = 300;
 /// A character has at most four bytes; the longest level follows.
 const PREFIX_BYTES_MAX: usize = 4 * PREFIX_MAX + 16;
 const TIME_LENGTH: usize = 19;
-const SIZE_DIGITS_MAX: usize = 18;
-const WAIT_DIGITS_MAX: usize = 12;
 const LEVELS: [&[u8]; 14] = [
     b"LOG",
     b"STATEMENT",
@@ -61,6 +62,12 @@ pub enum Kind {
     Commit,
     /// A run of autovacuum on a table that ended.
     Autovacuum,
+    /// A checkpoint that ended; its value is the time it took to write, in milliseconds.
+    CheckpointWrite,
+    /// The same; its value is the time it took to sync.
+    CheckpointSync,
+    /// The same; its value is the time it took to sync the slowest file.
+    CheckpointLongest,
 }
 
 /// Events of one kind in one second.
@@ -190,133 +197,6 @@ fn add(
     }
 }
 
-fn each_event(level: &[u8], text: &[u8], mut take: impl FnMut(Kind, f64)) {
-    let is_bad = matches!(level, b"ERROR" | b"FATAL" | b"PANIC");
-    if is_bad {
-        take(Kind::Error, 1.0);
-    }
-    if (is_bad || matches!(level, b"WARNING" | b"LOG")) && says_out_of_space(text) {
-        take(Kind::OutOfSpace, 1.0);
-    }
-    if level != b"LOG" {
-        return;
-    }
-    if text.starts_with(b"checkpoint starting:") {
-        let of_time = text.ends_with(b": time");
-        take(
-            if of_time {
-                Kind::TimedCheckpoint
-            } else {
-                Kind::RequestedCheckpoint
-            },
-            1.0,
-        );
-    } else if text.starts_with(b"automatic vacuum ")
-        || text.starts_with(b"automatic aggressive vacuum ")
-        || text.starts_with(b"automatic analyze ")
-    {
-        take(Kind::Autovacuum, 1.0);
-    } else if text.starts_with(b"connection received:") {
-        take(Kind::Connection, 1.0);
-    } else if let Some(size) = temporary_bytes(text) {
-        take(Kind::TemporaryFile, size);
-    } else if let Some(wait) = lock_wait_ms(text) {
-        take(Kind::LockWait, wait);
-    } else if let Some((duration, statement)) = statement_ms(text) {
-        let kind = if is_commit(statement) {
-            Kind::Commit
-        } else {
-            Kind::Statement
-        };
-        take(kind, duration);
-    }
-}
-
-/// The milliseconds and the text in `duration: 9007.983 ms  statement: COMMIT` or `... execute S_1: COMMIT`; what was
-/// only parsed, bound or planned is no work of its own.
-fn statement_ms(text: &[u8]) -> Option<(f64, &[u8])> {
-    let rest = text.strip_prefix(b"duration: ")?;
-    let whole = digit_count(rest);
-    let fraction = digit_count(rest.get(whole + 1..)?);
-    let end = whole + 1 + fraction;
-    if !(1..=WAIT_DIGITS_MAX).contains(&whole) || rest[whole] != b'.' || fraction == 0 {
-        return None;
-    }
-    let after = rest[end..].strip_prefix(b" ms  ")?;
-    let statement = if let Some(statement) = after.strip_prefix(b"statement: ") {
-        statement
-    } else {
-        let named = after.strip_prefix(b"execute ")?;
-        &named[memmem::find(named, b": ")? + 2..]
-    };
-    let number = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
-    Some((number, statement))
-}
-
-/// Whether a statement ends a transaction and keeps what it did.
-fn is_commit(statement: &[u8]) -> bool {
-    let start = statement.trim_ascii_start();
-    let word = start.iter().take_while(|&&byte| is_word(byte)).count();
-    let (word, rest) = start.split_at(word);
-    let is_plain = !rest
-        .trim_ascii_start()
-        .get(..8)
-        .is_some_and(|next| next.eq_ignore_ascii_case(b"prepared"));
-    (word.eq_ignore_ascii_case(b"commit") && is_plain) || word.eq_ignore_ascii_case(b"end")
-}
-
-fn says_out_of_space(text: &[u8]) -> bool {
-    memmem::find(text, b"No space left on device").is_some()
-        || memmem::find(text, b"Disk quota exceeded").is_some()
-}
-
-/// The size in `temporary file: path "x", size 7176192`.
-fn temporary_bytes(text: &[u8]) -> Option<f64> {
-    let rest = text.strip_prefix(b"temporary file: path ")?;
-    memmem::rfind_iter(rest, b", size ").find_map(|at| {
-        let number = &rest[at + 7..];
-        let digits = &number[..digit_count(number).min(SIZE_DIGITS_MAX)];
-        std::str::from_utf8(digits).ok()?.parse().ok()
-    })
-}
-
-/// The milliseconds in `process 11 acquired ShareLock on transaction 7 after 3000.300 ms`.
-fn lock_wait_ms(text: &[u8]) -> Option<f64> {
-    let rest = text.strip_prefix(b"process ")?;
-    let process_length = digit_count(rest);
-    let rest = rest[process_length..]
-        .strip_prefix(b" ")
-        .filter(|_| process_length > 0)?;
-    let rest = rest
-        .strip_prefix(b"still waiting for ")
-        .or_else(|| rest.strip_prefix(b"acquired "))?;
-    let mode_length = rest.iter().take_while(|&&byte| is_word(byte)).count();
-    let rest = rest[mode_length..]
-        .strip_prefix(b" on ")
-        .filter(|_| mode_length > 0)?;
-    memmem::rfind_iter(rest, b" after ").find_map(|at| {
-        let number = &rest[at + 7..];
-        let whole = digit_count(number);
-        let fraction = digit_count(number.get(whole + 1..)?);
-        let end = whole + 1 + fraction;
-        let is_number =
-            (1..=WAIT_DIGITS_MAX).contains(&whole) && number[whole] == b'.' && fraction > 0;
-        let number = is_number
-            .then_some(&number[..end])
-            .filter(|_| number[end..].starts_with(b" ms"))?;
-        std::str::from_utf8(number).ok()?.parse().ok()
-    })
-}
-
-fn digit_count(text: &[u8]) -> usize {
-    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
-}
-
-/// Letters of other alphabets count as words.
-const fn is_word(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
-}
-
 /// The length of the time a line begins with, the blank after it included.
 fn time_length(line: &[u8]) -> Option<usize> {
     let pattern = b"0000-00-00 00:00:00";
@@ -415,10 +295,7 @@ fn second_of(line: &[u8], years: &RangeInclusive<u16>) -> Option<i64> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{
-        Kind, PostgresqlLog, is_commit, lock_wait_ms, message, read, statement_ms, temporary_bytes,
-        zone_length,
-    };
+    use super::{Kind, PostgresqlLog, message, read, zone_length};
     use proptest::prelude::*;
 
     fn log(text: &str) -> PostgresqlLog {
@@ -451,36 +328,6 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_has_a_duration_and_a_text() {
-        let of = |text: &'static str| statement_ms(text.as_bytes());
-        let expected = Some((9007.983, b"COMMIT".as_slice()));
-        assert_eq!(of("duration: 9007.983 ms  statement: COMMIT"), expected);
-        assert_eq!(of("duration: 9007.983 ms  execute S_1: COMMIT"), expected);
-        for text in [
-            "duration: 1.5 ms",
-            "duration: 1.5 ms  plan: x",
-            "duration: 1.5 ms  parse S_1: COMMIT",
-            "duration: 1 ms  statement: COMMIT",
-            "duration: 1.5 s  statement: COMMIT",
-            "duration: 1234567890123.5 ms  statement: COMMIT",
-            "duration: 1",
-        ] {
-            assert_eq!(of(text), None, "{text}");
-        }
-        for (text, commits) in [
-            ("commit", true),
-            (" COMMIT;", true),
-            ("END", true),
-            ("commit prepared 'x'", false),
-            ("committed", false),
-            ("select 1", false),
-            ("", false),
-        ] {
-            assert_eq!(is_commit(text.as_bytes()), commits, "{text}");
-        }
-    }
-
-    #[test]
     fn zones_end_with_a_word() {
         for (text, length) in [
             ("UTC [1]", 3),
@@ -506,18 +353,6 @@ mod tests {
         assert_eq!(message(b" [1] DEBUG3:  x").unwrap().0, b"DEBUG3");
         assert_eq!(message(b" [1] MYLOG:  x"), None);
         assert_eq!(message(b" [1] LOG: x"), None);
-    }
-
-    #[test]
-    fn values_are_the_last_ones_of_a_message() {
-        let text = b"temporary file: path \"a, size 3\", size 7176192";
-        assert_eq!(temporary_bytes(text), Some(7_176_192.0));
-        let text = b"process 11 acquired ShareLock on x after 1.5 ms y after 3000.300 ms";
-        assert_eq!(lock_wait_ms(text), Some(3000.3));
-        assert_eq!(
-            lock_wait_ms(b"process 11 acquired ShareLock on x after 3000 ms"),
-            None
-        );
     }
 
     proptest! {

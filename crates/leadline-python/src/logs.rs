@@ -242,6 +242,9 @@ fn event_columns(py: Python<'_>, kind: Kind, events: &[Events]) -> EventColumns 
         Kind::Statement => "statement",
         Kind::Commit => "commit",
         Kind::Autovacuum => "autovacuum",
+        Kind::CheckpointWrite => "checkpoint-write",
+        Kind::CheckpointSync => "checkpoint-sync",
+        Kind::CheckpointLongest => "checkpoint-longest",
     };
     (
         name,

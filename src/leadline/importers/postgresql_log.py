@@ -24,7 +24,8 @@ Units:
     Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer steps
     where the log covers more than a day. A lock wait is told in milliseconds, the mean of those that a line names.
     Sessions that wait for a lock are counted from the wait's begin to its end, where both are logged: those that wait
-    longer than ``deadlock_timeout``, so that there are at least as many. A duration is told in milliseconds, the mean
+    longer than ``deadlock_timeout``, so that there are at least as many. The times of a checkpoint's sync are told in
+    each second that it took, those of its writes in the second in which it ended. A duration is told in milliseconds, the mean
     of the statements that ended. Sessions at work are counted from each one's begin to its end; there are at least as
     many.
 
@@ -63,6 +64,9 @@ META = ImporterMeta(
         "No space left on device": Field("db_out_of_space_errors_per_s", "per_s"),
         "checkpoint starting: time": Field("db_checkpoints_timed_per_s", "per_s"),
         "checkpoint starting": Field("db_checkpoints_requested_per_s", "per_s"),
+        "checkpoint complete: write": Field("db_checkpoint_write_ms", "s"),
+        "checkpoint complete: sync": Field("db_checkpoint_sync_ms", "s"),
+        "checkpoint complete: longest": Field("db_checkpoint_sync_longest_ms", "s"),
         "temporary file": Field("db_temp_bytes_per_s", "bytes_per_s"),
         "connection received": Field("db_logons_per_s", "per_s"),
         "waiting|acquired ... after": Field("db_lock_wait_ms", "ms"),
@@ -83,6 +87,7 @@ _LINE = re.compile(
     rf".{{0,300}}?(?<![A-Za-z])(?:{_LEVELS}):  "
 )
 _ZONE_OFFSET = {"UTC": "+00:00", "GMT": "+00:00", "Z": "+00:00"}
+_SYNC = "db_checkpoint_sync_ms"
 _ALWAYS_LOGGED = ("db_errors_per_s", "db_out_of_space_errors_per_s")
 _METRICS = {
     "error": "db_errors_per_s",
@@ -95,6 +100,9 @@ _METRICS = {
     "statement": "db_logged_statement_ms",
     "commit": "db_logged_commit_ms",
     "autovacuum": "db_autovacuums_per_s",
+    "checkpoint-write": "db_checkpoint_write_ms",
+    "checkpoint-sync": _SYNC,
+    "checkpoint-longest": "db_checkpoint_sync_longest_ms",
 }
 _LOGGED_AT_END = frozenset({"db_logged_statement_ms", "db_logged_commit_ms", "db_autovacuums_per_s"})
 _WORK_COUNTS = ("db_logged_statement_sessions_count", "db_worker_sessions_count")
@@ -102,6 +110,7 @@ _LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")
 _CLOCK_CHANGE_S = 900  # the clocks of all zones change at a quarter of an hour
 _STEPS_MAX = 86_400
 _NS_PER_S = 1_000_000_000
+_MS_PER_S = 1000.0
 _WIDE = (b"\xff\xfe", b"\xfe\xff")  # UTF-16
 _EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - on a clock whose zone is not known
 _Events = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
@@ -140,6 +149,7 @@ def read(source: Source, request: Request) -> Capture:
         builder.warn("no-zone", f"times are in {', '.join(unknown)}, which names no offset, and were taken as {zone}")
     builder.inventory.add(_CLUSTER, source.name, engine="postgresql")
     events = _events(log, clocks)
+    _tell_while_it_syncs(events, min(int(span.min()) for span in spans))
     seconds = np.concatenate([*spans, *(second for second, _, _ in events.values())])
     first = int(seconds.min())
     step_s = -(-(int(seconds.max()) - first + 1) // _STEPS_MAX)
@@ -271,6 +281,22 @@ def _events(log: PostgresqlLog, clocks: list[_Clock]) -> dict[str, _Events]:
             seconds, counts, totals = (np.concatenate(columns) for columns in zip(*by_zone, strict=True))
             events[_METRICS[kind]] = (seconds, counts, totals)
     return events
+
+
+def _tell_while_it_syncs(events: dict[str, _Events], first: int) -> None:
+    """Tell the times of a checkpoint's sync, which ends when its line is written, in each second it took."""
+    ends, counts, totals = events.get(_SYNC, _NO_EVENT)
+    lengths = np.ceil(totals / counts / _MS_PER_S).astype(np.int64)
+    length_at = dict(zip(ends.tolist(), np.clip(lengths, 1, _STEPS_MAX).tolist(), strict=True))
+    for metric in (_SYNC, "db_checkpoint_sync_longest_ms"):
+        if metric not in events:
+            continue
+        seconds, counts, totals = events[metric]
+        repeats = np.array([length_at.get(second, 1) for second in seconds.tolist()], dtype=np.int64)
+        back = np.arange(repeats.sum()) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        in_sync = np.repeat(seconds, repeats) - back
+        inside = in_sync >= first
+        events[metric] = (in_sync[inside], np.repeat(counts, repeats)[inside], np.repeat(totals, repeats)[inside])
 
 
 def _by_step(metric: str, events: _Events, first: int, step_s: int, step_count: int) -> NDArray[np.float64]:
