@@ -21,13 +21,13 @@ Lost:
     their kind. Of a statement only the verb and the first table are kept.
 
 Units:
-    Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer steps
-    where the log covers more than a day. A lock wait is told in milliseconds, the mean of those that a line names.
-    Sessions that wait for a lock are counted from the wait's begin to its end, where both are logged: those that wait
-    longer than ``deadlock_timeout``, so that there are at least as many. The times of a checkpoint's sync are told in
-    each second that it took, those of its writes in the second in which it ended. A duration is told in milliseconds, the mean
-    of the statements that ended. Sessions at work are counted from each one's begin to its end; there are at least as
-    many.
+    Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer
+    steps where the log covers more than a day. A lock wait is told in milliseconds, the mean of those that a line
+    names. Sessions that wait for a lock are counted from the wait's begin to its end, where both are logged: those
+    that wait longer than ``deadlock_timeout``, so that there are at least as many. The times of a checkpoint's sync
+    are told in each second that it took, those of its writes in the second in which it ended. A duration is told in
+    milliseconds, the mean of the statements that ended. Sessions at work are counted from each one's begin to its
+    end; there are at least as many.
 
 Sources:
     PostgreSQL 12 to 18 documentation, chapter "Error Reporting and Logging"; the server's message texts in

@@ -7,7 +7,6 @@ whose traffic rises with that may be the one that it swaps to; any, where no dis
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,7 +72,7 @@ BYSTANDER = Lowered(LoweredBecause.BYSTANDER)
 
 def _may_be_swapped_to(capture: Capture, disk: Entity) -> bool:
     """Whether a guest swaps, and the traffic of a disk goes up and down with that, or that of no disk does."""
-    swapped = _by_second(capture, _SWAPPED, lambda entity: entity == disk.parent)
+    swapped = _by_second(capture, _SWAPPED, disk.parent)
     if not any(rate > 0.0 for rate in swapped.values()):
         return False
     disks = {e for metric in _MOVED for group in capture.of(metric) for e in group.entities}
@@ -82,20 +81,20 @@ def _may_be_swapped_to(capture: Capture, disk: Entity) -> bool:
         for other in disks
         if other.kind is EntityKind.BLOCK_DEVICE
         and other.parent == disk.parent
-        and _follows(_by_second(capture, _MOVED, lambda entity, one=other: entity == one), swapped)
+        and _follows(_by_second(capture, _MOVED, other), swapped)
     }
     return disk in following or not following
 
 
-def _by_second(capture: Capture, metrics: tuple[str, ...], is_meant: Callable[[Entity], bool]) -> dict[int, float]:
+def _by_second(capture: Capture, metrics: tuple[str, ...], entity: Entity | None) -> dict[int, float]:
     """The sum of some metrics of an entity in each second that was recorded; of the first recording that has it."""
     sums: dict[int, float] = {}
     for metric in metrics:
-        group = next((g for g in capture.of(metric) if any(map(is_meant, g.entities))), None)
-        if group is None:
+        group = next((g for g in capture.of(metric) if entity is not None and g.row(entity) is not None), None)
+        row = None if group is None or entity is None else group.row(entity)
+        if group is None or row is None:
             continue
-        row = next(place for place, entity in enumerate(group.entities) if is_meant(entity))
-        values = np.nan_to_num(group.values[row].astype(np.float64))
+        values = np.nan_to_num(row.astype(np.float64))
         for second, value in zip((group.times_ns // _SECOND_NS).tolist(), values.tolist(), strict=True):
             sums[second] = sums.get(second, 0.0) + value
     return sums

@@ -44,7 +44,7 @@ def capped_program(context: RuleContext, is_meant: Callable[[str], bool]) -> Fin
         met = inside & (waits >= context.limit("waits"))
         counts = np.count_nonzero(met, axis=1)
         for row in np.flatnonzero(counts >= np.maximum(context.limit("share") * inside.sum(), SAMPLE_COUNT_MIN)):
-            if not is_meant(group.entities[row].name.split("[")[0]):
+            if not is_meant(group.entities[int(row)].name.split("[")[0]):
                 continue
             finding = _of_process(context, group, int(row), met[row], np.nan_to_num(runs.astype(np.float64)))
             if finding is not None and (best is None or finding.score > best.score):
