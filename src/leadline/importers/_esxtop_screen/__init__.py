@@ -1,0 +1,1 @@
+"""The part of the importer of esxtop's screen that says what its columns mean."""
