@@ -106,8 +106,17 @@ mod tests {
         let record = record(line, &days).unwrap();
         assert_eq!((record.process, record.level), (5000, b"LOG".as_slice()));
         let (text, detail) = message(record.rest);
-        assert_eq!((&*text, &*detail), (b"path \"a\", size 1".as_slice(), b"more".as_slice()));
+        assert_eq!(
+            (&*text, &*detail),
+            (b"path \"a\", size 1".as_slice(), b"more".as_slice())
+        );
         assert_eq!(&*message(b"\"cut \"\"in").0, b"cut \"in");
-        assert!(super::record(b"2026-11-20 10:00:00 UTC,a,b,1,c,d,1,e,f,g,0,log,0,x", &days).is_none());
+        assert!(
+            super::record(
+                b"2026-11-20 10:00:00 UTC,a,b,1,c,d,1,e,f,g,0,log,0,x",
+                &days
+            )
+            .is_none()
+        );
     }
 }

@@ -51,7 +51,11 @@ impl LockWaits {
             b"DETAIL" => {
                 if let (Some(place), Some(process)) = (open, holder(&entry.text)) {
                     let wait = &mut self.waits[place];
-                    wait.holder = if wait.holder == 0 { process } else { wait.holder };
+                    wait.holder = if wait.holder == 0 {
+                        process
+                    } else {
+                        wait.holder
+                    };
                 }
             }
             b"ERROR" | b"FATAL" => {

@@ -122,6 +122,13 @@ fn is_commit(statement: &[u8]) -> bool {
 }
 
 fn says_out_of_space(text: &[u8]) -> bool {
+    let is_statement = [b"duration: ".as_slice(), b"statement: ", b"execute "]
+        .iter()
+        .any(|start| text.starts_with(start));
+    !is_statement && says_no_space(text)
+}
+
+fn says_no_space(text: &[u8]) -> bool {
     memmem::find(text, b"No space left on device").is_some()
         || memmem::find(text, b"Disk quota exceeded").is_some()
 }

@@ -35,19 +35,31 @@ const ADDED: [&[u8]; 6] = [
     b"LOCATION",
 ];
 
+/// Whose tag syslog has put before a line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Sender {
+    /// There is none: all lines are the server's.
+    #[default]
+    NoTag,
+    /// A name that is not the server's usual one; lines of other programs may stand between.
+    Program,
+    /// The server.
+    Server,
+}
+
 /// What was put before a line by who passed it on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Envelope<'a> {
     /// When.
     pub stamp: Option<Stamp<'a>>,
+    /// Whether that time has no year.
+    pub has_no_year: bool,
     /// The process in the tag of syslog; 0 where there is none.
     pub process: u64,
     /// The number of the part of a message, from 1; 0 where parts are not numbered.
     pub part: u32,
-    /// Whether other programs' lines may stand between.
-    pub is_syslog: bool,
-    /// Whether the tag of syslog is the server's.
-    pub is_server: bool,
+    /// Who wrote it.
+    pub sender: Sender,
     /// Whether the next line goes on with this one.
     pub is_cut: bool,
 }
@@ -110,7 +122,11 @@ fn process(prefix: &[u8], is_after_time: bool) -> u64 {
             .and_then(|digits| digits.parse().ok())
             .unwrap_or(0)
     };
-    let start = if is_after_time { prefix.trim_ascii_start() } else { prefix };
+    let start = if is_after_time {
+        prefix.trim_ascii_start()
+    } else {
+        prefix
+    };
     let bare = digit_count(start);
     if (1..=9).contains(&bare) && matches!(start.get(bare), None | Some(b' ')) {
         return number(start);
@@ -152,7 +168,17 @@ pub(super) fn unwrapped<'a>(line: &'a [u8], days: &Days) -> (Envelope<'a>, &'a [
     match line {
         [b'<', ..] => numbered(line, days),
         [b'A'..=b'Z', ..] => syslog_stamp(line, days)
-            .and_then(|(stamp, length)| tagged(stamp, line.get(length + 1..)?)),
+            .and_then(|(stamp, length)| tagged(stamp, line.get(length + 1..)?))
+            .map(|(envelope, rest)| {
+                let has_no_year = true;
+                (
+                    Envelope {
+                        has_no_year,
+                        ..envelope
+                    },
+                    rest,
+                )
+            }),
         [b'1' | b'2', ..] if line.get(10) == Some(&b'T') => {
             internet_stamp(line, days).and_then(|(stamp, length)| {
                 let rest = line[length..].strip_prefix(b" ")?;
@@ -214,7 +240,12 @@ fn numbered<'a>(line: &'a [u8], days: &Days) -> Option<(Envelope<'a>, &'a [u8])>
     };
     let (stamp, length) = internet_stamp(rest, days)?;
     let mut fields = rest.get(length + 1..)?.splitn(5, |&byte| byte == b' ');
-    let (_, name, process, _) = (fields.next()?, fields.next()?, fields.next()?, fields.next()?);
+    let (_, name, process, _) = (
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+        fields.next()?,
+    );
     let rest = structured(fields.next()?)?;
     let process = std::str::from_utf8(process).ok()?.parse().unwrap_or(0);
     let rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
@@ -252,8 +283,11 @@ fn parted<'a>(
     let envelope = Envelope {
         process,
         part: part.map_or(0, |part| part.0),
-        is_syslog: true,
-        is_server: name.starts_with(b"postgres"),
+        sender: if name.starts_with(b"postgres") {
+            Sender::Server
+        } else {
+            Sender::Program
+        },
         ..of(stamp)
     };
     (envelope, part.map_or(rest, |part| &rest[part.1..]))
@@ -278,7 +312,7 @@ fn bracketed(text: &[u8]) -> Option<u64> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use super::{message, process, unwrapped, written};
+    use super::{Sender, message, process, unwrapped, written};
     use crate::postgresql_log::Days;
 
     fn days() -> Days {
@@ -325,13 +359,19 @@ mod tests {
         ] {
             let (envelope, rest) = unwrapped(line.as_bytes(), &days());
             assert_eq!((envelope.process, envelope.part), (5000, 1), "{line}");
-            assert!(envelope.is_server && envelope.stamp.is_some(), "{line}");
+            assert!(
+                envelope.sender == Sender::Server && envelope.stamp.is_some(),
+                "{line}"
+            );
             assert_eq!(rest, b"LOG:  x", "{line}");
         }
         let (envelope, rest) = unwrapped(b"2026-11-20T10:00:00.1Z stderr P abc", &days());
-        assert!(envelope.is_cut && !envelope.is_syslog);
+        assert!(envelope.is_cut && envelope.sender == Sender::NoTag);
         assert_eq!(rest, b"abc");
-        let (_, rest) = unwrapped(b"2026-11-20T10:00:00.1Z 2026-11-20 10:00:00 UTC [1] LOG:  x", &days());
+        let (_, rest) = unwrapped(
+            b"2026-11-20T10:00:00.1Z 2026-11-20 10:00:00 UTC [1] LOG:  x",
+            &days(),
+        );
         assert_eq!(rest, b"2026-11-20 10:00:00 UTC [1] LOG:  x");
     }
 

@@ -52,7 +52,11 @@ pub(super) fn internet_stamp<'a>(text: &'a [u8], days: &Days) -> Option<(Stamp<'
         Some(b'Z' | b'+' | b'-') => zone_length(rest)?,
         _ => 0,
     };
-    let zone = if length == 0 { NO_ZONE } else { &rest[..length] };
+    let zone = if length == 0 {
+        NO_ZONE
+    } else {
+        &rest[..length]
+    };
     Some((clock(text, at, zone, days)?, at + length))
 }
 
@@ -73,7 +77,7 @@ pub(super) fn syslog_stamp(text: &[u8], days: &Days) -> Option<(Stamp<'static>, 
         return None;
     }
     let (last_year, last_month, last_day) = days.last;
-    let is_later = (month, day) > (last_month, last_day.saturating_add(1)) && (month, day) != (1, 1);
+    let is_later = (month, day) > (last_month, last_day);
     let year = if is_later { last_year - 1 } else { last_year };
     let second = second_of((year, month, day), time, days)?;
     let (micros, fraction) = fraction(&text[time_at + 8..])?;
@@ -110,7 +114,11 @@ fn epoch(prefix: &[u8], dot: usize, days: &Days) -> Option<Stamp<'static>> {
     if digit_count(&prefix[start..]) != 10 || digit_count(after) != 3 {
         return None;
     }
-    epoch_stamp(&prefix[start..dot], u32::from(number(&after[..3])) * 1000, days)
+    epoch_stamp(
+        &prefix[start..dot],
+        u32::from(number(&after[..3])) * 1000,
+        days,
+    )
 }
 
 /// The time of seconds since 1970 in digits.
@@ -130,7 +138,11 @@ fn begins(text: &[u8], start: usize) -> bool {
 }
 
 fn clock<'a>(text: &'a [u8], end: usize, zone: &'a [u8], days: &Days) -> Option<Stamp<'a>> {
-    let day = (number(&text[..4]), number(&text[5..7]), number(&text[8..10]));
+    let day = (
+        number(&text[..4]),
+        number(&text[5..7]),
+        number(&text[8..10]),
+    );
     Some(Stamp {
         second: second_of(day, &text[11..TIME_LENGTH], days)?,
         micros: fraction(&text[TIME_LENGTH..end])?.0,
@@ -145,11 +157,11 @@ fn fraction(text: &[u8]) -> Option<(u32, usize)> {
     }
     let digits = &text[1..];
     let count = digit_count(digits);
-    let mut micros = 0;
-    for place in 0..6 {
-        let digit = if place < count { digits[place] - b'0' } else { 0 };
-        micros = micros * 10 + u32::from(digit);
-    }
+    let digit = |place: usize| match digits.get(place) {
+        Some(&byte) if place < count => u32::from(byte - b'0'),
+        _ => 0,
+    };
+    let micros = (0..6).fold(0, |micros, place| micros * 10 + digit(place));
     (count > 0).then_some((micros, 1 + count))
 }
 
@@ -258,7 +270,12 @@ mod tests {
         assert_eq!(of("Mar  9 00:00:01.5 db01 ").micros, 500_000);
         assert_eq!(of("Dec 31 23:59:59 db01 ").second, 1_767_225_599);
         assert_eq!(of("Dec 31 23:59:59 db01 ").zone, NO_ZONE);
-        for text in ["Mar 10 0:00:01", "Mar 32 00:00:00 ", "Foo 10 00:00:00", "Mar"] {
+        for text in [
+            "Mar 10 0:00:01",
+            "Mar 32 00:00:00 ",
+            "Foo 10 00:00:00",
+            "Mar",
+        ] {
             assert!(syslog_stamp(text.as_bytes(), &days()).is_none(), "{text}");
         }
     }
@@ -267,7 +284,10 @@ mod tests {
     fn a_prefix_may_have_its_time_anywhere() {
         let of = |text: &'static str| stamp_within(text.as_bytes(), &days()).unwrap();
         let prefix = "[77] 2026-03-09 10:00:00 UTC app 2026-03-10 00:00:01.250 UTC ";
-        assert_eq!((of(prefix).second, of(prefix).micros), (1_773_100_801, 250_000));
+        assert_eq!(
+            (of(prefix).second, of(prefix).micros),
+            (1_773_100_801, 250_000)
+        );
         assert_eq!(of("77 1773100801.250 ").second, 1_773_100_801);
         assert_eq!(of("db-1  | 2026-03-10 00:00:01 +01 ").zone, b"+01");
         assert!(stamp_within(b"10.0.0.5 1-2-3 11773100801.250 ", &days()).is_none());
@@ -275,8 +295,12 @@ mod tests {
 
     #[test]
     fn an_internet_time_may_have_nine_digits() {
-        let (stamp, length) = internet_stamp(b"2026-03-10T00:00:01.123456789Z stdout", &days()).unwrap();
-        assert_eq!((stamp.second, stamp.micros, length), (1_773_100_801, 123_456, 30));
+        let (stamp, length) =
+            internet_stamp(b"2026-03-10T00:00:01.123456789Z stdout", &days()).unwrap();
+        assert_eq!(
+            (stamp.second, stamp.micros, length),
+            (1_773_100_801, 123_456, 30)
+        );
         let (stamp, _) = internet_stamp(b"2026-03-10T00:00:01+01:00 db", &days()).unwrap();
         assert_eq!(stamp.zone, b"+01:00");
     }

@@ -46,7 +46,12 @@ impl Works {
             self.add(name, false, entry, duration_ms / 1e3);
         } else if let Some((table, elapsed_s)) = autovacuum(&entry.text) {
             let table = table.rsplit('.').next().unwrap_or(&table);
-            self.add(format!("autovacuum worker on {table}"), true, entry, elapsed_s);
+            self.add(
+                format!("autovacuum worker on {table}"),
+                true,
+                entry,
+                elapsed_s,
+            );
         }
     }
 
@@ -56,22 +61,19 @@ impl Works {
             if is_worker {
                 return;
             }
-            key.0 = OTHERS.to_owned();
+            OTHERS.clone_into(&mut key.0);
         }
-        let place = match self.places.get(&key) {
-            Some(&place) => place,
-            None => {
-                self.works.push(Work {
-                    name: key.0.clone(),
-                    is_worker,
-                    zone_index: key.1,
-                    begin: i64::MAX,
-                    ..Work::default()
-                });
-                self.places.insert(key, self.works.len() - 1);
-                self.works.len() - 1
-            }
-        };
+        let works = &mut self.works;
+        let place = *self.places.entry(key).or_insert_with_key(|key| {
+            works.push(Work {
+                name: key.0.clone(),
+                is_worker,
+                zone_index: key.1,
+                begin: i64::MAX,
+                ..Work::default()
+            });
+            works.len() - 1
+        });
         self.works[place].add(entry, length_s);
     }
 }
