@@ -13,12 +13,23 @@ pub(super) fn each_event(level: &[u8], text: &[u8], mut take: impl FnMut(Kind, f
     if is_bad {
         take(Kind::Error, 1.0);
     }
-    if (is_bad || matches!(level, b"WARNING" | b"LOG")) && says_out_of_space(text) {
+    let first_line = &text[..memchr(b'\n', text).unwrap_or(text.len())];
+    if (is_bad || matches!(level, b"WARNING" | b"LOG")) && says_out_of_space(first_line) {
         take(Kind::OutOfSpace, 1.0);
     }
     if level != b"LOG" {
         return;
     }
+    if let Some((duration, statement)) = statement_ms(text) {
+        let kind = if is_commit(statement) {
+            Kind::Commit
+        } else {
+            Kind::Statement
+        };
+        take(kind, duration);
+        return;
+    }
+    let text = first_line;
     if is_checkpoint(text, b"point complete:") {
         let kinds = [
             Kind::CheckpointWrite,
@@ -51,13 +62,6 @@ pub(super) fn each_event(level: &[u8], text: &[u8], mut take: impl FnMut(Kind, f
         take(Kind::TemporaryFile, size);
     } else if let Some(wait) = lock_message(text) {
         take(Kind::LockWait, wait.wait_ms);
-    } else if let Some((duration, statement)) = statement_ms(text) {
-        let kind = if is_commit(statement) {
-            Kind::Commit
-        } else {
-            Kind::Statement
-        };
-        take(kind, duration);
     }
 }
 

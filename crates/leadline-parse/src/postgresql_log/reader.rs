@@ -185,15 +185,13 @@ impl<'a> Reader<'a> {
             Some(envelope) => (envelope, line),
             None => text::unwrapped(line, self.days),
         };
-        let rest = if envelope.sender != Sender::NoTag {
-            decoded(rest)
-        } else {
-            Cow::Borrowed(rest)
+        let rest = match envelope.sender {
+            Sender::NoTag => Cow::Borrowed(rest),
+            _ => decoded(rest),
         };
-        let source = if envelope.sender != Sender::NoTag {
-            envelope.process
-        } else {
-            0
+        let source = match envelope.sender {
+            Sender::NoTag => 0,
+            _ => envelope.process,
         };
         let joins = std::mem::replace(&mut self.joins, envelope.is_cut);
         if rest.is_empty() || (joins && self.open.go_on(source, &rest, false)) {

@@ -2,8 +2,10 @@
 
 use memchr::memmem;
 
-use super::messages::digit_count;
-use super::times::{Days, Stamp, internet_stamp, stamp, stamp_within, syslog_stamp};
+use super::messages::{digit_count, is_word};
+use super::times::{
+    Days, Stamp, TIME_LENGTH, internet_stamp, stamp, stamp_within, stamps_within, syslog_stamp,
+};
 
 /// Between the zone and the level, characters.
 const PREFIX_MAX: usize = 300;
@@ -98,11 +100,11 @@ pub(super) fn written<'a>(line: &'a [u8], days: &Days) -> Option<Written<'a>> {
     let (start, level, text) = message(rest)?;
     let prefix = &rest[..start];
     // A session's begin has no fraction: where the prefix has a time with one, too, that is the entry's.
+    let has_fraction = before > 0 && line.get(TIME_LENGTH) == Some(&b'.');
     let stamp = match stamp {
-        Some(stamp) if stamp.micros > 0 || memmem::find(prefix, b":").is_none() => Some(stamp),
-        Some(stamp) => stamp_within(prefix, days)
-            .filter(|within| within.micros > 0)
-            .or(Some(stamp)),
+        Some(stamp) if has_fraction || !prefix.contains(&b':') => Some(stamp),
+        Some(stamp) => stamps_within(prefix, days).0.or(Some(stamp)),
+        None if prefix.last().is_some_and(|&byte| is_word(byte)) => None, // its zone may go on
         None => stamp_within(prefix, days),
     };
     Some(Written {
@@ -217,6 +219,7 @@ fn contained<'a>(stamp: Stamp<'a>, rest: &'a [u8]) -> Option<(Envelope<'a>, &'a 
 
 /// `db01 postgres[5000]: [3-1] ...` after the time of syslog.
 fn tagged<'a>(stamp: Stamp<'a>, rest: &'a [u8]) -> Option<(Envelope<'a>, &'a [u8])> {
+    let goes_on = rest.first().is_some_and(u8::is_ascii_whitespace);
     let host = rest.iter().position(|&byte| byte == b' ')?;
     let tag = &rest[host + 1..];
     let end = memmem::find(tag, b": ").or_else(|| tag.strip_suffix(b":").map(<[u8]>::len))?;
@@ -225,7 +228,8 @@ fn tagged<'a>(stamp: Stamp<'a>, rest: &'a [u8]) -> Option<(Envelope<'a>, &'a [u8
         Some(at) => (&name[..at], bracketed(&name[at..])?),
         None => (name, 0),
     };
-    if name.is_empty() || name.iter().any(|byte| b" :\t".contains(byte)) {
+    let is_name = !name.is_empty() && !name.iter().any(|byte| b" :\t".contains(byte));
+    if !is_name || goes_on || level_named(name).is_some() {
         return None;
     }
     Some(parted(stamp, name, process, rest))

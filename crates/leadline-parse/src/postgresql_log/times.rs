@@ -10,7 +10,7 @@ use crate::pdh::time::days_from_date;
 /// The zone of a time that was printed without one.
 pub(super) const NO_ZONE: &[u8] = b"local time";
 const EPOCH_ZONE: &[u8] = b"UTC";
-const TIME_LENGTH: usize = 19;
+pub(super) const TIME_LENGTH: usize = 19;
 const DAY_S: i64 = 86_400;
 const MONTHS: [&[u8]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
@@ -91,6 +91,17 @@ pub(super) fn syslog_stamp(text: &[u8], days: &Days) -> Option<(Stamp<'static>, 
 
 /// The time that a prefix has anywhere: one with a fraction before one without, else seconds since 1970.
 pub(super) fn stamp_within<'a>(prefix: &'a [u8], days: &Days) -> Option<Stamp<'a>> {
+    let (fractional, whole) = stamps_within(prefix, days);
+    fractional
+        .or(whole)
+        .or_else(|| memchr_iter(b'.', prefix).find_map(|dot| epoch(prefix, dot, days)))
+}
+
+/// The first time in a prefix that has a fraction, and the first before it that has none.
+pub(super) fn stamps_within<'a>(
+    prefix: &'a [u8],
+    days: &Days,
+) -> (Option<Stamp<'a>>, Option<Stamp<'a>>) {
     let mut whole = None;
     for dash in memchr_iter(b'-', prefix) {
         let starts = dash.checked_sub(4).filter(|&start| begins(prefix, start));
@@ -100,11 +111,11 @@ pub(super) fn stamp_within<'a>(prefix: &'a [u8], days: &Days) -> Option<Stamp<'a
         let start = dash - 4;
         let has_fraction = prefix[start..start + length].get(TIME_LENGTH) == Some(&b'.');
         if has_fraction {
-            return Some(stamp);
+            return (Some(stamp), whole);
         }
         whole = whole.or(Some(stamp));
     }
-    whole.or_else(|| memchr_iter(b'.', prefix).find_map(|dot| epoch(prefix, dot, days)))
+    (None, whole)
 }
 
 /// Seconds since 1970 with three digits after the point, as `%n` prints them.
