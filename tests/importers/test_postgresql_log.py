@@ -14,12 +14,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline._core import PostgresqlLog
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import Severity
+from leadline.formats.statements import shown_name, statement_name
 from leadline.importers import postgresql_log
 from tests.importers import postgresql_log_walks
 
@@ -516,3 +518,17 @@ def test_the_pass_agrees_with_the_walks(tmp_path: Path) -> None:
 
 def _utc_s(stamp: str, _: str) -> float:
     return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp()
+
+
+_WORDS = st.sampled_from(
+    ["select", "FROM", "update", "insert", "into", "only", "table", "lock", "vacuum", "analyze", "autovacuum:",
+     "commit", "a.b", "a.b.c", "t", "T1", "'x'", "*", "(a,", "b)", "$1", "é", "tablé", ";", ".", "x" * 70, "do", "selects", "t$"]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(_WORDS, st.sampled_from([" ", "  ", "\n\t", ""])), min_size=1, max_size=8))
+def test_statements_have_the_names_that_expressions_give(words: list[tuple[str, str]]) -> None:
+    query = "".join(word + blank for word, blank in words)
+    text = f"2026-11-23 23:11:18 UTC [1] LOG:  duration: 1.000 ms  statement: {query}"
+    log = PostgresqlLog.from_bytes(text.encode(), "log", (1970, 2199), (2026, 12, 31))
+    assert [work[0] for work in log.works] == [shown_name(statement_name(query))]
