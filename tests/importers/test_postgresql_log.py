@@ -522,7 +522,8 @@ def _utc_s(stamp: str, _: str) -> float:
 
 _WORDS = st.sampled_from(
     ["select", "FROM", "update", "insert", "into", "only", "table", "lock", "vacuum", "analyze", "autovacuum:",
-     "commit", "a.b", "a.b.c", "t", "T1", "'x'", "*", "(a,", "b)", "$1", "é", "tablé", ";", ".", "x" * 70, "do", "selects", "t$"]
+     "commit", "a.b", "a.b.c", "t", "T1", "'x'", "*", "(a,", "b)", "$1", "é", "tablé", ";", ".",
+     "x" * 70, "do", "selects", "t$"]
 )  # fmt: skip
 
 
