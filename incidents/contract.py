@@ -91,7 +91,7 @@ class Kind:
     database: str = "postgresql"  # or mysql, or lab: PostgreSQL in a virtual machine
     is_uncached: bool = False  # the data is far larger than memory: reads reach the disk
     takes_cpu: bool = False  # the fault itself takes the processors
-    done_by: DoneBy | None = None  # None: nobody whom a recorder sees
+    done_by: tuple[DoneBy, ...] = ()  # any of them is right; empty: nobody whom a recorder sees
     programs: tuple[str, ...] = ()  # what the fault itself runs beside the database: no bystander is one of them
     needs: tuple[str, ...] = ()  # `network`, `swap`
     ends_load: bool = False  # the load's clients may give up

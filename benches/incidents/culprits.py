@@ -18,13 +18,12 @@ _SEEN_BY = {
 }
 
 
-def done_by(truth: Truth, view: str) -> DoneBy | None:
-    """Who did it, where the recorders of a view can see it; None where nobody is to be named."""
+def done_by(truth: Truth, view: str) -> tuple[DoneBy, ...]:
+    """Who did it, where the recorders of a view can see it; any of them is right, none where nobody is to be named."""
     if truth.fault is None or truth.kind not in kinds():
-        return None
-    one = load_kind(truth.kind).KIND.done_by
+        return ()
     recorders = [view.removeprefix(ALONE)] if view.startswith(ALONE) else truth.recorders
-    return one if one is not None and _SEEN_BY[one.kind] in recorders else None
+    return tuple(one for one in load_kind(truth.kind).KIND.done_by if _SEEN_BY[one.kind] in recorders)
 
 
 def named(diagnosis: Diagnosis) -> tuple[Who, ...]:
@@ -33,7 +32,10 @@ def named(diagnosis: Diagnosis) -> tuple[Who, ...]:
     return tuple(dict.fromkeys(who for who in whos if who is not None))
 
 
-def is_named(wanted: DoneBy, whos: tuple[Who, ...]) -> bool:
-    """Whether the first of its kind is the one who did it."""
-    first = next((who for who in whos if who.kind.value == wanted.kind), None)
-    return first is not None and wanted.name in ("", first.name)
+def is_named(wanted: tuple[DoneBy, ...], whos: tuple[Who, ...]) -> bool:
+    """Whether the first of its kind is one of those who did it."""
+    for one in wanted:
+        first = next((who for who in whos if who.kind.value == one.kind), None)
+        if first is not None and one.name in ("", first.name):
+            return True
+    return False

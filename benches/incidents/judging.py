@@ -131,7 +131,7 @@ def judged(truth: Truth, diagnosis: Diagnosis, view: str, *, is_visible: bool, i
         bool(truth.bystanders),
         tuple(dict.fromkeys([*_innocents(truth, (one.entity for one in causes)), *innocent])),
         tuple(f"{who.kind.value} {who.name}" for who in whos),
-        None if wanted is None else is_named(wanted, whos),
+        is_named(wanted, whos) if wanted else None,
         tuple(f"{layer.layer.value}={layer.state.value}" for layer in diagnosis.layers),
     )
 

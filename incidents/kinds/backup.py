@@ -28,7 +28,7 @@ KIND = Kind(
     is_uncached=True,
     programs=("tar",),
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_read_kb_per_s"),
-    done_by=DoneBy("program", "tar"),
+    done_by=(DoneBy("program", "tar"),),
 )
 
 

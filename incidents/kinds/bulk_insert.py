@@ -26,7 +26,7 @@ KIND = Kind(
         innocent_layers=("network",),
     ),
     usual=("latency_ms", "wal_util_pct", "wal_write_ms", "wal_write_kb_per_s"),
-    done_by=DoneBy("statement", "INSERT INTO bulk"),
+    done_by=(DoneBy("statement", "INSERT INTO bulk"),),
 )
 
 

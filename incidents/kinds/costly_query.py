@@ -29,7 +29,7 @@ KIND = Kind(
     load=Load(rate=250),
     takes_cpu=True,
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "cpu_pressure_pct"),
-    done_by=DoneBy("statement", "SELECT ... FROM orders"),
+    done_by=(DoneBy("statement", "SELECT ... FROM orders"),),
 )
 
 

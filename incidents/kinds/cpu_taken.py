@@ -26,7 +26,7 @@ KIND = Kind(
     takes_cpu=True,
     programs=("stress-ng",),
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "cpu_pressure_pct", "load_average"),
-    done_by=DoneBy("program", "stress-ng-cpu"),
+    done_by=(DoneBy("program", "stress-ng-cpu"),),
 )
 
 

@@ -25,7 +25,7 @@ KIND = Kind(
     load=Load(rate=100),
     is_uncached=True,
     usual=("latency_ms", "data_util_pct", "data_write_ms", "data_writes_per_s", "wal_write_kb_per_s"),
-    done_by=DoneBy("statement", "CHECKPOINT"),
+    done_by=(DoneBy("worker", "checkpointer"), DoneBy("statement", "CHECKPOINT")),
 )
 
 

@@ -21,7 +21,7 @@ KIND = Kind(
         innocent_roles=("data", "wal"),
     ),
     usual=("transactions_per_s", "latency_ms", "cpu_busy_pct", "wal_util_pct"),
-    done_by=DoneBy("session"),
+    done_by=(DoneBy("session"),),
 )
 
 

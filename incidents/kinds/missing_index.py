@@ -30,7 +30,7 @@ KIND = Kind(
     load=Load(rate=RATE, script=SCRIPT),
     takes_cpu=True,
     usual=("latency_ms", "cpu_busy_pct", "run_queue", "data_util_pct"),
-    done_by=DoneBy("statement", "SELECT ... FROM orders"),
+    done_by=(DoneBy("statement", "SELECT ... FROM orders"),),
 )
 
 

@@ -6,7 +6,7 @@ import random
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from incidents.contract import DoneBy, Kind, Load, Parameters, Shown, Stage, Truth, mean_rises
+from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, mean_rises
 from incidents.numbers import Numbers
 
 KIND = Kind(
@@ -22,7 +22,6 @@ KIND = Kind(
     database="mysql",
     load=Load(clients=4, rate=60, script="oltp_update_index"),
     usual=("transactions_per_s", "latency_ms", "cpu_busy_pct", "wal_util_pct"),
-    done_by=DoneBy("session"),
 )
 
 

@@ -28,7 +28,7 @@ KIND = Kind(
     is_uncached=True,
     programs=("fio",),
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_reads_per_s", "data_queue_depth"),
-    done_by=DoneBy("program", "fio"),
+    done_by=(DoneBy("program", "fio"),),
 )
 
 

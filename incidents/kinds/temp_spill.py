@@ -31,7 +31,7 @@ KIND = Kind(
     is_uncached=True,
     slack_s=8.0,
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_write_kb_per_s"),
-    done_by=DoneBy("statement", "SELECT ... FROM orders"),
+    done_by=(DoneBy("statement", "SELECT ... FROM orders"),),
 )
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leadline.app.diagnose.bystanders import uninvolved_disks
+from leadline.app.diagnose.bystanders import are_apart, uninvolved_disks
+from leadline.app.diagnose.causes import joined
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import LoweredBecause
-from leadline.core.model.vocabulary import EntityKind
+from leadline.core.model.finding import Finding, Lowered, LoweredBecause, Window
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 GUEST = Entity(EntityKind.GUEST, "db01")
 DATA, OTHER = (Entity(EntityKind.BLOCK_DEVICE, name, GUEST) for name in ("sdb", "sdc"))
@@ -64,3 +65,51 @@ def test_any_disk_may_be_the_cause_where_it_is_not_known_what_is_used(named: str
     made = capture(named=named, swapped_kib_per_s=swapped)
     assert uninvolved_disks(made) == frozenset()
     assert diagnose(made).answer.disk.accuses
+
+
+@pytest.mark.parametrize(("follows", "is_beside"), [(DATA, True), (OTHER, False), (None, False)])
+def test_while_the_guest_swaps_a_disk_that_follows_it_is_the_one_swapped_to(
+    follows: Entity | None, is_beside: bool
+) -> None:
+    moved = np.abs(np.sin(np.arange(90))) * 8.0
+    builder = CaptureBuilder("iostat.txt", "iostat", "sysstat")
+    for disk in (DATA, OTHER):
+        steady = 14.0 + 0.1 * (np.arange(90) % 7)
+        builder.add_series("disk_read_mib_per_s", disk, TIMES, moved if disk == follows else steady)
+    builder.add_series("guest_swap_in_kib_per_s", GUEST, TIMES, 1024.0 * moved)
+    swapping = builder.build()
+    for name, role in (("sdb", "data"), ("sda", "wal")):
+        swapping.inventory.add(Entity(EntityKind.BLOCK_DEVICE, name, GUEST), "inventory.yaml", role=role)
+    assert (OTHER in uninvolved_disks(swapping)) is is_beside
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        ("sda", "sdb", True),
+        ("sda1", "sda2", False),
+        ("loop0", "loop3", True),
+        ("dm-0", "sda", False),
+        ("md0", "nvme0n1", False),
+        ("loop0", "sda", False),
+    ],
+)
+def test_disks_are_apart_where_none_may_lie_on_the_other(one: str, other: str, apart: bool) -> None:
+    disks = [Entity(EntityKind.BLOCK_DEVICE, name, GUEST) for name in (one, other)]
+    assert are_apart(*disks) is apart
+
+
+def finding(rule: str, entity: Entity, *, is_beside: bool = False) -> Finding:
+    windows = (Window(0, 60_000_000_000),)
+    lowered = Lowered(LoweredBecause.BYSTANDER) if is_beside else None
+    severity = Severity.LOW if is_beside else Severity.MEDIUM
+    return Finding(rule, "X", Layer.GUEST, entity, severity, "", (), "", windows, lowered=lowered)
+
+
+def test_a_disk_that_nobody_uses_explains_what_the_machine_waits_for_and_no_other_disk() -> None:
+    beside = finding("guest-disk-taken", OTHER, is_beside=True)
+    limit, waits = finding("vm-iops-limit-hit", DATA), finding("guest-iowait-high", GUEST)
+    marked = {one.rule: one.caused_by for one in joined([beside, limit, waits], capture())}
+    assert marked == {"guest-disk-taken": None, "vm-iops-limit-hit": None, "guest-iowait-high": "vm-iops-limit-hit"}
+    alone = {one.rule: one.caused_by for one in joined([beside, waits], capture())}
+    assert alone == {"guest-disk-taken": None, "guest-iowait-high": "guest-disk-taken"}

@@ -129,6 +129,11 @@ class Case:
         )
 
     @cached_property
+    def is_held_back(self) -> bool:
+        """Whether the database is held back by a limit on its CPU while disks were seen: then all of its waits last."""
+        return self.lead is not None and self.saw_disks and "cpu-capped" in rule_metas()[self.lead.rule].causes
+
+    @cached_property
     def disk_share(self) -> float | None:
         """The share of the added time spent at disks; None where there is no account that could show it."""
         if self.account is None or not (self.account.basis is AccountBasis.SAMPLES or self.saw_disks):
@@ -243,7 +248,9 @@ def unfelt(case: Case) -> Answer | None:
     """A disk passed a limit, and nobody felt it."""
     if not case.explained.unfelt_layers():
         return None
-    unfelt = next((f for f in case.findings if f.windows and looks_at_disks(f)), None)
+    uninvolved = case.explained.uninvolved
+    looking = (f for f in case.findings if f.windows and looks_at_disks(f) and f.entity not in uninvolved)
+    unfelt = next(looking, None)
     return None if unfelt is None else replace(case.answer(Disk.UNKNOWN, Reason.UNFELT), finding=unfelt)
 
 
@@ -261,7 +268,7 @@ def some_disk_worse(case: Case) -> Answer | None:
     if worse:
         clearest = max(worse, key=lambda change: change.share)
         return replace(case.answer(Disk.UNKNOWN, Reason.WAITED_LONGER), change=clearest)
-    if case.disk_share is not None and case.disk_share >= DOUBT_SHARE:
+    if case.disk_share is not None and case.disk_share >= DOUBT_SHARE and not case.is_held_back:
         return case.answer(Disk.UNKNOWN, Reason.ACCOUNT)
     return None
 

@@ -34,8 +34,16 @@ _WHO: dict[str, tuple[tuple[WhoKind, str], ...]] = {
 # kinds only where it was seldom there before.
 _RISEN = frozenset({"cpu-busy"})
 _SELDOM = frozenset({"temp-files", "bulk-load", "export", "wal-volume"})
+# What a statement of such a cause begins with: it may be a small part of the sessions that it makes wait.
+_VERBS = {
+    "temp-files": ("SELECT", "WITH", "CREATE", "INSERT", "REFRESH"),
+    "bulk-load": ("INSERT", "COPY", "MERGE"),
+    "export": ("SELECT", "COPY"),
+}
 RISE_MIN, SELDOM_RATIO = 0.1, 0.5  # Judgement: a tenth more of all, and twice the share, are no chance
 WHO_SHARE_MIN = 0.3  # Judgement: of what is counted; with less of it one is among many
+MOST_SHARE = 0.5  # where nothing else was recorded: more than all the others together
+CAME_SHARE_MIN = 0.1  # of one that came with the incident and does what its kind of cause needs
 SURE_SHARE = 0.5  # Judgement: half of the added time, at the lower end of the interval, is what made it slow
 _DISK = frozenset({Term.DISK, Term.LOG})
 _CPU = frozenset({Term.CPU, Term.CPU_WAIT})
@@ -52,7 +60,7 @@ CAUSE_TERMS: dict[str, frozenset[Term]] = {
     "disk-full": _ANY,  # what cannot be written fails, waits, or is tried again
     "cpu-taken": _CPU,
     "cpu-busy": _CPU,
-    "cpu-capped": _CPU,
+    "cpu-capped": _ANY,  # who is stopped again and again takes longer for all it does
     # Pages are found and moved by the CPU, read again from disk, and waited for.
     "memory-short": frozenset({Term.SWAP, *_DISK, *_CPU}),
     "swapping": frozenset({Term.SWAP, *_DISK, *_CPU}),
@@ -102,21 +110,34 @@ def kind_and_who(finding: Finding, culprits: Iterable[Who]) -> tuple[str, Who | 
 
     Of several kinds the first one that somebody did, else the most likely one; empty where the rule names none.
     """
-    known = [who for who in culprits if (who.share or 0.0) >= WHO_SHARE_MIN]
+    whos = tuple(culprits)
+    known = [who for who in whos if (who.share or 0.0) >= WHO_SHARE_MIN]
     kinds = rule_metas()[finding.rule].causes
     for kind in kinds:
         for wanted, of in _WHO.get(kind, ()):
             one = next((who for who in known if who.kind is wanted and of in ("", who.of)), None)
             if one is not None and _did(one, kind):
                 return kind, one
+        came = next((who for who in whos if _came(who, kind)), None)
+        if came is not None:
+            return kind, came
     return (kinds[0] if kinds else "", None)
+
+
+def _came(who: Who, kind: str) -> bool:
+    """Whether a statement that can do what a kind of cause says came with the incident, or is all that was recorded."""
+    can = who.kind is WhoKind.STATEMENT and who.name.split(" ", 1)[0] in _VERBS.get(kind, ())
+    is_new = who.is_multiplied or who.share_normal is None
+    return can and is_new and (who.share or 0.0) >= CAME_SHARE_MIN
 
 
 def _did(who: Who, kind: str) -> bool:
     """Whether somebody's share rose as it does where they did what a kind of cause says."""
     if kind not in _RISEN | _SELDOM:
         return True
-    if who.share is None or who.share_normal is None:
+    if who.share is None:
         return False
+    if who.share_normal is None:  # nothing to compare with
+        return kind in _RISEN and who.share >= MOST_SHARE
     rose = who.share - who.share_normal >= RISE_MIN
     return rose and (kind in _RISEN or who.share_normal <= SELDOM_RATIO * who.share)

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from leadline.app.diagnose.bystanders import BYSTANDER, uninvolved_disks
+from leadline.app.diagnose.bystanders import BYSTANDER, are_apart, uninvolved_disks
 from leadline.app.diagnose.cause_terms import kind_and_who, sure_share, takes, terms_of
 from leadline.app.diagnose.feeling import suffered_before
 from leadline.app.diagnose.placing import COVER_MIN, cover, has_weight, lowered, lowered_in, unfelt
@@ -18,8 +18,8 @@ from leadline.app.diagnose.who import culprits
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Cause, Certainty, Felt
 from leadline.core.model.entities import Entity, machines
-from leadline.core.model.finding import Evidence, Finding
-from leadline.core.model.vocabulary import Layer, Severity
+from leadline.core.model.finding import Evidence, Finding, LoweredBecause
+from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 
 if TYPE_CHECKING:
     from leadline.app.diagnose.symptoms import Symptoms
@@ -229,7 +229,20 @@ def _related(finding: Finding, explaining: _Explaining | None, lineages: dict[En
         return []
     least = finding.severity.lowered()
     related = explaining.related(finding.entity, lineages[finding.entity])
-    return [other for other in related if other.severity >= least and _same_time(other, finding)]
+    explain = (
+        other
+        for other in related
+        if other.severity >= least and _same_time(other, finding) and not _is_elsewhere(other, finding)
+    )
+    return sorted(explain, key=lambda other: other.lowered is not None)  # what explains nothing felt comes last
+
+
+def _is_elsewhere(cause: Finding, finding: Finding) -> bool:
+    """Whether a finding is of another disk; a disk that no database uses explains no wait of one either."""
+    if cause.lowered is not None and cause.lowered.because is LoweredBecause.BYSTANDER:
+        is_beside = finding.entity.kind in (EntityKind.BLOCK_DEVICE, EntityKind.DATABASE)
+        return is_beside and cause.entity != finding.entity
+    return are_apart(cause.entity, finding.entity)
 
 
 def _same_time(one: Finding, other: Finding) -> bool:

@@ -101,6 +101,7 @@ class _Looked:
         if not examined:
             yield only_symptoms or self._not_looked()
         if only_symptoms and not self.is_unexplained and self._is_explained_well():
+            yield from self._unseen()
             return
         if self.layer in self.explained.unfelt_layers():
             yield LayerReason(LayerBecause.UNFELT, next(f for f in self.findings if f.layer is self.layer))
@@ -108,6 +109,13 @@ class _Looked:
         nearby = next((f for f in faint if self.layer in (f.layer, Layer.GUEST)), None)
         if nearby is not None:
             yield LayerReason(LayerBecause.FAINT, nearby)
+        yield from self._unseen()
+        if self.is_unexplained:
+            yield self._nothing_found(LayerBecause.UNEXPLAINED)
+
+    def _unseen(self) -> Iterator[LayerReason]:
+        """The parts of the layer that were not looked at, where there are some."""
+        examined = self.run.cleared_parts(self.layer)
         metas = rule_metas().values()
         parts = dict.fromkeys(m.examines for m in metas if m.layer is self.layer and m.clears and m.examines)
         unseen = [part for part in parts if part not in examined]
@@ -116,8 +124,6 @@ class _Looked:
             absent = tuple(part for part in unseen if part not in brief)
             seen = tuple(part for part in parts if part in examined)
             yield LayerReason(LayerBecause.PARTS_UNSEEN, seen=seen, brief=brief, absent=absent)
-        if self.is_unexplained:
-            yield self._nothing_found(LayerBecause.UNEXPLAINED)
 
     def _not_looked(self) -> LayerReason:
         short = self.run.shortest(self.layer)

@@ -38,6 +38,7 @@ READS = frozenset(
 )
 NEW_RATIO = 0.2  # Judgement: of what it is now; an incident's ends are never sharp
 NEW_SHARE = 0.1  # Judgement: a statement that never ran before is work that came, not work that became slower
+MULTIPLE = 3.0  # Judgement: what piles up in an incident grows with all the rest, what made it came
 FAIR_RATIO = 1.5  # Judgement: a VM that uses hardly more than an equal part is one of many
 SHARE_MIN = 0.05  # Judgement: below it nobody is to blame
 SESSIONS_MIN = 0.1  # Judgement: a session that waits or works a tenth of the time
@@ -87,6 +88,16 @@ class _Amount:
     def is_new(self) -> bool:
         """Whether there was hardly any of it outside, also as a share: what only piles up was most there too."""
         return (self.normal or 0.0) <= NEW_RATIO * self.during and (self.share_normal or 0.0) <= NEW_RATIO * self.share
+
+    @property
+    def is_multiplied(self) -> bool:
+        """Whether there is several times as much of it inside as outside."""
+        return self.normal is not None and self.during >= MULTIPLE * self.normal
+
+    @property
+    def may_have_come(self) -> bool:
+        """Whether it came with the incident, as far as anything is known of what was before."""
+        return self.is_multiplied or self.normal is None
 
     @property
     def share_rise(self) -> float:
@@ -181,7 +192,7 @@ def _number(value: float) -> str:
 
 
 def _statement(capture: Capture, spans: _Spans) -> Iterator[Who]:
-    """The statement that is new and large, else the one whose share rose most.
+    """The statement that is new and large, else the one whose share rose most; then others that came with it.
 
     As sessions were sampled, else as the server logged them, else as it added them up since its last reset.
     """
@@ -194,9 +205,12 @@ def _statement(capture: Capture, spans: _Spans) -> Iterator[Who]:
         return
     new = [one for one in known if one.is_new and one.share >= NEW_SHARE]
     best = max(new, key=lambda one: one.share) if new else max(known, key=lambda one: (one.share_rise, one.rise))
-    details = (*_numbers(best, "sessions at once"), *_facts(capture, best.entity, "statement"))
     of = "active sessions" if groups else "logged durations"
-    yield Who(WhoKind.STATEMENT, best.name, best.entity, best.share, best.share_normal, of, details)
+    further = (one for one in known if one is not best and one.share >= NEW_SHARE and one.may_have_come)
+    for one in (best, *sorted(further, key=lambda amount: -amount.rise)):
+        details = (*_numbers(one, "sessions at once"), *_facts(capture, one.entity, "statement"))
+        normal = one.share_normal
+        yield Who(WhoKind.STATEMENT, one.name, one.entity, one.share, normal, of, details, one.is_multiplied)
 
 
 def _statement_since_reset(capture: Capture) -> Iterator[Who]:

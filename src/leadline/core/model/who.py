@@ -29,6 +29,7 @@ class Who:
         share_normal: the same outside it; None without an outside.
         of: what the share is of: active sessions, logged durations, blocked sessions, CPU, disk reads, disk writes.
         details: further names and values by what they are, for people.
+        is_multiplied: there was several times as much of it inside as outside.
     """
 
     kind: WhoKind
@@ -38,6 +39,7 @@ class Who:
     share_normal: float | None
     of: str
     details: tuple[tuple[str, str], ...] = ()
+    is_multiplied: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for ``--json``."""

@@ -12,6 +12,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.examine import parted
+from leadline.core.model.account import Term
 from leadline.core.model.answer import Disk, Reason
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, several, show
@@ -212,8 +213,16 @@ def _lead(answer: Answer, diagnosis: Diagnosis, quotes: Quotes) -> str:
         text = f"{headline.removesuffix('.')}. Whether it is the disk is not known."
     else:
         text = f"{headline.removesuffix('.')}. {disk_sentence(answer, quotes)}"
-    shares = "" if answer.account is None or answer.disk is Disk.UNKNOWN else share_sentence(answer.account)
-    return f"{text} {shares}".strip()
+    return f"{text} {_share(answer)}".strip()
+
+
+def _share(answer: Answer) -> str:
+    """Where the added time went; not where it was waited for a disk that is not to blame."""
+    account = answer.account
+    if account is None or answer.disk is Disk.UNKNOWN:
+        return ""
+    waits_for_disk = bool(account.shares) and account.shares[0].term in (Term.DISK, Term.LOG)
+    return "" if answer.disk is Disk.NO and waits_for_disk else share_sentence(account)
 
 
 def _small(text: str) -> str:

@@ -1,8 +1,9 @@
-"""A program waits for a CPU while CPUs are idle: a limit holds it back.
+"""A program beside the database waits for a CPU while CPUs are idle: a limit holds it back.
 
 Finds:
-    A process that waits for a CPU for at least a quarter of a sample, in a fifth of the samples, three times as long as
-    it runs, while all programs together use less than three quarters of the machine's CPUs.
+    A process, not of a database server, that waits for a CPU for at least a quarter of a sample, in a fifth of the
+    samples, three times as long as it runs, while all programs together use less than three quarters of the machine's
+    CPUs.
 
 Why:
     A process that could run on an idle CPU and does not is held back by a limit: cpu.max of its control group, a
@@ -25,92 +26,28 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
-from leadline.core.model.finding import Evidence, Finding
-from leadline.core.model.units import show
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
-from leadline.estate.disks import means_over
-from leadline.estate.guests import cpu_count
-from leadline.rules._families.levels import looked_at
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from leadline.core.model.capture import SeriesGroup
-
-SAMPLE_COUNT_MIN = 4
+from leadline.core.contracts.rule import RuleContext, RuleMeta
+from leadline.core.model.finding import Finding
+from leadline.core.model.vocabulary import Layer, Severity
+from leadline.rules._families.capped_programs import NEEDS, THRESHOLDS, USES, capped_program
+from leadline.rules._families.programs import DATABASES
 
 META = RuleMeta(
     code="GST158",
     layer=Layer.GUEST,
     severity=Severity.HIGH,
-    needs=("process_cpu_wait_pct", "process_cpu_pct"),
-    uses=("guest_cpu_busy_pct",),
-    thresholds={
-        "waits": Threshold(25.0, "pct", "Judgement: a quarter of the time is felt in every answer"),
-        "by_run": Threshold(3.0, "ratio", "Judgement: waiting costs it more than working"),
-        "busy_max": Threshold(75.0, "pct", "yaspe documentation: 75 % warns"),
-        "share": Threshold(0.2, "ratio", "Judgement: of the time looked at"),
-    },
+    needs=NEEDS,
+    uses=USES,
+    thresholds=THRESHOLDS,
     explains=("net-time-outside-server", "db-transactions-held-open", "net-client-server-wait"),
     examines="programs",
-    causes=("partner-capped", "cpu-capped"),
+    causes=("partner-capped",),
 )
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding, on the guest; the program that waits most is named."""
-    best: Finding | None = None
-    for group in context.of("process_cpu_wait_pct"):
-        runs = context.aligned(group, "process_cpu_pct")
-        inside = _within(context, group)
-        if runs is None or not inside.any():
-            continue
-        waits = np.nan_to_num(group.values.astype(np.float64))
-        met = inside & (waits >= context.limit("waits"))
-        counts = np.count_nonzero(met, axis=1)
-        for row in np.flatnonzero(counts >= np.maximum(context.limit("share") * inside.sum(), SAMPLE_COUNT_MIN)):
-            finding = _of_process(context, group, int(row), met[row], np.nan_to_num(runs.astype(np.float64)))
-            if finding is not None and (best is None or finding.score > best.score):
-                best = finding
-    if best is not None:
-        yield best
-
-
-def _of_process(
-    context: RuleContext, group: SeriesGroup, row: int, met: NDArray[np.bool_], runs: NDArray[np.float64]
-) -> Finding | None:
-    """A finding of one process [row] in the samples [n] in which it waits."""
-    entity = group.entities[row]
-    guest = entity.ancestor(EntityKind.GUEST)
-    waited, ran = float(np.nanmean(group.values[row][met])), float(runs[row][met].mean())
-    if guest is None or waited < context.limit("by_run") * ran:
-        return None
-    used = float(runs[:, met].sum(axis=0).mean()) / cpu_count(context, guest)
-    busy = means_over(context.of("guest_cpu_busy_pct", EntityKind.GUEST), looked_at(context), guest)
-    used = max(used, busy.get(guest, 0.0))  # programs that came and went between two samples are in the whole alone
-    if not used < context.limit("busy_max"):
-        return None
-    name = entity.name.split("[")[0]
-    summary = (
-        f"{name} waits for a CPU {show(waited, 'pct')} of the time while CPUs of {guest.label()} are idle:"
-        " a limit holds it back"
-    )
-    measured = (
-        ("process_cpu_wait_pct", entity, waited, f"{entity.name} waited for a CPU {show(waited, 'pct')} of the time"),
-        ("process_cpu_pct", entity, ran, f"it ran {show(ran, 'pct')} of the time"),
-        ("process_cpu_pct", guest, used, f"all programs together used {show(used, 'pct')} of the CPUs"),
-    )
-    lines = [Evidence(statement, metric, one, "mean", value, unit="pct") for metric, one, value, statement in measured]
-    return context.finding(guest, summary, lines, windows=looked_at(context), score=waited / context.limit("waits"))
-
-
-def _within(context: RuleContext, group: SeriesGroup) -> NDArray[np.bool_]:
-    inside = np.zeros(len(group.times_ns), dtype=bool)
-    for window in looked_at(context):
-        inside |= (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
-    return inside
+    finding = capped_program(context, lambda name: DATABASES.match(name) is None)
+    if finding is not None:
+        yield finding
