@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tarfile
 from collections import defaultdict
@@ -13,13 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leadline._core import PostgresqlLog
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import Severity
+from leadline.formats.statements import shown_name, statement_name
 from leadline.importers import postgresql_log
+from tests.importers import postgresql_log_walks
 
 RECORDED = Path(__file__).parents[2] / "incidents" / "recorded"
 PREFIX = "2026-11-23 23:11:{:06.3f} UTC [10139] "
@@ -199,8 +203,9 @@ def test_one_pass_finds_what_an_expression_finds(
             postgresql_log.read(Source("postgresql.log", path), Request())
         return
     capture = postgresql_log.read(Source("postgresql.log", path), Request())
-    assert {group.metric for group in capture.groups} == {*events, "db_errors_per_s", "db_out_of_space_errors_per_s"}
-    for group in capture.groups:
+    groups = [group for group in capture.groups if not group.metric.startswith("db_logged_")]
+    assert {group.metric for group in groups} == {*events, "db_errors_per_s", "db_out_of_space_errors_per_s"}
+    for group in groups:
         assert list(group.times_ns // 10**9) == list(range(min(seconds) + 1, max(seconds) + 2))
         for moment, value in zip(group.times_ns // 10**9 - 1, group.values[0], strict=True):
             found = events[group.metric][int(moment)]
@@ -344,3 +349,187 @@ def test_the_field_case_of_slow_syncs(tmp_path: Path) -> None:
     capture = of(tmp_path, path.read_text())
     assert np.nanmax(capture.of("db_checkpoint_sync_ms")[0].values) == 17164.0
     assert [f.severity for f in diagnose(capture).findings if f.rule == "db-checkpoint-sync-slow"] == [Severity.HIGH]
+
+
+def series(capture: Capture) -> dict[tuple[str, str], tuple[list[int], list[float]]]:
+    return {
+        (group.metric, entity.label()): (group.times_ns.tolist(), np.round(row, 6).tolist())
+        for group in capture.groups
+        for entity, row in zip(group.entities, group.values, strict=True)
+    }
+
+
+def assert_same(one: Capture, other: Capture) -> None:
+    left, right = series(one), series(other)
+    assert left.keys() == right.keys()
+    for key, (times, numbers) in left.items():
+        assert times == right[key][0], key
+        assert numbers == pytest.approx(right[key][1], nan_ok=True), key
+
+
+FORM_ENTRIES = (
+    (10.0, 7, "LOG", "checkpoint starting: time"),
+    (11.5, 8, "LOG", "duration: 1500.000 ms  statement: select *\n\tfrom shop.orders\n\twhere a = 'ERROR:  x'"),
+    (12.0, 20, "LOG", "process 20 still waiting for ShareLock on transaction 7 after 1000.000 ms"),
+    (12.0, 20, "DETAIL", "Process holding the lock: 77. Wait queue: 20."),
+    (13.0, 20, "ERROR", 'canceling statement "x", due to user request'),
+    (13.5, 9, "LOG", 'temporary file: path "base/pgsql_tmp/a", size 42'),
+)
+
+
+def as_text(prefix: str = "2026-11-23 23:11:{second:06.3f} UTC [{pid}] ", each: str = "") -> str:
+    texts = []
+    for second, pid, level, text in FORM_ENTRIES:
+        whole = prefix.format(second=second, pid=pid, epoch=1795475460 + second) + f"{level}:  {text}"
+        texts += [each.format(second=second) + line for line in whole.split("\n")]
+    return "\n".join(texts) + "\n"
+
+
+def as_csv() -> str:
+    rows: list[str] = []
+    for second, pid, level, text in FORM_ENTRIES:
+        quoted = text.replace("\t", "").replace('"', '""')
+        if level == "DETAIL":
+            rows[-1] = rows[-1].replace(",,,,,", f',"{quoted}",,,,', 1)
+            continue
+        session = f'"app","shop",{pid},"[local]",5f.1,1,"SELECT",2026-11-23 23:00:00 UTC,3/1,0'
+        head = f"2026-11-23 23:11:{second:06.3f} UTC,{session}"
+        rows.append(f'{head},{level},00000,"{quoted}",,,,,,,,,"web","client backend",,0\n')
+    return "".join(rows)
+
+
+def as_json() -> str:
+    rows: list[dict[str, object]] = []
+    for second, pid, level, text in FORM_ENTRIES:
+        if level == "DETAIL":
+            rows[-1]["detail"] = text
+            continue
+        stamp = f"2026-11-23 23:11:{second:06.3f} UTC"
+        rows.append({"timestamp": stamp, "pid": pid, "error_severity": level, "message": text.replace("\t", "")})
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def as_syslog(head: str, *, tab: str = "#011") -> str:
+    texts, number = [], 0
+    for second, pid, level, text in FORM_ENTRIES:
+        number += 1
+        for part, line in enumerate(text.split("\n"), 1):
+            start = f"app@shop {level}:  " if part == 1 else ""
+            body = line.replace("\t", tab)
+            texts.append(f"{head.format(second=second, pid=pid)}[{number}-{part}] {start}{body}\n")
+            texts.append(f"{head.format(second=second, pid=1).replace('postgres', 'cron')}(root) CMD (x)\n")
+    return "".join(texts)
+
+
+FORMS = {
+    "csvlog": as_csv(),
+    "csvlog, cut at its head": 'from a\nwhere b = "",c",,,,,"web"\n' + as_csv(),
+    "jsonlog": as_json(),
+    "pid first": as_text("{pid} 2026-11-23 23:11:{second:06.3f} UTC 10.0.0.5 "),
+    "epoch": as_text("{epoch:.3f} [{pid}] app@shop "),
+    "session's begin first": as_text("2026-11-23 22:00:00 UTC [{pid}]: 2026-11-23 23:11:{second:06.3f} UTC "),
+    "RDS": as_text("2026-11-23 23:11:{second:06.3f} UTC:10.0.0.5(51234):app@shop:[{pid}]:"),
+    "docker": as_text("[{pid}] ", "2026-11-23T23:11:{second:06.3f}000001Z "),
+    "kubernetes": as_text("[{pid}] ", "2026-11-23T23:11:{second:06.3f}000001Z stderr F "),
+    "cut at its head": "\twhere a = 'LOG:  x'\n" + as_text(),
+    "docker json": "".join(
+        json.dumps({"log": line + "\n", "stream": "stderr", "time": "2026-11-23T23:59:59.1Z"}) + "\n"
+        for line in as_text().splitlines()
+    ),
+    "cloud, many lines": json.dumps(
+        [{"insertId": "a", "textPayload": line, "labels": {"a": "b"}} for line in as_text().splitlines()], indent=2
+    ),
+    "RFC 5424": as_syslog("<134>1 2026-11-23T23:11:{second:06.3f}Z db01 postgres {pid} - - "),
+    "rsyslog, ISO": as_syslog("2026-11-23T23:11:{second:06.3f}+00:00 db01 postgres[{pid}]: "),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_gives_the_same_series(tmp_path: Path, form: str) -> None:
+    expected = of(tmp_path, as_text())
+    assert "db_logged_sessions_behind_count" in {metric for metric, _ in series(expected)}
+    capture = of(tmp_path, FORMS[form])
+    assert_same(capture, expected)
+
+
+def test_syslog_without_a_year_is_of_the_last_that_fits(tmp_path: Path) -> None:
+    text = as_syslog("Nov 23 23:11:{second:02.0f} db01 postgres[{pid}]: ")
+    capture = of(tmp_path, text, Request(date="2026-12-01"))
+    assert capture.of("db_errors_per_s")[0].times_ns[0] == 1795475471 * 10**9
+    assert {"no-year", "no-zone"} <= {warning.code for warning in capture.sources[0].warnings}
+    assert [e.name for g in capture.of("db_logged_statement_sessions_count") for e in g.entities] == [
+        "SELECT ... FROM shop.orders"
+    ]
+
+
+def test_a_log_without_times_is_refused_with_what_to_set(tmp_path: Path) -> None:
+    path = tmp_path / "postgresql.log"
+    path.write_text(as_text("[{pid}] app@shop "))
+    source = Source("postgresql.log", path)
+    assert postgresql_log.sniff(source) == 90
+    with pytest.raises(InputError, match="no line with a time, and 6 with a level") as refused:
+        postgresql_log.read(source, Request())
+    assert "log_line_prefix" in refused.value.advice
+
+
+def test_another_programs_log_is_not_its_own(tmp_path: Path) -> None:
+    for text in (
+        "INFO:     Started server process [1]\nWARNING:  StatReload detected\nERROR:    x\n",
+        "2026-11-23T23:11:18Z INFO:  Started\n2026-11-23T23:11:18Z WARNING:  x\n",
+        '{"message": "x", "timestamp": "2026-11-23T23:11:18Z", "level": "ERROR"}\n',
+        "Nov 23 23:11:18 db01 kernel: x\n",
+    ):
+        path = tmp_path / "other"
+        path.write_text(text)
+        assert postgresql_log.sniff(Source("other", path)) == 0, text
+
+
+@pytest.mark.parametrize("name", ["csvlog.csv", "jsonlog.json", "syslog.log"])
+def test_the_field_cases_of_forms(tmp_path: Path, name: str) -> None:
+    path = FIELD / "pg-log-forms" / name
+    if not path.exists():
+        pytest.skip("the field cases are not there")
+    capture = of(tmp_path, path.read_text(), Request(timezone="Europe/Berlin", date="2025-11-20"))
+    (checkpoints,) = capture.of("db_checkpoints_timed_per_s")
+    assert checkpoints.times_ns[0] == 1763629201 * 10**9
+    assert float(np.nansum(checkpoints.values)) == path.read_text().count("checkpoint starting: time")
+    assert np.nanmax(capture.of("db_checkpoint_sync_ms")[0].values) == 17164.0
+
+
+def test_the_pass_agrees_with_the_walks(tmp_path: Path) -> None:
+    """The statements and the waits are those that expressions find line by line."""
+    for text in (DURATIONS, DDL, as_text()):
+        every = text.splitlines(keepends=True)
+        waits = postgresql_log_walks.logged_waits(every, _utc_s)
+        spans = list(
+            postgresql_log_walks.logged_spans(every, lambda line: postgresql_log_walks.line_time(line, _utc_s))
+        )
+        capture = of(tmp_path, text)
+        counts = capture.of("db_logged_lock_waits_count")
+        waited = sum(wait.end_s - wait.start_s for wait in waits)
+        assert sum(float(g.values.sum()) for g in counts) == pytest.approx(waited)
+        for metric, is_worker in (("db_logged_statement_sessions_count", False), ("db_worker_sessions_count", True)):
+            for group in capture.of(metric):
+                for entity, row in zip(group.entities, group.values, strict=True):
+                    first = int(group.times_ns[0]) // 10**9 - 1
+                    expected = postgresql_log_walks.at_work(spans, [(entity.name, is_worker)], first, 1, len(row))
+                    assert row.tolist() == pytest.approx(expected[entity.name, is_worker].tolist(), abs=1e-6)
+
+
+def _utc_s(stamp: str, _: str) -> float:
+    return datetime.fromisoformat(stamp).replace(tzinfo=UTC).timestamp()
+
+
+_WORDS = st.sampled_from(
+    ["select", "FROM", "update", "insert", "into", "only", "table", "lock", "vacuum", "analyze", "autovacuum:",
+     "commit", "a.b", "a.b.c", "t", "T1", "'x'", "*", "(a,", "b)", "$1", "é", "tablé", ";", ".",
+     "x" * 70, "do", "selects", "t$"]
+)  # fmt: skip
+
+
+@given(st.lists(st.tuples(_WORDS, st.sampled_from([" ", "  ", "\n\t", ""])), min_size=1, max_size=8))
+def test_statements_have_the_names_that_expressions_give(words: list[tuple[str, str]]) -> None:
+    query = "".join(word + blank for word, blank in words)
+    text = f"2026-11-23 23:11:18 UTC [1] LOG:  duration: 1.000 ms  statement: {query}"
+    log = PostgresqlLog.from_bytes(text.encode(), "log", (1970, 2199), (2026, 12, 31))
+    assert [work[0] for work in log.works] == [shown_name(statement_name(query))]

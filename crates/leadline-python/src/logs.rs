@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use leadline_parse::latencies::Latencies;
 use leadline_parse::pgbench_log::{self, Bounds, Second};
-use leadline_parse::postgresql_log::{self, Events, Kind};
+use leadline_parse::postgresql_log::{self, Days, Events, Kind, Work};
 use leadline_stats::error::LeadlineError;
 use numpy::{Element, IntoPyArray, PyArray1};
 use pyo3::prelude::*;
@@ -177,7 +177,23 @@ type EventColumns = (
     Py<PyArray1<f64>>,
 );
 
-/// The events of a `PostgreSQL` server's text log.
+/// What was at work by name: name, whether it is a worker, zone index, seconds that all took, first second, and by
+/// second, each [k]: the second, how many more are there from then on, how much is there beside these.
+type WorkColumns = (
+    String,
+    bool,
+    usize,
+    f64,
+    i64,
+    Py<PyArray1<i64>>,
+    Py<PyArray1<f64>>,
+    Py<PyArray1<f64>>,
+);
+
+/// A wait for a lock: zone index and seconds of its begin, the same of its end, what is locked, and the holder or 0.
+type WaitColumns = (usize, f64, usize, f64, String, u64);
+
+/// The events of a `PostgreSQL` server's log.
 #[pyclass(frozen, module = "leadline._core")]
 pub struct PostgresqlLog {
     /// Zones as printed, with the first and the last second of their lines on the clock that was printed.
@@ -186,26 +202,71 @@ pub struct PostgresqlLog {
     /// Events by kind, in order of appearance.
     #[pyo3(get)]
     events: Vec<EventColumns>,
+    /// What was at work, by name.
+    #[pyo3(get)]
+    works: Vec<WorkColumns>,
+    /// Waits for locks.
+    #[pyo3(get)]
+    lock_waits: Vec<WaitColumns>,
+    /// Number of entries with a time and a level.
+    #[pyo3(get)]
+    entry_count: u64,
+    /// Number of those that no other program writes.
+    #[pyo3(get)]
+    sure_count: u64,
+    /// Number of lines with a level and no time.
+    #[pyo3(get)]
+    timeless_count: u64,
+    /// Number of lines and objects that are no entry and no part of one.
+    #[pyo3(get)]
+    other_count: u64,
+    /// Number of damaged lines of JSON.
+    #[pyo3(get)]
+    damaged_count: u64,
+    /// Whether times had no year.
+    #[pyo3(get)]
+    is_yearless: bool,
 }
 
 #[pymethods]
 impl PostgresqlLog {
-    /// Read a file; name is used in messages, lines of a year before the first or after the last are left out.
+    /// Read a file; name is used in messages, entries of a year before the first or after the last are left out, and
+    /// those without a year are of the last year in which they are not after the last day (year, month, day).
     ///
     /// Raises `CoreError` when the file cannot be read.
     #[staticmethod]
     #[allow(clippy::needless_pass_by_value)]
-    fn open(py: Python<'_>, path: PathBuf, name: &str, years: (u16, u16)) -> PyResult<Self> {
-        let log =
-            py.detach(|| postgresql_log::read(open(&path, name)?, name, &(years.0..=years.1)));
+    fn open(
+        py: Python<'_>,
+        path: PathBuf,
+        name: &str,
+        years: (u16, u16),
+        last_day: (u16, u16, u16),
+    ) -> PyResult<Self> {
+        let days = days(years, last_day);
+        let log = py.detach(|| postgresql_log::read(open(&path, name)?, name, &days));
         Self::wrap(py, log)
     }
 
     /// Read bytes in memory, such as a text that had another encoding.
     #[staticmethod]
-    fn from_bytes(py: Python<'_>, data: &[u8], name: &str, years: (u16, u16)) -> PyResult<Self> {
-        let log = py.detach(|| postgresql_log::read(data, name, &(years.0..=years.1)));
+    fn from_bytes(
+        py: Python<'_>,
+        data: &[u8],
+        name: &str,
+        years: (u16, u16),
+        last_day: (u16, u16, u16),
+    ) -> PyResult<Self> {
+        let days = days(years, last_day);
+        let log = py.detach(|| postgresql_log::read(data, name, &days));
         Self::wrap(py, log)
+    }
+}
+
+fn days(years: (u16, u16), last: (u16, u16, u16)) -> Days {
+    Days {
+        years: years.0..=years.1,
+        last,
     }
 }
 
@@ -215,10 +276,10 @@ impl PostgresqlLog {
         log: Result<postgresql_log::PostgresqlLog, LeadlineError>,
     ) -> PyResult<Self> {
         let log = log.map_err(|error| to_python(py, &error))?;
+        let zones = log.zones.into_iter();
+        let waits = log.lock_waits.into_iter();
         Ok(Self {
-            zones: log
-                .zones
-                .into_iter()
+            zones: zones
                 .map(|zone| (zone.name, zone.first, zone.last))
                 .collect(),
             events: log
@@ -226,8 +287,45 @@ impl PostgresqlLog {
                 .iter()
                 .map(|(kind, events)| event_columns(py, *kind, events))
                 .collect(),
+            works: log
+                .works
+                .into_iter()
+                .map(|work| work_columns(py, work))
+                .collect(),
+            lock_waits: waits
+                .map(|wait| {
+                    let ((zone, start), (end_zone, end)) = (wait.start, wait.end);
+                    (zone, start, end_zone, end, wait.target, wait.holder)
+                })
+                .collect(),
+            entry_count: log.counts.entries,
+            sure_count: log.counts.sure,
+            timeless_count: log.counts.timeless,
+            other_count: log.counts.others,
+            damaged_count: log.counts.damaged,
+            is_yearless: log.is_yearless,
         })
     }
+}
+
+fn work_columns(py: Python<'_>, work: Work) -> WorkColumns {
+    let mut changes: Vec<(i64, (f64, f64))> = work.changes.into_iter().collect();
+    changes.sort_unstable_by_key(|change| change.0);
+    let floats = |field: fn(&(i64, (f64, f64))) -> f64| {
+        let values: Vec<f64> = changes.iter().map(field).collect();
+        values.into_pyarray(py).unbind()
+    };
+    let seconds: Vec<i64> = changes.iter().map(|change| change.0).collect();
+    (
+        work.name,
+        work.is_worker,
+        work.zone_index,
+        work.total_s,
+        work.begin,
+        seconds.into_pyarray(py).unbind(),
+        floats(|change| change.1.0),
+        floats(|change| change.1.1),
+    )
 }
 
 fn event_columns(py: Python<'_>, kind: Kind, events: &[Events]) -> EventColumns {

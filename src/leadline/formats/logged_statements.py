@@ -16,98 +16,73 @@ Source: PostgreSQL ``src/backend/tcop/postgres.c``, check_log_duration; ``src/ba
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leadline.formats.statements import shown_name, statement_name
-
 KEPT_MAX = 20  # names, those that took most time
 OTHERS = "other statements"
-_READ_CHARACTERS = 1024  # of a statement; the table is named near its beginning
-_DURATION = re.compile(r"LOG:  duration: (\d{1,12}\.\d+) ms  (?:statement|execute [^:]{1,100}): (.*)", re.DOTALL)
-_VACUUM = re.compile(
-    r'LOG:  automatic (?:aggressive )?(?:vacuum|analyze)(?: to prevent wraparound)? of table "([^"]+)"'
-)
-_ELAPSED = re.compile(r"elapsed: (\d{1,9}\.\d+) s")
-
-TimeOf = Callable[
-    [str], float | None
-]  # UTC seconds of the time that a line begins with; None where it begins with none
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedSpan:
-    """What was at work from ``start_s`` to ``end_s``, UTC seconds; the name is that of a statement or of a table."""
+class LoggedWork:
+    """All that was at work under one name, as changes by second.
+
+    Attributes:
+        name: of a statement, or of a worker with its table.
+        total_s: how long all took.
+        begin_s: UTC second in which the first began.
+        seconds: UTC seconds int64 [k] in which something changes.
+        whole: how many more are there from each of them on, [k].
+        part: how much is there within each of them beside these, [k].
+    """
 
     name: str
-    start_s: float
-    end_s: float
-    is_worker: bool = False
-
-
-def logged_spans(lines: Iterable[str], time_of: TimeOf) -> Iterator[LoggedSpan]:
-    """The statements and autovacuum runs of a log, in the order of its lines."""
-    for first, text in _messages(lines):
-        match = _DURATION.search(text)
-        vacuum = _VACUUM.search(text) if match is None else None
-        elapsed = _ELAPSED.search(text) if vacuum is not None else None
-        if match is None and elapsed is None:
-            continue
-        end_s = time_of(first)
-        if end_s is None:
-            continue
-        if match is not None:
-            yield LoggedSpan(shown_name(statement_name(match[2])), end_s - float(match[1]) / 1000.0, end_s)
-        elif vacuum is not None and elapsed is not None:
-            name = f"autovacuum worker on {vacuum[1].rpartition('.')[2]}"
-            yield LoggedSpan(name, end_s - float(elapsed[1]), end_s, is_worker=True)
-
-
-def _messages(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The first line of each message that has a duration, and the message with the lines that go on with it."""
-    first, text = "", ""
-    for line in lines:
-        if line.startswith(("\t", " ", "\n")):
-            if text and len(text) < _READ_CHARACTERS:
-                text += line
-            continue
-        if text:
-            yield first, text
-        is_one = "LOG:  duration: " in line or "LOG:  automatic " in line
-        first, text = (line, line[: 2 * _READ_CHARACTERS]) if is_one else ("", "")
-    if text:
-        yield first, text
-
-
-def longest(spans: Iterable[LoggedSpan]) -> tuple[list[tuple[str, bool]], float]:
-    """The names that took most time, each with whether it is a worker, and when the first of all began."""
-    total_s: Counter[tuple[str, bool]] = Counter()
-    begin_s = float("inf")
-    for span in spans:
-        total_s[span.name, span.is_worker] += span.end_s - span.start_s  # type: ignore[assignment]
-        begin_s = min(begin_s, span.start_s)
-    return [name for name, _ in total_s.most_common(KEPT_MAX)], begin_s
+    is_worker: bool
+    total_s: float
+    begin_s: int
+    seconds: NDArray[np.int64]
+    whole: NDArray[np.float64]
+    part: NDArray[np.float64]
 
 
 def at_work(
-    spans: Iterable[LoggedSpan], names: Iterable[tuple[str, bool]], first_s: int, step_s: int, step_count: int
+    works: Iterable[LoggedWork], first_s: int, step_s: int, step_count: int
 ) -> dict[tuple[str, bool], NDArray[np.float64]]:
-    """How many of each name were at work, mean over each step [n]; statements of other names as `OTHERS`."""
-    counts = {name: np.zeros(step_count) for name in names}
-    for span in spans:
-        key = (span.name, span.is_worker)
-        if key not in counts and span.is_worker:
-            continue
-        chosen = counts.get(key)
-        if chosen is None:
-            chosen = counts.setdefault((OTHERS, False), np.zeros(step_count))
-        add_span(chosen, (span.start_s - first_s) / step_s, (span.end_s - first_s) / step_s)
-    return counts
+    """How many of each name were at work, mean over each step [n], for those that took most time.
+
+    Statements of other names are added up as `OTHERS`, workers of other names are left out.
+    """
+    total_s: Counter[tuple[str, bool]] = Counter()
+    by_name: dict[tuple[str, bool], list[LoggedWork]] = defaultdict(list)
+    for work in works:
+        key = (work.name, work.is_worker)
+        total_s[key] += work.total_s  # type: ignore[assignment]
+        by_name[key].append(work)
+    kept = [name for name, _ in total_s.most_common(KEPT_MAX)]
+    others = [name for name in by_name if name not in set(kept) and not name[1]]
+    groups = {name: by_name[name] for name in kept}
+    for name in others:
+        groups.setdefault((OTHERS, False), []).extend(by_name[name])
+    return {name: _counts(group, first_s, step_s, step_count) for name, group in groups.items()}
+
+
+def _counts(works: list[LoggedWork], first_s: int, step_s: int, step_count: int) -> NDArray[np.float64]:
+    seconds = np.concatenate([work.seconds for work in works])
+    whole = np.concatenate([work.whole for work in works])
+    part = np.concatenate([work.part for work in works])
+    places, into_step = np.divmod(seconds - first_s, step_s)
+    inside = (places >= 0) & (places < step_count)
+    begun = float(whole[places < 0].sum())
+    places, whole, part, into_step = places[inside], whole[inside], part[inside], into_step[inside]
+    counts = np.bincount(places, weights=part + whole * (step_s - into_step), minlength=step_count) / step_s
+    begun_before = np.cumsum(np.bincount(places, weights=whole, minlength=step_count))
+    counts[1:] += begun_before[:-1]
+    at_least_none: NDArray[np.float64] = np.maximum(counts + begun, 0.0)  # a clock that is set back changes the order
+    return at_least_none
 
 
 def add_span(counts: NDArray[np.float64], start: float, end: float) -> None:

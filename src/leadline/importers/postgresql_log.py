@@ -1,8 +1,10 @@
 r"""What a PostgreSQL server wrote to its log: errors, a full disk, checkpoints, temporary files, lock waits, durations.
 
 Reads:
-    The server's log in its text form (``log_destination = stderr``), with any ``log_line_prefix`` that begins with a
-    time (``%m`` or ``%t``), as the default and pgBadger's do.
+    The server's log in all its forms: text (``log_destination = stderr``) with any ``log_line_prefix`` that has a time
+    (``%m``, ``%t`` or ``%n``), csvlog, jsonlog and syslog (RFC 3164, RFC 5424, journalctl), and what Docker, Kubernetes
+    and the clouds make of the text: a time before each line, or JSON with the line as "message", "textPayload" or
+    "log". Which form it is shows in its lines.
 
 Sample:
     .. code-block:: text
@@ -14,30 +16,33 @@ Sample:
 
 Lost:
     Lines before the first time, and what a line says beside these events. Messages in other languages than English
-    (``lc_messages``): their levels are not known, and a log without a known level is refused. The forms csvlog and
-    jsonlog. What the server was not told to log is not measured: checkpoints (``log_checkpoints``), temporary files
+    (``lc_messages``): their levels are not known, and a log without a known level is refused. Lines without a time,
+    where nothing put one before them, are left out; a log that has no other is refused. Lock waits of a log that goes
+    backwards, as the clouds' queries print it, have no end.
+
+    What the server was not told to log is not measured: checkpoints (``log_checkpoints``), temporary files
     (``log_temp_files``), lock waits (``log_lock_waits``), durations of statements (``log_min_duration_statement``),
     autovacuum (``log_autovacuum_min_duration``) and log-ons (``log_connections``) are there from the first line of
     their kind. Of a statement only the verb and the first table are kept.
 
 Units:
-    Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer
-    steps where the log covers more than a day. A lock wait is told in milliseconds, the mean of those that a line
-    names. Sessions that wait for a lock are counted from the wait's begin to its end, where both are logged: those
-    that wait longer than ``deadlock_timeout``, so that there are at least as many. The times of a checkpoint's sync
-    are told in each second that it took, those of its writes in the second in which it ended. A duration is told in
-    milliseconds, the mean of the statements that ended. Sessions at work are counted from each one's begin to its
-    end; there are at least as many.
+    Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer steps
+    where the log covers more than a day. A lock wait is told in milliseconds, the mean of those that a line names.
+    Sessions that wait for a lock are counted from the wait's begin to its end, where both are logged: those that wait
+    longer than ``deadlock_timeout``, so that there are at least as many. The times of a checkpoint's sync are told in
+    each second that it took, those of its writes in the second in which it ended. A duration is told in milliseconds,
+    the mean of the statements that ended. Sessions at work are counted from each one's begin to its end; there are at
+    least as many. Syslog has no year: the last is taken in which no line is later than the file, or that of --date.
 
 Sources:
     PostgreSQL 12 to 18 documentation, chapter "Error Reporting and Logging"; the server's message texts in
-    ``src/backend`` (``xlog.c``, ``fd.c``, ``proc.c``, ``postinit.c``, ``md.c``).
+    ``src/backend`` (``xlog.c``, ``fd.c``, ``proc.c``, ``postinit.c``, ``md.c``;
+    ``elog.c``, ``csvlog.c`` and ``jsonlog.c`` for the forms).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from datetime import datetime, timedelta
 
 import numpy as np
@@ -45,15 +50,15 @@ from numpy.typing import NDArray
 
 from leadline._core import CoreError, PostgresqlLog
 from leadline.core.contracts.importer import UNNAMED_GUEST, Field, ImporterMeta, Request
-from leadline.core.io.clock import to_ns
+from leadline.core.io.clock import assumed_date, to_ns
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import where
-from leadline.formats.logged_lock_waits import blocked_counts, by_holder, line_time, logged_waits
-from leadline.formats.logged_statements import LoggedSpan, at_work, logged_spans, longest
+from leadline.formats.logged_lock_waits import LoggedWait, blocked_counts, by_holder
+from leadline.formats.logged_statements import LoggedWork, at_work
 from leadline.formats.stamps import YEARS
 
 META = ImporterMeta(
@@ -81,11 +86,6 @@ META = ImporterMeta(
     record="grep -h . /var/log/postgresql/postgresql-*.log > postgresql.log",
 )
 
-_LEVELS = "DEBUG[1-5]?|INFO|NOTICE|WARNING|ERROR|LOG|FATAL|PANIC|STATEMENT|DETAIL|HINT|CONTEXT|QUERY|LOCATION"
-_LINE = re.compile(
-    r"(?:19|20)\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})? (?:[A-Z]{1,5}|[+-]\d\d(?::?\d\d)?)\b"
-    rf".{{0,300}}?(?<![A-Za-z])(?:{_LEVELS}):  "
-)
 _ZONE_OFFSET = {"UTC": "+00:00", "GMT": "+00:00", "Z": "+00:00"}
 _SYNC = "db_checkpoint_sync_ms"
 _ALWAYS_LOGGED = ("db_errors_per_s", "db_out_of_space_errors_per_s")
@@ -104,9 +104,14 @@ _METRICS = {
     "checkpoint-sync": _SYNC,
     "checkpoint-longest": "db_checkpoint_sync_longest_ms",
 }
-_LOGGED_AT_END = frozenset({"db_logged_statement_ms", "db_logged_commit_ms", "db_autovacuums_per_s"})
 _WORK_COUNTS = ("db_logged_statement_sessions_count", "db_worker_sessions_count")
 _LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")
+_SNIFFED_LINES = 60
+_TIMELESS = re.compile(
+    rb"^(?:\S.{0,100})?\bLOG:  (?:checkpoint |database |duration: |connection |starting |statement: )", re.M
+)
+_YEARS = (YEARS[0], YEARS[-1])
+_LAST_DAY = (YEARS[-1], 12, 31)
 _CLOCK_CHANGE_S = 900  # the clocks of all zones change at a quarter of an hour
 _STEPS_MAX = 86_400
 _NS_PER_S = 1_000_000_000
@@ -119,10 +124,12 @@ _CLUSTER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
 
 
 def sniff(source: Source) -> int:
-    """Sure by the first lines that carry a time and a level with two spaces after its colon."""
-    lines = [line for line in source.head_text.splitlines()[:60] if line.strip()]
-    matches = sum(1 for line in lines if _LINE.match(line))
-    return 90 if matches and matches * 4 >= len(lines) else 0
+    """Sure by the first lines that carry a level with two spaces after its colon, or are records of the server."""
+    head = source.head_uncut.encode() if source.head.startswith(_WIDE) else source.head
+    log = PostgresqlLog.from_bytes(b"\n".join(head.split(b"\n")[:_SNIFFED_LINES]), source.name, _YEARS, _LAST_DAY)
+    if log.sure_count and log.entry_count * 4 >= log.entry_count + log.other_count:
+        return 90
+    return 90 if log.timeless_count > log.other_count and _TIMELESS.search(head) else 0
 
 
 def read(source: Source, request: Request) -> Capture:
@@ -132,17 +139,20 @@ def read(source: Source, request: Request) -> Capture:
         InputError: no line is one of the server's.
     """
     builder = CaptureBuilder(source.name, "postgresql-log", META.tool)
-    log = _opened(source)
+    log = _opened(source, request)
     clocks = [_Clock(zone, request) for zone, _, _ in log.zones]
     ends = [clock.utc_s(np.array([first, last])) for clock, (_, first, last) in zip(clocks, log.zones, strict=True)]
     spans = [span for span in ends if span is not None]
     if not spans:
         raise InputError(
             source.name,
-            found="no line with a time and a level, such as 'LOG:  '",
-            expected="a PostgreSQL log in English, its lines beginning with the time",
+            found="no line with a time and a level, such as 'LOG:  '"
+            if not log.timeless_count
+            else f"no line with a time, and {log.timeless_count} with a level",
+            expected="a PostgreSQL log in English with the time in its lines",
             advice="Set log_line_prefix = '%m [%p] ' and lc_messages = 'C', or give the log of another time.",
         )
+    _warn(log, builder)
     unknown = sorted(clock.zone for clock in clocks if not clock.is_known)
     if unknown:
         zone = "UTC; --timezone sets it" if request.timezone is None else request.timezone
@@ -159,81 +169,99 @@ def read(source: Source, request: Request) -> Capture:
         if request.wants(metric):
             values = _by_step(metric, events.get(metric, _NO_EVENT), first, step_s, step_count)
             builder.add_series(metric, _CLUSTER, times, values, interval_s=step_s)
-    walk = _Walk(source, request, builder)
     if "db_lock_wait_ms" in events:
-        walk.add_lock_waits(first, step_s, times)
-    if not _LOGGED_AT_END.isdisjoint(events):
-        walk.add_work(first, step_s, int(times[-1]) // _NS_PER_S)
-    return builder.build(clock_known=not unknown or request.timezone is not None)
+        _add_lock_waits(builder, request, _lock_waits(log, clocks), times, step_s)
+    works = _works(log, clocks)
+    if works:
+        _add_work(builder, request, works, first, step_s, int(times[-1]) // _NS_PER_S)
+    clock_known = not (unknown or log.is_yearless) or request.timezone is not None
+    return builder.build(clock_known=clock_known)
 
 
-def _lines(source: Source) -> Iterator[str]:
-    """The lines of a log, one after the other: a busy server's log is larger than memory."""
-    if source.head.startswith(_WIDE):
-        yield from source.lines()
-        return
-    with source.path.open(encoding="utf-8", errors="replace") as stream:
-        yield from stream
+def _warn(log: PostgresqlLog, builder: CaptureBuilder) -> None:
+    """Name what was left out, and what was taken for granted."""
+    if log.is_yearless:
+        builder.warn("no-year", "times have no year; the last was taken that fits the file's change; --date sets it")
+    for code, count, kind in (
+        ("no-time", log.timeless_count, "with a level and no time that can be read"),
+        ("other-lines", log.other_count, "that are not the server's"),
+        ("damaged-lines", log.damaged_count, "of damaged JSON"),
+    ):
+        if count:
+            builder.warn(code, f"{count} lines {kind} were left out")
 
 
-class _Walk:
-    """What needs the texts of lines, which are read one after the other."""
-
-    def __init__(self, source: Source, request: Request, builder: CaptureBuilder) -> None:
-        self._source, self._request, self._builder = source, request, builder
-        self._clocks: dict[str, _Clock] = {}
-
-    def _utc_s(self, stamp: str, zone: str) -> float | None:
-        try:
-            moment = datetime.fromisoformat(stamp)
-        except ValueError:  # a damaged line
-            return None
-        local = np.array([(moment - _EPOCH).total_seconds()], dtype=np.int64)
-        second = self._clocks.setdefault(zone, _Clock(zone, self._request)).utc_s(local)
-        return None if second is None else float(second[0])
-
-    def add_lock_waits(self, first: int, step_s: int, times: NDArray[np.int64]) -> None:
-        """Add the sessions that waited for locks, in all and behind each holder; ``times`` [n] end the steps."""
-        wanted = [metric for metric in _LOCK_COUNTS if self._request.wants(metric)]
-        if not wanted:
-            return
-        waits = logged_waits(_lines(self._source), self._utc_s)
-        series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
-        for name, behind in by_holder(waits).items():
-            series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))
-        for metric, entity, some in series:
-            if metric in wanted:
-                counts = blocked_counts(some, first, step_s, len(times))
-                self._builder.add_series(metric, entity, times, counts, interval_s=step_s)
-
-    def add_work(self, first: int, step_s: int, last: int) -> None:
-        """Add the statements and vacuums that were at work, from the begin of the first of them."""
-        wanted = [metric for metric in _WORK_COUNTS if self._request.wants(metric)]
-        if not wanted:
-            return
-        names, begin_s = longest(self._spans())
-        if not names:
-            return
-        begin = min(first, max(int(begin_s), last - _STEPS_MAX * step_s))
-        count = -(-(last - begin) // step_s)
-        times = (last - step_s * np.arange(count, dtype=np.int64)[::-1]) * _NS_PER_S
-        counts = at_work(self._spans(), names, last - count * step_s, step_s, count)
-        for (name, is_worker), values in counts.items():
-            metric = _WORK_COUNTS[is_worker]
-            if metric in wanted:
-                kind = EntityKind.SESSION if is_worker else EntityKind.STATEMENT
-                self._builder.add_series(metric, Entity(kind, name, _CLUSTER), times, values, interval_s=step_s)
-
-    def _spans(self) -> Iterator[LoggedSpan]:
-        return logged_spans(_lines(self._source), lambda line: line_time(line, self._utc_s))
+def _lock_waits(log: PostgresqlLog, clocks: list[_Clock]) -> list[LoggedWait]:
+    starts = _moments([(zone, start) for zone, start, _, _, _, _ in log.lock_waits], clocks)
+    ends = _moments([(zone, end) for _, _, zone, end, _, _ in log.lock_waits], clocks)
+    return [
+        LoggedWait(start, max(start, end), target, str(holder) if holder else "")
+        for start, end, (_, _, _, _, target, holder) in zip(starts.tolist(), ends.tolist(), log.lock_waits, strict=True)
+        if not np.isnan(start + end)
+    ]
 
 
-def _opened(source: Source) -> PostgresqlLog:
-    years = (YEARS[0], YEARS[-1])
+def _moments(moments: list[tuple[int, float]], clocks: list[_Clock]) -> NDArray[np.float64]:
+    """UTC seconds [k] of (zone index, seconds on its clock); NaN where there is no such zone."""
+    zone_index = np.array([zone for zone, _ in moments], dtype=np.int64)
+    seconds = np.array([second for _, second in moments], dtype=np.float64)
+    moved = np.full(len(moments), np.nan)
+    for index in np.unique(zone_index):
+        chosen = zone_index == index
+        whole = np.floor(seconds[chosen])
+        utc_s = clocks[index].utc_s(whole.astype(np.int64))
+        if utc_s is not None:
+            moved[chosen] = utc_s + (seconds[chosen] - whole)
+    return moved
+
+
+def _works(log: PostgresqlLog, clocks: list[_Clock]) -> list[LoggedWork]:
+    works = []
+    for name, is_worker, zone_index, total_s, begin, seconds, whole, part in log.works:
+        utc_s = clocks[zone_index].utc_s(seconds)
+        begin_s = clocks[zone_index].utc_s(np.array([begin], dtype=np.int64))
+        if utc_s is not None and begin_s is not None:
+            works.append(LoggedWork(name, is_worker, total_s, int(begin_s[0]), utc_s, whole, part))
+    return works
+
+
+def _add_lock_waits(
+    builder: CaptureBuilder, request: Request, waits: list[LoggedWait], times: NDArray[np.int64], step_s: int
+) -> None:
+    """Add the sessions that waited for locks, in all and behind each holder; ``times`` [n] end the steps."""
+    first = int(times[0]) // _NS_PER_S - step_s
+    series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
+    for name, behind in by_holder(waits).items():
+        series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))
+    for metric, entity, some in series:
+        if request.wants(metric):
+            counts = blocked_counts(some, first, step_s, len(times))
+            builder.add_series(metric, entity, times, counts, interval_s=step_s)
+
+
+def _add_work(
+    builder: CaptureBuilder, request: Request, works: list[LoggedWork], first: int, step_s: int, last: int
+) -> None:
+    """Add the statements and vacuums that were at work, from the begin of the first of them."""
+    begin = min(first, max(min(work.begin_s for work in works), last - _STEPS_MAX * step_s))
+    count = -(-(last - begin) // step_s)
+    times = (last - step_s * np.arange(count, dtype=np.int64)[::-1]) * _NS_PER_S
+    for (name, is_worker), values in at_work(works, last - count * step_s, step_s, count).items():
+        metric = _WORK_COUNTS[is_worker]
+        if request.wants(metric):
+            kind = EntityKind.SESSION if is_worker else EntityKind.STATEMENT
+            builder.add_series(metric, Entity(kind, name, _CLUSTER), times, values, interval_s=step_s)
+
+
+def _opened(source: Source, request: Request) -> PostgresqlLog:
+    day = assumed_date(source, request)
+    is_given = request.date is not None
+    day = day.replace(month=12, day=31) if is_given else day + timedelta(days=1)  # a day, as clocks of zones differ
+    last_day = (day.year, day.month, day.day)
     try:
         if source.head.startswith(_WIDE):
-            return PostgresqlLog.from_bytes(source.text().encode(), source.name, years)
-        return PostgresqlLog.open(source.path, source.name, years)
+            return PostgresqlLog.from_bytes(source.text().encode(), source.name, _YEARS, last_day)
+        return PostgresqlLog.open(source.path, source.name, _YEARS, last_day)
     except CoreError as error:
         raise InputError(error.where, found=error.found, expected=error.expected, advice=error.advice) from error
 

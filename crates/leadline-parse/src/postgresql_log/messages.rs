@@ -1,6 +1,6 @@
 //! What the messages of a `PostgreSQL` server tell, in all its versions.
 
-use memchr::memmem;
+use memchr::{memchr, memmem};
 
 use super::Kind;
 
@@ -13,12 +13,23 @@ pub(super) fn each_event(level: &[u8], text: &[u8], mut take: impl FnMut(Kind, f
     if is_bad {
         take(Kind::Error, 1.0);
     }
-    if (is_bad || matches!(level, b"WARNING" | b"LOG")) && says_out_of_space(text) {
+    let first_line = &text[..memchr(b'\n', text).unwrap_or(text.len())];
+    if (is_bad || matches!(level, b"WARNING" | b"LOG")) && says_out_of_space(first_line) {
         take(Kind::OutOfSpace, 1.0);
     }
     if level != b"LOG" {
         return;
     }
+    if let Some((duration, statement)) = statement_ms(text) {
+        let kind = if is_commit(statement) {
+            Kind::Commit
+        } else {
+            Kind::Statement
+        };
+        take(kind, duration);
+        return;
+    }
+    let text = first_line;
     if is_checkpoint(text, b"point complete:") {
         let kinds = [
             Kind::CheckpointWrite,
@@ -49,15 +60,8 @@ pub(super) fn each_event(level: &[u8], text: &[u8], mut take: impl FnMut(Kind, f
         take(Kind::Connection, 1.0);
     } else if let Some(size) = temporary_bytes(text) {
         take(Kind::TemporaryFile, size);
-    } else if let Some(wait) = lock_wait_ms(text) {
-        take(Kind::LockWait, wait);
-    } else if let Some((duration, statement)) = statement_ms(text) {
-        let kind = if is_commit(statement) {
-            Kind::Commit
-        } else {
-            Kind::Statement
-        };
-        take(kind, duration);
+    } else if let Some(wait) = lock_message(text) {
+        take(Kind::LockWait, wait.wait_ms);
     }
 }
 
@@ -90,7 +94,7 @@ fn checkpoint_ms(text: &[u8]) -> [Option<f64>; 3] {
 
 /// The milliseconds and the text in `duration: 9007.983 ms  statement: COMMIT` or `... execute S_1: COMMIT`; what was
 /// only parsed, bound or planned is no work of its own.
-fn statement_ms(text: &[u8]) -> Option<(f64, &[u8])> {
+pub(super) fn statement_ms(text: &[u8]) -> Option<(f64, &[u8])> {
     let rest = text.strip_prefix(b"duration: ")?;
     let whole = digit_count(rest);
     let fraction = digit_count(rest.get(whole + 1..)?);
@@ -122,6 +126,13 @@ fn is_commit(statement: &[u8]) -> bool {
 }
 
 fn says_out_of_space(text: &[u8]) -> bool {
+    let is_statement = [b"duration: ".as_slice(), b"statement: ", b"execute "]
+        .iter()
+        .any(|start| text.starts_with(start));
+    !is_statement && says_no_space(text)
+}
+
+fn says_no_space(text: &[u8]) -> bool {
     memmem::find(text, b"No space left on device").is_some()
         || memmem::find(text, b"Disk quota exceeded").is_some()
 }
@@ -136,16 +147,27 @@ fn temporary_bytes(text: &[u8]) -> Option<f64> {
     })
 }
 
-/// The milliseconds in `process 11 acquired ShareLock on transaction 7 after 3000.300 ms`.
-fn lock_wait_ms(text: &[u8]) -> Option<f64> {
+/// What a message tells of a wait for a lock.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct LockMessage<'a> {
+    /// The process that waits.
+    pub process: u64,
+    /// Whether it has the lock now.
+    pub is_acquired: bool,
+    /// What is locked, as logged.
+    pub target: &'a [u8],
+    /// How long it has waited.
+    pub wait_ms: f64,
+}
+
+/// What is told by `process 11 acquired ShareLock on transaction 7 after 3000.300 ms`.
+pub(super) fn lock_message(text: &[u8]) -> Option<LockMessage<'_>> {
     let rest = text.strip_prefix(b"process ")?;
     let process_length = digit_count(rest);
-    let rest = rest[process_length..]
-        .strip_prefix(b" ")
-        .filter(|_| process_length > 0)?;
-    let rest = rest
-        .strip_prefix(b"still waiting for ")
-        .or_else(|| rest.strip_prefix(b"acquired "))?;
+    let process = std::str::from_utf8(&rest[..process_length]).ok()?;
+    let rest = rest[process_length..].strip_prefix(b" ")?;
+    let waits = rest.strip_prefix(b"still waiting for ");
+    let rest = waits.or_else(|| rest.strip_prefix(b"acquired "))?;
     let mode_length = rest.iter().take_while(|&&byte| is_word(byte)).count();
     let rest = rest[mode_length..]
         .strip_prefix(b" on ")
@@ -160,8 +182,47 @@ fn lock_wait_ms(text: &[u8]) -> Option<f64> {
         let number = is_number
             .then_some(&number[..end])
             .filter(|_| number[end..].starts_with(b" ms"))?;
-        std::str::from_utf8(number).ok()?.parse().ok()
+        Some(LockMessage {
+            process: process.parse().ok()?,
+            is_acquired: waits.is_none(),
+            target: &rest[..at],
+            wait_ms: std::str::from_utf8(number).ok()?.parse().ok()?,
+        })
     })
+}
+
+/// The first process in `Process holding the lock: 77. Wait queue: 20.`
+pub(super) fn holder(detail: &[u8]) -> Option<u64> {
+    let rest = detail
+        .strip_prefix(b"Process holding the lock: ")
+        .or_else(|| detail.strip_prefix(b"Processes holding the lock: "))?;
+    let digits = &rest[..digit_count(rest)];
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
+/// The table of an autovacuum or autoanalyze that ended, and the seconds it took.
+pub(super) fn autovacuum(text: &[u8]) -> Option<(String, f64)> {
+    let rest = text.strip_prefix(b"automatic ")?;
+    let rest = rest.strip_prefix(b"aggressive ").unwrap_or(rest);
+    let rest = rest
+        .strip_prefix(b"vacuum")
+        .or_else(|| rest.strip_prefix(b"analyze"))?;
+    let rest = rest
+        .strip_prefix(b" to prevent wraparound")
+        .unwrap_or(rest)
+        .strip_prefix(b" of table \"")?;
+    let table = &rest[..memchr(b'"', rest).filter(|&length| length > 0)?];
+    // "elapsed: 12.34 s" since PostgreSQL 10, "elapsed 12.34 sec" before.
+    let at = memmem::rfind(rest, b"elapsed")? + 7;
+    let number = &rest[at..];
+    let number = number.strip_prefix(b":").unwrap_or(number);
+    let number = number.strip_prefix(b" ")?;
+    let whole = digit_count(number);
+    let length = whole + 1 + digit_count(number.get(whole + 1..)?);
+    let is_time = (1..=9).contains(&whole) && number[length..].starts_with(b" s");
+    let number = is_time.then_some(&number[..length])?;
+    let elapsed_s = std::str::from_utf8(number).ok()?.parse().ok()?;
+    Some((String::from_utf8_lossy(table).into_owned(), elapsed_s))
 }
 
 pub(super) fn digit_count(text: &[u8]) -> usize {
@@ -175,7 +236,7 @@ pub(super) const fn is_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{checkpoint_ms, is_commit, lock_wait_ms, statement_ms, temporary_bytes};
+    use super::{checkpoint_ms, is_commit, lock_message, statement_ms, temporary_bytes};
 
     #[test]
     fn a_statement_has_a_duration_and_a_text() {
@@ -212,9 +273,10 @@ mod tests {
         let text = b"temporary file: path \"a, size 3\", size 7176192";
         assert_eq!(temporary_bytes(text), Some(7_176_192.0));
         let text = b"process 11 acquired ShareLock on x after 1.5 ms y after 3000.300 ms";
-        assert_eq!(lock_wait_ms(text), Some(3000.3));
+        let message = lock_message(text).map(|message| (message.process, message.wait_ms));
+        assert_eq!(message, Some((11, 3000.3)));
         assert_eq!(
-            lock_wait_ms(b"process 11 acquired ShareLock on x after 3000 ms"),
+            lock_message(b"process 11 acquired ShareLock on x after 3000 ms"),
             None
         );
     }
