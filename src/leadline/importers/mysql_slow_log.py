@@ -20,11 +20,11 @@ Lost:
     entry before them.
 
 Units:
-    A duration is the mean of those that ended in the step, commits apart. Steps are seconds; longer where the log covers
-    more than a day. MySQL's ``# Time`` with a zone is when a statement ended. ``SET timestamp`` is its end in MySQL up
-    to 8.0.13 and its begin in MariaDB: of the two the one is taken by which the entries are in the order of their ends,
-    as they were written. The time of a page's read is told by Percona (``InnoDB_IO_r_wait``, seconds) and MariaDB
-    (``Pages_read_time``, milliseconds).
+    A duration is the mean of those that ended in the step, commits apart. Steps are whole seconds, longer ones where
+    the log covers more than three hours. MySQL's ``# Time`` with a zone is when a statement ended. ``SET timestamp`` is
+    its end in MySQL up to 8.0.13 and its begin in MariaDB: of the two the one is taken by which the entries are in the
+    order of their ends, as they were written; where both are, the begin in a log with MariaDB's fields. The time of a
+    page's read is told by Percona (``InnoDB_IO_r_wait``, seconds) and MariaDB (``Pages_read_time``, milliseconds).
 
 Sources:
     MySQL 8.4 reference manual, "The Slow Query Log"; MySQL worklog 12393; Percona Server documentation, "Slow query
@@ -37,7 +37,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,10 +82,12 @@ _BANNER = re.compile(r".{0,300}, Version: .{0,300}started with:|Tcp port: |Time\
 _ADMIN = "# administrator command:"
 _COMMENT = re.compile(r"\s*(?:/\*.*?\*/|(?:--\s|#)[^\n]*\n)\s*", re.DOTALL)
 _QUOTED = re.compile(r"`(\w{1,64})`")
-_MODIFIER = re.compile(r"\b(insert|update|delete|replace)(?:\s+(?:low_priority|delayed|high_priority|quick|ignore))+\b", re.I)
+_MODIFIER = re.compile(
+    r"\b(insert|update|delete|replace)(?:\s+(?:low_priority|delayed|high_priority|quick|ignore))+\b", re.IGNORECASE
+)
 _TEXT_MAX = 1024  # characters of a statement; the table is named near its beginning
 _DURATION_S_MAX = 1e8  # three years: what is longer is an overflow of the server's clock
-_STEPS_MAX = 86_400
+_STEPS_MAX = 10_800  # Judgement: three hours of seconds; a day in steps of 8 s, for up to 21 statements
 _SERVER = Entity(EntityKind.DATABASE, "mysql", UNNAMED_GUEST)
 
 
@@ -175,6 +177,7 @@ class _Entries:
         self.reads: list[float] = []
         self.lock_s: list[float] = []
         self._is_exact: list[bool] = []
+        self._is_mariadb = False
         self._request, self._builder = request, builder
 
     def read(self, lines: Iterator[str]) -> None:
@@ -183,6 +186,7 @@ class _Entries:
         time_s: float | None = None
         is_exact = False
         for line in lines:
+            self._is_mariadb = self._is_mariadb or (line.startswith("# Thread_id: ") and "QC_hit: " in line)
             if line.startswith("# Time: ") and (moment := self._moment(line)) is not None:
                 self._add(entry)
                 entry, (time_s, is_exact) = None, moment
@@ -251,7 +255,8 @@ class _Entries:
             return
         ends = np.array(self.ends_s)
         later = ends + np.where(exact, 0.0, np.array(self.durations_s))
-        if _steps_back(later) < _steps_back(ends):
+        behind, behind_later = _steps_back(ends), _steps_back(later)
+        if behind_later < behind or (self._is_mariadb and behind_later == behind):
             self.ends_s = later.tolist()
 
     def spans(self) -> Iterator[LoggedSpan]:
@@ -315,7 +320,7 @@ def _add_facts(entries: _Entries, names: list[str], builder: CaptureBuilder) -> 
             places[name].append(place)
     for name, rows in places.items():
         known = examined[rows][np.isfinite(examined[rows])]
-        facts = {
+        facts: dict[str, Any] = {
             "statement": name,
             "calls": len(rows),
             "exec_s": round(float(durations[rows].sum()), 3),
