@@ -15,7 +15,7 @@ UNKNOWN = "?"
 _NAME = r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)?(?![\w.$])"
 # A verb and the table right after it. No quote, dollar or comment may come before the table, so it is no literal.
 _TABLE = re.compile(
-    r"\s*(?P<verb>update|insert\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum\s+analyze|vacuum|analyze|copy|"
+    r"\s*(?P<verb>update|insert\s+into|replace\s+into|delete\s+from|merge\s+into|truncate|lock|vacuum\s+analyze|vacuum|analyze|copy|"
     r"autovacuum:\s+(?:vacuum\s+analyze|vacuum|analyze))\s+(?:only\s+|table\s+)?(?P<table>" + _NAME + ")",
     re.IGNORECASE | re.ASCII,
 )
@@ -25,7 +25,8 @@ _SELECT = re.compile(
 _VERB = re.compile(
     r"\s*(?P<verb>select|insert|update|delete|merge|with|copy|begin|start|commit|end|rollback|abort|savepoint|release|"
     r"vacuum|analyze|truncate|lock|create|alter|drop|grant|revoke|reindex|cluster|refresh|call|do|set|show|declare|fetch|"
-    r"close|prepare|execute|deallocate|explain|checkpoint|listen|notify|autovacuum)\b",
+    r"close|prepare|execute|deallocate|explain|checkpoint|listen|notify|autovacuum|replace|load|optimize|repair|check|"
+    r"flush|kill|rename|xa)\b",
     re.IGNORECASE | re.ASCII,
 )
 
