@@ -17,7 +17,7 @@ Source: PostgreSQL ``src/backend/tcop/postgres.c``, check_log_duration; ``src/ba
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +47,31 @@ class LoggedWork:
     seconds: NDArray[np.int64]
     whole: NDArray[np.float64]
     part: NDArray[np.float64]
+
+
+def works_of(names: Sequence[str], starts_s: NDArray[np.float64], ends_s: NDArray[np.float64]) -> list[LoggedWork]:
+    """Statements by name, each there from one UTC second [k] to another [k]."""
+    codes = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    of_name = np.array([codes[name] for name in names], dtype=np.int64)
+    works = []
+    for name, code in codes.items():
+        start, end = starts_s[of_name == code], ends_s[of_name == code]
+        first, last = np.floor(start), np.floor(end)
+        is_long = last > first
+        one = np.ones(int(is_long.sum()))
+        begin_part = np.where(is_long, first + 1.0 - start, end - start)
+        works.append(
+            LoggedWork(
+                name,
+                is_worker=False,
+                total_s=float((end - start).sum()),
+                begin_s=int(first.min()),
+                seconds=np.concatenate((first, first[is_long] + 1.0, last[is_long])).astype(np.int64),
+                whole=np.concatenate((np.zeros(len(start)), one, -one)),
+                part=np.concatenate((begin_part, np.zeros(len(one)), (end - last)[is_long])),
+            )
+        )
+    return works
 
 
 def at_work(

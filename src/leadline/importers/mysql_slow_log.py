@@ -49,7 +49,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.metrics import RAW_PREFIX
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import EPOCH_S_MAX, EPOCH_S_MIN, add_columns, where
-from leadline.formats.logged_statements import LoggedSpan, at_work, longest
+from leadline.formats.logged_statements import KEPT_MAX, LoggedWork, at_work, works_of
 from leadline.formats.stamps import YEARS
 from leadline.formats.statements import shown_name, statement_name
 
@@ -259,10 +259,11 @@ class _Entries:
         if behind_later < behind or (self._is_mariadb and behind_later == behind):
             self.ends_s = later.tolist()
 
-    def spans(self) -> Iterator[LoggedSpan]:
-        """The statements, from begin to end."""
-        for name, end_s, duration_s in zip(self.names, self.ends_s, self.durations_s, strict=True):
-            yield LoggedSpan(name, end_s - duration_s, end_s)
+    def works(self) -> list[LoggedWork]:
+        """The statements by name, those that took most time first."""
+        ends_s = np.array(self.ends_s)
+        works = works_of(self.names, ends_s - np.array(self.durations_s), ends_s)
+        return sorted(works, key=lambda work: -work.total_s)
 
 
 def _steps_back(ends_s: NDArray[np.float64]) -> float:
@@ -275,7 +276,8 @@ def _emit(entries: _Entries, builder: CaptureBuilder, request: Request) -> None:
     """Add the durations of what ended and the statements at work, in steps of whole seconds."""
     ends = np.floor(np.array(entries.ends_s)).astype(np.int64)
     durations_ms = 1000.0 * np.array(entries.durations_s)
-    names, begin_s = longest(entries.spans())
+    works = entries.works()
+    begin_s = min(work.begin_s for work in works)
     first, last = int(ends.min()), int(ends.max()) + 1
     step_s = max(-(-(last - first) // _STEPS_MAX), 1)
     count = -(-(last - first) // step_s)
@@ -301,12 +303,12 @@ def _emit(entries: _Entries, builder: CaptureBuilder, request: Request) -> None:
         columns[f"{RAW_PREFIX}mysql.slow_log.rows_examined_per_s"] = rows
     times = (first + step_s * np.arange(1, count + 1, dtype=np.int64)) * 1_000_000_000
     add_columns(builder, request, _SERVER, times, columns, step_s)
-    _add_facts(entries, [name for name, _ in names], builder)
+    _add_facts(entries, [work.name for work in works[:KEPT_MAX]], builder)
     if request.wants("db_logged_statement_sessions_count"):
-        begin = min(first, max(int(begin_s), last - _STEPS_MAX * step_s))
+        begin = min(first, max(begin_s, last - _STEPS_MAX * step_s))
         count = -(-(last - begin) // step_s)
         times = (last - step_s * np.arange(count, dtype=np.int64)[::-1]) * 1_000_000_000
-        for (name, _), values in at_work(entries.spans(), names, last - count * step_s, step_s, count).items():
+        for (name, _), values in at_work(works, last - count * step_s, step_s, count).items():
             entity = Entity(EntityKind.STATEMENT, name, _SERVER)
             builder.add_series("db_logged_statement_sessions_count", entity, times, values, interval_s=step_s)
 
