@@ -1,0 +1,212 @@
+"""What people put around a recording when they paste it, taken off before any importer looks.
+
+Indentation, quotes and fences of mails and web pages, colours of terminals, a prompt with the command above the output,
+a host's name before each line. What is left is the text as the tool printed it, in one piece per command; what was
+taken off is said, because a paste is not the file that the tool wrote.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+MOST = 0.8  # Judgement: of the lines, where a prefix belongs to all of them and some were lost
+HEAD_LINES = 200  # that are looked at for a prefix; the rest of a long file is like them
+_COLOUR = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][AB012])")
+_ENTITY = re.compile(r"&(?:gt|lt|amp|nbsp|quot|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
+_PRE = re.compile(r"<(pre|code)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"</?(?:span|b|i|br|code|p|div|font)\b[^>]*>", re.IGNORECASE)
+_FENCE = re.compile(r"^[ \t]*(?:```[^\n`]*|~~~)[ \t]*$|\[/?code[^\]\n]{0,20}\]", re.MULTILINE | re.IGNORECASE)
+_QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
+_HOST = re.compile(r"^([A-Za-z][\w.-]{1,62}(?::| \|) )")
+# Programs whose output is a recording: a line that calls one of them is a command, not a value.
+TOOLS = frozenset(
+    "iostat vmstat mpstat pidstat sar sadf top atop htop free uptime dstat dool nmon fio ioping esxtop resxtop zpool "
+    "pgbench pg_test_fsync sysbench psql mysql virsh pveperf xentop ceph lsblk df mount dmsetup nfsiostat netstat ss "
+    "iotop collectl perf blktrace biolatency biosnoop ext4slower offcputime vsish esxcli hdparm dd iperf3 numastat "
+    "Get-Stat typeperf cat tail head kubectl docker".split()
+)
+_WITH_INTERVAL = frozenset({"iostat", "vmstat", "mpstat", "pidstat", "sar", "dstat", "dool"})
+_BEFORE = frozenset({"sudo", "time", "nice", "watch", "env", "nohup", "taskset", "stdbuf", "script", "-n"})
+_PROMPT = re.compile(
+    r"^\s*(?:\([\w.-]+\) ?)?(?:"
+    r"\[[\w.-]+@[\w.-]+[^\]\n]{0,80}\][$#%]"  # [root@db01 ~]#
+    r"|[\w.-]+@[\w.-]+(?::| )[^\n$#%>]{0,80}[$#%>]"  # root@db01:~#
+    r"|[\w.-]{1,63}:[~/][^\n$#%>]{0,80}[$#%>]"  # db01:/var #
+    r"|(?:PS )?[A-Za-z]:\\[^\n>]{0,120}>"  # C:\> and PS C:\>
+    r"|[\w.-]{1,40}[$#]"  # db01#
+    r"|[$#%>])"
+    r"(?:[ \t]+(?P<command>\S[^\n]*))?\s*$"
+)
+_ASSIGNMENT = re.compile(r"^\w+=\S*$")
+_CALL = re.compile(r"^(?:\s*-{1,2}[\w-]+(?:[ =][\w./:,%-]+)?|\s+[\w./:,=%-]+)*\s*(?:[>|].*)?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The output of one command.
+
+    Attributes:
+        text: as the tool printed it.
+        command: that printed it; empty where it is not there.
+    """
+
+    text: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Undressed:
+    """A text without its dress.
+
+    Attributes:
+        pieces: the outputs in it, in order.
+        taken_off: what was around it, in words.
+        is_certain: it is dress beyond doubt; else it may be the tool's own, as indentation may.
+    """
+
+    pieces: tuple[Piece, ...]
+    taken_off: tuple[str, ...]
+    is_certain: bool
+
+
+def undressed(text: str) -> Undressed | None:
+    """A text without its dress; None where it has none."""
+    taken_off: list[str] = []
+    for name, take_off in _STEPS:
+        bare = take_off(text)
+        if bare != text:
+            taken_off.append(name)
+            text = bare
+    is_certain = bool(taken_off)
+    bare = _without_indentation(text)
+    if bare != text:
+        taken_off.append("indentation")
+    pieces = _pieces(bare)
+    if any(piece.command for piece in pieces):
+        taken_off.append("command lines")
+        is_certain = True
+        again = tuple(Piece(_without_indentation(piece.text), piece.command) for piece in pieces)
+        if again != pieces:
+            taken_off.append("indentation")
+            pieces = again
+    if not taken_off:
+        return None
+    return Undressed(tuple(p for p in pieces if p.text.strip()), tuple(dict.fromkeys(taken_off)), is_certain)
+
+
+def _without_colours(text: str) -> str:
+    return _COLOUR.sub("", text) if "\x1b" in text else text
+
+
+def _without_markup(text: str) -> str:
+    """The preformatted parts of a web page, or a text whose signs are written as entities."""
+    blocks = [match[2] for match in _PRE.finditer(text)] if "<" in text else []
+    blocks = [block for block in blocks if "\n" in block]
+    if blocks:
+        return "\n".join(html.unescape(_TAG.sub("", block)) for block in blocks) + "\n"
+    if _ENTITY.search(text) and not text.lstrip().startswith("<"):
+        return html.unescape(text).replace("\u00a0", " ")
+    return text.replace("\u00a0", " ")
+
+
+def _without_fences(text: str) -> str:
+    """What stands between fences; what stands outside is what somebody wrote about it."""
+    marks = list(_FENCE.finditer(text))
+    if not marks:
+        return text
+    edges = [*((mark.start(), mark.end()) for mark in marks), (len(text), len(text))]
+    inside = [text[edges[n][1] : edges[n + 1][0]] for n in range(0, len(edges) - 1, 2)]
+    kept = "\n".join(part.strip("\n") for part in inside if part.strip())
+    return f"{kept}\n" if kept else text
+
+
+def _without_quotes(text: str) -> str:
+    lines = text.splitlines(keepends=True)
+    marked = [line for line in lines[:HEAD_LINES] if line.strip()]
+    quoted = sum(_QUOTE.match(line) is not None for line in marked)
+    if not marked or quoted < MOST * len(marked) or len(marked) < 2:
+        return text
+    return "".join(_QUOTE.sub("", line) if line.strip() else line for line in lines)
+
+
+def _without_host(text: str) -> str:
+    """Lines without the name before each, as tools print it that ask many machines."""
+    lines = text.splitlines(keepends=True)
+    marked = [line for line in lines[:HEAD_LINES] if line.strip()]
+    heads = Counter(match[1] for line in marked if (match := _HOST.match(line)) is not None)
+    head, count = heads.most_common(1)[0] if heads else ("", 0)
+    if len(marked) < 3 or count < MOST * len(marked):
+        return text
+    return "".join(line.removeprefix(head) for line in lines)
+
+
+def _without_indentation(text: str) -> str:
+    """Lines without the blanks that all of them begin with; the first may have lost its own."""
+    lines = text.splitlines(keepends=True)
+    marked = [line for line in lines if line.strip()]
+    if len(marked) < 2:
+        return text
+    first = next(place for place, line in enumerate(lines) if line.strip())
+    widths = [len(line) - len(line.lstrip(" \t")) for line in marked]
+    width = min(widths[1:]) if widths[0] == 0 and len(marked) > 3 and min(widths[1:]) >= 2 else min(widths)
+    if not width:
+        return text
+    return "".join(
+        line[width:] if line.strip() and (place != first or widths[0]) else line.lstrip(" \t") if not line.strip() else line
+        for place, line in enumerate(lines)
+    )
+
+
+def command_in(line: str) -> str | None:
+    """The command that a line calls; empty for a prompt alone, None where it is no such line."""
+    match = _PROMPT.match(line)
+    if match is not None:
+        command = match["command"]
+        if command is None:
+            return "" if line.strip() not in {">", "%"} else None
+        return command if _tool_of(command) else None
+    words = line.split()
+    if words and words[0] in TOOLS and len(line) < 200 and _CALL.match(line.strip()[len(words[0]) :]) and len(words) > 1:
+        plain = words[0] in _WITH_INTERVAL or any(word.startswith("-") for word in words[1:])
+        is_call = plain and line[0] != " " and all(word[0] in "-0123456789/" for word in words[1:])
+        return line.strip() if is_call else None
+    return None
+
+
+def _tool_of(command: str) -> str | None:
+    """The program of a command line that prints a recording."""
+    for word in command.split():
+        name = word.rsplit("/", 1)[-1]
+        if name in TOOLS:
+            return name
+        if name not in _BEFORE and _ASSIGNMENT.match(word) is None and not word.startswith("-"):
+            return None
+    return None
+
+
+def _pieces(text: str) -> tuple[Piece, ...]:
+    """The outputs between command lines."""
+    pieces: list[Piece] = []
+    command, lines = "", []
+    for line in text.splitlines(keepends=True):
+        called = command_in(line)
+        if called is None:
+            lines.append(line)
+            continue
+        pieces.append(Piece("".join(lines), command))
+        command, lines = called, []
+    pieces.append(Piece("".join(lines), command))
+    return tuple(pieces)
+
+
+_STEPS: tuple[tuple[str, Callable[[str], str]], ...] = (
+    ("colours", _without_colours),
+    ("markup", _without_markup),
+    ("fences", _without_fences),
+    ("quote marks", _without_quotes),
+    ("a host's name before each line", _without_host),
+)
