@@ -10,15 +10,16 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 MOST = 0.8  # Judgement: of the lines, where a prefix belongs to all of them and some were lost
+PROMPT_LINE_MAX, CALL_LINE_MAX = 2000, 200  # characters of a line with a prompt, and without one
 HEAD_LINES = 200  # that are looked at for a prefix; the rest of a long file is like them
 _COLOUR = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][AB012])")
 _ENTITY = re.compile(r"&(?:gt|lt|amp|nbsp|quot|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
-_PRE = re.compile(r"<(pre|code)\b[^>]*>(.*?)</\1>", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"</?(?:span|b|i|br|code|p|div|font)\b[^>]*>", re.IGNORECASE)
+_PRE = re.compile(r"<(pre|code)\b[^>\n]{0,200}>", re.IGNORECASE)
+_TAG = re.compile(r"</?(?:span|b|i|br|code|p|div|font)\b[^>\n]{0,200}>", re.IGNORECASE)
 _FENCE = re.compile(r"^[ \t]*(?:```[^\n`]*|~~~)[ \t]*$|\[/?code[^\]\n]{0,20}\]", re.MULTILINE | re.IGNORECASE)
 _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
 _HOST = re.compile(r"^([A-Za-z][\w.-]{1,62}(?::| \|) )")
@@ -32,17 +33,16 @@ TOOLS = frozenset(
 _WITH_INTERVAL = frozenset({"iostat", "vmstat", "mpstat", "pidstat", "sar", "dstat", "dool"})
 _BEFORE = frozenset({"sudo", "time", "nice", "watch", "env", "nohup", "taskset", "stdbuf", "script", "-n"})
 _PROMPT = re.compile(
-    r"^\s*(?:\([\w.-]+\) ?)?(?:"
+    r"^(?P<prompt>\s*(?:\([\w.-]+\) ?)?(?:"
     r"\[[\w.-]+@[\w.-]+[^\]\n]{0,80}\][$#%]"  # [root@db01 ~]#
     r"|[\w.-]+@[\w.-]+(?::| )[^\n$#%>]{0,80}[$#%>]"  # root@db01:~#
     r"|[\w.-]{1,63}:[~/][^\n$#%>]{0,80}[$#%>]"  # db01:/var #
     r"|(?:PS )?[A-Za-z]:\\[^\n>]{0,120}>"  # C:\> and PS C:\>
     r"|[\w.-]{1,40}[$#]"  # db01#
-    r"|[$#%>])"
+    r"|[$#%>]))"
     r"(?:[ \t]+(?P<command>\S[^\n]*))?\s*$"
 )
 _ASSIGNMENT = re.compile(r"^\w+=\S*$")
-_CALL = re.compile(r"^(?:\s*-{1,2}[\w-]+(?:[ =][\w./:,%-]+)?|\s+[\w./:,=%-]+)*\s*(?:[>|].*)?$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +65,15 @@ class Undressed:
     Attributes:
         pieces: the outputs in it, in order.
         taken_off: what was around it, in words.
-        is_certain: it is dress beyond doubt; else it may be the tool's own, as indentation may.
     """
 
     pieces: tuple[Piece, ...]
     taken_off: tuple[str, ...]
-    is_certain: bool
+
+    @property
+    def is_of_several(self) -> bool:
+        """Whether there are outputs of several commands, which no importer reads as one."""
+        return sum(bool(piece.command) for piece in self.pieces) > 1
 
 
 def undressed(text: str) -> Undressed | None:
@@ -81,21 +84,13 @@ def undressed(text: str) -> Undressed | None:
         if bare != text:
             taken_off.append(name)
             text = bare
-    is_certain = bool(taken_off)
-    bare = _without_indentation(text)
-    if bare != text:
-        taken_off.append("indentation")
-    pieces = _pieces(bare)
+    pieces = _pieces(text)
     if any(piece.command for piece in pieces):
         taken_off.append("command lines")
-        is_certain = True
-        again = tuple(Piece(_without_indentation(piece.text), piece.command) for piece in pieces)
-        if again != pieces:
-            taken_off.append("indentation")
-            pieces = again
+        pieces = tuple(Piece(_without_indentation(piece.text), piece.command) for piece in pieces)
     if not taken_off:
         return None
-    return Undressed(tuple(p for p in pieces if p.text.strip()), tuple(dict.fromkeys(taken_off)), is_certain)
+    return Undressed(tuple(piece for piece in pieces if piece.text.strip()), tuple(taken_off))
 
 
 def _without_colours(text: str) -> str:
@@ -104,13 +99,28 @@ def _without_colours(text: str) -> str:
 
 def _without_markup(text: str) -> str:
     """The preformatted parts of a web page, or a text whose signs are written as entities."""
-    blocks = [match[2] for match in _PRE.finditer(text)] if "<" in text else []
-    blocks = [block for block in blocks if "\n" in block]
+    blocks = [block for block in _preformatted(text) if "\n" in block]
     if blocks:
         return "\n".join(html.unescape(_TAG.sub("", block)) for block in blocks) + "\n"
     if _ENTITY.search(text) and not text.lstrip().startswith("<"):
         return html.unescape(text).replace("\u00a0", " ")
     return text.replace("\u00a0", " ")
+
+
+def _preformatted(text: str) -> Iterator[str]:
+    """What stands between the tags of preformatted text, the outer ones."""
+    lowered, end = text.lower(), 0
+    missing: set[str] = set()
+    for match in _PRE.finditer(text):
+        tag = match[1].lower()
+        if match.start() < end or tag in missing:
+            continue
+        close = lowered.find(f"</{tag}>", match.end())
+        if close < 0:
+            missing.add(tag)
+            continue
+        yield text[match.end() : close]
+        end = close
 
 
 def _without_fences(text: str) -> str:
@@ -152,29 +162,40 @@ def _without_indentation(text: str) -> str:
         return text
     first = next(place for place, line in enumerate(lines) if line.strip())
     widths = [len(line) - len(line.lstrip(" \t")) for line in marked]
-    width = min(widths[1:]) if widths[0] == 0 and len(marked) > 3 and min(widths[1:]) >= 2 else min(widths)
+    is_first_lost = widths[0] == 0 and len(marked) > 3 and min(widths[1:]) >= 2
+    width = min(widths[1:] if is_first_lost else widths)
     if not width:
         return text
+    bare = (line[width:] if line.strip() else line.lstrip(" \t") for line in lines)
     return "".join(
-        line[width:] if line.strip() and (place != first or widths[0]) else line.lstrip(" \t") if not line.strip() else line
-        for place, line in enumerate(lines)
+        line if is_first_lost and place == first else cut
+        for place, (line, cut) in enumerate(zip(lines, bare, strict=True))
     )
 
 
 def command_in(line: str) -> str | None:
     """The command that a line calls; empty for a prompt alone, None where it is no such line."""
-    match = _PROMPT.match(line)
+    match = _PROMPT.match(line) if len(line) < PROMPT_LINE_MAX else None
     if match is not None:
         command = match["command"]
         if command is None:
             return "" if line.strip() not in {">", "%"} else None
         return command if _tool_of(command) else None
-    words = line.split()
-    if words and words[0] in TOOLS and len(line) < 200 and _CALL.match(line.strip()[len(words[0]) :]) and len(words) > 1:
-        plain = words[0] in _WITH_INTERVAL or any(word.startswith("-") for word in words[1:])
-        is_call = plain and line[0] != " " and all(word[0] in "-0123456789/" for word in words[1:])
-        return line.strip() if is_call else None
-    return None
+    words = line.split() if len(line) < CALL_LINE_MAX else []
+    return line.strip() if len(words) > 1 and words[0] in TOOLS and line[0] != " " and _is_call(words) else None
+
+
+def _is_call(words: list[str]) -> bool:
+    """Whether words are a program with options, their values, numbers and files, and nothing else before a pipe."""
+    has_option, after_option = words[0] in _WITH_INTERVAL, False
+    for word in words[1:]:
+        if word[0] in "|>":
+            break
+        is_option = word[0] == "-" and len(word) > 1
+        if not (is_option or after_option or word[0].isdigit() or word[0] == "/"):
+            return False
+        has_option, after_option = has_option or is_option, is_option
+    return has_option
 
 
 def _tool_of(command: str) -> str | None:
@@ -189,17 +210,22 @@ def _tool_of(command: str) -> str | None:
 
 
 def _pieces(text: str) -> tuple[Piece, ...]:
-    """The outputs between command lines."""
+    """The outputs between command lines; behind a prompt that called one of the tools any line is one."""
+    lines = text.splitlines(keepends=True)
+    prompts = {match["prompt"] for line in lines if command_in(line) and (match := _PROMPT.match(line)) is not None}
     pieces: list[Piece] = []
-    command, lines = "", []
-    for line in text.splitlines(keepends=True):
+    command, output = "", []
+    for line in lines:
+        match = _PROMPT.match(line) if len(line) < PROMPT_LINE_MAX else None
         called = command_in(line)
+        if called is None and match is not None and match["prompt"] in prompts - {"#", ">", "%"}:
+            called = match["command"] or ""
         if called is None:
-            lines.append(line)
+            output.append(line)
             continue
-        pieces.append(Piece("".join(lines), command))
-        command, lines = called, []
-    pieces.append(Piece("".join(lines), command))
+        pieces.append(Piece("".join(output), command))
+        command, output = called, []
+    pieces.append(Piece("".join(output), command))
     return tuple(pieces)
 
 
@@ -208,5 +234,6 @@ _STEPS: tuple[tuple[str, Callable[[str], str]], ...] = (
     ("markup", _without_markup),
     ("fences", _without_fences),
     ("quote marks", _without_quotes),
-    ("a host's name before each line", _without_host),
+    ("a name before each line", _without_host),
+    ("indentation", _without_indentation),
 )

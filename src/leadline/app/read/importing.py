@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -16,6 +16,7 @@ import numpy as np
 
 from leadline.app.read.opening import open_sources, unreadable
 from leadline.app.read.resolve import resolve
+from leadline.app.read.undressing import Reader, may_be_dressed, read_paste
 from leadline.core.contracts.discovery import load_unit, unit_modules
 from leadline.core.contracts.importer import Importer, Request
 from leadline.core.contracts.unit_index import unit_index
@@ -211,9 +212,9 @@ def _read(source: Source, request: Request) -> Capture | None:
         LeadlineError: it is damaged, was named and is not known, or does not fit into memory.
     """
     try:
-        known = recognise(source, importers_for(source))
-        if known is not None:
-            return capture_of(known[1], source, request)
+        capture = _read_text(source, request)
+        if capture is not None:
+            return capture
         if request.map_file is not None and is_text(source.head):
             from leadline.formats.mapped.reading import read_mapped  # noqa: PLC0415 - pydantic, for those who need it
 
@@ -237,6 +238,40 @@ def _read(source: Source, request: Request) -> Capture | None:
     if source.named:
         raise not_recognised(source, unit_modules("importer"))
     return None
+
+
+def _read_text(source: Source, request: Request) -> Capture | None:
+    """The capture of a file, as it is or without what somebody put around it; None where no importer knows it.
+
+    Raises:
+        LeadlineError: it is damaged, whichever way it is read.
+    """
+    is_dressed, is_of_several = may_be_dressed(source)
+    ways: list[Reader] = [_recognised]
+    if is_dressed:
+        ways.insert(0 if is_of_several else 1, partial(read_paste, read=_recognised))
+    damage: InputError | None = None
+    for way in ways:
+        try:
+            capture = way(source, request)
+        except InputError as error:
+            damage = error if damage is None or way is _recognised else damage
+            continue
+        if capture is not None:
+            return capture
+    if damage is not None:
+        raise damage
+    return None
+
+
+def _recognised(source: Source, request: Request) -> Capture | None:
+    """The capture of a file; None where no importer knows it.
+
+    Raises:
+        LeadlineError: it is damaged.
+    """
+    known = recognise(source, importers_for(source))
+    return None if known is None else capture_of(known[1], source, request)
 
 
 def capture_of(importer: Importer, source: Source, request: Request) -> Capture:

@@ -1,8 +1,8 @@
 """Lines of time that a collector or a loop of a shell puts before each block of a tool that prints none.
 
-``zzz ***Thu Nov 20 10:00:00 CET 2025`` of OSWatcher and ExaWatcher, and what ``date`` prints. The time is put before each
-line of the block's table, as wrappers do that the importers know. A tool averages its first report since boot: in a
-block of several that one is left out.
+``zzz ***Thu Nov 20 10:00:00 CET 2025`` of OSWatcher and ExaWatcher, and what ``date`` prints. The time is put before
+each line of the block's table, as wrappers do that the importers know. A tool averages its first report since boot: in
+a block of several that one is left out. The rows of vmstat in one block become one, their mean.
 """
 
 from __future__ import annotations
@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+
+import numpy as np
 
 from leadline.formats.loadtool import zone_named
 
@@ -26,7 +28,10 @@ _STAMPS = tuple(
         r"(?P<iso>20\d\d-\d\d-\d\d[ T]\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?: ?(?P<zone>Z|[A-Z]{2,5}|[+-]\d\d(?::?\d\d)?))?",
     )
 )
-_OWN_TIME = re.compile(r"^(?:Time: \d\d:\d\d:\d\d|\d\d[/.-]\d\d[/.-]\d{2,4} \d\d:\d\d:\d\d|20\d\d-\d\d-\d\dT)", re.MULTILINE)
+_OWN_TIME = re.compile(
+    r"^(?:Time: \d\d:\d\d:\d\d|\d\d[/.-]\d\d[/.-]\d{2,4} \d\d:\d\d:\d\d|20\d\d-\d\d-\d\dT)", re.MULTILINE
+)
+_LINE_MAX = 120
 _VMSTAT_HEAD = re.compile(r"^\s*(?:procs|--procs|kthr|r\s+b\s)")
 _NUMBERS = re.compile(r"^[\s\d.,:%-]+$")
 
@@ -48,7 +53,7 @@ class Stamped:
 
 def moment_of(line: str) -> datetime | None:
     """The time of a line that holds nothing else; without an offset where none is named."""
-    for pattern in _STAMPS:
+    for pattern in _STAMPS if len(line) < _LINE_MAX else ():
         match = pattern.match(line.strip())
         if match is None:
             continue
@@ -78,51 +83,67 @@ def _moment(parts: dict[str, str | None]) -> datetime:
 
 
 def without_stamps(text: str) -> Stamped | None:
-    """A text without lines of time; None where it has none between the blocks of a table."""
+    """A text without lines of time; None where it does not begin with one."""
     lines = text.splitlines()
     stamps = {place: moment for place, line in enumerate(lines) if (moment := moment_of(line)) is not None}
-    if not stamps or min(stamps) > 3:
+    if not stamps or any(line.strip() for line in lines[: min(stamps)]):
         return None
     places = [*stamps, len(lines)]
     zones = {moment.utcoffset() for moment in stamps.values()}
     timezone = _zone_name(zones.pop()) if len(zones) == 1 else None
     blocks = [lines[place + 1 : places[number + 1]] for number, place in enumerate(stamps)]
     if _OWN_TIME.search("\n".join(blocks[0])) is not None:
-        return Stamped("\n".join(line for block in blocks for line in block) + "\n", timezone, 0)
+        bare = "".join(f"{line}\n" for block in blocks for line in block)
+        return Stamped(bare, timezone, 0)
     written: list[str] = []
     left_out = 0
     for moment, block in zip(stamps.values(), blocks, strict=True):
-        rows, count = _dated(moment, block)
+        rows, count = _dated(moment, block, is_first=not written)
         written += rows
         left_out += count
     return Stamped("\n".join(written) + "\n", timezone, left_out) if written else None
 
 
-def _dated(moment: datetime, block: list[str]) -> tuple[list[str], int]:
-    """The lines of a block with times, and how many reports since boot were left out."""
-    rows: list[str] = []
-    report, count = -1, sum(_is_report(block, place) for place in range(len(block)))
-    left_out = 0
-    for place, line in enumerate(block):
-        if _is_report(block, place):
-            report += 1
-        if not line.strip():
-            continue
-        if report == 0 and count > 1:
-            left_out += _is_report(block, place)
-            if _VMSTAT_HEAD.match(block[0]) is not None or _NUMBERS.match(line) is not None or report == 0:
-                continue
-        time = moment + timedelta(seconds=max(report, 0))
-        rows.append(f"{time.isoformat(sep='T')} {line}")
-    return rows, left_out
+def _dated(moment: datetime, block: list[str], *, is_first: bool) -> tuple[list[str], int]:
+    """The lines of a block with times, and how many reports since boot were left out.
+
+    The one of the first block stays: importers know that the first report of a file is such.
+    """
+    lines = [line for line in block if line.strip()]
+    is_vmstat = any(_VMSTAT_HEAD.match(line) for line in lines[:4])
+    return (_of_vmstat if is_vmstat else _of_reports)(moment, lines, is_first)
 
 
-def _is_report(block: list[str], place: int) -> bool:
-    """Whether a report begins with a line: a row of vmstat, or the head of iostat's devices."""
-    line = block[place]
-    if any(_VMSTAT_HEAD.match(one) for one in block[:4]):
-        return _NUMBERS.match(line) is not None and bool(line.strip())
-    return line.startswith("avg-cpu") or (line.startswith("Device") and not any(o.startswith("avg-cpu") for o in block))
+def _of_vmstat(moment: datetime, lines: list[str], is_first: bool) -> tuple[list[str], int]:
+    """The headings and one row: the mean of the block's rows, since it is one look at the machine."""
+    rows = [line for line in lines if _NUMBERS.match(line) is not None]
+    heads = [line for line in lines if _NUMBERS.match(line) is None]
+    kept = [row.split() for row in rows[1:] or rows]
+    if not kept or len({len(row) for row in kept}) != 1:  # a damaged block stays as it is, for the importer to name
+        return [_stamped_line(moment, line) for line in lines], 0
+    mean = np.array(kept, dtype=np.float64).mean(axis=0)
+    row = " ".join(f"{value:.6g}" for value in mean.tolist())
+    end = moment + timedelta(seconds=len(rows) - 1)
+    since_boot = rows[: len(rows) - len(kept)]
+    written = [*(_stamped_line(moment, line) for line in (*heads, *since_boot * is_first)), _stamped_line(end, row)]
+    return written, len(since_boot) * (not is_first)
+
+
+def _of_reports(moment: datetime, lines: list[str], is_first: bool) -> tuple[list[str], int]:
+    """The reports of iostat, one second apart, without the first of several."""
+    mark = "avg-cpu" if any(line.startswith("avg-cpu") for line in lines) else "Device"
+    starts = [place for place, line in enumerate(lines) if line.startswith(mark)]
+    left_out = len(starts) > 1 and not is_first
+    written: list[str] = []
+    for place, line in enumerate(lines):
+        report = sum(start <= place for start in starts) - 1
+        if not (left_out and report == 0):
+            written.append(_stamped_line(moment + timedelta(seconds=max(report, 0)), line))
+    return written, int(left_out)
+
+
+def _stamped_line(moment: datetime, line: str) -> str:
+    return f"{moment.isoformat(sep='T')} {line}"
 
 
 def _zone_name(offset: timedelta | None) -> str | None:

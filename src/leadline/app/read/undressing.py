@@ -1,84 +1,100 @@
-"""Read a recording that somebody pasted: what is around it is taken off, and each command's output is read by itself."""
+"""Read a recording that somebody pasted: what is around it is taken off, each command's output is read by itself."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leadline.app.read.dress import Piece, Undressed, undressed
 from leadline.app.read.stamped import without_stamps
 from leadline.core.io.source import Source, is_text
 from leadline.core.model.capture import Capture, Warn
-from leadline.core.model.errors import LeadlineError
+from leadline.core.model.errors import InputError
+from leadline.core.model.units import several
 from leadline.core.system.leftovers import scratch_folder
 
 if TYPE_CHECKING:
     from leadline.core.contracts.importer import Request
 
-PASTE_BYTES_MAX = 64 << 20  # Judgement: what people paste; larger files are written by programs
+PASTE_BYTES_MAX = 64 << 20  # Judgement: an hour of a collector's file; larger ones are written by programs
 Reader = Callable[[Source, "Request"], Capture | None]
 
 
-def is_dressed(source: Source) -> bool:
-    """Whether a file is a paste beyond doubt, by its beginning."""
+def may_be_dressed(source: Source) -> tuple[bool, bool]:
+    """Whether a file may be a recording in dress, and whether it is one of several commands, by its beginning."""
     if not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
-        return False
+        return False, False
     bare = undressed(source.head_text)
-    return (bare is not None and bare.is_certain) or without_stamps(source.head_text) is not None
+    return (
+        bare is not None or without_stamps(source.head_text) is not None,
+        bare is not None and bare.is_of_several,
+    )
 
 
 def read_paste(source: Source, request: Request, read: Reader) -> Capture | None:
-    """The recordings in a paste as one capture; None where there is none.
+    """The recordings in a file in dress as one capture, whose sources say what was taken off; None where there is none.
 
     Args:
         source: the file.
         request: what is wanted.
         read: reads one output; None where nobody knows it.
+
+    Raises:
+        InputError: none of the outputs is sound; the error of the first.
     """
-    if not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
-        return None
     text = source.text()
-    bare = undressed(text)
-    if bare is None:
-        bare = Undressed((Piece(text),), (), is_certain=False)
+    bare = undressed(text) or Undressed((Piece(text),), ())
     captures: list[Capture] = []
+    damage: list[InputError] = []
+    unknown_count = 0
     with scratch_folder("pasted") as folder:
         for number, piece in enumerate(bare.pieces, start=1):
             name = source.name if len(bare.pieces) == 1 else f"{source.name}, part {number}"
-            capture = _read_piece(Source(name, folder / str(number), named=False), piece, request, read, source.mtime_ns)
-            if capture is not None:
-                captures.append(_noted(capture, bare.taken_off))
-    return Capture.merged(captures) if captures else None
+            written = Source(name, folder / str(number), named=False)
+            try:
+                capture = _read_piece(written, piece, request, read, source.mtime_ns)
+            except InputError as error:
+                damage.append(error)
+                continue
+            if capture is None:
+                unknown_count += 1
+            else:
+                captures.append(capture)
+    if not captures:
+        if damage:
+            raise damage[0]
+        return None
+    notes = [f"pasted: {', '.join(bare.taken_off)} taken off"] if bare.taken_off else []
+    notes += [f"left out: {error.where}: {error.found}" for error in damage]
+    if unknown_count:
+        notes.append(f"left out: {several(unknown_count, 'output')} that no importer knows")
+    return Capture.merged([_noted(captures[0], notes), *captures[1:]])
 
 
 def _read_piece(source: Source, piece: Piece, request: Request, read: Reader, mtime_ns: int) -> Capture | None:
-    """The capture of one output; None where nobody knows it or it is damaged."""
-    import os  # noqa: PLC0415
+    """The capture of one output, written where the source says; None where nobody knows it.
 
+    Raises:
+        InputError: it is damaged.
+    """
     stamped = without_stamps(piece.text)
     notes: list[str] = []
-    text = piece.text
     if stamped is not None:
-        text = stamped.text
         notes.append("times are those of the lines before each block")
         if stamped.since_boot_count:
             notes.append(f"left out: {stamped.since_boot_count} reports that are averages since boot")
         if stamped.timezone is not None and request.timezone is None:
             request = replace(request, timezone=stamped.timezone)
-    source.path.write_text(text, encoding="utf-8")
+    source.path.write_text(piece.text if stamped is None else stamped.text, encoding="utf-8")
     os.utime(source.path, ns=(mtime_ns, mtime_ns))
-    try:
-        capture = read(source, request)
-    except LeadlineError:
-        return None
-    return None if capture is None else _noted(capture, (), notes)
+    capture = read(source, request)
+    return None if capture is None else _noted(capture, notes)
 
 
-def _noted(capture: Capture, taken_off: tuple[str, ...], notes: list[str] | None = None) -> Capture:
-    """A capture whose sources say what was taken off."""
-    messages = [f"pasted: {', '.join(taken_off)} taken off"] if taken_off else []
-    warnings = tuple(Warn("pasted", message) for message in (*messages, *(notes or ())))
-    capture.sources[:] = [replace(one, warnings=(*one.warnings, *warnings)) for one in capture.sources]
+def _noted(capture: Capture, notes: list[str]) -> Capture:
+    """A capture whose first source says some more."""
+    warnings = tuple(Warn("pasted", note) for note in notes)
+    capture.sources[:1] = [replace(one, warnings=(*one.warnings, *warnings)) for one in capture.sources[:1]]
     return capture
