@@ -20,7 +20,7 @@ Units:
     sample of 0 s, where it is no standstill.
 
 Sources:
-    VMware KB 1002836 and 2039754 (snapshots and the time a VM is stopped), 337175 (iterations of a consolidation).
+    VMware KB 1002836 and 2039754 (snapshots and the time a VM is stopped).
     VMware vSphere 8.0 documentation, "ESXi log file format". Lines of ESXi 4.1 to 8.0 in public logs.
 """
 

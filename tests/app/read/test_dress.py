@@ -190,3 +190,11 @@ def test_what_a_tool_puts_before_each_line_is_no_host(tmp_path: Path) -> None:
     capture = read(tmp_path, lines)
     assert capture.sources[0].importer == "pgbench"
     assert not any(warning.code == "pasted" for warning in capture.sources[0].warnings)
+
+
+def test_examples_in_the_documents_of_a_folder_are_no_recordings(tmp_path: Path) -> None:
+    (tmp_path / "vmstat.txt").write_text(VMSTAT)
+    (tmp_path / "README.md").write_text(DRESSES["fenced"](IOSTAT))
+    imported = import_paths([tmp_path])
+    assert [Path(source.name).name for source in imported.capture.sources] == ["vmstat.txt"]
+    assert import_paths([tmp_path / "README.md"]).capture.sources[0].importer == "iostat"

@@ -130,7 +130,7 @@ class Case:
 
     @cached_property
     def is_held_back(self) -> bool:
-        """Whether the database is held back by a limit on its CPU while disks were seen: then all of its waits last."""
+        """Whether a CPU limit holds the database back and disks were recorded: then each of its waits takes longer."""
         return self.lead is not None and self.saw_disks and "cpu-capped" in rule_metas()[self.lead.rule].causes
 
     @cached_property

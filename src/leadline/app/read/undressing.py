@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from leadline.core.contracts.importer import Request
 
 PASTE_BYTES_MAX = 64 << 20  # Judgement: an hour of a collector's file; larger ones are written by programs
+# Documents and scripts of a folder show examples of recordings; one that is named may be somebody's notes.
+_WRITTEN = (".md", ".rst", ".html", ".htm", ".sh", ".py", ".yaml", ".yml", ".json", ".ipynb")
 Reader = Callable[[Source, "Request"], Capture | None]
 
 
 def may_be_dressed(source: Source) -> tuple[bool, bool]:
     """Whether a file may be a recording in dress, and whether it is one of several commands, by its beginning."""
-    if not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
+    is_about = not source.named and source.name.casefold().endswith(_WRITTEN)
+    if is_about or not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
         return False, False
     bare = undressed(source.head_text)
     return (

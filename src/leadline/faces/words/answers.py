@@ -47,7 +47,7 @@ def _worst(diagnosis: Diagnosis) -> Finding | None:
 
 
 def waited(answer: Answer, diagnosis: Diagnosis) -> Finding | None:
-    """The wait that is told where nothing recorded says why."""
+    """The wait to show where no recording says why."""
     wait = _worst(diagnosis) if answer.explains else answer.waiting
     return wait if answer.cause is None else None
 

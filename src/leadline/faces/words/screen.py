@@ -234,7 +234,7 @@ def _small(text: str) -> str:
 
 
 def _when(answer: Answer, span: tuple[int, int] | None, finding: Finding | None) -> list[tuple[str, str]]:
-    """When it was bad: for users, else as long as what is told lasted."""
+    """When it was bad for users; without an incident, when the finding held."""
     if span is None:
         return []
     whole = (span[1] - span[0]) / 1e9

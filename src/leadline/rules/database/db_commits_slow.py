@@ -91,5 +91,5 @@ def _longest(group: SeriesGroup | None, finding: Finding, server: Entity) -> Ite
         inside |= (group.times_ns >= window.start_ns) & (group.times_ns <= window.end_ns)
     highest = float(np.nanmax(row[inside], initial=0.0))
     if highest:
-        statement = f"commits took up to {show(highest, 'ms')}, as a mean of those that ended together"
+        statement = f"at the worst moment commits took {show(highest, 'ms')} on average"
         yield Evidence(statement, metric=_DURATION, entity=server, statistic="max", value=highest, unit="ms")

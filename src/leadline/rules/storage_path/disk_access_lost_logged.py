@@ -21,7 +21,7 @@ When it is wrong:
     ends before storage was back, the end of the log is taken as the end.
 
 Sources:
-    VMware KB 2004684: APD and PDL. VMware KB 1009553: path states.
+    VMware KB 2004684: APD and PDL. vSphere Storage, status of paths (active, standby, disabled, dead).
     Judgement: any span counts, since nothing is answered in it.
 """
 

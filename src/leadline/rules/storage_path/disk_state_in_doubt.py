@@ -17,7 +17,7 @@ When it is wrong:
     A planned failover of the array, a firmware upgrade and a rescan make a few such lines.
 
 Sources:
-    VMware KB 1022026: "state in doubt; requested fast path state update".
+    Lines of ESXi in public logs: "state in doubt; requested fast path state update".
     Judgement: three lines within ten minutes are no single event.
 """
 
