@@ -6,8 +6,11 @@ import pytest
 
 from leadline.app.diagnose.auditing import audit
 from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind
+from leadline.importers import iris_cpf
 
 SEED = Path(__file__).parent / "seeds" / "iris.cpf"
 
@@ -42,7 +45,7 @@ def test_a_damaged_file_is_one_error(tmp_path: Path, text: str, where: str) -> N
     path = tmp_path / "a.cpf"
     path.write_text(text)
     with pytest.raises(InputError) as caught:
-        import_paths([path])
+        iris_cpf.read(Source(str(path), path), Request())
     assert caught.value.where.endswith(where)
 
 

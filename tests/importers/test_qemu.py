@@ -13,12 +13,15 @@ import pytest
 
 from leadline.app.measure.recording import record
 from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError, ToolError, UsageError
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.processes import running
 from leadline.core.system.qmp import connect
+from leadline.importers import qemu
 
 HOST = Entity(EntityKind.HOST, "kvm01")
 VM = Entity(EntityKind.VM, "db01", HOST)
@@ -48,6 +51,12 @@ def line(second: int, waits: int = 1, **changes: object) -> str:
         "guests": {"db01": guest},
     }
     return json.dumps({**plain, **changes}) + "\n"
+
+
+def read_strictly(folder: Path, text: str) -> Capture:
+    path = folder / "qemu.jsonl"
+    path.write_text(text)
+    return qemu.read(Source(str(path), path), Request())
 
 
 def read(folder: Path, text: str) -> Capture:
@@ -110,22 +119,22 @@ def test_a_guest_whose_vcpus_come_later_has_no_run_time(tmp_path: Path) -> None:
 
 def test_damage_is_one_error_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"qemu.jsonl:2"):
-        read(tmp_path, line(1) + "{}\n" + line(2))
+        read_strictly(tmp_path, line(1) + "{}\n" + line(2))
     damages: tuple[dict[str, Any], ...]
     damages = ({"time": "10 o'clock"}, {"guests": {"db01": {}}}, {"guests": {"db01": 1}}, {"cpus": []})
     for changes in damages:
         with pytest.raises(InputError, match=r"qemu.jsonl:2"):
-            read(tmp_path, line(1) + line(2, **changes) + line(3))
+            read_strictly(tmp_path, line(1) + line(2, **changes) + line(3))
     with pytest.raises(InputError, match=r"qemu.jsonl:2"):
-        read(tmp_path, line(1) + '{"guests":' + "[" * 100_000 + "\n" + line(3))
+        read_strictly(tmp_path, line(1) + '{"guests":' + "[" * 100_000 + "\n" + line(3))
     with pytest.raises(InputError, match="a year from 1678 to 2261"):
-        read(tmp_path, line(1) + line(2, time="2262-04-12T10:00:00+00:00") + line(3))
+        read_strictly(tmp_path, line(1) + line(2, time="2262-04-12T10:00:00+00:00") + line(3))
     for counters in ([1], {"run": 1, "wait": 2}, 7):
         few = {"db01": {"vcpus": {"0": counters}, "others": [1], "blocks": {}}}
         with pytest.raises(InputError, match=r"qemu.jsonl:2"):
-            read(tmp_path, line(1) + line(2, guests=few) + line(3))
+            read_strictly(tmp_path, line(1) + line(2, guests=few) + line(3))
     with pytest.raises(InputError, match="no two samples"):
-        read(tmp_path, line(1))
+        read_strictly(tmp_path, line(1))
 
 
 @pytest.mark.real

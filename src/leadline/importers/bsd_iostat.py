@@ -66,6 +66,7 @@ _TTY = ("tin", "tout")
 _NOT_DISKS = {"tty", "cpu", "load", "average"}
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[\d.,]*(?:Z|[+-]\d\d:?\d\d)?)[ \t]")
 _NUMBER = re.compile(r"[-+]?\d+(?:[.,]\d+)?")
+_PUNCTUATED = re.compile(r"[^\w/-]")
 _HEADING = re.compile(rf"^(?:{_TIME.pattern})?[^\S\n]*+(?:tin\s+tout\s+)?KB/t\s+tps\s+MB/s(?:\s|$)", re.MULTILINE)
 
 
@@ -93,6 +94,11 @@ def read(source: Source, request: Request) -> Capture:
             scheme = TableScheme("bsd-iostat", META.fields, _entity_of, derive=add_cpu_busy)
             emit(table, times[table.moments], scheme, builder, request, since_boot=True)
     return builder.build(clock_known=known)
+
+
+def _are_disks(names: list[str]) -> bool:
+    """Whether all are names of disks, as ada0 and disk2: the heading of their columns has nothing else."""
+    return all(name[-1:].isdigit() for name in names)
 
 
 def _entity_of(group: str, item: str) -> Entity:
@@ -140,8 +146,11 @@ class _Reader:
         try:
             numbers = [float(word.replace(",", ".")) for word in words]
         except ValueError:
-            self._names, self._columns = [word for word in words if word not in _NOT_DISKS], []
-            return not any(_NUMBER.fullmatch(word) for word in words)
+            names = [word for word in words if word not in _NOT_DISKS]
+            if any(_NUMBER.fullmatch(word) or _PUNCTUATED.search(word) for word in words) or not _are_disks(names):
+                return False
+            self._names, self._columns = names, []
+            return True
         if len(numbers) != len(self._columns) or not np.isfinite(numbers).all():
             return False
         self._row(stamp, numbers)

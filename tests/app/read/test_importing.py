@@ -11,7 +11,9 @@ from tests.conftest import ROOT
 from tests.importers.load_tools import SEEDS
 
 GOOD = (SEEDS / "perfmon-en.tsv").read_bytes()
-CUT = GOOD.replace(b'"0.012"\t"0.006"', b'"0.012"')
+CUT = b"".join(
+    line[: len(line) // 2 * bool(n) or None] + b"\n" * bool(n) for n, line in enumerate(GOOD.splitlines(True))
+)
 
 
 def test_a_damaged_file_of_a_folder_is_left_out_and_said(tmp_path: Path) -> None:

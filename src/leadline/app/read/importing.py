@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -14,10 +14,12 @@ from typing import Any, cast
 
 import numpy as np
 
+from leadline.app.read.damage import left_out_count, read_sound
 from leadline.app.read.opening import open_sources, unreadable
+from leadline.app.read.refusing import Nearby, refusal
 from leadline.app.read.resolve import resolve
-from leadline.app.read.undressing import Reader, may_be_dressed, read_paste
-from leadline.core.contracts.discovery import load_unit, unit_modules
+from leadline.app.read.undressing import Reader, is_written, may_be_dressed, read_paste
+from leadline.core.contracts.discovery import load_unit
 from leadline.core.contracts.importer import Importer, Request
 from leadline.core.contracts.unit_index import unit_index
 from leadline.core.io.source import Source, is_text, shown_name
@@ -53,13 +55,17 @@ def importers_for(source: Source) -> dict[str, ModuleType]:
 
 @cache
 def _known() -> dict[str, dict[str, Any]]:
-    """What is known of each importer without importing it: its marks, its tool, and the command that records."""
+    """What is known of each importer without importing it: its marks, tool, command that records, names of columns."""
 
     def describe(module: ModuleType) -> dict[str, Any]:
         meta = cast("Importer", module).META
-        return {"marks": list(meta.marks), "tool": meta.tool, "record": meta.record}
+        return {"marks": list(meta.marks), "tool": meta.tool, "record": meta.record, "names": list(meta.fields)}
 
     return unit_index("importer", describe)
+
+
+def _nearby() -> dict[str, Nearby]:
+    return {name: Nearby(one["tool"], one["record"], frozenset(one["names"])) for name, one in _known().items()}
 
 
 def empty_recording(source: Source) -> InputError | None:
@@ -236,7 +242,7 @@ def _read(source: Source, request: Request) -> Capture | None:
     if empty is not None:
         raise empty
     if source.named:
-        raise not_recognised(source, unit_modules("importer"))
+        raise refusal(source, _nearby())
     return None
 
 
@@ -247,21 +253,56 @@ def _read_text(source: Source, request: Request) -> Capture | None:
         LeadlineError: it is damaged, whichever way it is read.
     """
     is_dressed, is_of_several = may_be_dressed(source)
-    ways: list[Reader] = [_recognised]
-    if is_dressed:
-        ways.insert(0 if is_of_several else 1, partial(read_paste, read=_recognised))
+    undressed = partial(read_paste, read=_sound)
     damage: InputError | None = None
+    for way in (undressed, _recognised) if is_of_several else (_recognised,):
+        try:
+            capture = way(source, request)
+        except InputError as error:
+            damage = error
+            continue
+        if capture is not None:
+            return capture
+    ways = [] if damage is None or is_written(source) else [partial(read_sound, read=_recognised, refusal=damage)]
+    if is_dressed and not is_of_several:
+        ways.append(undressed)
+    return _with_least_left_out(source, request, ways, damage)
+
+
+def _with_least_left_out(
+    source: Source, request: Request, ways: Sequence[Reader], damage: InputError | None
+) -> Capture | None:
+    """What is sound in a file, read as it is or undressed, whichever leaves out less; None where nobody knows it.
+
+    Raises:
+        LeadlineError: nothing is sound; the error of the first way.
+    """
+    captures: list[Capture] = []
     for way in ways:
         try:
             capture = way(source, request)
         except InputError as error:
-            damage = error if damage is None or way is _recognised else damage
+            damage = damage or error
             continue
         if capture is not None:
-            return capture
+            captures.append(capture)
+    if captures:
+        return min(captures, key=left_out_count)
     if damage is not None:
         raise damage
     return None
+
+
+def _sound(source: Source, request: Request) -> Capture | None:
+    """The capture of what is sound in one output; None where no importer knows it.
+
+    Raises:
+        LeadlineError: nothing is.
+    """
+    try:
+        return _recognised(source, request)
+    except InputError as error:
+        return read_sound(source, request, _recognised, error)
 
 
 def _recognised(source: Source, request: Request) -> Capture | None:
@@ -282,16 +323,6 @@ def capture_of(importer: Importer, source: Source, request: Request) -> Capture:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         return importer.read(source, request)
-
-
-def not_recognised(source: Source, importers: Collection[str]) -> InputError:
-    """The error for a file nobody can read, saying what it looks like."""
-    return InputError(
-        source.name,
-        found=source.beginning(),
-        expected=f"a recording of one of {len(importers)} kinds",
-        advice="`leadline explain importers` lists them and the commands that record them.",
-    )
 
 
 def _offset(name: str, offsets: dict[str, float]) -> float:

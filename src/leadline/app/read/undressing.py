@@ -20,14 +20,19 @@ if TYPE_CHECKING:
 
 PASTE_BYTES_MAX = 64 << 20  # Judgement: an hour of a collector's file; larger ones are written by programs
 # Documents and scripts of a folder show examples of recordings; one that is named may be somebody's notes.
-_WRITTEN = (".md", ".rst", ".html", ".htm", ".sh", ".py", ".yaml", ".yml", ".json", ".ipynb")
+_WRITTEN = (".md", ".rst", ".html", ".htm", ".sh", ".py", ".yaml", ".yml", ".ipynb")
 Reader = Callable[[Source, "Request"], Capture | None]
+
+
+def is_written(source: Source) -> bool:
+    """Whether a file is a document or a script of a folder: what looks like a recording in it is an example."""
+    return not source.named and source.name.casefold().endswith(_WRITTEN)
 
 
 def may_be_dressed(source: Source) -> tuple[bool, bool]:
     """Whether a file may be a recording in dress, and whether it is one of several commands, by its beginning."""
-    is_about = not source.named and source.name.casefold().endswith(_WRITTEN)
-    if is_about or not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
+    is_structured = not source.named and source.name.casefold().endswith(".json")
+    if is_written(source) or is_structured or not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
         return False, False
     bare = undressed(source.head_text)
     return (

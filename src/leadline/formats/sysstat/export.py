@@ -79,7 +79,7 @@ def _load(source: Source, builder: CaptureBuilder) -> Any:  # noqa: ANN401 - a J
         except (ValueError, RecursionError):
             repaired = None
         if repaired is None:
-            raise _foreign(source, f"JSON that breaks ({error})") from error
+            raise _foreign(source, f"JSON that breaks ({error})", getattr(error, "lineno", None)) from error
         builder.warn("cut", "the file ends within a report; that report was left out")
         return repaired
 
