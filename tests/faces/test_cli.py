@@ -242,6 +242,25 @@ def test_show_exports(faulty: Path, tmp_path: Path) -> None:
     assert {s["unit"] for s in document(*words)["series"]} == {"pct"}
 
 
+def test_show_prints_results_where_there_is_no_series() -> None:
+    seeds = ROOT / "tests" / "importers" / "seeds"
+    path = str(seeds / "sysbench-0.4-fileio.txt")
+    done = run("show", path)
+    assert done.returncode == 0
+    assert "operation" in done.stdout
+    assert document("show", path)["results"][0]["tool"] == "sysbench"
+    refused = run("show", "-m", "disk_iops", path)
+    assert refused.returncode == 2
+    assert "results and no series" in refused.stderr
+
+
+def test_show_says_what_a_file_of_facts_is_good_for() -> None:
+    refused = run("show", str(ROOT / "tests" / "importers" / "seeds" / "pg_settings.csv"))
+    assert refused.returncode == 2
+    assert "facts and no series" in refused.stderr
+    assert "leadline audit" in refused.stderr
+
+
 @pytest.mark.parametrize("option", ["--version", "-V"])
 def test_the_version_is_printed(option: str) -> None:
     done = run(option)

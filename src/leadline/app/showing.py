@@ -23,7 +23,7 @@ def choose(capture: Capture, metrics: Sequence[str], entities: Sequence[str]) ->
     Patterns are shell-like (``*``, ``?``); none matches all. A metric must match as a whole, an entity in some part.
 
     Raises:
-        UsageError: nothing matches.
+        UsageError: nothing matches; a capture of results alone matches where nothing is asked for.
     """
     chosen = [
         (group, row)
@@ -31,6 +31,16 @@ def choose(capture: Capture, metrics: Sequence[str], entities: Sequence[str]) ->
         if (not metrics or any(fnmatchcase(group.metric, pattern) for pattern in metrics))
         and (not entities or _holds(group.entities[row], entities))
     ]
+    if not chosen and capture.results and not metrics and not entities:
+        return []
+    if not chosen and not capture.groups:
+        holds = "results and no series" if capture.results else "facts and no series"
+        raise UsageError(
+            "leadline show",
+            found=holds,
+            expected="series of the metrics asked for" if metrics or entities else "series or results",
+            advice="Leave --metric and --entity out." if capture.results else "leadline audit judges facts.",
+        )
     if not chosen:
         names = ", ".join(capture.metrics()[:8])
         raise UsageError(

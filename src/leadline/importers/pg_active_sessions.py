@@ -32,6 +32,7 @@ Sources:
 from __future__ import annotations
 
 import io
+from csv import reader as csv_reader
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -183,7 +184,8 @@ def _rows(source: Source, data: str, names: tuple[str, ...], request: Request) -
         _check_pids(texts.get("blocked_by", (None, []))[1])
         every_age = {"xact_age_s": ages} | {n: _numbers(table, n) for n in _AGES[1:] if n in table.column_names}
     except (pa.ArrowException, ValueError, OverflowError) as error:
-        raise _refused(source, str(error).splitlines()[0][:120] if str(error) else "a damaged row") from None
+        problem = str(error).splitlines()[0][:120] if str(error) else "a damaged row"
+        raise _refused(source, problem, _damaged_line(data, names)) from None
     unique, place = np.unique(times_ns, return_inverse=True)
     state = _texts(texts["state"])
     return _Rows(
@@ -372,9 +374,29 @@ def _emit_work(
             builder.add_series(metric, entity, ends, work.counts / samples)
 
 
-def _refused(source: Source, problem: str) -> InputError:
+def _damaged_line(data: str, names: tuple[str, ...]) -> int | None:
+    """Where the first row begins that has another number of cells than the header or no time, numbered from 1."""
+    reader = csv_reader(io.StringIO(data))
+    begin = 1
+    for cells in reader:
+        is_header = cells[:1] == [] or cells[0].strip().casefold() == names[0]
+        if not is_header and (len(cells) != len(names) or not _is_moment(cells[0])):
+            return begin
+        begin = reader.line_num + 1
+    return None
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        _moment(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _refused(source: Source, problem: str, line: int | None = None) -> InputError:
     return InputError(
-        source.name,
+        source.name if line is None else f"{source.name}:{line}",
         found=problem,
         expected="CSV samples of pg_stat_activity, with a column of times first",
         advice=f"Record again: {META.record}",

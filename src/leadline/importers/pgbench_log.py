@@ -30,6 +30,7 @@ Sources:
 from __future__ import annotations
 
 import io
+from collections import Counter
 from math import sqrt
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -71,6 +72,7 @@ US_PER_MS = 1000.0
 SCRIPT_COUNT_MAX = 100  # Judgement: more scripts than this is a damaged column
 SPAN_S_MAX = 40 * 86_400  # Judgement: a log over more than 40 days has a damaged time in it
 RETRY_COUNT_MAX = 31  # Judgement: more tries than this are not asked for; lag is tens of microseconds at least
+SOUND_MIN = 0.7  # Judgement: of the first 20 lines; the others may be torn, or messages
 SAMPLED_SHARE_MAX = 0.98  # Judgement: failures at the end of a run leave fewer gaps than this
 
 _FAILURES = ("skipped", "failed", "serialization", "deadlock", "other")
@@ -86,8 +88,10 @@ def sniff(source: Source) -> int:
     if len(source.head) >= 1 << 16:
         lines = lines[:-1]
     rows = [line.split(" ") for line in lines[:20]]
-    kinds = {_kind(row) for row in rows[: max(len(rows) - 1, 1)]}
-    if not rows or len(kinds) != 1 or None in kinds or len({len(row) for row in rows[:-1]}) > 1:
+    whole = rows[: max(len(rows) - 1, 1)]
+    forms = Counter((_kind(row), len(row)) for row in whole)
+    (kind, _), count = forms.most_common(1)[0] if forms else ((None, 0), 0)
+    if kind is None or _kind(rows[0]) != kind or count < SOUND_MIN * len(whole):
         return 0
     return 85 if "pgbench" in PurePath(source.name).name else 60
 

@@ -37,6 +37,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from pathlib import PurePosixPath
+from typing import TypeVar
 
 import numpy as np
 
@@ -175,16 +176,19 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder) -> tuple[
     zoned = True
     for low, high in zip(starts, [*starts[1:], len(lines)], strict=True):
         final = high == len(lines)
-        match = _TIME.fullmatch(lines[low])
-        moment, values, copies = None, dict[str, float](), dict[str, list[str]]()
+        moment = _moment(lines[low])
         try:
-            if match is not None:
-                values, copies = _sections(lines[low + 1 : high])
-                moment = datetime.fromisoformat(match[1].replace(",", "."))
-        except ValueError:
-            moment = None
-        if moment is None or (final and not text.endswith("\n")):
+            values, copies = _sections(lines[low + 1 : high])
+        except _DamagedError as damage:
             if not (final and samples):
+                at = low + 1 + damage.index
+                raise _refused(source, f"{source.name}:{at + 1}", lines[at]) from None
+            moment = None
+        if moment is None and not final:
+            builder.warn("left-out", f"left out: the block from line {low + 1} on, whose time cannot be read")
+            continue
+        if moment is None or (final and not text.endswith("\n")):
+            if not samples:
                 raise _refused(source, f"{source.name}:{low + 1}", lines[low])
             builder.warn("cut", "the last block is cut and was left out")
             continue
@@ -197,24 +201,68 @@ def _blocks(source: Source, request: Request, builder: CaptureBuilder) -> tuple[
     return samples, zoned or request.timezone is not None
 
 
+_T = TypeVar("_T")
+
+
+class _DamagedError(ValueError):
+    """A line of a block is none of its file's; ``index`` counts from the block's first."""
+
+    def __init__(self, index: int) -> None:
+        super().__init__(index)
+        self.index = index
+
+
+def _moment(line: str) -> datetime | None:
+    """The time of a block's first line; None where it is damaged."""
+    match = _TIME.fullmatch(line)
+    try:
+        return None if match is None else datetime.fromisoformat(match[1].replace(",", "."))
+    except ValueError:
+        return None
+
+
 def _sections(lines: list[str]) -> tuple[dict[str, float], dict[str, list[str]]]:
-    """The values of a block, and copies of counters; ValueError when a file's contents are not of its form."""
+    """The values of a block, and copies of counters.
+
+    Raises:
+        _DamagedError: a file's contents are not of its form.
+    """
     values: dict[str, float] = {}
     copies: dict[str, list[str]] = {}
-    path, contents = "", list[str]()
-    for line in [*lines, "## "]:
+    path, contents = "", dict[int, str]()
+    for index, line in enumerate([*lines, "## "]):
         if not line.startswith("## "):
-            contents.append(line)
+            if line.strip():
+                contents[index] = line
             continue
-        kept = [each for each in contents if each.strip()]
+        kept = list(contents.values())
         if path in _READERS and kept:  # a file the kernel would not let us read leaves no contents
-            values |= _READERS[path](kept)
+            values |= _parsed(_READERS[path], contents)
         elif path in _COPIED and kept:
-            if path in PATHS:
-                CounterTables().add(0, path, kept)  # damage is found here, where a cut block can still be left out
+            if path in PATHS:  # damage is found here, where a cut block can still be left out
+                _parsed(partial(CounterTables().add, 0, path), contents)
             copies[path] = kept
-        path, contents = line[3:].strip(), []
+        path, contents = line[3:].strip(), {}
     return values, copies
+
+
+def _parsed(parse: Callable[[list[str]], _T], contents: dict[int, str]) -> _T:
+    """What a file's lines hold.
+
+    Raises:
+        _DamagedError: one of them is damaged: the one without which the others can be read, else the first.
+    """
+    try:
+        return parse(list(contents.values()))
+    except ValueError:
+        pass
+    for index in contents:
+        try:
+            parse([line for other, line in contents.items() if other != index])
+        except ValueError:
+            continue
+        raise _DamagedError(index)
+    raise _DamagedError(min(contents))
 
 
 def _copy(source: Source) -> dict[str, float]:

@@ -123,10 +123,10 @@ def refusal(source: Source, known: Mapping[str, Nearby]) -> InputError:
     if near is not None:
         line, names, tool = near
         shown = ", ".join(names[:4])
-        found = f"nearest to {tool.tool}: line {line} names {several(len(names), 'column')} of it ({shown})"
+        near_to = f"nearest to {tool.tool}: line {line} names {several(len(names), 'column')} of it ({shown})"
         return InputError(
             source.name,
-            found=found,
+            found=near_to,
             expected=f"what {tool.tool} writes",
             advice=f"Record it as: {tool.record}",
         )

@@ -1,4 +1,4 @@
-"""`leadline show`: series with statistics and a picture; export."""
+"""`leadline show`: series with statistics and a picture, results; export."""
 
 from __future__ import annotations
 
@@ -42,11 +42,13 @@ def command(
     """Show series by entity and metric: statistics, a picture over time, export.
 
     Quantiles are of the samples the tool printed, which are averages of an interval, not of single operations. An
-    average since boot is left out of them; the column since_boot marks it in an exported .csv.
+    average since boot is left out of them; the column since_boot marks it in an exported .csv. Results of load tools
+    follow where no metric or entity is asked for.
     """
     from leadline.app.showing import check_ending, choose, export, only
     from leadline.faces.cli.output import console, print_json
     from leadline.faces.describing import describe
+    from leadline.faces.documents import result_document
 
     if output is not None:
         check_ending(output)
@@ -55,6 +57,7 @@ def command(
     imported = read_paths(paths, map_file=map_file, timezone=timezone, date=date, offsets=offsets, quiet=quiet)
     capture = imported.capture
     chosen = choose(capture, metric or [], entity or [])
+    results = [] if metric or entity else capture.results
     if file is not None:
         export(only(capture, chosen), file)
     marks = [(group, row, describe(group.measured().values[row])) for group, row in chosen]
@@ -68,12 +71,15 @@ def command(
             }
             for g, r, m in marks
         ]
-        print_json("leadline.series/1", series=series)
+        print_json("leadline.series/1", series=series, results=[result_document(result) for result in results])
         return
-    from leadline.faces.tables import series_table
+    from leadline.faces.tables import results_table, series_table
 
     out = console()
-    out.print(series_table([(group, row) for group, row, _ in marks[:top]]))
+    if marks:
+        out.print(series_table([(group, row) for group, row, _ in marks[:top]]))
+    if results:
+        out.print(results_table(capture, top))
     booted = sum(group.since_boot for group, _, _ in marks[:top])
     if booted:
         out.print(f"Left out: the first sample of {booted:,} series, an average since boot.", style="dim")
