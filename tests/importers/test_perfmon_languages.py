@@ -11,6 +11,7 @@ import pytest
 
 from leadline.app.read.importing import import_paths
 from leadline.core.model.capture import Capture
+from leadline.core.model.errors import InputError
 from leadline.formats.windows.localised import key, names, translate
 from leadline.formats.windows.perfmon_counters import KNOWN
 from tests.conftest import ROOT
@@ -115,19 +116,36 @@ def test_names_of_adapters_are_read_in_the_chosen_code_page(tmp_path: Path) -> N
     assert "Polish" in codes(capture)["code-page"]
 
 
-def test_output_of_typeperf_pasted_from_a_console(tmp_path: Path) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "cp850", "utf-16"])
+@pytest.mark.parametrize("width", [None, 80])
+def test_output_of_typeperf_copied_from_a_console(tmp_path: Path, encoding: str, width: int | None) -> None:
+    cells = [f"Physikalischer Datenträger({n} {drive}:)\\Mittlere Sek./Lesevorgänge" for n, drive in enumerate("CDE")]
+    text = log(cells, [["0,1", "0,2", "0,3"], ["0,3", "0,2", "0,1"]], zone="").replace("4.0) ", "4.0)")
+    if width:
+        text = "\r\n".join(line[i : i + width] for line in text.splitlines() for i in range(0, len(line), width))
     path = tmp_path / "paste.txt"
-    text = log(["Prozessor(_Total)\\Prozessorzeit (%)"], [["12,5"], ["37,5"]]).replace(
-        "(PDH-CSV 4.0) (UTC)(0)", "(PDH-CSV 4.0)"
-    )
-    path.write_text(
-        'C:\\Users\\admin>typeperf "\\Prozessor(_Total)\\Prozessorzeit (%)" -sc 2\n\n'
-        f"{text}\nBeenden, bitte warten...\nDer Befehl wurde erfolgreich ausgeführt.\n\nC:\\Users\\admin>\n",
-        encoding="utf-8",
+    path.write_bytes(
+        (
+            'C:\\Users\\admin>typeperf "\\Physikalischer Datenträger(*)\\Mittlere Sek./Lesevorgänge" -sc 2\r\n\r\n'
+            f"{text}\r\nVorgang wird beendet, bitte warten...        \r\n"
+            "Der Befehl wurde erfolgreich ausgeführt.\r\n\r\nC:\\Users\\admin>\r\n"
+        ).encode(encoding)
     )
     capture = read(path)
     assert capture.sources[0].importer == "perfmon"
-    assert mean(capture, "guest_cpu_busy_pct", "guest:SQL01") == 25
+    assert mean(capture, "guest_disk_await_ms_read", DISK) == pytest.approx(200)
+    assert mean(capture, "guest_disk_await_ms_read", "guest:SQL01/block-device:2 E:") == pytest.approx(200)
+    assert "3 lines behind the last row" in codes(capture)["console-text"]
+    assert ("had broken" in codes(capture)["console-text"]) == (width is not None)
+
+
+def test_a_row_that_is_damaged_is_no_word_of_the_console(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text(
+        log(["Memory\\Pages/sec"], [["1"], ["2"]]) + '"damage","3"\r\n' + '"11/20/2025 10:01:00.123","3"\r\n'
+    )
+    with pytest.raises(InputError, match="damage"):
+        read(path)
 
 
 def test_disks_of_an_unknown_language_are_warned_of_once(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ _SAME_SIGNS = str.maketrans({"\u2019": "'", "\u02bc": "'", "\u00a0": " ", "\u202
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ListedNames:
     """What the list says: languages by object and by counter, the English name by both."""
 
     objects: dict[str, dict[str, set[str]]]  # name -> English object -> languages
@@ -50,7 +50,7 @@ def key(name: str) -> str:
 
 
 @cache
-def names() -> Names:
+def names() -> ListedNames:
     """Every name of the list."""
     text = resources.files(__package__).joinpath("localised_names.csv").read_text(encoding="utf-8")
     objects: dict[str, dict[str, set[str]]] = {}
@@ -64,11 +64,11 @@ def names() -> Names:
                 listed.setdefault(row["counter"], set()).add(row["language"])
             else:
                 objects.setdefault(key(row["name"]), {}).setdefault(object_name, set()).add(row["language"])
-    return Names(objects, counters, frozenset(english))
+    return ListedNames(objects, counters, frozenset(english))
 
 
 @dataclass(slots=True)
-class Translation:
+class EnglishNames:
     """Objects and counters of a log in English.
 
     Attributes:
@@ -95,14 +95,14 @@ class Translation:
         return sum(self.votes.values())
 
 
-def translate(counters: list[tuple[str, str]], known: frozenset[tuple[str, str]]) -> Translation:
+def translate(counters: list[tuple[str, str]], known: frozenset[tuple[str, str]]) -> EnglishNames:
     """Objects and counters in English.
 
     Args:
         counters: (object, counter) as the log names them.
         known: English objects and counters that need no translation.
     """
-    listed, done = names(), Translation()
+    listed, done = names(), EnglishNames()
     english = {key(name): name for name, _ in known | listed.english}
     english_counters = {(name, key(counter)): counter for name, counter in known | listed.english}
     for written, counter in counters:

@@ -60,11 +60,15 @@ def is_esxtop(head: str) -> bool:
 class PdhColumns:
     """An opened PDH capture."""
 
-    def __init__(self, source: Source, encoding: str | None = None) -> None:
+    def __init__(self, source: Source, encoding: str | None = None, data: bytes | None = None) -> None:
         self.source = source
         self._page: str | None = None
+        path = str(source.path)
         try:
-            self.file = PdhFile.open(str(source.path), encoding)
+            if data is None:
+                self.file = PdhFile.open(path, encoding)
+            else:
+                self.file = PdhFile.from_bytes(path, data, source.mtime_ns, encoding)
         except CoreError as error:
             raise as_input_error(error, source) from error
         self.counters: list[tuple[str, str]] = self.file.counters()

@@ -12,6 +12,7 @@ from leadline.core.contracts.importer import Field, Request
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
 from leadline.formats.windows.code_pages import open_log
+from leadline.formats.windows.console import copied
 from leadline.formats.windows.pdh import Changes, Chooser, Chosen
 from leadline.formats.windows.strange_names import warn_of_strange_names
 
@@ -99,7 +100,10 @@ def read_log(source: Source, request: Request, builder: CaptureBuilder, guest: E
     Raises:
         InputError: it is damaged.
     """
-    table, translation, page = open_log(source, KNOWN)
+    mended = copied(source)
+    if mended is not None:
+        builder.warn("console-text", mended[1])
+    table, translation, page = open_log(source, KNOWN, None if mended is None else mended[0])
     if page is not None:
         spoken = " or ".join(translation.languages)
         builder.warn("code-page", f"names are not UTF-8 and were read as {page}, in which most of them are {spoken}")

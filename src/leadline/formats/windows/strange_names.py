@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import CaptureBuilder
-    from leadline.formats.windows.localised import Translation
+    from leadline.formats.windows.localised import EnglishNames
     from leadline.formats.windows.pdh import PdhColumns
 
 SHOWN_MAX = 3
@@ -34,7 +34,7 @@ _ZONES = (
 )
 
 
-def warn_of_strange_names(table: PdhColumns, translation: Translation, builder: CaptureBuilder) -> None:
+def warn_of_strange_names(table: PdhColumns, translation: EnglishNames, builder: CaptureBuilder) -> None:
     """Warn once of disks that no name shows to be disks, and once of counters of a known language that are not known.
 
     Args:
