@@ -196,3 +196,36 @@ def test_rows_of_the_list_are_of_objects_that_exist_in_english() -> None:
 
 def test_keys_of_names_forget_apostrophes_case_and_blanks() -> None:
     assert key("% D\N{RIGHT SINGLE QUOTATION MARK}Inactivité") == key("%\N{NO-BREAK SPACE}d'inactivité ")
+
+
+def test_counters_of_hyper_v(tmp_path: Path) -> None:
+    processor = "Hyper-V Hypervisor Virtual Processor"
+    device = "Hyper-V Virtual Storage Device(--?-C:-ClusterStorage-Volume1-db01.vhdx)"
+    cells = {
+        f"{processor}(db01:Hv VP 3)\\CPU Wait Time Per Dispatch": "250000",
+        f"{processor}(db01:Hv VP 3)\\% Guest Run Time": "38",
+        f"{processor}(db01:Hv VP 3)\\% Total Run Time": "40",
+        f"{processor}(_Total)\\CPU Wait Time Per Dispatch": "9",
+        "Hyper-V Hypervisor Logical Processor(Hv LP 5)\\% Total Run Time": "70",
+        "Hyper-V Hypervisor Logical Processor(_Total)\\% Total Run Time": "60",
+        "Hyper-V Dynamic Memory VM(db01)\\Average Pressure": "110",
+        f"{device}\\Latency": "0.004",
+        f"{device}\\Queue Length": "12",
+        f"{device}\\Error Count": "3",
+        f"{device}\\Read Operations/Sec": "500",
+        f"{device}\\Write Bytes/sec": "1048576",
+    }
+    path = tmp_path / "log.csv"
+    path.write_text(log(list(cells), [list(cells.values())] * 2))
+    capture = read(path)
+    disk = "host:SQL01/virtual-disk:--?-C:-ClusterStorage-Volume1-db01.vhdx"
+    assert mean(capture, "cpu_dispatch_wait_us", "host:SQL01/vm:db01/vcpu:3") == pytest.approx(250)
+    assert mean(capture, "cpu_run_pct", "host:SQL01/vm:db01/vcpu:3") == 40
+    assert mean(capture, "host_cpu_util_pct", "host:SQL01/pcpu:5") == 70
+    assert mean(capture, "host_cpu_util_pct", "host:SQL01") == 60
+    assert mean(capture, "memory_pressure_pct", "host:SQL01/vm:db01") == 110
+    assert mean(capture, "virtual_disk_latency_ms", disk) == pytest.approx(4)
+    assert mean(capture, "virtual_disk_outstanding_count", disk) == 12
+    assert mean(capture, "virtual_disk_errors_count", disk) == 3
+    assert mean(capture, "disk_reads_per_s", disk) == 500
+    assert mean(capture, "disk_write_mib_per_s", disk) == 1

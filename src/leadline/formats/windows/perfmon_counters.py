@@ -11,6 +11,7 @@ import numpy as np
 from leadline.core.contracts.importer import Field, Request
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
+from leadline.formats.windows import hyper_v
 from leadline.formats.windows.code_pages import open_log
 from leadline.formats.windows.console import copied
 from leadline.formats.windows.pdh import Changes, Chooser, Chosen
@@ -80,9 +81,12 @@ _BY_OBJECT = {
     "SQLServer:SQL Statistics": {"Batch Requests/sec": Field("db_qps", "per_s")},
     "SQLServer:Memory Manager": {"Memory Grants Pending": Field("db_memory_grants_pending_count", "count")},
     "SQLServer:Locks": {"Average Wait Time (ms)": Field("db_lock_wait_ms", "ms")},
+    **hyper_v.BY_OBJECT,
 }
 FIELDS = {(name, counter): field for name, counters in _BY_OBJECT.items() for counter, field in counters.items()}
 KNOWN = frozenset(FIELDS)
+# The queue at the moment of a sample for its average, the guest's share of a vCPU's time for all of it.
+_STANDS_FOR = {_QUEUE_NOW: _QUEUE, hyper_v.GUEST_RUN: hyper_v.TOTAL_RUN}
 
 _SQL_OBJECTS = tuple(name for name in _BY_OBJECT if name.startswith("SQLServer:"))
 _NUMA_CPU = re.compile(r"^\d+,(\d+)$")  # Processor Information names processors "node,number"
@@ -117,9 +121,11 @@ def read_log(source: Source, request: Request, builder: CaptureBuilder, guest: E
 
 
 def _fields_of(table: PdhColumns) -> dict[tuple[str, str], Field]:
-    """The fields of a log: the queue at the moment of a sample only counts where its average was not recorded."""
-    averaged = {name for name, counter in table.counters if counter == _QUEUE}
-    return {key: field for key, field in FIELDS.items() if key[1] != _QUEUE_NOW or key[0] not in averaged}
+    """The fields of a log, without the counters that only stand in for another, where the other was recorded."""
+    recorded = set(table.counters)
+    return {
+        (name, of): field for (name, of), field in FIELDS.items() if (name, _STANDS_FOR.get(of, "")) not in recorded
+    }
 
 
 def _busy_from_idle(part: Chosen) -> Changes:
@@ -167,6 +173,7 @@ class _Places:
             "Memory": self.itself,
             "Network Interface": self.nic,
             **dict.fromkeys(_SQL_OBJECTS, self.database),
+            **hyper_v.PLACERS,
         }
 
     def raw(self, object_name: str) -> Placer:
