@@ -3,8 +3,8 @@ r"""Windows Performance Monitor logs: disks, processors, memory and SQL Server o
 Reads:
     CSV and TSV as perfmon, ``logman`` (``-f csv``), ``relog`` and ``typeperf`` write them, in UTF-8, UTF-16 or the code
     page of Windows or its console in which the names are known, with decimal points or commas; also re-saved by Excel
-    or copied from a console. Names in English, Chinese, Czech, Dutch, French, German, Hungarian, Italian, Polish,
-    Portuguese, Russian, Spanish, Swedish or Turkish, as far as ``formats/windows/localised_names.csv`` has them.
+    or copied from a console. Names in English, Chinese, Czech, Dutch, French, German, Hungarian, Italian, Norwegian,
+    Polish, Portuguese, Russian, Spanish, Swedish or Turkish, as far as ``localised_names.csv`` has them.
 
 Sample:
     ``"(PDH-CSV 4.0) (Russia TZ 2 Standard Time)(-180)","\\DB01\Физический диск(0 C:)\Среднее время чтения с диска

@@ -18,8 +18,10 @@ _DOUBLE = ("gbk", "shift_jis", "euc-kr", "big5")
 
 def open_log(
     source: Source, known: frozenset[tuple[str, str]], data: bytes | None = None
-) -> tuple[PdhColumns, EnglishNames, str | None]:
-    """The log, its names in English, and the code page that was chosen; None where it is Unicode or nothing is known.
+) -> tuple[PdhColumns, EnglishNames]:
+    """The log in the code page that makes most of its names known, and these names in English.
+
+    Where none is known in any, the reader's guess stays, of which it warns.
 
     Args:
         source: the log.
@@ -29,19 +31,15 @@ def open_log(
     Raises:
         InputError: it is no log, or has no column.
     """
-    table = PdhColumns(source, data=data)
-    if "UTF-" in table.file.dialect:
-        return table, translate(table.counters, known), None
-    chosen, best, page = table, translate(table.counters, known), None
+    guessed = PdhColumns(source, data=data)
+    as_guessed = translate(guessed.counters, known)
+    if "UTF-" in guessed.file.dialect:
+        return guessed, as_guessed
     bytes_as_is = PdhColumns(source, encoding="windows-1252", data=data)
-    for candidate in _SINGLE:
-        respelt = bytes_as_is.respelt(candidate)
-        translation = translate(respelt.counters, known)
-        if translation.known_count > best.known_count:
-            chosen, best, page = respelt, translation, candidate
-    for candidate in _DOUBLE if best.known_count == 0 else ():
-        opened = PdhColumns(source, encoding=candidate, data=data)
-        translation = translate(opened.counters, known)
-        if translation.known_count > best.known_count:
-            chosen, best, page = opened, translation, candidate
-    return chosen, best, page
+    tables = [bytes_as_is.respelt(page) for page in _SINGLE]
+    translated = [(table, translate(table.counters, known)) for table in tables]
+    if not any(names.known_count for _, names in translated):
+        tables = [PdhColumns(source, encoding=page, data=data) for page in _DOUBLE]
+        translated = [(table, translate(table.counters, known)) for table in tables]
+    table, names = max(translated, key=lambda pair: pair[1].known_count)
+    return (table, names) if names.known_count else (guessed, as_guessed)

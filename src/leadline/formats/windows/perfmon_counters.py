@@ -107,10 +107,7 @@ def read_log(source: Source, request: Request, builder: CaptureBuilder, guest: E
     mended = copied(source)
     if mended is not None:
         builder.warn("console-text", mended[1])
-    table, translation, page = open_log(source, KNOWN, None if mended is None else mended[0])
-    if page is not None:
-        spoken = " or ".join(translation.languages)
-        builder.warn("code-page", f"names are not UTF-8 and were read as {page}, in which most of them are {spoken}")
+    table, translation = open_log(source, KNOWN, None if mended is None else mended[0])
     warn_of_strange_names(table, translation, builder)
     table.counters = translation.counters
     places = _Places(guest)
