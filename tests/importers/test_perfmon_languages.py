@@ -175,6 +175,13 @@ def test_unknown_counters_of_a_known_language_are_warned_of(tmp_path: Path) -> N
     assert "Valami más" in message
 
 
+def test_counters_that_cannot_be_of_use_are_not_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "log.csv"
+    kinds = ("Prozessorzeit", "Benutzerzeit", "Privilegierte Zeit", "Interruptzeit", "C1-Zeit")
+    path.write_text(log([f"Prozessor(_Total)\\{kind} (%)" for kind in kinds], [["1"] * 5] * 2))
+    assert "counter-name-unknown" not in codes(read(path))
+
+
 def test_no_word_of_names_in_an_english_log(tmp_path: Path) -> None:
     path = tmp_path / "log.csv"
     cells = ["PhysicalDisk(0 C:)\\Split IO/Sec", "BitLocker(C:)\\Read Requests/sec", "Cache\\Copy Reads/sec"]

@@ -108,7 +108,7 @@ def read_log(source: Source, request: Request, builder: CaptureBuilder, guest: E
     if mended is not None:
         builder.warn("console-text", mended[1])
     table, translation = open_log(source, KNOWN, None if mended is None else mended[0])
-    warn_of_strange_names(table, translation, builder)
+    warn_of_strange_names(table, translation, KNOWN, builder)
     table.counters = translation.counters
     places = _Places(guest)
     chosen = Chooser(table, request, "perfmon").choose(_fields_of(table), places.of_objects(), places.raw)

@@ -34,12 +34,16 @@ _ZONES = (
 )
 
 
-def warn_of_strange_names(table: PdhColumns, translation: EnglishNames, builder: CaptureBuilder) -> None:
+def warn_of_strange_names(
+    table: PdhColumns, translation: EnglishNames, used: frozenset[tuple[str, str]], builder: CaptureBuilder
+) -> None:
     """Warn once of disks that no name shows to be disks, and once of counters of a known language that are not known.
 
     Args:
         table: the log, its names as written.
         translation: what they are in English.
+        used: English objects and counters that mean something to Leadline; where a log has all of an object's, its
+            other counters are none of them, whatever they are called.
         builder: takes the warnings.
     """
     if not any(name in _DISKS for name, _ in translation.counters):
@@ -53,10 +57,11 @@ def warn_of_strange_names(table: PdhColumns, translation: EnglishNames, builder:
                     "Record on a Windows with English as its display language to have them read",
                 )
                 break
-    strange = [counter for _, counter in translation.strange_counters]
+    missed = {object_name for object_name, _ in used - set(translation.counters)}
+    strange = [pair for pair in translation.strange_counters if pair[0] in missed]
     if strange:
         more = f" and {len(strange) - SHOWN_MAX} more" if len(strange) > SHOWN_MAX else ""
-        shown = ", ".join(f"{object_name}\\{name}" for object_name, name in translation.strange_counters[:SHOWN_MAX])
+        shown = ", ".join(f"{object_name}\\{name}" for object_name, name in strange[:SHOWN_MAX])
         builder.warn(
             "counter-name-unknown",
             f"counters whose {' or '.join(translation.languages)} name is not known were kept raw: {shown}{more}",
