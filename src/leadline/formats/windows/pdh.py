@@ -7,6 +7,7 @@ and slices of one packed table become series groups without copying.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -59,10 +60,15 @@ def is_esxtop(head: str) -> bool:
 class PdhColumns:
     """An opened PDH capture."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, encoding: str | None = None, data: bytes | None = None) -> None:
         self.source = source
+        self._page: str | None = None
+        path = str(source.path)
         try:
-            self.file = PdhFile.open(str(source.path))
+            if data is None:
+                self.file = PdhFile.open(path, encoding)
+            else:
+                self.file = PdhFile.from_bytes(path, data, source.mtime_ns, encoding)
         except CoreError as error:
             raise as_input_error(error, source) from error
         self.counters: list[tuple[str, str]] = self.file.counters()
@@ -73,6 +79,14 @@ class PdhColumns:
         self._columns = np.split(order, ends[:-1]) if len(self.counters) else []
         self._host_of = self.file.column_host
         self._instances: dict[bytes, list[str | None]] = {}
+
+    def respelt(self, code_page: str) -> PdhColumns:
+        """These columns with their names in another code page; for a file that was opened as windows-1252."""
+        other = copy(self)
+        other._page = code_page
+        other.counters = [(_respelt(name, code_page), _respelt(counter, code_page)) for name, counter in self.counters]
+        other.hosts = [_respelt(host, code_page) for host in self.hosts]
+        return other
 
     def columns(self, counter_index: int) -> NDArray[np.uint32]:
         """Columns [k] of one of `counters`, in the file's order."""
@@ -85,7 +99,8 @@ class PdhColumns:
     def instances(self, columns: NDArray[np.uint32]) -> list[str | None]:
         """The instance of each column."""
         names: list[str | None] = self.file.instances(np.ascontiguousarray(columns))
-        return names
+        page = self._page
+        return names if page is None else [None if name is None else _respelt(name, page) for name in names]
 
     def hosts_of(self, columns: NDArray[np.uint32]) -> list[str]:
         """The host of each column."""
@@ -124,6 +139,12 @@ class PdhColumns:
             groups.append(SeriesGroup(part.metric, part.entities, times, values, interval_s))
             builder.add(groups[-1])
         return groups
+
+
+def _respelt(text: str, code_page: str) -> str:
+    """Text that was read as windows-1252, of which every byte is a character, read as another code page."""
+    written = b"".join(c.encode("cp1252") if ord(c) > 255 else bytes((ord(c),)) for c in text)
+    return written.decode(code_page, errors="replace")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,19 @@ import numpy as np
 from leadline.core.contracts.importer import Field, Request
 from leadline.core.model.entities import Entity
 from leadline.core.model.vocabulary import EntityKind
-from leadline.formats.windows.pdh import Changes, Chooser, Chosen, PdhColumns
+from leadline.formats.windows import hyper_v
+from leadline.formats.windows.code_pages import open_log
+from leadline.formats.windows.console import copied
+from leadline.formats.windows.pdh import Changes, Chooser, Chosen
+from leadline.formats.windows.strange_names import warn_of_strange_names
 
 if TYPE_CHECKING:
     from leadline.core.io.source import Source
     from leadline.core.model.capture import CaptureBuilder, SeriesGroup
-    from leadline.formats.windows.pdh import Placer
+    from leadline.formats.windows.pdh import PdhColumns, Placer
 
 _IDLE = "% Idle Time"
+_QUEUE, _QUEUE_NOW = "Avg. Disk Queue Length", "Current Disk Queue Length"
 _DISK = {
     "Avg. Disk sec/Read": Field("guest_disk_await_ms_read", "s"),
     "Avg. Disk sec/Write": Field("guest_disk_await_ms_write", "s"),
@@ -28,7 +33,8 @@ _DISK = {
     "Disk Transfers/sec": Field("disk_iops", "per_s"),
     "Disk Read Bytes/sec": Field("disk_read_mib_per_s", "bytes_per_s"),
     "Disk Write Bytes/sec": Field("disk_write_mib_per_s", "bytes_per_s"),
-    "Avg. Disk Queue Length": Field("guest_disk_queue_count", "count"),
+    _QUEUE: Field("guest_disk_queue_count", "count"),
+    _QUEUE_NOW: Field("guest_disk_queue_count", "count"),
     _IDLE: Field("guest_disk_util_pct", "pct"),
 }
 _CPU = {
@@ -75,55 +81,13 @@ _BY_OBJECT = {
     "SQLServer:SQL Statistics": {"Batch Requests/sec": Field("db_qps", "per_s")},
     "SQLServer:Memory Manager": {"Memory Grants Pending": Field("db_memory_grants_pending_count", "count")},
     "SQLServer:Locks": {"Average Wait Time (ms)": Field("db_lock_wait_ms", "ms")},
+    **hyper_v.BY_OBJECT,
 }
 FIELDS = {(name, counter): field for name, counters in _BY_OBJECT.items() for counter, field in counters.items()}
+KNOWN = frozenset(FIELDS)
+# The queue at the moment of a sample for its average, the guest's share of a vCPU's time for all of it.
+_STANDS_FOR = {_QUEUE_NOW: _QUEUE, hyper_v.GUEST_RUN: hyper_v.TOTAL_RUN}
 
-# Russian Windows, whose versions differ in wording: every wording seen -> the English name.
-_RUSSIAN = {
-    "физический диск": "PhysicalDisk",
-    "логический диск": "LogicalDisk",
-    "процессор": "Processor",
-    "сведения о процессоре": "Processor Information",
-    "система": "System",
-    "память": "Memory",
-    "сетевой интерфейс": "Network Interface",
-    "сетевой адаптер": "Network Interface",
-    "среднее время чтения с диска (с)": "Avg. Disk sec/Read",
-    "среднее время чтения с диска (сек)": "Avg. Disk sec/Read",
-    "среднее время записи на диск (с)": "Avg. Disk sec/Write",
-    "среднее время записи на диск (сек)": "Avg. Disk sec/Write",
-    "среднее время обращения к диску (с)": "Avg. Disk sec/Transfer",
-    "среднее время обращения к диску (сек)": "Avg. Disk sec/Transfer",
-    "обращений чтения с диска/с": "Disk Reads/sec",
-    "операций чтения с диска в секунду": "Disk Reads/sec",
-    "обращений записи на диск/с": "Disk Writes/sec",
-    "операций записи на диск в секунду": "Disk Writes/sec",
-    "обращений к диску/с": "Disk Transfers/sec",
-    "обращений к диску в секунду": "Disk Transfers/sec",
-    "байт чтения с диска/с": "Disk Read Bytes/sec",
-    "скорость чтения с диска (байт/с)": "Disk Read Bytes/sec",
-    "байт записи на диск/с": "Disk Write Bytes/sec",
-    "скорость записи на диск (байт/с)": "Disk Write Bytes/sec",
-    "средняя длина очереди диска": "Avg. Disk Queue Length",
-    "% времени бездействия": _IDLE,
-    "процент времени бездействия": _IDLE,
-    "% загруженности процессора": "% Processor Time",
-    "% работы в пользовательском режиме": "% User Time",
-    "% работы в привилегированном режиме": "% Privileged Time",
-    "% времени прерываний": "% Interrupt Time",
-    "длина очереди процессора": "Processor Queue Length",
-    "контекстных переключений/с": "Context Switches/sec",
-    "доступно мб": "Available MBytes",
-    "доступно байт": "Available Bytes",
-    "обмен страниц/с": "Pages/sec",
-    "обмен страниц в сек": "Pages/sec",
-    "% использования выделенной памяти": "% Committed Bytes In Use",
-    "байт получено/с": "Bytes Received/sec",
-    "получено байт/с": "Bytes Received/sec",
-    "байт послано/с": "Bytes Sent/sec",
-    "отправлено байт/с": "Bytes Sent/sec",
-}
-_NAMED_INSTANCE = re.compile(r"^MSSQL\$[^:]+:")
 _SQL_OBJECTS = tuple(name for name in _BY_OBJECT if name.startswith("SQLServer:"))
 _NUMA_CPU = re.compile(r"^\d+,(\d+)$")  # Processor Information names processors "node,number"
 
@@ -140,27 +104,30 @@ def read_log(source: Source, request: Request, builder: CaptureBuilder, guest: E
     Raises:
         InputError: it is damaged.
     """
-    table = PdhColumns(source)
-    table.counters = [(_sql_object(_english(name)), _english(counter)) for name, counter in table.counters]
+    mended = copied(source)
+    if mended is not None:
+        builder.warn("console-text", mended[1])
+    table, translation = open_log(source, KNOWN, None if mended is None else mended[0])
+    warn_of_strange_names(table, translation, KNOWN, builder)
+    table.counters = translation.counters
     places = _Places(guest)
-    chosen = Chooser(table, request, "perfmon").choose(FIELDS, places.of_objects(), places.raw)
+    chosen = Chooser(table, request, "perfmon").choose(_fields_of(table), places.of_objects(), places.raw)
     groups = table.read(chosen, builder, sentinels=False, request=request, changes=_busy_from_idle)
     _count_cpus(groups, builder)
     return table
 
 
+def _fields_of(table: PdhColumns) -> dict[tuple[str, str], Field]:
+    """The fields of a log, without the counters that only stand in for another, where the other was recorded."""
+    recorded = set(table.counters)
+    return {
+        (name, of): field for (name, of), field in FIELDS.items() if (name, _STANDS_FOR.get(of, "")) not in recorded
+    }
+
+
 def _busy_from_idle(part: Chosen) -> Changes:
     is_idle = part.counter == _IDLE and part.metric == "guest_disk_util_pct"
     return ((np.multiply, -1.0), (np.add, 100.0)) if is_idle else ()
-
-
-def _sql_object(name: str) -> str:
-    """Counters of a named instance, ``MSSQL$NAME:Locks``, under the default instance's name."""
-    return _NAMED_INSTANCE.sub("SQLServer:", name)
-
-
-def _english(name: str) -> str:
-    return _RUSSIAN.get(name.casefold().strip(), name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +170,7 @@ class _Places:
             "Memory": self.itself,
             "Network Interface": self.nic,
             **dict.fromkeys(_SQL_OBJECTS, self.database),
+            **hyper_v.PLACERS,
         }
 
     def raw(self, object_name: str) -> Placer:
