@@ -32,7 +32,7 @@ CODE = "left-out"
 SIZE_MAX = 1 << 30  # bytes; a larger file is refused at its first damaged line
 PASSES_MAX = 400  # how often an importer is asked again
 READ_AGAIN_MAX = 64 << 20  # bytes that are read again in all, of a small file ...
-READ_AGAIN_TIMES = 8  # ... and of a large one in times its size
+READ_AGAIN_TIMES = 24  # ... and of a large one in times its size
 _SHOWN_LINES, _SHOWN_CHARACTERS = 5, 40
 _NEWLINE, _RETURN = b"\n\r"  # old exports of a Mac have the second alone
 
@@ -109,35 +109,42 @@ class _Mending:
         Raises:
             InputError: the refusal.
         """
-        error = refusal
-        while True:
-            place = _line_of(error, self.source)
-            at = None if place is None else self._line_in_file(place)
-            if at is None:
+        outcome: Capture | InputError | None = refusal
+        while isinstance(outcome, InputError):
+            place = _line_of(outcome, self.source)
+            at = None if place is None else self._line_in_file(place, self.left_out)
+            outcome = None if at is None else self._further(at, request, read)
+            if at is None or (isinstance(outcome, InputError) and self._reached(outcome) <= at):
                 raise refusal
-            for left_out in self._ways(at):
-                outcome = self._without(left_out, request, read)
-                if outcome is None or isinstance(outcome, Capture):
-                    self.left_out = left_out
-                    if outcome is not None and _is_empty(outcome):
-                        raise refusal
-                    return None if outcome is None else self._noted(outcome, refusal)
-                if self._goes_on(outcome, at, left_out):
-                    self.left_out, error = left_out, outcome
-                    break
-            else:
-                raise refusal
+        if outcome is not None and _is_empty(outcome):
+            raise refusal
+        return None if outcome is None else self._noted(outcome, refusal)
+
+    def _further(self, at: int, request: Request, read: Reader) -> Capture | InputError | None:
+        """Leave out what takes the importer furthest past the damage at a line; what comes of it."""
+        tried: list[tuple[int, frozenset[int], InputError]] = []
+        for left_out in self._ways(at):
+            outcome = self._without(left_out, request, read)
+            self.left_out = left_out
+            if not isinstance(outcome, InputError):
+                return outcome
+            reached = self._reached(outcome)
+            tried.append((reached, left_out, outcome))
+            if reached > at + 1:  # trouble in the very next line is rather the wrong line left out
+                break
+        _, self.left_out, error = max(tried, key=lambda way: way[0])
+        return error
 
     def _ways(self, at: int) -> list[frozenset[int]]:
         """What may be left out for the damage at a line to be gone, likeliest first.
 
-        A blank line where none belongs is seen at the line after it, and so is a document's line that breaks off. A
-        blank line is no damage where the line before it is.
+        A blank line where none belongs is seen at the line after it, and so is a line that breaks off within quotes or
+        within a document. A blank line is no damage where the line before it is.
         """
         before = next((n for n in range(at - 1, max(at - 3, -1), -1) if n not in self.left_out), None)
         ways = [self.left_out | self._alike(at)]
         if before is not None:
-            is_first = self._is_blank(before) != self._is_blank(at)
+            is_first = self._is_blank(before) != self._is_blank(at) or self._line(before).count(b'"') % 2 == 1
             ways.insert(0 if is_first else 1, self.left_out | {before})
         return ways
 
@@ -172,15 +179,15 @@ class _Mending:
         except InputError as error:
             return error
 
-    def _goes_on(self, error: InputError, at: int, left_out: frozenset[int]) -> bool:
-        """Whether the importer now comes further than that line."""
+    def _reached(self, error: InputError) -> int:
+        """How far the importer comes: the line it refuses; -1 where it names none."""
         place = _line_of(error, self.source)
-        reached = None if place is None else self._line_in_file(place, left_out)
-        return reached is not None and reached > at
+        reached = None if place is None else self._line_in_file(place, self.left_out)
+        return -1 if reached is None else reached
 
-    def _line_in_file(self, place: int, left_out: frozenset[int] | None = None) -> int | None:
+    def _line_in_file(self, place: int, left_out: frozenset[int]) -> int | None:
         """Which line of the file a line of what is left of it is."""
-        for number in sorted(self.left_out if left_out is None else left_out):
+        for number in sorted(left_out):
             if number > place:
                 break
             place += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -19,12 +20,13 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.metrics import RAW_PREFIX
 from leadline.core.model.metrics import metric as metric_of
-from leadline.core.model.units import factor
+from leadline.core.model.units import factor, several
 from leadline.core.model.vocabulary import EntityKind
-from leadline.formats.stamps import StampReader
+from leadline.formats.stamps import StampReader, parse_stamp
 from leadline.formats.sysstat.text import Banner, dates
 from leadline.formats.tables import spread
 
+STAMPED_MIN = 0.5  # Judgement: of a run's reports; with fewer times it is a run without
 Matrix = NDArray[np.floating[Any]]
 
 _STATISTICS = re.compile(r'"statistics"\s*:\s*\[(?P<blank>\s*\n[ \t]*\n)?')
@@ -103,17 +105,36 @@ class Emitter:
                 "no-times", f"no times (record with -t): reports are {length:g} s apart ({how}), the last at the file's"
             )
             return synthetic_times(len(reports.stamps), length, self.source.mtime_ns)
+        self._forget_damaged(reports)
         day_texts = [run.day_text for run in reports.runs]
         reader = StampReader.of(reports.stamps, day_texts, self.source, self.request, self.builder)
         times = np.zeros(len(reports.stamps), dtype=np.int64)
         for run, span in reports.spans():
             stamps = reports.stamps[span]
-            if all(stamps):
-                times[span] = reader.times_ns(stamps, run.day_text)
-            else:
+            stamped = [number for number, stamp in enumerate(stamps) if stamp]
+            if len(stamped) < STAMPED_MIN * len(stamps):
                 self.builder.warn("no-times", "a run without times among runs with times was left out")
+                continue
+            printed = reader.times_ns([stamps[number] for number in stamped], run.day_text)
+            if len(stamped) < len(stamps):
+                missing = several(len(stamps) - len(stamped), "report")
+                self.builder.warn("no-time", f"{missing} without a time: placed between those before and after")
+                between = np.interp(np.arange(len(stamps)), stamped, printed - printed[0])
+                printed = printed[0] + np.rint(between).astype(np.int64)
+            times[span] = printed
         self.clock_known = reader.known
         return times
+
+    def _forget_damaged(self, reports: Reports) -> None:
+        """Blank the times that are torn, where most are whole."""
+        usual = Counter(map(len, reports.stamps)).most_common(1)[0][0]
+        short = [number for number, stamp in enumerate(reports.stamps) if 0 < len(stamp) < usual - 2]
+        torn = [number for number in short if parse_stamp(reports.stamps[number]) is None]
+        if torn and len(torn) < (1 - STAMPED_MIN) * len(reports.stamps):
+            first = reports.stamps[torn[0]]
+            self.builder.warn("left-out", f"left out: times that cannot be read, the first {first[:40]!r}", len(torn))
+            for number in torn:
+                reports.stamps[number] = ""
 
     def emit(self, reports: Reports, times: NDArray[np.int64]) -> None:
         """Add every column that is wanted, run by run; gives up the arrays as it goes."""
