@@ -108,7 +108,7 @@ _HOUR_S = 3600.0  # Source: the default of DBMS_WORKLOAD_REPOSITORY.MODIFY_SNAPS
 def sniff(source: Source) -> int:
     """Sure by the heading of a report; by shape of the table of its longest waits alone."""
     text = source.head_uncut
-    if _OTHER_REPORT.search(text) or REPORT.search(text) and not is_html(text) or _TITLE.search(text):
+    if _OTHER_REPORT.search(text) or (REPORT.search(text) and not is_html(text)) or _TITLE.search(text):
         return 95
     return 60 if _TOP.search(text) and "db file " in text else 0
 
@@ -160,8 +160,9 @@ class _Rows:
         """Add the series, all with the interval that most reports have."""
         interval_s = float(np.median(self.intervals_s))
         for (metric, entity), values in self.values.items():
-            times = np.array(sorted(values), dtype=np.int64)
-            row = np.array([values[moment] for moment in times.tolist()])
+            first_ns = min(values) - int(interval_s * 1e9)  # so that the recording begins where its first interval does
+            times = np.array([first_ns, *sorted(values)], dtype=np.int64)
+            row = np.array([values.get(moment, math.nan) for moment in times.tolist()])
             self.builder.add_series(metric, entity, times, row, interval_s=interval_s)
 
 
@@ -184,7 +185,7 @@ def _add_report(report: OracleReport, source: Source, rows: _Rows, number: int) 
     for metric, value in _levels(report, elapsed_s):
         rows.add(metric, server, time_ns, value)
     for event, sessions in _waiting(report, elapsed_s):
-        rows.add("db_wait_event_sessions_count", Entity(EntityKind.SESSION, event, server), time_ns, sessions)
+        rows.add("db_wait_event_sessions_count", Entity(EntityKind.DATABASE, event, server), time_ns, sessions)
     for metric, value in _machine(report):
         rows.add(metric, guest, time_ns, value)
     for name, read_ms in report.tablespaces.items():
@@ -245,9 +246,7 @@ def _machine(report: OracleReport) -> Iterator[tuple[str, float]]:
     yield "guest_cpu_busy_pct", 100.0 - shares.get("idle", math.nan)
 
 
-def _add_statements(
-    report: OracleReport, place: tuple[Entity, int, float], source: Source, rows: _Rows
-) -> None:
+def _add_statements(report: OracleReport, place: tuple[Entity, int, float], source: Source, rows: _Rows) -> None:
     """Keep the statements that took most time, without their literals."""
     server, time_ns, elapsed_s = place
     kept = sorted(report.statements, key=lambda one: -one.elapsed_s)[:_KEPT_MAX]

@@ -51,10 +51,10 @@ class ReportTable:
 
 
 def without_pages(text: str) -> str:
-    """The text of a report without the page breaks of SQL*Plus.
+    r"""The text of a report without the page breaks of SQL*Plus.
 
-    >>> without_pages("Event\\n\\nOUTPUT\\n" + "-" * 80 + "\\nWaits\\n")
-    'Event\\nWaits\\n'
+    >>> without_pages("Event\n\nOUTPUT\n" + "-" * 80 + "\nWaits\n")
+    'Event\nWaits\n'
     """
     return _PAGE.sub("\n", text.replace("\f", "\n"))
 

@@ -21,9 +21,7 @@ _SNAP = re.compile(
     r"\s+(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:\s+(?P<sessions>[\d,.]+))?",
     re.MULTILINE,
 )
-_MINUTES = re.compile(
-    r"(?P<name>Elapsed|DB Time|DB CPU):\s+(?P<number>[\d.,]+)\s+\(mins\)", re.IGNORECASE
-)
+_MINUTES = re.compile(r"(?P<name>Elapsed|DB Time|DB CPU):\s+(?P<number>[\d.,]+)\s+\(mins\)", re.IGNORECASE)
 _COMMA = re.compile(r"Elapsed:\s+(?:\d{1,3}\.)*\d{1,3},\d\d\s+\(mins\)")
 _LOAD = re.compile(r"^\s*(?P<name>[A-Z][\w/() ]{2,40}?):\s+(?P<number>[\d.,]+)(?:\s|$)")
 _SQL_ID = re.compile(r"[0-9a-z]{13}|\d{6,10}")
@@ -37,8 +35,8 @@ _MONTHS = (
 )  # fmt: skip
 # What reports without a wait class or a share of the time list among all the others. Source: stats$idle_event.
 _IDLE = re.compile(
-    r"SQL\*Net message (?:from client|to client)|SQL\*Net more data from client|rdbms ipc message|.* timer$|PX Idle|PX Deq"
-    r"|.*(?:idle|slave wait|slave idle)|Streams AQ|wait for unread message|PL/SQL lock timer|jobq|pipe get|Null event"
+    r"SQL\*Net message (?:from client|to client)|SQL\*Net more data from client|rdbms ipc message|.* timer$"
+    r"|PX Idle|PX Deq|.*(?:idle|slave wait|slave idle)|Streams AQ|wait for unread message|PL/SQL lock timer|jobq|pipe get|Null event"
     r"|null event|lock manager wait|virtual circuit status|class slave|KSV master|VKRM|single-task message",
     re.IGNORECASE,
 )
@@ -56,7 +54,7 @@ class WaitEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Statement:
+class TimedStatement:
     """A statement of an interval, by its SQL id (old reports: hash value), with its text as printed."""
 
     sql_id: str
@@ -97,7 +95,7 @@ class OracleReport:
     all_waits: list[WaitEvent] = field(default_factory=list)
     top: list[WaitEvent] = field(default_factory=list)
     cpu_pct: dict[str, float] = field(default_factory=dict)
-    statements: list[Statement] = field(default_factory=list)
+    statements: list[TimedStatement] = field(default_factory=list)
     tablespaces: dict[str, float] = field(default_factory=dict)
     left_out: int = 0
 
@@ -295,7 +293,7 @@ def _read_statements(report: OracleReport, tables: list[ReportTable], comma: boo
                 continue
             known.add(row[id_at])
             executions = amount_of(row[count_at], decimal_comma=comma).value
-            report.statements.append(Statement(row[id_at], elapsed, executions, whole.get(row[id_at], text)))
+            report.statements.append(TimedStatement(row[id_at], elapsed, executions, whole.get(row[id_at], text)))
 
 
 def _statement_rows(table: ReportTable, id_at: int, text_at: int | None) -> Iterator[tuple[list[str], str]]:
@@ -305,7 +303,8 @@ def _statement_rows(table: ReportTable, id_at: int, text_at: int | None) -> Iter
             if len(row) > id_at and _SQL_ID.fullmatch(row[id_at]):
                 yield row, row[text_at] if text_at is not None and text_at < len(row) else ""
         return
-    row, lines = None, list[str]()
+    row: list[str] | None = None
+    lines: list[str] = []
     for line in [*table.body, ""]:
         cells = cells_if_row(line, table, id_at)
         if cells is not None:
