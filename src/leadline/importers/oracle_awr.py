@@ -82,11 +82,11 @@ META = ImporterMeta(
         "%Idle": Field("guest_cpu_busy_pct", "pct"),
     },
     record="@?/rdbms/admin/awrrpt.sql in SQL*Plus (without the Diagnostics Pack: @?/rdbms/admin/spreport.sql)",
-    marks=("workload repository", "statspack", "awr report for db", "timed foreground events", "timed events"),
+    marks=("workload repository", "statspack", "awr report for db", "foreground events", "timed events"),
 )
 
 _TITLE = re.compile(r"<title>\s*AWR Report for DB:|<h1[^>]*>\s*WORKLOAD REPOSITORY (?:PDB )?report", re.IGNORECASE)
-_TOP = re.compile(r"^[^\S\n]*Top \d+ (?:Timed )?(?:Foreground )?Events\b.*\n[^\S\n]*~~~", re.MULTILINE)
+_TOP = re.compile(r"^[^\S\n]*Top \d+ (?:Timed |Foreground |Timed Foreground )Events\b.*\n[^\S\n]*~~~", re.MULTILINE)
 _OTHER_REPORT = re.compile(
     r"WORKLOAD REPOSITORY (?:COMPARE PERIOD|REPORT \(RAC\))|<title>\s*AWR (?:RAC|Compare|Diff)", re.IGNORECASE
 )

@@ -36,7 +36,7 @@ _MONTHS = (
 # What reports without a wait class or a share of the time list among all the others. Source: stats$idle_event.
 _IDLE = re.compile(
     r"SQL\*Net message (?:from client|to client)|SQL\*Net more data from client|rdbms ipc message|.* timer$"
-    r"|PX Idle|PX Deq|.*(?:idle|slave wait|slave idle)|Streams AQ|wait for unread message|PL/SQL lock timer|jobq|pipe get|Null event"
+    r"|PX Idle|PX Deq|.*(?:idle|slave wait)|Streams AQ|wait for unread message|PL/SQL lock timer|jobq|pipe get"
     r"|null event|lock manager wait|virtual circuit status|class slave|KSV master|VKRM|single-task message",
     re.IGNORECASE,
 )
@@ -303,18 +303,14 @@ def _statement_rows(table: ReportTable, id_at: int, text_at: int | None) -> Iter
             if len(row) > id_at and _SQL_ID.fullmatch(row[id_at]):
                 yield row, row[text_at] if text_at is not None and text_at < len(row) else ""
         return
-    row: list[str] | None = None
-    lines: list[str] = []
-    for line in [*table.body, ""]:
+    pieces: list[tuple[list[str], list[str]]] = []
+    for line in table.body:
         cells = cells_if_row(line, table, id_at)
         if cells is not None:
-            if row is not None:
-                yield row, _text_of(lines)
-            row, lines = cells, []
-        elif row is not None and not re.match(r"\s*(?:Module|PDB):", line):
-            lines.append(line)
-    if row is not None:
-        yield row, _text_of(lines)
+            pieces.append((cells, []))
+        elif pieces and not re.match(r"\s*(?:Module|PDB):", line):
+            pieces[-1][1].append(line)
+    yield from ((cells, _text_of(lines)) for cells, lines in pieces)
 
 
 def cells_if_row(line: str, table: ReportTable, id_at: int) -> list[str] | None:
