@@ -6,7 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-_AMOUNT = re.compile(r"(?P<digits>-?\d*(?:[.,]\d*)*)\s*(?P<letter>[KMGTP]?)\s*(?P<unit>ns|us|ms|cs|s)?")
+_AMOUNT = re.compile(r"(?P<digits>-?[\d.,]+)(?: ?(?P<letter>[KMGTP]))?(?: ?(?P<unit>ns|us|ms|cs|s))?")
 _LETTERS = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 MS_OF = {"ns": 1e-6, "us": 1e-3, "ms": 1.0, "cs": 10.0, "s": 1000.0}
 _DIGITS_MAX = 20
@@ -42,7 +42,7 @@ def amount_of(text: str, *, decimal_comma: bool = False) -> Amount:
         value = float(digits)
     except ValueError:
         return _NONE
-    scale = _LETTERS[match["letter"]]
+    scale = _LETTERS[match["letter"] or ""]
     decimals = len(digits.partition(".")[2])
     return Amount(value * scale, 0.5 * scale / 10.0**decimals, match["unit"] or "")
 

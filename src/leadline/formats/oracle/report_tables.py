@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 
 _RULER = re.compile(r"\s*(?:~{3,}|-+)(?: +-+)+\s*")
 _END = re.compile(r"\s{4,}-{20,}\s*")
-_TITLE = re.compile(r"(?P<title>\S.*?)\s{1,}(?:(?:for )?DB(?:/Inst)?: |Snaps: )")
+_TITLE = re.compile(r"(?P<title>\S.*?)\s(?:(?:for )?DB(?:/Inst)?: |Snaps: )")
 _UNDERLINE = re.compile(r"\s*~{3,}\s*")
 _TILDES = re.compile(r"~+")
 # SQL*Plus starts a page after some lines: an empty line and the name of the column that the report is selected from.
