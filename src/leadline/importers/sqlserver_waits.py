@@ -1,10 +1,10 @@
 r"""What SQL Server waits for and how long its files take: results of queries of its dynamic management views.
 
 Reads:
-    Results saved from Management Studio or written by ``sqlcmd`` (comma, semicolon, tab, bar or aligned columns, with or
-    without the line of dashes) of ``sys.dm_os_wait_stats`` and of ``sys.dm_io_virtual_file_stats``, as they are, joined
-    with names of files, or with means computed; also the columns WaitType, Wait_S, Resource_S, Signal_S and WaitCount.
-    ``sys.dm_os_schedulers``: runnable_tasks_count. Several results in one file, with a column of times or without.
+    Results saved from Management Studio or written by ``sqlcmd`` (comma, semicolon, tab, bar or aligned columns) of
+    ``sys.dm_os_wait_stats`` and of ``sys.dm_io_virtual_file_stats``, as they are, joined with names of files, or with
+    means computed; also the columns WaitType, Wait_S, Resource_S, Signal_S and WaitCount. ``sys.dm_os_schedulers``:
+    runnable_tasks_count. Several results in one file, with a column of times or without.
 
 Sample:
     .. code-block:: text
@@ -40,7 +40,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -145,7 +145,7 @@ def read(source: Source, request: Request) -> Capture:
         builder.warn("one-sample", "one sample: means since the server's start; record twice to see the time between")
         _add_facts(next(iter(snapshots.values())), builder)
         return builder.build(clock_known=False)
-    if all(isinstance(key, int) and key > 10**6 for key in snapshots):
+    if all(key > 10**6 for key in snapshots):
         times = np.array(sorted(snapshots), dtype=np.int64)
     else:
         builder.warn("no-times", "samples have no times (add a column now); they were taken as a minute apart")
@@ -286,7 +286,7 @@ def _is_log(row: dict[str, str]) -> bool:
 
 
 def _mean_ms(files: dict[str, _Numbers], way: str, *, log: bool) -> float:
-    """Mean of the reads or writes of files, or the highest mean where they were not counted; NaN where there are none."""
+    """Mean of reads or writes of files, or the highest mean where they were not counted; NaN where there are none."""
     chosen = [numbers for numbers in files.values() if bool(numbers["is_log"]) is log]
     counts = sum(numbers.get(f"{way}s", 0.0) for numbers in chosen)
     if counts > 0:
@@ -319,7 +319,7 @@ def _add_facts(snapshot: _Snapshot, builder: CaptureBuilder) -> None:
         "signal_wait_share_since_start": sum(w["signal_ms"] for w in waits.values()) / whole if whole else math.nan,
         "runnable_tasks_count": snapshot.runnable,
     }
-    known = {name: round(value, 3) for name, value in facts.items() if math.isfinite(value)}
+    known: dict[str, Any] = {name: round(value, 3) for name, value in facts.items() if math.isfinite(value)}
     builder.inventory.add(_SERVER, builder.info.name, **known)
 
 

@@ -17,7 +17,8 @@ REPORT = re.compile(
 )
 _HTML = re.compile(r"<(?:html|!doctype html|table)\b", re.IGNORECASE)
 _SNAP = re.compile(
-    r"^[^\S\n]{0,40}(?P<which>Begin|End) Snap:\s+\d+\s+(?P<day>\d{1,2})-(?P<month>[^\d\s-]{3,9}|\d{1,2}月)\s*-(?P<year>\d{2,4})"
+    r"^[^\S\n]{0,40}(?P<which>Begin|End) Snap:\s+\d+"
+    r"\s+(?P<day>\d{1,2})-(?P<month>[^\d\s-]{3,9}|\d{1,2}月)\s*-(?P<year>\d{2,4})"
     r"\s+(?P<h>\d{1,2}):(?P<m>\d\d):(?P<s>\d\d)(?:\s+(?P<sessions>[\d,.]+))?",
     re.MULTILINE,
 )
