@@ -12,7 +12,8 @@ from leadline.core.contracts.importer import Request
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
 from leadline.importers import oracle_awr
-from tests.conftest import FIXTURES
+from tests.command_line import leadline
+from tests.conftest import FIXTURES, ROOT
 from tests.importers.recordings import MTIME_NS, codes, group_of, seconds, source_of, values_of
 
 AWR_11G = (FIXTURES / "oracle_awr" / "awr-11g.txt").read_text()
@@ -140,3 +141,40 @@ def test_recognised(tmp_path: Path, text: str) -> None:
     importer = recognise(source_of(tmp_path, text), load_units("importer"))
     assert importer is not None
     assert importer[0] == "oracle-awr"
+
+
+FIELD = ROOT.parent / "shared" / "field" / "formats-not-read" / "awr.txt"
+
+
+@pytest.mark.skipif(not FIELD.exists(), reason="the cases of the field are not here")
+def test_reads_of_184_ms_are_the_disk() -> None:
+    run = leadline("diagnose", str(FIELD))
+    text = " ".join(run.stdout.split())
+    assert text.startswith("Yes, as the guest sees it: single reads of data files of guest shop take 184 ms")
+    assert "commits wait 391 ms" in text
+
+
+def test_quick_reads_do_not_accuse_the_disk(tmp_path: Path) -> None:
+    quick = (
+        AWR_11G.replace("60.5 ", " 0.5 ")
+        .replace("2,400     20", "   60      1")
+        .replace("2,400      20", "   60       1")
+    )
+    path = tmp_path / "awr.txt"
+    path.write_text(quick)
+    text = " ".join(leadline("diagnose", str(path)).stdout.split())
+    assert "Yes" not in text
+    assert "disk's latency" in text
+
+
+def test_commits_that_wait_beside_quick_log_writes_do_not_accuse_the_disk(tmp_path: Path) -> None:
+    text = (
+        AWR_11G.replace("60.5 ", " 0.5 ")
+        .replace("2,400     20", "   60      1")
+        .replace("2,400      20", "   60       1")
+    )
+    path = tmp_path / "awr.txt"
+    path.write_text(text.replace("15,000     0          6       0", "15,000     0      2,000     133"))
+    out = " ".join(leadline("diagnose", str(path)).stdout.split())
+    assert out.startswith("Commits wait 133 ms on ora7 lager1, and the log is written in 0.25 ms")
+    assert "Yes" not in out

@@ -160,7 +160,7 @@ def read(source: Source, request: Request) -> Capture:
         kind = _KINDS.get(group)
         return guest if not item else None if kind is None else Entity(kind, item, guest)
 
-    scheme = TableScheme("collectl", META.fields, entity_of, derive=add_cpu_busy_of_own, guest=guest)
+    scheme = TableScheme("collectl", META.fields, entity_of, derive=_add_busy, guest=guest)
     for table in reader.tables.values():
         times = np.array(table.moments, dtype=np.int64)
         if not reader.is_timed:
@@ -169,7 +169,7 @@ def read(source: Source, request: Request) -> Capture:
     return builder.build(clock_known=reader.is_timed and reader.is_zoned)
 
 
-def add_cpu_busy_of_own(columns: Columns) -> None:
+def _add_busy(columns: Columns) -> None:
     """Add busy time where shares of processors are there."""
     add_cpu_busy(columns)
 
@@ -269,8 +269,8 @@ class _Reader:
             if match is not None and match["name"] != "Name":
                 values.setdefault((match["group"], match["item"] or ""), {})[match["name"]] = _number(cell)
             elif self._is_screen and name in _ON_SCREEN:
-                group, _, own = _ON_SCREEN[name].partition(".")
-                values.setdefault((group, ""), {})[own] = _on_screen(cell)
+                group, _, name_there = _ON_SCREEN[name].partition(".")
+                values.setdefault((group, ""), {})[name_there] = _on_screen(cell)
         if not any(math.isfinite(value) for row in values.values() for value in row.values()):
             return False
         for (group, item), row in values.items():

@@ -43,7 +43,10 @@ from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_threshold
 
 _WAITS = "db_wait_event_sessions_count"
-_DISK_EVENTS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/", "io:file/")
+_DISK_EVENTS = (
+    *("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/", "io:file/"),
+    *("db file ", "direct path ", "cell ", "log file ", "PAGEIOLATCH_", "WRITELOG"),
+)
 _LOGGED_BEHIND = "db_logged_sessions_behind_count"
 _BEHIND = "db_sessions_behind_blocker_count"
 
