@@ -64,6 +64,20 @@ def test_statements_have_no_literals(tmp_path: Path) -> None:
     assert codes(capture) == ["no-zone"]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "alter user shop identified by Geheim1",
+        'create database link far connect to shop identified by "Geheim1"',
+        "update stock set note = q'[it's Geheim1]' where item = 1",
+        "insert into notes values ('Geheim1",
+    ],
+)
+def test_no_secret_is_kept(tmp_path: Path, text: str) -> None:
+    capture = read_text(tmp_path, AWR_11G.replace("update stock set amount = 4711 where item = 'geheim'", text))
+    assert "Geheim1" not in repr(capture.inventory.facts)
+
+
 def test_units_behind_numbers(tmp_path: Path) -> None:
     capture = read_text(tmp_path, AWR_19C_TOP)
     server = "guest:guest/database:lager1"

@@ -98,6 +98,7 @@ _LOAD = (
     ("physical write", "db_page_writes_per_s"),
     ("logons", "db_logons_per_s"),
 )
+_WITH_SECRETS = re.compile(r"\bidentified\b|\bpassword\b|\bn?q'", re.IGNORECASE)
 _SINGLE_BLOCK_READS = ("db file sequential read", "cell single block physical")
 _ROW_LOCKS = ("enq: TX - row lock cont", "enq: TM - contention", "enq: UL - contention")
 _CPU = "CPU"
@@ -255,7 +256,8 @@ def _add_statements(report: OracleReport, place: tuple[Entity, int, float], sour
         name = statement_name(one.text)
         label = shown_name(name) if same[name] == 1 else f"{shown_name(name)} ({one.sql_id})"
         entity = Entity(EntityKind.STATEMENT, label, server)
-        text = normalised(one.text) or None
+        # Passwords are written without quotes, or in those of names; q'[...]' may hold quotes.
+        text = name if _WITH_SECRETS.search(one.text) else normalised(one.text) or None
         rows.builder.inventory.add(
             entity, source.name, statement=shown_name(name), query_id=one.sql_id, statement_text=text
         )
