@@ -103,6 +103,7 @@ _SINGLE_BLOCK_READS = ("db file sequential read", "cell single block physical")
 _ROW_LOCKS = ("enq: TX - row lock cont", "enq: TM - contention", "enq: UL - contention")
 _CPU = "CPU"
 _KEPT_MAX = 20
+_INTERVAL_S_MAX = 366 * 86400.0  # Judgement: snapshots are kept for days or weeks; more is damage
 _HOUR_S = 3600.0  # Source: the default of DBMS_WORKLOAD_REPOSITORY.MODIFY_SNAPSHOT_SETTINGS
 
 
@@ -174,7 +175,7 @@ def _add_report(report: OracleReport, source: Source, rows: _Rows, number: int) 
     server = Entity(EntityKind.DATABASE, report.instance or "oracle", guest)
     builder.inventory.add(server, source.name, engine="oracle", version=report.release or None)
     elapsed_s = report.elapsed_s
-    if not elapsed_s > 0:
+    if not 0 < elapsed_s < _INTERVAL_S_MAX:
         builder.warn("no-interval", "a report does not say how long its interval is; it was taken as one hour")
         elapsed_s = _HOUR_S
     if report.end is None:

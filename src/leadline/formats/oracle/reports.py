@@ -10,6 +10,7 @@ from datetime import datetime
 
 from leadline.formats.oracle.amounts import MS_OF, Amount, amount_of, mean_ms, unit_in
 from leadline.formats.oracle.report_tables import ReportTable, named, tables_of_html, tables_of_text, without_pages
+from leadline.formats.stamps import YEARS
 
 # The first line of a report, or the heading of one in HTML.
 REPORT = re.compile(
@@ -196,6 +197,8 @@ def _moment(match: re.Match[str]) -> datetime | None:
         number = place if month.startswith(beginnings) else number
     year = int(match["year"])
     year += 0 if year > 99 else 1900 if year > 68 else 2000
+    if year not in YEARS:
+        return None
     try:
         return datetime(  # noqa: DTZ001 - of the database's machine; the importer gives it a zone
             year, number, int(match["day"]), int(match["h"]), int(match["m"]), int(match["s"])
