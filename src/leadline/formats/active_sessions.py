@@ -1,6 +1,7 @@
-"""Where the time of active PostgreSQL sessions goes: shares per wait event, and the resource each event belongs to.
+"""Where the time of active sessions goes: shares per wait event, and the resource each event belongs to.
 
-A wait event is written ``class:event`` (``IO:DataFileRead``); ``CPU`` is a session that waits for nothing.
+PostgreSQL's wait events are written ``class:event`` (``IO:DataFileRead``), those of Oracle and SQL Server as they are;
+``CPU`` is a session that waits for nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 EVENTS = "db_wait_event_sessions_count"
 CPU = "CPU"
 
-# Resource of a wait event, the first prefix that fits. Source: PostgreSQL 13 to 17 documentation, "Wait Event Types".
+# Resource of a wait event, the first prefix that fits. Source: PostgreSQL 13 to 17 documentation, "Wait Event Types";
+# Oracle Database Reference, "Oracle Wait Events"; Microsoft SQL Server documentation, sys.dm_os_wait_stats.
 _RESOURCES = (
     (CPU, "cpu"),
     ("IO:DataFileRead", "data-read"),
@@ -46,6 +48,35 @@ _RESOURCES = (
     ("BufferPin:", "lightweight-lock"),
     ("Lock:", "lock"),
     ("IPC:", "ipc"),
+    ("db file parallel write", "data-write"),
+    ("db file async I/O", "data-write"),
+    ("db file ", "data-read"),
+    ("direct path read temp", "temp-files"),
+    ("direct path write temp", "temp-files"),
+    ("direct path read", "data-read"),
+    ("direct path write", "data-write"),
+    ("read by other session", "data-read"),
+    ("cell ", "data-read"),
+    ("free buffer waits", "data-write"),
+    ("log file ", "wal"),
+    ("log buffer space", "wal"),
+    ("resmgr:cpu", "cpu"),
+    ("enq: ", "lock"),
+    ("latch", "lightweight-lock"),
+    ("buffer busy", "lightweight-lock"),
+    ("library cache", "lightweight-lock"),
+    ("cursor: ", "lightweight-lock"),
+    ("gc ", "ipc"),
+    ("SQL*Net", "client"),
+    ("PAGEIOLATCH_", "data-read"),
+    ("WRITELOG", "wal"),
+    ("LOGBUFFER", "wal"),
+    ("LCK_", "lock"),
+    ("LATCH_", "lightweight-lock"),
+    ("PAGELATCH_", "lightweight-lock"),
+    ("SOS_SCHEDULER_YIELD", "cpu"),
+    ("HADR_SYNC_COMMIT", "replication"),
+    ("ASYNC_NETWORK_IO", "client"),
 )
 
 
@@ -54,6 +85,8 @@ def resource_of(event: str) -> str:
 
     >>> resource_of("LWLock:WALWrite"), resource_of("Lock:tuple"), resource_of("Timeout:PgSleep")
     ('wal', 'lock', 'other')
+    >>> resource_of("db file sequential read"), resource_of("WRITELOG")
+    ('data-read', 'wal')
     """
     return next((resource for prefix, resource in _RESOURCES if event.startswith(prefix)), "other")
 

@@ -15,8 +15,9 @@ Why:
 
 Do:
     Look at the session that is named: what it runs, or why it holds its transaction open. End it with
-    pg_terminate_backend(PID) when it is stuck. Then make such transactions shorter: commit after each batch, take locks
-    late, set lock_timeout and idle_in_transaction_session_timeout.
+    pg_terminate_backend(PID) when it is stuck (Oracle: ALTER SYSTEM KILL SESSION; SQL Server: KILL). Then make such
+    transactions shorter: commit after each batch, take locks late, set lock_timeout and
+    idle_in_transaction_session_timeout.
 
 When it is wrong:
     A migration or a batch at night may be meant to hold others back.
@@ -42,7 +43,10 @@ from leadline.estate.disks import means_over
 from leadline.estate.templates import Over, over_threshold
 
 _WAITS = "db_wait_event_sessions_count"
-_DISK_EVENTS = ("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/", "io:file/")
+_DISK_EVENTS = (
+    *("IO:", "LWLock:WALWrite", "LWLock:WALInsert", "wait/io/file/", "io:file/"),
+    *("db file ", "direct path ", "cell ", "log file ", "PAGEIOLATCH_", "WRITELOG"),
+)
 _LOGGED_BEHIND = "db_logged_sessions_behind_count"
 _BEHIND = "db_sessions_behind_blocker_count"
 
