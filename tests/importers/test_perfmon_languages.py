@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 
 from leadline.app.read.importing import import_paths
+from leadline.core.contracts.importer import Request
+from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError
 from leadline.formats.windows.localised import key, names, translate
 from leadline.formats.windows.perfmon_counters import KNOWN
+from leadline.importers import perfmon
 from tests.conftest import ROOT
 
 FIELD = ROOT.parent / "shared" / "field" / "perfmon-language"
@@ -151,7 +154,7 @@ def test_a_row_that_is_damaged_is_no_word_of_the_console(tmp_path: Path) -> None
         log(["Memory\\Pages/sec"], [["1"], ["2"]]) + '"damage","3"\r\n' + '"11/20/2025 10:01:00.123","3"\r\n'
     )
     with pytest.raises(InputError, match="damage"):
-        read(path)
+        perfmon.read(Source(str(path), path), Request())
 
 
 def test_disks_of_an_unknown_language_are_warned_of_once(tmp_path: Path) -> None:

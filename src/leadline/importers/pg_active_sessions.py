@@ -32,9 +32,7 @@ Sources:
 from __future__ import annotations
 
 import io
-from csv import reader as csv_reader
 from dataclasses import dataclass
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,7 +44,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.formats.stamps import YEARS
+from leadline.importers._pg_active_sessions.damage import damaged_line, moment_of
 from leadline.importers._pg_active_sessions.work import (
     SessionColumns,
     blocker_work,
@@ -178,14 +176,14 @@ def _rows(source: Source, data: str, names: tuple[str, ...], request: Request) -
             pid = np.where(asks.to_numpy(), -1, pid)
         texts = {n: _codes(table[n]) for n in table.column_names if pa.types.is_dictionary(table[n].type)}
         codes, moments = texts[names[0]]
-        stamps = [_moment(text) for text in moments]
+        stamps = [moment_of(text) for text in moments]
         times_ns = np.array([to_ns(stamp, request) for stamp in stamps], dtype=np.int64)
         ages = _ages(table, texts, times_ns[codes], request)
         _check_pids(texts.get("blocked_by", (None, []))[1])
         every_age = {"xact_age_s": ages} | {n: _numbers(table, n) for n in _AGES[1:] if n in table.column_names}
     except (pa.ArrowException, ValueError, OverflowError) as error:
         problem = str(error).splitlines()[0][:120] if str(error) else "a damaged row"
-        raise _refused(source, problem, _damaged_line(data, names)) from None
+        raise _refused(source, problem, damaged_line(data, names)) from None
     unique, place = np.unique(times_ns, return_inverse=True)
     state = _texts(texts["state"])
     return _Rows(
@@ -239,13 +237,6 @@ def _check_pids(lists: list[str]) -> None:
             raise ValueError(text)
 
 
-def _moment(text: str) -> datetime:
-    moment = datetime.fromisoformat(text)
-    if moment.year not in YEARS:
-        raise ValueError(text)
-    return moment
-
-
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str]]:
     """Indices [n] into a list of texts, -1 for null."""
     import pyarrow as pa  # noqa: PLC0415
@@ -289,7 +280,7 @@ def _ages(
     if "xact_start" not in texts:
         return np.full(len(times_ns), np.nan)
     codes, moments = texts["xact_start"]
-    starts = np.array([*(to_ns(_moment(text), request) for text in moments), 0], dtype=np.int64)
+    starts = np.array([*(to_ns(moment_of(text), request) for text in moments), 0], dtype=np.int64)
     return np.where(codes >= 0, np.maximum((times_ns - starts[codes]) / 1e9, 0.0), np.nan)
 
 
@@ -372,26 +363,6 @@ def _emit_work(
         for work in works if request.wants(metric) else ():
             entity = builder.inventory.add(Entity(kind, work.name, _SERVER), builder.info.name, **work.facts)
             builder.add_series(metric, entity, ends, work.counts / samples)
-
-
-def _damaged_line(data: str, names: tuple[str, ...]) -> int | None:
-    """Where the first row begins that has another number of cells than the header or no time, numbered from 1."""
-    reader = csv_reader(io.StringIO(data))
-    begin = 1
-    for cells in reader:
-        is_header = cells[:1] == [] or cells[0].strip().casefold() == names[0]
-        if not is_header and (len(cells) != len(names) or not _is_moment(cells[0])):
-            return begin
-        begin = reader.line_num + 1
-    return None
-
-
-def _is_moment(text: str) -> bool:
-    try:
-        _moment(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _refused(source: Source, problem: str, line: int | None = None) -> InputError:

@@ -127,11 +127,7 @@ class _Text:
     is_zoned: bool = True
 
     def read(self) -> None:
-        """Read the whole file.
-
-        Raises:
-            InputError: a line is neither a time nor a heading nor a counter.
-        """
+        """Read the whole file."""
         text = self.source.text()
         lines = text.splitlines()
         if lines and not text.endswith(("\n", "\r")) and _COUNTER.fullmatch(lines[-1]):
@@ -139,28 +135,22 @@ class _Text:
             lines.pop()
         now: int | None = None
         current: Counters | None = None
-        for number, line in enumerate(lines, start=1):
+        for line in lines:
             if (domain := _DOMAIN.fullmatch(line)) is not None:
                 current = {}
                 self.samples.append((domain[1], now, current))
             elif (counter := _COUNTER.fullmatch(line)) is not None:
-                if current is None:
+                if current is None or counter[1] in current:  # twice: the heading of another VM was lost
+                    current = None
                     self.builder.warn("left-out", "left out: counters below a heading that cannot be read")
                     continue
                 is_number = _NUMBER.fullmatch(counter[2]) is not None
                 current[counter[1]] = float(counter[2]) if is_number else counter[2]
             elif line.strip() and (moment := self._time(line.strip()[:80])) is not None:
                 now, current = moment, None
-            elif line.lstrip().startswith("Dom"):
-                current = None  # whose counters follow is not known
-                self.builder.warn("left-out", "left out: headings that cannot be read")
             elif line.strip():
-                raise InputError(
-                    f"{self.source.name}:{number}",
-                    found=f"{line.strip()[:60]!r}",
-                    expected="a time, `Domain: 'NAME'` or a counter",
-                    advice=f"Record with `{META.record}`.",
-                )
+                current = None if line.lstrip().startswith("Dom") else current
+                self.builder.warn("left-out", "left out: lines that are neither a time, a heading nor a counter")
 
     def _time(self, text: str) -> int | None:
         if _EPOCH.fullmatch(text):

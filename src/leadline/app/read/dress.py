@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 MOST = 0.8  # Judgement: of the lines, where a prefix belongs to all of them and some were lost
 PROMPT_LINE_MAX, CALL_LINE_MAX = 2000, 200  # characters of a line with a prompt, and without one
+ROUNDS_MAX = 3  # a fence in a quoted mail, and the other way round
 HEAD_LINES = 200  # that are looked at for a prefix; the rest of a long file is like them
 _COLOUR = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[()][AB012])")
 _ENTITY = re.compile(r"&(?:gt|lt|amp|nbsp|quot|#\d{1,6}|#x[0-9a-fA-F]{1,5});")
@@ -23,6 +24,8 @@ _TAG = re.compile(r"</?(?:span|b|i|br|code|p|div|font)\b[^>\n]{0,200}>", re.IGNO
 _FENCE = re.compile(r"^[ \t]*(?:```[^\n`]*|~~~)[ \t]*$|\[/?code[^\]\n]{0,20}\]", re.MULTILINE | re.IGNORECASE)
 _QUOTE = re.compile(r"^[ \t]*(?:>[ \t]?)+")
 _HOST = re.compile(r"^([A-Za-z][\w.-]{1,62}(?::| \|) )")
+_SURE = frozenset({"colours", "fences"})
+_PRINTED = frozenset({"progress", "Domain", "Average", "Device", "Threads", "Thread", "STAT"})  # by tools, no hosts
 # Programs whose output is a recording: a line that calls one of them is a command, not a value.
 TOOLS = frozenset(
     "iostat vmstat mpstat pidstat sar sadf top atop htop free uptime dstat dool nmon fio ioping esxtop resxtop zpool "
@@ -71,19 +74,24 @@ class Undressed:
     taken_off: tuple[str, ...]
 
     @property
-    def is_of_several(self) -> bool:
-        """Whether there are outputs of several commands, which no importer reads as one."""
-        return sum(bool(piece.command) for piece in self.pieces) > 1
+    def is_sure(self) -> bool:
+        """Whether it is dressed for sure: outputs of several commands, fences or colours, which no tool's file has."""
+        return sum(bool(piece.command) for piece in self.pieces) > 1 or not _SURE.isdisjoint(self.taken_off)
 
 
 def undressed(text: str) -> Undressed | None:
     """A text without its dress; None where it has none."""
     taken_off: list[str] = []
-    for name, take_off in _STEPS:
-        bare = take_off(text)
-        if bare != text:
-            taken_off.append(name)
-            text = bare
+    text = text.replace("\r\n", "\n")
+    for _ in range(ROUNDS_MAX):
+        before = text
+        for name, take_off in _STEPS:
+            bare = take_off(text)
+            if bare != text:
+                taken_off += [name] if name not in taken_off else []
+                text = bare
+        if text == before:
+            break
     pieces = _pieces(text)
     if any(piece.command for piece in pieces):
         taken_off.append("command lines")
@@ -124,14 +132,25 @@ def _preformatted(text: str) -> Iterator[str]:
 
 
 def _without_fences(text: str) -> str:
-    """What stands between fences; what stands outside is what somebody wrote about it."""
-    marks = list(_FENCE.finditer(text))
-    if not marks:
+    """What stands between fences; what stands outside is what somebody wrote about it. Fences may stand in fences."""
+    inside, end = [], 0
+    opening: re.Match[str] | None = None
+    for mark in _FENCE.finditer(text):
+        if opening is None:
+            opening = mark
+        elif _kind_of_fence(opening) == _kind_of_fence(mark):
+            inside.append(text[opening.end() : mark.start()])
+            opening, end = None, mark.end()
+    if opening is not None:
+        inside.append(text[opening.end() :])
+    if not end and opening is None:
         return text
-    edges = [*((mark.start(), mark.end()) for mark in marks), (len(text), len(text))]
-    inside = [text[edges[n][1] : edges[n + 1][0]] for n in range(0, len(edges) - 1, 2)]
     kept = "\n".join(part.strip("\n") for part in inside if part.strip())
-    return f"{kept}\n" if kept else text
+    return _without_fences(f"{kept}\n") if kept else text
+
+
+def _kind_of_fence(mark: re.Match[str]) -> str:
+    return mark[0].strip()[:3].lower().replace("[/c", "[co")
 
 
 def _without_quotes(text: str) -> str:
@@ -147,7 +166,8 @@ def _without_host(text: str) -> str:
     """Lines without the name before each, as tools print it that ask many machines."""
     lines = text.splitlines(keepends=True)
     marked = [line for line in lines[:HEAD_LINES] if line.strip()]
-    heads = Counter(match[1] for line in marked if (match := _HOST.match(line)) is not None)
+    matches = (match for line in marked if (match := _HOST.match(line)) is not None)
+    heads = Counter(match[1] for match in matches if match[1].rstrip(": |") not in _PRINTED)
     head, count = heads.most_common(1)[0] if heads else ("", 0)
     if len(marked) < 3 or count < MOST * len(marked):
         return text

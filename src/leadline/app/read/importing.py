@@ -252,10 +252,10 @@ def _read_text(source: Source, request: Request) -> Capture | None:
     Raises:
         LeadlineError: it is damaged, whichever way it is read.
     """
-    is_dressed, is_of_several = may_be_dressed(source)
+    is_dressed, is_surely = may_be_dressed(source)
     undressed = partial(read_paste, read=_sound)
     damage: InputError | None = None
-    for way in (undressed, _recognised) if is_of_several else (_recognised,):
+    for way in (undressed, _recognised) if is_surely else (_recognised,):
         try:
             capture = way(source, request)
         except InputError as error:
@@ -264,7 +264,7 @@ def _read_text(source: Source, request: Request) -> Capture | None:
         if capture is not None:
             return capture
     ways = [] if damage is None or is_written(source) else [partial(read_sound, read=_recognised, refusal=damage)]
-    if is_dressed and not is_of_several:
+    if is_dressed and not is_surely:
         ways.append(undressed)
     return _with_least_left_out(source, request, ways, damage)
 

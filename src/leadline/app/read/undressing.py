@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from leadline.app.read.damage import left_out_count
 from leadline.app.read.dress import Piece, Undressed, undressed
 from leadline.app.read.stamped import without_stamps
 from leadline.core.io.source import Source, is_text
@@ -30,14 +32,14 @@ def is_written(source: Source) -> bool:
 
 
 def may_be_dressed(source: Source) -> tuple[bool, bool]:
-    """Whether a file may be a recording in dress, and whether it is one of several commands, by its beginning."""
+    """Whether a file may be a recording in dress, and whether it surely is in one, by its beginning."""
     is_structured = not source.named and source.name.casefold().endswith(".json")
     if is_written(source) or is_structured or not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
         return False, False
     bare = undressed(source.head_text)
     return (
         bare is not None or without_stamps(source.head_text) is not None,
-        bare is not None and bare.is_of_several,
+        bare is not None and bare.is_sure,
     )
 
 
@@ -84,10 +86,18 @@ def read_paste(source: Source, request: Request, read: Reader) -> Capture | None
 def _read_piece(source: Source, piece: Piece, request: Request, read: Reader, mtime_ns: int) -> Capture | None:
     """The capture of one output, written where the source says; None where nobody knows it.
 
+    Lines of time between blocks may be the tool's own, or stand in its way.
+
     Raises:
         InputError: it is damaged.
     """
     stamped = without_stamps(piece.text)
+    if stamped is not None:
+        whole = _written(source, piece.text, mtime_ns)
+        with suppress(InputError):
+            capture = read(whole, request)
+            if capture is not None and not left_out_count(capture):
+                return capture
     notes: list[str] = []
     if stamped is not None:
         notes.append("times are those of the lines before each block")
@@ -95,10 +105,15 @@ def _read_piece(source: Source, piece: Piece, request: Request, read: Reader, mt
             notes.append(f"left out: {stamped.since_boot_count} reports that are averages since boot")
         if stamped.timezone is not None and request.timezone is None:
             request = replace(request, timezone=stamped.timezone)
-    source.path.write_text(piece.text if stamped is None else stamped.text, encoding="utf-8")
-    os.utime(source.path, ns=(mtime_ns, mtime_ns))
-    capture = read(source, request)
+    capture = read(_written(source, piece.text if stamped is None else stamped.text, mtime_ns), request)
     return None if capture is None else _noted(capture, notes)
+
+
+def _written(source: Source, text: str, mtime_ns: int) -> Source:
+    """A file that holds a text, of the source's name and time."""
+    source.path.write_text(text, encoding="utf-8")
+    os.utime(source.path, ns=(mtime_ns, mtime_ns))
+    return replace(source)  # another one: a source remembers how its file begins
 
 
 def _noted(capture: Capture, notes: list[str]) -> Capture:
