@@ -16,7 +16,7 @@ BASE_IOPS = 700  # what the disk can do at all times
 FLUSH_MS = 3  # what a flush of it takes at all times
 
 KIND = Kind(
-    summary="fio: {writers} writers flush each 4 KiB on the WAL's disk, which takes {flush_ms} ms for it and does {base} IOPS.",
+    summary="fio: {writers} writers flush each 4 KiB on the WAL's disk ({flush_ms} ms each, {base} IOPS).",
     truth=Truth(
         cause="disk-busy-with-others",
         layers=("guest", "vm", "storage-path", "datastore"),
