@@ -57,6 +57,7 @@ CAUSE_TERMS: dict[str, frozenset[Term]] = {
     "disk-stalled": _DISK,
     "disk-busy-with-others": _DISK,
     "flush-slow": _DISK,
+    "read-ahead": frozenset({Term.DISK}),
     "disk-full": _ANY,  # what cannot be written fails, waits, or is tried again
     "cpu-taken": _CPU,
     "cpu-busy": _CPU,

@@ -39,12 +39,12 @@ STEPS_MAX = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 # What the evidence of a cause is about, by the first word of its kind.
 _LABELS = {
-    **dict.fromkeys(("disk", "flush", "wal", "temp", "checkpoints", "bulk", "write"), "Disk"),
+    **dict.fromkeys(("disk", "flush", "wal", "temp", "checkpoints", "bulk", "write", "read"), "Disk"),
     "cpu": "CPU",
     "lock": "Locks",
     **dict.fromkeys(("network", "client", "partner"), "Network"),
     **dict.fromkeys(("memory", "swapping", "cold"), "Memory"),
-    **dict.fromkeys(("more", "connections", "statement", "export"), "Database"),
+    **dict.fromkeys(("more", "connections", "statement", "export", "commit"), "Database"),
 }
 # How the lead names who did it.
 _BY = {
