@@ -8,12 +8,18 @@ from contextlib import contextmanager
 
 from incidents.contract import Kind, Load, Parameters, Shown, Stage, Truth, falls, rises
 from incidents.numbers import Numbers
+from incidents.postgresql import query
 from incidents.processes import run
 
 SECTOR_BYTES = 512
-SCRIPT = """
+TABLES = 8  # of 19 MB: together more than the server's buffers, each so large that a scan of it uses few of them
+FILL = """
+CREATE TABLE orders_{number} AS SELECT * FROM orders WHERE id <= 125000;
+"""
+SCRIPT = f"""
 SET max_parallel_workers_per_gather = 0;
-SELECT sum(length(note)) FROM orders;
+\\set part random(1, {TABLES})
+SELECT sum(length(note)) FROM orders_:part;
 """
 
 KIND = Kind(
@@ -37,6 +43,20 @@ KIND = Kind(
 def draw(generator: random.Random) -> Parameters:
     """None at all, or a page or two."""
     return {"kib": generator.choice([0, 4, 8])}
+
+
+@contextmanager
+def prepare(stage: Stage) -> Iterator[None]:
+    """The tables that are scanned, as an application keeps its orders by month."""
+    try:
+        for number in range(1, TABLES + 1):
+            query(FILL.format(number=number))
+            query(f"VACUUM ANALYZE orders_{number}")  # else the first scan would write
+        query("CHECKPOINT")
+        yield
+    finally:
+        for number in range(1, TABLES + 1):
+            query(f"DROP TABLE IF EXISTS orders_{number}")
 
 
 @contextmanager

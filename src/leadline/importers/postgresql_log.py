@@ -1,4 +1,4 @@
-r"""What a PostgreSQL server wrote to its log: errors, a full disk, checkpoints, lock waits, durations, changed settings.
+r"""What a PostgreSQL server wrote to its log: errors, full disks, checkpoints, lock waits, durations, changed settings.
 
 Reads:
     The server's log in all its forms: text (``log_destination = stderr``) with any ``log_line_prefix`` that has a time

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from leadline.app.diagnose.who import program_of_evidence
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.account import Term
 from leadline.core.model.who import Who, WhoKind
@@ -122,7 +123,13 @@ def kind_and_who(finding: Finding, culprits: Iterable[Who]) -> tuple[str, Who | 
         came = next((who for who in whos if _came(who, kind)), None)
         if came is not None:
             return kind, came
-    return (kinds[0] if kinds else "", None)
+    return (kinds[0], _weighed(finding, kinds[0])) if kinds else ("", None)
+
+
+def _weighed(finding: Finding, kind: str) -> Who | None:
+    """The program that a rule weighed itself, where it is the first of its evidence: its share of all may be small."""
+    who = program_of_evidence(finding.evidence[0]) if finding.evidence else None
+    return who if who is not None and (who.kind, who.of) in _WHO.get(kind, ()) else None
 
 
 def _came(who: Who, kind: str) -> bool:

@@ -20,6 +20,7 @@ from leadline.core.model.who import Who, WhoKind
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.finding import Evidence
     from leadline.core.model.incident import Incident
 
 _STATEMENTS, _WORKERS = "db_statement_sessions_count", "db_worker_sessions_count"
@@ -254,6 +255,14 @@ def _program(entity: Entity) -> str:
         command = command.removeprefix("Process(").removesuffix(")")
     first = command.split(" ")[0]
     return PurePosixPath(first).name if first.startswith("/") else first
+
+
+def program_of_evidence(evidence: Evidence) -> Who | None:
+    """The program that evidence names, without a share; None where it names none."""
+    entity, of = evidence.entity, _OF_PROCESSES.get(evidence.metric or "")
+    if entity is None or of is None or entity.kind is not EntityKind.PROCESS:
+        return None
+    return Who(WhoKind.PROGRAM, _program(entity), entity, None, None, of)
 
 
 def _programs(capture: Capture, spans: _Spans) -> Iterator[Who]:
