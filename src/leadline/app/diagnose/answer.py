@@ -60,6 +60,8 @@ _MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk wai
 ELSEWHERE_SHARE = 0.1  # Judgement: of the added time; the disk had no part in it worth naming
 SEEN_SHARE = 0.5  # Judgement: of the incident; what was recorded for less of it may have missed it
 DOUBT_SHARE = 0.3  # Judgement: of the added time; so much at disks that no limit explains is not cleared
+# Causes that make sessions wait for a disk longer, or more often, while each of its requests takes what it took.
+_NOT_OF_DISK = frozenset({"cpu-capped", "commit-delayed", "read-ahead"})
 
 
 @dataclass(eq=False)
@@ -130,8 +132,8 @@ class Case:
 
     @cached_property
     def is_held_back(self) -> bool:
-        """Whether a CPU limit holds the database back and disks were recorded: then each of its waits takes longer."""
-        return self.lead is not None and self.saw_disks and "cpu-capped" in rule_metas()[self.lead.rule].causes
+        """Whether the first cause makes waits for disks longer without the disks, which were recorded."""
+        return self.lead is not None and self.saw_disks and not _NOT_OF_DISK.isdisjoint(_causes_of(self.lead))
 
     @cached_property
     def disk_share(self) -> float | None:
@@ -366,6 +368,10 @@ def _blames_device(finding: Finding) -> bool:
 
 def _blames_limit(finding: Finding) -> bool:
     return rule_metas()[finding.rule].blames is Blames.LIMIT
+
+
+def _causes_of(finding: Finding) -> tuple[str, ...]:
+    return rule_metas()[finding.rule].causes
 
 
 def _sees_disk(finding: Finding) -> bool:
