@@ -257,12 +257,14 @@ def _program(entity: Entity) -> str:
     return PurePosixPath(first).name if first.startswith("/") else first
 
 
-def program_of_evidence(evidence: Evidence) -> Who | None:
-    """The program that evidence names, without a share; None where it names none."""
-    entity, of = evidence.entity, _OF_PROCESSES.get(evidence.metric or "")
-    if entity is None or of is None or entity.kind is not EntityKind.PROCESS:
-        return None
-    return Who(WhoKind.PROGRAM, _program(entity), entity, None, None, of)
+def named_by(evidence: Evidence) -> Who | None:
+    """The program or the worker of the server that evidence names, without a share; None where it names none."""
+    entity, metric = evidence.entity, evidence.metric or ""
+    if entity is not None and entity.kind is EntityKind.SESSION and metric == _WORKERS:
+        return Who(WhoKind.WORKER, entity.name, entity, None, None, "background processes")
+    if entity is not None and entity.kind is EntityKind.PROCESS and metric in _OF_PROCESSES:
+        return Who(WhoKind.PROGRAM, _program(entity), entity, None, None, _OF_PROCESSES[metric])
+    return None
 
 
 def _programs(capture: Capture, spans: _Spans) -> Iterator[Who]:
