@@ -133,7 +133,8 @@ class Case:
     @cached_property
     def is_held_back(self) -> bool:
         """Whether the first cause makes waits for disks longer without the disks, which were recorded."""
-        return self.lead is not None and self.saw_disks and not _NOT_OF_DISK.isdisjoint(_causes_of(self.lead))
+        is_measured = self.lead is not None and bool(self.lead.windows)
+        return is_measured and self.saw_disks and not _NOT_OF_DISK.isdisjoint(_causes_of(self.lead))
 
     @cached_property
     def disk_share(self) -> float | None:
@@ -370,8 +371,8 @@ def _blames_limit(finding: Finding) -> bool:
     return rule_metas()[finding.rule].blames is Blames.LIMIT
 
 
-def _causes_of(finding: Finding) -> tuple[str, ...]:
-    return rule_metas()[finding.rule].causes
+def _causes_of(finding: Finding | None) -> tuple[str, ...]:
+    return () if finding is None else rule_metas()[finding.rule].causes
 
 
 def _sees_disk(finding: Finding) -> bool:
