@@ -12,9 +12,9 @@ from incidents.postgresql import query
 from incidents.processes import run
 
 SECTOR_BYTES = 512
-TABLES = 8  # of 19 MB: together more than the server's buffers, each so large that a scan of it uses few of them
+TABLES = 32  # of 5 MB: together far more than the server's buffers
 FILL = """
-CREATE TABLE orders_{number} AS SELECT * FROM orders WHERE id <= 125000;
+CREATE TABLE orders_{number} AS SELECT * FROM orders WHERE id <= 32000;
 """
 SCRIPT = f"""
 SET max_parallel_workers_per_gather = 0;
@@ -35,7 +35,7 @@ KIND = Kind(
         innocent_roles=("wal",),
     ),
     # A file keeps the read-ahead it was opened with: an application without a pool opens them anew each time.
-    load=Load(clients=4, rate=4, script=SCRIPT, arguments=("--connect",)),
+    load=Load(clients=6, rate=12, script=SCRIPT, arguments=("--connect",)),
     is_uncached=True,
     usual=("latency_ms", "data_util_pct", "data_read_ms", "data_reads_per_s", "data_read_kb_per_s"),
 )
