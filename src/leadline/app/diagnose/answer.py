@@ -45,13 +45,14 @@ if TYPE_CHECKING:
     from leadline.core.model.finding import Finding, LayerVerdict, Window
     from leadline.core.model.incident import Change, Incident
 
+_QUEUE = "guest_disk_queue_count"
 # What a disk shows a guest when it is waited for.
 _DISK_WAITS = (
     "guest_disk_await_ms",
     "guest_disk_await_ms_read",
     "guest_disk_await_ms_write",
     "guest_disk_flush_latency_ms",
-    "guest_disk_queue_count",
+    _QUEUE,
 )
 # What a disk takes per request, in milliseconds, by who sees it.
 _LATENCIES = (*_DISK_WAITS[:3], "disk_device_latency_ms")
@@ -267,7 +268,9 @@ def faint(case: Case) -> Answer | None:
 
 def some_disk_worse(case: Case) -> Answer | None:
     """The account gives disks a good part of the added time, or a disk is waited for far longer in the incident."""
-    worse = [change for change in _disk_changes(case) if _is_much(change)]
+    # More requests of which each is as quick wait in a queue that is no sign of a slow disk.
+    without = {_QUEUE} if "read-ahead" in _causes_of(case.lead) else set()
+    worse = [change for change in _disk_changes(case) if _is_much(change) and change.metric not in without]
     if worse:
         clearest = max(worse, key=lambda change: change.share)
         return replace(case.answer(Disk.UNKNOWN, Reason.WAITED_LONGER), change=clearest)

@@ -54,7 +54,11 @@ META = RuleMeta(
         "moved": Threshold(1.2, "ratio", "Judgement: what moves more reads more, in whatever pieces"),
         "slower": Threshold(1.5, "ratio", "Judgement: a disk that answers later is another cause"),
     },
-    explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "guest-cache-cold"),
+    explains=(
+        *GUEST_AND_DATABASE_WAIT_FOR_DISK,
+        # Sessions pile up behind their scans, and each of the many requests takes some of a CPU.
+        *("guest-cache-cold", "db-more-work", "guest-run-queue-high", "guest-cpu-usage-high", "guest-cpu-system-share"),
+    ),
     clears=False,
     causes=("read-ahead",),
     of_incident=True,
