@@ -29,7 +29,7 @@ from collections.abc import Iterator
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Finding
 from leadline.core.model.vocabulary import Blames, Layer, Severity
-from leadline.estate.setting_changes import BEGIN_SHARE, SettingChange, setting_changes
+from leadline.rules._families.setting_changes import BEGIN_SHARE, LoggedChange, setting_changes
 
 _NS_PER_S = 1e9
 _ONLY_TOLD = ("log_", "track_")  # what such settings change is what the server tells
@@ -54,7 +54,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """A finding per database server, with every change of that time in its evidence."""
     if context.incident is None:
         return
-    by_server: dict[object, list[tuple[float, SettingChange]]] = {}
+    by_server: dict[object, list[tuple[float, LoggedChange]]] = {}
     window = context.incident.window
     for change in setting_changes(context):
         after_s = (change.at_ns - window.start_ns) / _NS_PER_S
@@ -67,14 +67,14 @@ def check(context: RuleContext) -> Iterator[Finding]:
         ordered = [nearest, *(change for _, change in changes if change is not nearest)]
         yield context.finding(
             server,
-            f"On {server.label()} {nearest.what}, {_when(after_s)}",
+            f"On {server.label()} {nearest.clause}, {_when(after_s)}",
             [change.evidence for change in ordered],
             severity=Severity.MEDIUM if is_near else Severity.LOW,
             windows=(window,),
         )
 
 
-def _only_told(change: SettingChange) -> bool:
+def _only_told(change: LoggedChange) -> bool:
     return change.name.casefold().startswith(_ONLY_TOLD)
 
 

@@ -22,7 +22,7 @@ BEGIN_SHARE = 0.5  # Judgement: changes that are read anew take effect within se
 
 
 @dataclass(frozen=True, slots=True)
-class SettingChange:
+class LoggedChange:
     """A setting that got another value.
 
     Attributes:
@@ -42,23 +42,23 @@ class SettingChange:
     def evidence(self) -> Evidence:
         """What the log says."""
         return Evidence(
-            f"the log says that {self.what}", metric=METRIC, entity=self.entity, statistic="count", source=self.source
+            f"the log says that {self.clause}", metric=METRIC, entity=self.entity, statistic="count", source=self.source
         )
 
     @property
-    def what(self) -> str:
+    def clause(self) -> str:
         """What was done, as the end of a sentence."""
         if self.is_reset:
             return f"{self.name} was reset to its default"
         return f"{self.name} was changed" if self.value is None else f"{self.name} was changed to {self.value}"
 
 
-def setting_changes(context: RuleContext) -> list[SettingChange]:
+def setting_changes(context: RuleContext) -> list[LoggedChange]:
     """Every change that was recorded, in order of time."""
     return sorted(_every(context), key=lambda change: change.at_ns)
 
 
-def _every(context: RuleContext) -> Iterator[SettingChange]:
+def _every(context: RuleContext) -> Iterator[LoggedChange]:
     inventory = context.inventory
     for group in context.of(METRIC, EntityKind.SETTING):
         for entity, values in zip(group.entities, group.values, strict=True):
@@ -69,10 +69,10 @@ def _every(context: RuleContext) -> Iterator[SettingChange]:
             shown = None if value is None else str(value)
             for place in np.flatnonzero(values > 0).tolist():
                 at_ns = int(group.times_ns[place])
-                yield SettingChange(at_ns, entity, str(name), shown, bool(is_reset), context.source_name(group))
+                yield LoggedChange(at_ns, entity, str(name), shown, bool(is_reset), context.source_name(group))
 
 
-def in_force(context: RuleContext, database: Entity, name: str) -> SettingChange | None:
+def in_force(context: RuleContext, database: Entity, name: str) -> LoggedChange | None:
     """The last change of a setting before an incident, or in its first half; in all of a recording without one.
 
     None where it was not changed.
