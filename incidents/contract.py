@@ -31,7 +31,8 @@ Parameters = dict[str, Any]
 CAUSES = frozenset(
     "disk-capped disk-slow disk-stalled disk-busy-with-others flush-slow cpu-taken cpu-busy cpu-capped memory-short "
     "swapping lock-waits checkpoints wal-volume temp-files cold-cache connections disk-full network-latency "
-    "network-loss network-narrow client-slow time-step more-work statement partner-capped standby-late".split()
+    "network-loss network-narrow client-slow time-step more-work statement partner-capped standby-late "
+    "commit-delayed read-ahead".split()
 )
 DISKS = ("disk-capped", "disk-slow", "disk-stalled", "disk-busy-with-others", "flush-slow")
 FELT_RATE, FELT_LATENCY = 0.85, 1.5  # of the healthy phase's: what a user would call

@@ -533,3 +533,35 @@ def test_statements_have_the_names_that_expressions_give(words: list[tuple[str, 
     text = f"2026-11-23 23:11:18 UTC [1] LOG:  duration: 1.000 ms  statement: {query}"
     log = PostgresqlLog.from_bytes(text.encode(), "log", (1970, 2199), (2026, 12, 31))
     assert [work[0] for work in log.works] == [shown_name(statement_name(query))]
+
+
+def test_settings_that_were_changed_are_told_with_values_that_are_no_secret(tmp_path: Path) -> None:
+    capture = of(
+        tmp_path,
+        lines(
+            (18.2, "LOG:  received SIGHUP, reloading configuration files"),
+            (18.2, 'LOG:  parameter "commit_delay" changed to "50000"'),
+            (18.2, 'LOG:  parameter "primary_conninfo" changed to "host=db02 password=hush"'),
+            (18.2, 'LOG:  parameter "shared_preload_libraries" cannot be changed without restarting the server'),
+            (18.2, 'LOG:  parameter "log_directory" changed to "/srv/hush"'),
+            (20.1, 'LOG:  parameter "commit_delay" removed from configuration file, reset to default'),
+            (21.0, 'ERROR:  parameter "work_mem" changed to "1"'),
+        ),
+    )
+    groups = capture.of("db_setting_changes_per_s")
+    changes = {entity: group.values[row].tolist() for group in groups for row, entity in enumerate(group.entities)}
+    assert {entity.name: rates for entity, rates in changes.items()} == {
+        "commit_delay = 50000": [1, 0, 0, 0],
+        "primary_conninfo changed": [1, 0, 0, 0],
+        "log_directory changed": [1, 0, 0, 0],
+        "commit_delay reset to its default": [0, 0, 1, 0],
+    }
+    known = {entity.name: capture.inventory.get(entity, "value") for entity in changes}
+    assert known["commit_delay = 50000"] == "50000"
+    assert known["primary_conninfo changed"] is None
+    assert "hush" not in str(capture.inventory)
+
+
+def test_a_log_without_changed_settings_has_no_series_of_them(tmp_path: Path) -> None:
+    capture = of(tmp_path, lines((18.2, "LOG:  checkpoint starting: wal")))
+    assert not capture.of("db_setting_changes_per_s")

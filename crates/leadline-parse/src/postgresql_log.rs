@@ -10,6 +10,7 @@ mod locks;
 mod messages;
 mod names;
 mod reader;
+mod settings;
 mod text;
 mod times;
 mod works;
@@ -22,6 +23,7 @@ use memchr::memchr;
 use crate::lines::each_line;
 pub use locks::{LockWait, Moment};
 use reader::Reader;
+pub use settings::SettingChange;
 pub use times::Days;
 pub use works::Work;
 
@@ -94,6 +96,8 @@ pub struct PostgresqlLog {
     pub works: Vec<Work>,
     /// Waits for locks.
     pub lock_waits: Vec<LockWait>,
+    /// Parameters whose value was changed.
+    pub settings: Vec<SettingChange>,
     /// How many entries, and other lines and objects, it has.
     pub counts: Counts,
     /// Whether times had no year.

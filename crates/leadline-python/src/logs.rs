@@ -193,6 +193,10 @@ type WorkColumns = (
 /// A wait for a lock: zone index and seconds of its begin, the same of its end, what is locked, and the holder or 0.
 type WaitColumns = (usize, f64, usize, f64, String, u64);
 
+/// A parameter that was changed: zone index and seconds, its name, its value where it may be kept, whether it was reset
+/// to its default.
+type SettingColumns = (usize, f64, String, Option<String>, bool);
+
 /// The events of a `PostgreSQL` server's log.
 #[pyclass(frozen, module = "leadline._core")]
 pub struct PostgresqlLog {
@@ -208,6 +212,9 @@ pub struct PostgresqlLog {
     /// Waits for locks.
     #[pyo3(get)]
     lock_waits: Vec<WaitColumns>,
+    /// Parameters whose value was changed, in order of appearance.
+    #[pyo3(get)]
+    settings: Vec<SettingColumns>,
     /// Number of entries with a time and a level.
     #[pyo3(get)]
     entry_count: u64,
@@ -278,6 +285,7 @@ impl PostgresqlLog {
         let log = log.map_err(|error| to_python(py, &error))?;
         let zones = log.zones.into_iter();
         let waits = log.lock_waits.into_iter();
+        let settings = log.settings.into_iter();
         Ok(Self {
             zones: zones
                 .map(|zone| (zone.name, zone.first, zone.last))
@@ -296,6 +304,12 @@ impl PostgresqlLog {
                 .map(|wait| {
                     let ((zone, start), (end_zone, end)) = (wait.start, wait.end);
                     (zone, start, end_zone, end, wait.target, wait.holder)
+                })
+                .collect(),
+            settings: settings
+                .map(|change| {
+                    let (zone, second) = change.moment;
+                    (zone, second, change.name, change.value, change.is_reset)
                 })
                 .collect(),
             entry_count: log.counts.entries,

@@ -23,6 +23,7 @@ from leadline.estate.settings import settings
 PARTS: dict[EntityKind, dict[str, EntityKind]] = {
     EntityKind.DATABASE: {
         "statements": EntityKind.STATEMENT,
+        "changed_settings": EntityKind.SETTING,
     },
     EntityKind.VIRTUAL_SWITCH: {
         "port_groups": EntityKind.PORT_GROUP,

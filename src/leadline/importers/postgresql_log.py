@@ -1,4 +1,4 @@
-r"""What a PostgreSQL server wrote to its log: errors, a full disk, checkpoints, temporary files, lock waits, durations.
+r"""What a PostgreSQL server wrote to its log: errors, full disks, checkpoints, lock waits, durations, changed settings.
 
 Reads:
     The server's log in all its forms: text (``log_destination = stderr``) with any ``log_line_prefix`` that has a time
@@ -23,7 +23,8 @@ Lost:
     What the server was not told to log is not measured: checkpoints (``log_checkpoints``), temporary files
     (``log_temp_files``), lock waits (``log_lock_waits``), durations of statements (``log_min_duration_statement``),
     autovacuum (``log_autovacuum_min_duration``) and log-ons (``log_connections``) are there from the first line of
-    their kind. Of a statement only the verb and the first table are kept.
+    their kind. Of a statement only the verb and the first table are kept. Settings that were changed are told with
+    their values where these are numbers, switches or words of a fixed list; of others only the name is kept.
 
 Units:
     Events per second and bytes per second, counted in whole seconds from the first line to the last; in longer steps
@@ -36,7 +37,7 @@ Units:
 
 Sources:
     PostgreSQL 12 to 18 documentation, chapter "Error Reporting and Logging"; the server's message texts in
-    ``src/backend`` (``xlog.c``, ``fd.c``, ``proc.c``, ``postinit.c``, ``md.c``;
+    ``src/backend`` (``xlog.c``, ``fd.c``, ``proc.c``, ``postinit.c``, ``md.c``, ``guc-file.l`` and ``guc.c``;
     ``elog.c``, ``csvlog.c`` and ``jsonlog.c`` for the forms).
 """
 
@@ -58,6 +59,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.loadtool import where
 from leadline.formats.logged_lock_waits import LoggedWait, blocked_counts, by_holder
+from leadline.formats.logged_settings import LoggedSetting, changes_of, setting_facts
 from leadline.formats.logged_statements import LoggedWork, at_work
 from leadline.formats.stamps import YEARS
 
@@ -82,6 +84,7 @@ META = ImporterMeta(
         "duration, statement": Field("db_logged_statement_sessions_count", "count"),
         "automatic vacuum": Field("db_autovacuums_per_s", "per_s"),
         "automatic vacuum, elapsed": Field("db_worker_sessions_count", "count"),
+        "parameter ... changed to": Field("db_setting_changes_per_s", "per_s"),
     },
     record="grep -h . /var/log/postgresql/postgresql-*.log > postgresql.log",
 )
@@ -171,6 +174,7 @@ def read(source: Source, request: Request) -> Capture:
             builder.add_series(metric, _CLUSTER, times, values, interval_s=step_s)
     if "db_lock_wait_ms" in events:
         _add_lock_waits(builder, request, _lock_waits(log, clocks), times, step_s)
+    _add_settings(builder, request, _settings(log, clocks), times, step_s)
     works = _works(log, clocks)
     if works:
         _add_work(builder, request, works, first, step_s, int(times[-1]) // _NS_PER_S)
@@ -198,6 +202,15 @@ def _lock_waits(log: PostgresqlLog, clocks: list[_Clock]) -> list[LoggedWait]:
         LoggedWait(start, max(start, end), target, str(holder) if holder else "")
         for start, end, (_, _, _, _, target, holder) in zip(starts.tolist(), ends.tolist(), log.lock_waits, strict=True)
         if not np.isnan(start + end)
+    ]
+
+
+def _settings(log: PostgresqlLog, clocks: list[_Clock]) -> list[LoggedSetting]:
+    moments = _moments([(zone, second) for zone, second, _, _, _ in log.settings], clocks).tolist()
+    return [
+        LoggedSetting(moment, name, setting, is_reset)
+        for moment, (_, _, name, setting, is_reset) in zip(moments, log.settings, strict=True)
+        if not np.isnan(moment)
     ]
 
 
@@ -237,6 +250,24 @@ def _add_lock_waits(
         if request.wants(metric):
             counts = blocked_counts(some, first, step_s, len(times))
             builder.add_series(metric, entity, times, counts, interval_s=step_s)
+
+
+def _add_settings(
+    builder: CaptureBuilder,
+    request: Request,
+    settings: list[LoggedSetting],
+    times: NDArray[np.int64],
+    step_s: int,
+) -> None:
+    """Add the settings that were changed, each value of each a series; ``times`` [n] end the steps."""
+    if not request.wants("db_setting_changes_per_s"):
+        return
+    first = int(times[0]) // _NS_PER_S - step_s
+    for name, changes in changes_of(settings).items():
+        counts = np.bincount([int(one.at_s - first) // step_s for one in changes], minlength=len(times))
+        entity = Entity(EntityKind.SETTING, name, _CLUSTER)
+        builder.inventory.add(entity, builder.info.name, **setting_facts(changes[0]))
+        builder.add_series("db_setting_changes_per_s", entity, times, counts / step_s, interval_s=step_s)
 
 
 def _add_work(

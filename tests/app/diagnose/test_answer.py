@@ -139,6 +139,16 @@ def test_a_disk_that_takes_a_good_part_of_the_added_time_is_not_cleared() -> Non
     assert answered(case(run=looked(), disk_share=0.25, capture=recorded(1.0, 1.0))) == (Disk.NO, Reason.QUICK)
 
 
+@pytest.mark.parametrize("rule", ["db-pg-commit-delay", "guest-reads-small"])
+def test_waits_that_a_cause_makes_without_the_disk_are_not_the_disks(rule: str) -> None:
+    cause = finding(rule, Severity.MEDIUM)
+    assert answered(case(cause, run=looked(), disk_share=0.9, capture=recorded(1.0, 1.0))) == (Disk.NO, Reason.QUICK)
+    slower = case(cause, run=looked(), disk_share=0.9, capture=recorded(1.0, 4.0))
+    assert answered(slower) == (Disk.UNKNOWN, Reason.WAITED_LONGER)
+    setting = case(replace(cause, windows=()), run=looked(), disk_share=0.9, capture=recorded(1.0, 1.0))
+    assert answered(setting) == (Disk.UNKNOWN, Reason.ACCOUNT)
+
+
 def test_a_disk_near_its_limit_is_not_cleared_unless_users_felt_nothing() -> None:
     near = (finding("guest-disk-await-high"),)
     capture = recorded(1.0, 1.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from leadline.core.contracts.importer import Request
 from leadline.core.io.yaml_files import read_model
 from leadline.core.model.capture import Capture
 from leadline.core.model.entities import Entity
-from leadline.core.model.finding import Finding, Window
+from leadline.core.model.finding import Evidence, Finding, Window
 from leadline.core.model.incident import Basis, Incident
 from leadline.core.model.vocabulary import EntityKind, Layer, Severity
 from leadline.core.model.who import Who, WhoKind
@@ -116,3 +117,27 @@ def test_a_statement_that_came_with_its_kind_of_cause_is_named(rule: str, who: W
 )
 def test_a_statement_that_cannot_be_it_is_not_named(rule: str, who: Who) -> None:
     assert kind_and_who(finding_of(rule), [who])[1] is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "name", "metric", "of"),
+    [
+        ("guest-disk-taken", EntityKind.PROCESS, "fio[12]", "process_write_kib_per_s", "disk writes"),
+        (
+            "guest-disk-worker",
+            EntityKind.SESSION,
+            "autovacuum worker on t",
+            "db_worker_sessions_count",
+            "background processes",
+        ),
+    ],
+)
+def test_whom_a_rule_weighed_itself_is_named(rule: str, kind: EntityKind, name: str, metric: str, of: str) -> None:
+    entity = Entity(kind, name)
+    lead = replace(finding_of(rule), evidence=(Evidence("", metric, entity),))
+    cause, who = kind_and_who(lead, [])
+    assert cause == "disk-busy-with-others"
+    assert who is not None
+    assert (who.name, who.share, who.of) == (name.partition("[")[0], None, of)
+    known = replace(who, share=0.9)
+    assert kind_and_who(lead, [known])[1] == known

@@ -9,6 +9,7 @@ use super::entries::{Content, Entry, OpenEntries};
 use super::json::{Objects, Record};
 use super::locks::LockWaits;
 use super::messages::each_event;
+use super::settings;
 use super::text::{self, Envelope, Sender, Written, is_added, level_named};
 use super::times::{Days, Stamp};
 use super::works::Works;
@@ -301,6 +302,7 @@ impl<'a> Reader<'a> {
         });
         self.works.take(entry);
         self.locks.take(entry);
+        settings::take(&mut self.log.settings, entry);
         self.last = Some((entry.zone_index, entry.seconds()));
     }
 }

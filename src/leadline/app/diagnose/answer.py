@@ -45,13 +45,14 @@ if TYPE_CHECKING:
     from leadline.core.model.finding import Finding, LayerVerdict, Window
     from leadline.core.model.incident import Change, Incident
 
+_QUEUE = "guest_disk_queue_count"
 # What a disk shows a guest when it is waited for.
 _DISK_WAITS = (
     "guest_disk_await_ms",
     "guest_disk_await_ms_read",
     "guest_disk_await_ms_write",
     "guest_disk_flush_latency_ms",
-    "guest_disk_queue_count",
+    _QUEUE,
 )
 # What a disk takes per request, in milliseconds, by who sees it.
 _LATENCIES = (*_DISK_WAITS[:3], "disk_device_latency_ms")
@@ -60,6 +61,8 @@ _MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk wai
 ELSEWHERE_SHARE = 0.1  # Judgement: of the added time; the disk had no part in it worth naming
 SEEN_SHARE = 0.5  # Judgement: of the incident; what was recorded for less of it may have missed it
 DOUBT_SHARE = 0.3  # Judgement: of the added time; so much at disks that no limit explains is not cleared
+# Causes that make sessions wait for a disk longer, or more often, while each of its requests takes what it took.
+_NOT_OF_DISK = frozenset({"cpu-capped", "commit-delayed", "read-ahead"})
 
 
 @dataclass(eq=False)
@@ -130,8 +133,9 @@ class Case:
 
     @cached_property
     def is_held_back(self) -> bool:
-        """Whether a CPU limit holds the database back and disks were recorded: then each of its waits takes longer."""
-        return self.lead is not None and self.saw_disks and "cpu-capped" in rule_metas()[self.lead.rule].causes
+        """Whether the first cause makes waits for disks longer without the disks, which were recorded."""
+        is_measured = self.lead is not None and bool(self.lead.windows)
+        return is_measured and self.saw_disks and not _NOT_OF_DISK.isdisjoint(_causes_of(self.lead))
 
     @cached_property
     def disk_share(self) -> float | None:
@@ -264,7 +268,9 @@ def faint(case: Case) -> Answer | None:
 
 def some_disk_worse(case: Case) -> Answer | None:
     """The account gives disks a good part of the added time, or a disk is waited for far longer in the incident."""
-    worse = [change for change in _disk_changes(case) if _is_much(change)]
+    # More requests of which each is as quick wait in a queue that is no sign of a slow disk.
+    without = {_QUEUE} if "read-ahead" in _causes_of(case.lead) else set()
+    worse = [change for change in _disk_changes(case) if _is_much(change) and change.metric not in without]
     if worse:
         clearest = max(worse, key=lambda change: change.share)
         return replace(case.answer(Disk.UNKNOWN, Reason.WAITED_LONGER), change=clearest)
@@ -366,6 +372,10 @@ def _blames_device(finding: Finding) -> bool:
 
 def _blames_limit(finding: Finding) -> bool:
     return rule_metas()[finding.rule].blames is Blames.LIMIT
+
+
+def _causes_of(finding: Finding | None) -> tuple[str, ...]:
+    return () if finding is None else rule_metas()[finding.rule].causes
 
 
 def _sees_disk(finding: Finding) -> bool:

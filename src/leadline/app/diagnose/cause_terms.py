@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from leadline.app.diagnose.who import named_by
 from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.account import Term
 from leadline.core.model.who import Who, WhoKind
@@ -57,6 +58,7 @@ CAUSE_TERMS: dict[str, frozenset[Term]] = {
     "disk-stalled": _DISK,
     "disk-busy-with-others": _DISK,
     "flush-slow": _DISK,
+    "read-ahead": frozenset({Term.DISK}),
     "disk-full": _ANY,  # what cannot be written fails, waits, or is tried again
     "cpu-taken": _CPU,
     "cpu-busy": _CPU,
@@ -112,7 +114,9 @@ def kind_and_who(finding: Finding, culprits: Iterable[Who]) -> tuple[str, Who | 
     """
     whos = tuple(culprits)
     known = [who for who in whos if (who.share or 0.0) >= WHO_SHARE_MIN]
-    kinds = rule_metas()[finding.rule].causes
+    kinds, weighed = rule_metas()[finding.rule].causes, _weighed(finding, whos)
+    if kinds and weighed is not None and weighed.kind is WhoKind.WORKER:
+        return kinds[0], weighed
     for kind in kinds:
         for wanted, of in _WHO.get(kind, ()):
             one = next((who for who in known if who.kind is wanted and of in ("", who.of)), None)
@@ -121,7 +125,18 @@ def kind_and_who(finding: Finding, culprits: Iterable[Who]) -> tuple[str, Who | 
         came = next((who for who in whos if _came(who, kind)), None)
         if came is not None:
             return kind, came
-    return (kinds[0] if kinds else "", None)
+    if not kinds:
+        return "", None
+    may = weighed is not None and (weighed.kind, weighed.of) in _WHO.get(kinds[0], ())
+    return kinds[0], weighed if may else None
+
+
+def _weighed(finding: Finding, whos: tuple[Who, ...]) -> Who | None:
+    """Whom a rule weighed itself and names first in its evidence, with the share that is known."""
+    named = named_by(finding.evidence[0]) if finding.evidence else None
+    if named is None:
+        return None
+    return next((who for who in whos if (who.kind, who.entity) == (named.kind, named.entity)), named)
 
 
 def _came(who: Who, kind: str) -> bool:

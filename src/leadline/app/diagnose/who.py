@@ -20,6 +20,7 @@ from leadline.core.model.who import Who, WhoKind
 
 if TYPE_CHECKING:
     from leadline.core.model.capture import Capture, SeriesGroup
+    from leadline.core.model.finding import Evidence
     from leadline.core.model.incident import Incident
 
 _STATEMENTS, _WORKERS = "db_statement_sessions_count", "db_worker_sessions_count"
@@ -254,6 +255,16 @@ def _program(entity: Entity) -> str:
         command = command.removeprefix("Process(").removesuffix(")")
     first = command.split(" ")[0]
     return PurePosixPath(first).name if first.startswith("/") else first
+
+
+def named_by(evidence: Evidence) -> Who | None:
+    """The program or the worker of the server that evidence names, without a share; None where it names none."""
+    entity, metric = evidence.entity, evidence.metric or ""
+    if entity is not None and entity.kind is EntityKind.SESSION and metric == _WORKERS:
+        return Who(WhoKind.WORKER, entity.name, entity, None, None, "background processes")
+    if entity is not None and entity.kind is EntityKind.PROCESS and metric in _OF_PROCESSES:
+        return Who(WhoKind.PROGRAM, _program(entity), entity, None, None, _OF_PROCESSES[metric])
+    return None
 
 
 def _programs(capture: Capture, spans: _Spans) -> Iterator[Who]:

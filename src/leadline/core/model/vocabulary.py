@@ -46,6 +46,7 @@ class EntityKind(StrEnum):
     DATABASE = "database"
     STATEMENT = "statement"  # of a database, by its verb and first table
     SESSION = "session"  # of a database: a client's, or a process at work in the background
+    SETTING = "setting"  # of a database, by its name and the value it got
     JOB = "job"  # a load generator's job: fio job, pgbench run, vdbench host
 
 

@@ -321,7 +321,7 @@ def _add_entity(replacer: Replacer, entity: Entity) -> None:
     stem = _STEMS.get(entity.kind, entity.kind.value)
     if entity.kind in (EntityKind.HOST, EntityKind.VM, EntityKind.GUEST):
         _add_machine(replacer, entity.name, stem)
-    elif entity.kind not in (EntityKind.STATEMENT, EntityKind.SESSION):  # their names are SQL and words of ours
+    elif entity.kind not in (EntityKind.STATEMENT, EntityKind.SESSION, EntityKind.SETTING):  # SQL and words of ours
         replacer.add(entity.name, stem)
 
 

@@ -39,12 +39,12 @@ STEPS_MAX = 2
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 # What the evidence of a cause is about, by the first word of its kind.
 _LABELS = {
-    **dict.fromkeys(("disk", "flush", "wal", "temp", "checkpoints", "bulk", "write"), "Disk"),
+    **dict.fromkeys(("disk", "flush", "wal", "temp", "checkpoints", "bulk", "write", "read"), "Disk"),
     "cpu": "CPU",
     "lock": "Locks",
     **dict.fromkeys(("network", "client", "partner"), "Network"),
     **dict.fromkeys(("memory", "swapping", "cold"), "Memory"),
-    **dict.fromkeys(("more", "connections", "statement", "export"), "Database"),
+    **dict.fromkeys(("more", "connections", "statement", "export", "commit"), "Database"),
 }
 # How the lead names who did it.
 _BY = {
@@ -272,7 +272,7 @@ def _who(cause: Cause) -> list[tuple[str, str]]:
 def who_words(who: Who) -> str:
     """Who did it, and how much of what: '"SELECT ... FROM orders": 99.7 % of the active sessions'."""
     details = dict(who.details)
-    share = f"{100 * (who.share or 0.0):.3g} % of the {who.of}"
+    share = who.of if who.share is None else f"{100 * who.share:.3g} % of the {who.of}"
     counted = next((name for name in details if f"{name}, normally" in details), None)
     size = "" if counted is None else f", {details[counted]} {counted} ({details[f'{counted}, normally']} normally)"
     text = f"{share} wait for {who.name}" if who.kind is WhoKind.SESSION else f"{_name(who)}: {share}"

@@ -5,11 +5,13 @@ Finds:
     more than in the normal time, while a disk of the machine makes requests wait: 5 ms or more, and twice as long as in
     the normal time. The three busiest are named. Without processes in the recording: a disk that writes or reads at
     least 1.5 times as much as in the normal time, while the database itself wrote and read no more, and
-    fewer transactions end.
+    fewer transactions end. Where what others move is little beside the database: a disk that serves at least 1.5 times
+    as many writes, each of which waits 1.5 times as long, while the database asks for no more, and a program that came
+    with them and writes no more than the disk's rise.
 
 Why:
     A disk serves whoever asks. A copy, a backup agent, a log shipper or an unpacking archive takes its requests, and
-    the database's wait behind them.
+    the database's wait behind them. Many small writes, each of them flushed, keep it as busy as few large ones.
 
 Do:
     Look at the programs that are named, or record `pidstat -d 1`. Move them to another disk or hour, or limit them:
@@ -55,7 +57,11 @@ META = RuleMeta(
     layer=Layer.GUEST,
     severity=Severity.HIGH,
     needs=("process_read_kib_per_s|process_write_kib_per_s|disk_read_mib_per_s|disk_write_mib_per_s",),
-    uses=(*_WAITS, "db_tps", "db_qps", "db_page_reads_per_s", "db_page_writes_per_s", "db_log_bytes_per_s"),
+    uses=(
+        *_WAITS,
+        *("db_tps", "db_qps", "db_page_reads_per_s", "db_page_writes_per_s", "db_log_bytes_per_s"),
+        *("disk_writes_per_s", "db_log_flushes_per_s"),
+    ),
     thresholds={
         "share": Threshold(0.33, "ratio", "Judgement: enough to fill a disk that was two thirds busy"),
         "named": Threshold(0.1, "ratio", "Judgement: of what they move together"),
@@ -66,6 +72,13 @@ META = RuleMeta(
         "more": Threshold(1.5, "ratio", "Judgement: beyond the noise of a busy disk"),
         "own": Threshold(1.2, "ratio", "Judgement: a fifth more is the noise of page writes, which come in bursts"),
         "done": Threshold(0.9, "ratio", "Judgement: a tenth fewer transactions is noise"),
+        "requests": Threshold(50.0, "per_s", "Judgement: fewer are noise on any disk"),
+        "longer": Threshold(1.5, "ratio", "Judgement: beyond the noise of a busy disk"),
+        "log_await": Threshold(2.0, "ms", "Judgement: what guest-disk-await-high allows the log's disk"),
+        "came": Threshold(0.2, "ratio", "Judgement: of what it writes now; an incident's ends are never sharp"),
+        "small": Threshold(256.0, "kib_per_s", "Judgement: 64 pieces of 4 KiB, each of them flushed"),
+        "part": Threshold(0.1, "ratio", "Judgement: the file system's journal may write several times as much"),
+        "whole": Threshold(1.2, "ratio", "Judgement: two tools do not begin their samples at the same moment"),
     },
     explains=(*GUEST_AND_DATABASE_WAIT_FOR_DISK, "vm-iops-limit-hit", "db-lock-waits", "guest-cache-cold"),
     clears=False,
@@ -88,8 +101,50 @@ def check(context: RuleContext) -> Iterator[Finding]:
         if disk is not None and sum(program.more for program in others) >= context.limit("least"):
             yield _by_programs(context, disk, others, way)
             return
-    if not seen:
-        yield from _by_change(context)
+    yield from _by_requests(context) if seen else _by_change(context)
+
+
+def _by_requests(context: RuleContext) -> Iterator[Finding]:
+    """A disk that serves more writes while the database asks for no more, and the program that came with them."""
+    asked = (throughput(context), context.change("db_log_flushes_per_s"))
+    own_work = [change for change in asked if change is not None]
+    if not own_work or max(ratio(change) for change in own_work) >= context.limit("own"):
+        return
+    used = programs(context, _MOVED["write"][0], looked_at(context))
+    moved = {change.entity: change for change in context.changes(_MOVED["write"][1], EntityKind.BLOCK_DEVICE)}
+    waits = {change.entity: change for name in _WAITS for change in context.changes(name, EntityKind.BLOCK_DEVICE)}
+    for requests in context.changes("disk_writes_per_s", EntityKind.BLOCK_DEVICE):
+        disk, wait = moved.get(requests.entity), waits.get(requests.entity)
+        is_more = ratio(requests) >= context.limit("more")
+        if not is_more or requests.during - requests.normal < context.limit("requests") or disk is None or wait is None:
+            continue
+        if wait.during < context.limit("log_await") or ratio(wait) < context.limit("longer"):
+            continue
+        came = [one for one in used if _came_with(context, one, (disk.during - disk.normal) * 1024.0)]
+        if came:
+            yield _of_small_writes(context, came[0], (requests, wait, *own_work))
+            return
+
+
+def _came_with(context: RuleContext, program: Consumer, rise_kib_per_s: float) -> bool:
+    """Whether a program that is no database began to write when a disk's writes rose, and wrote a part of that rise."""
+    if program.is_database or program.during < context.limit("small"):
+        return False
+    least, most = context.limit("part") * rise_kib_per_s, context.limit("whole") * rise_kib_per_s
+    return program.normal <= context.limit("came") * program.during and least <= program.more <= most
+
+
+def _of_small_writes(context: RuleContext, program: Consumer, changes: tuple[Change, ...]) -> Finding:
+    requests, wait, *_ = changes
+    name = requests.entity.label()
+    summary = f"{program.name} came with the writes of {name}: {shown(requests)}, which wait {shown(wait)}"
+    return context.finding(
+        requests.entity,
+        summary,
+        [program.evidence, *map(evidence, changes)],
+        windows=looked_at(context),
+        score=ratio(wait),
+    )
 
 
 def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[Consumer], way: str) -> Finding:
