@@ -262,8 +262,8 @@ def test_the_flat_file_of_a_file_system_run(tmp_path: Path) -> None:
     header = "tod timestamp Run Interval Xfersize Threads Reqrate Rate Rate_std Rate_max Resp Resp_std Resp_max MB/sec"
     header += " MB_read MB_write Read_rate Read_resp Write_rate Write_resp"
     rows = [
-        f"10:00:{5 * n:02}.010 11/20/2026-10:00:{5 * n:02}-UTC rd1 {n} 4096 n/a 9999988 {100 * n} 0 0 2.5 0.5 9.5 40 30 10"
-        f" {70 * n} 2.0 {30 * n} 3.5"
+        f"10:00:{5 * n:02}.010 11/20/2026-10:00:{5 * n:02}-UTC rd1 {n} 4096 n/a 9999988 {100 * n} 0 0 2.5 0.5 9.5"
+        f" 40 30 10 {70 * n} 2.0 {30 * n} 3.5"
         for n in (1, 2, 3)
     ]
     rows.append(
