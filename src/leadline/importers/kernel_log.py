@@ -239,7 +239,7 @@ class _Machine:
 
 
 @dataclass(slots=True)
-class _Told:
+class _Tally:
     """What a log tells of one machine, in nanoseconds of UTC, by metric and entity."""
 
     guest: Entity
@@ -257,8 +257,9 @@ class _Told:
             self.states[metric, Entity(kind, subject, self.guest)].append((now_ns, trouble not in _BACK))
         elif trouble is Trouble.SERVER_GIVEN_UP:
             metric, kind = _STATES[Trouble.SERVER_SILENT]
-            start_ns = now_ns - round(max(message.seconds, 1.0) * _NS_PER_S)
-            self.spans[metric, Entity(kind, subject, self.guest)].append((start_ns, now_ns))
+            start_ns = now_ns - round(message.seconds * _NS_PER_S)
+            end_ns = now_ns if message.seconds else now_ns + _NS_PER_S
+            self.spans[metric, Entity(kind, subject, self.guest)].append((start_ns, end_ns))
         else:
             is_of_disk = subject and trouble not in _NOT_STORAGE
             entity = Entity(EntityKind.BLOCK_DEVICE, subject, self.guest) if is_of_disk else self.guest
@@ -274,7 +275,7 @@ def _emit(host: str, machine: _Machine, clock: KernelClock, builder: CaptureBuil
     request = clock.request
     shift_ns = clock.boot_of(host, machine.last_ns) if machine.since_boot else 0
     guest = Entity(EntityKind.GUEST, host) if host else UNNAMED_GUEST
-    log = _Told(guest)
+    log = _Tally(guest)
     log.counts.update({(metric, guest): [] for metric in _OF_MACHINE})
     events: list[dict[str, str]] = []
     for logged_ns, message in machine.messages:

@@ -77,9 +77,9 @@ def _finding(
     lengths = (ends[places] - starts[places]) / _NS_PER_S
     count = float(np.sum(values * lengths)) if group.unit == "per_s" else float(np.max(values))
     windows = joined_windows([Window(int(starts[place]), int(ends[place])) for place in places], _GAP_S)
-    told = _texts(context, entity, events, windows)
+    kept = _texts(context, entity, events, windows)
     seconds = float(np.sum(lengths * np.minimum(values / 100.0, 1.0) if group.unit == "pct" else lengths))
-    summary, severity = says(Logged(entity, count, seconds, tuple(text for _, text in told)))
+    summary, severity = says(Logged(entity, count, seconds, tuple(text for _, text in kept)))
     first_at, last_at = iso(windows[0].start_ns), iso(windows[-1].end_ns)
     first = Evidence(
         f"{several(round(count), noun)} of {entity.label()} in the kernel's log, the first at {first_at}"
@@ -93,9 +93,9 @@ def _finding(
         unit="count" if group.unit == "per_s" else group.unit,
         source=context.source_name(group),
     )
-    shown = list(dict.fromkeys(text for _, text in told))
+    shown = list(dict.fromkeys(text for _, text in kept))
     messages = [
-        Evidence(f"{next(iso(when) for when, known in told if known == text)}: {text}") for text in shown[:_SHOWN_MAX]
+        Evidence(f"{next(iso(when) for when, known in kept if known == text)}: {text}") for text in shown[:_SHOWN_MAX]
     ]
     more = [Evidence(f"and {several(len(shown) - _SHOWN_MAX, 'other message')}")] if len(shown) > _SHOWN_MAX else []
     return context.finding(
