@@ -102,6 +102,7 @@ _GRID_COUNT = 500
 _NS_PER_S = 1_000_000_000
 _ADDRESS = re.compile(r"\bsd (\d{1,5}:\d{1,5}:\d{1,5}:\d{1,10}): \[(sd[a-z]{1,4})\]")
 _NAMESPACE = re.compile(r"\b(nvme\d{1,4})n1\b")
+_PASTED = re.compile(r"\+0x[\da-f]{1,8}/0x|Call Trace:|[Tt]ainted|hung_task_timeout_secs|CDB: |\bD [\da-f]{8,16} ")
 # Lines without a time that belong: what journalctl puts between boots, what a booting console prints beside the kernel.
 _BETWEEN = re.compile(
     r"\s|-- |\.\.\.|\[ {0,4}(?:OK|FAILED|DEPEND|WARN|INFO|TIME|\*{1,4}) {0,4}\]|Call Trace:|RIP: |Code: "
@@ -117,8 +118,10 @@ def sniff(source: Source) -> int:
         return 92
     if "kernel" in senders and len(senders) * 4 >= len(lines) * 3:
         return 60
-    troubles = sum(1 for line in lines if not stamp_end(line) and parse(line) is not None)
-    return 70 if troubles and troubles * 8 >= len(lines) and not senders else 0
+    if senders or not any(parse(line) is not None for line in lines):
+        return 0
+    pasted = sum(1 for line in lines if _PASTED.search(line[:300]) or parse(line) is not None)
+    return 70 if pasted * 2 >= len(lines) else 0
 
 
 def read(source: Source, request: Request) -> Capture:
