@@ -78,7 +78,8 @@ _NEEDED = frozenset({"questions", "innodb_buffer_pool_reads"})
 _TABLE_HEAD = re.compile(r"\|? ?Variable_name(?: {1,80}\|\s|\t)Value(?: {1,2000}\|)?", re.IGNORECASE)
 _TABLE_ROW = re.compile(r"(?:\| )?(\w{1,80})(?: {1,80}\| |\t)([^\t]{0,4000}?)(?: {1,4000}\|)?")
 _TABLE_BORDER = re.compile(r"\+-[+-]{1,6000}\+")
-_STALK_NAME = re.compile(r"(20\d\d)_([01]\d)_([0-3]\d)_([0-2]\d)_([0-5]\d)_([0-5]\d)-")
+_STALK_NAME = re.compile(r"(20\d\d_[01]\d_[0-3]\d_[0-2]\d_[0-5]\d_[0-5]\d)-")
+_STEP_MAX_S = 86_400.0
 _TIME = re.compile(r"now.*|ts|at|time.*|clock.*|date.*|sampled.*|collected.*")
 _SERVER = Entity(EntityKind.DATABASE, "mysql", UNNAMED_GUEST)
 
@@ -208,16 +209,24 @@ def _times_by_uptime(
     """
     grown = np.diff(uptimes)
     step_s = float(np.mean(grown[grown >= 0])) if np.any(grown > 0) else 0.0
-    if not step_s > 0:
-        raise _refused(source, 1, "Uptime is the same in all tables")
+    if not 0 < step_s < _STEP_MAX_S:
+        raise _refused(source, 1, "Uptime is the same in all tables, or no time")
     places = np.arange(len(uptimes)) * round(step_s * 1e9)
-    named = _STALK_NAME.match(source.name.rpartition("/")[2].rpartition("!")[2])
-    if named is not None:
-        start_ns = to_ns(datetime(*(int(number) for number in named.groups())), request)  # type: ignore[arg-type]  # noqa: DTZ001
+    start_ns = _start_by_name(source, request)
+    if start_ns is not None:
         builder.warn("times-by-name", "tables have no time: the first was placed by the file's name, which has no zone")
         return np.asarray(start_ns + places, dtype=np.int64)
     builder.warn("no-times", "tables have no time: the last was placed at the file's last change")
     return np.asarray(source.mtime_ns - places[-1] + places, dtype=np.int64)
+
+
+def _start_by_name(source: Source, request: Request) -> int | None:
+    """UTC nanoseconds of the time in the name that pt-stalk gives its files; None where there is none."""
+    named = _STALK_NAME.match(source.name.rpartition("!")[2].rpartition("/")[2])
+    try:
+        return None if named is None else to_ns(datetime.strptime(named[1], "%Y_%m_%d_%H_%M_%S"), request)  # noqa: DTZ007
+    except ValueError:
+        return None
 
 
 def _header(line: str) -> tuple[str, tuple[str, ...], int] | None:
