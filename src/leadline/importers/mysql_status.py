@@ -88,7 +88,7 @@ def sniff(source: Source) -> int:
     """Sure by the names of status variables beside a column of times."""
     lines = source.head_uncut.splitlines()
     if any(_TABLE_HEAD.fullmatch(line.strip()) for line in lines[:4]):
-        return 95
+        return 95 if META.marks[0] in source.head_uncut.lower() else 0
     return 95 if lines and _header(lines[0]) is not None else 0
 
 
