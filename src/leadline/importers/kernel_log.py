@@ -47,7 +47,14 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.importers._kernel_log.messages import Message, Trouble, frame_of, parse, wait_of
-from leadline.importers._kernel_log.stamps import KernelClock, KernelLine, moment_text, sender_of, stamp_end
+from leadline.importers._kernel_log.stamps import (
+    KernelClock,
+    KernelLine,
+    is_of_others,
+    moment_text,
+    sender_of,
+    stamp_end,
+)
 
 META = ImporterMeta(
     tool="Linux kernel log",
@@ -86,6 +93,8 @@ _STATES = {
     Trouble.SERVER_BACK: ("file_server_silent_pct", EntityKind.DATASTORE),
     Trouble.PATH_LOST: ("disk_access_lost_pct", EntityKind.PATH),
     Trouble.PATH_BACK: ("disk_access_lost_pct", EntityKind.PATH),
+    Trouble.DEVICE_LOST: ("disk_access_lost_pct", EntityKind.DEVICE),
+    Trouble.DEVICE_BACK: ("disk_access_lost_pct", EntityKind.DEVICE),
 }
 # Of the machine as a whole: in every log, also where nothing happened.
 _OF_MACHINE = (
@@ -94,7 +103,7 @@ _OF_MACHINE = (
 )
 _STUCK, _STUCK_ON_DISK = "guest_stuck_tasks_count", "guest_stuck_on_disk_tasks_count"
 _NOT_STORAGE = frozenset({Trouble.KILLED, Trouble.ALLOCATION, Trouble.CPU, Trouble.TASK, Trouble.HARMLESS})
-_BACK = frozenset({Trouble.SERVER_BACK, Trouble.PATH_BACK})
+_BACK = frozenset({Trouble.SERVER_BACK, Trouble.PATH_BACK, Trouble.DEVICE_BACK})
 _TRACE_LINES_MAX = 80
 _EVENTS_MAX = 200  # of one kind and machine
 _DENSE_MAX_S = 18_000
@@ -137,6 +146,8 @@ def read(source: Source, request: Request) -> Capture:
     has_times = any(stamp_end(line) for line in lines)
     last: KernelLine | None = None
     for number, line in enumerate(lines, 1):
+        if is_of_others(line):
+            continue
         parsed = clock.parse(line)
         if parsed is None:
             if has_times and not _BETWEEN.match(line) and line.strip() and (last is None or parse(line) is None):

@@ -27,6 +27,8 @@ class Trouble(StrEnum):
     SERVER_GIVEN_UP = "file-server-given-up"
     PATH_LOST = "path-lost"
     PATH_BACK = "path-back"
+    DEVICE_LOST = "device-lost"
+    DEVICE_BACK = "device-back"
     HARMLESS = "harmless"
 
 
@@ -63,7 +65,8 @@ _HOST_BYTE = re.compile(r"hostbyte=(DID_(?:TIME_OUT|ABORT|RESET|NO_CONNECT|BUS_B
 _GIVEN_UP = re.compile(
     r"(?:attempting (?:task abort|(?:device|target|bus|host) reset|abort)|task abort on host|abort requested|"
     r"(?:device|bus|Bus|host|target) reset on |timing out command|^abort$|^device reset$|Command timed out|"
-    r"ABORT SUCCEEDED|timed out waiting)"
+    r"ABORT SUCCEEDED|timed out waiting|Abort command issued|"
+    r"(?:DEVICE|TARGET|BUS|Adapter) (?:RESET|reset) (?:ISSUED|issued))"
 )
 _ADAPTER = re.compile(
     r"(?:mpt\w{2,10}|megaraid\w{0,5}|vmw_pvscsi|aacraid|hpsa|smartpqi|qla2xxx|lpfc|virtio_scsi|scsi host\d{1,5})\b"
@@ -75,6 +78,7 @@ _NVME = re.compile(
 )
 _STORVSC = re.compile(r"tag#\d{1,10} cmd 0x(28|2a|88|8a|08|0a) status: scsi 0x\w{1,2} srb 0x\w{1,2} hv 0x")
 _MULTIPATH = re.compile(r"(Failing|Reinstating) path (\d{1,4}):(\d{1,7})")
+_PATHS_LEFT = re.compile(r"([\w.-]{1,80}): remaining active paths: (\d{1,4})")
 _ISCSI = re.compile(
     r"\b(?:connection|session)(\d{1,5}(?::\d{1,5})?):? "
     r"(detected conn error|ping timeout|session recovery timed out|is operational)"
@@ -181,6 +185,8 @@ def _scsi(message: str) -> Message | None:
     if (given_up := _GIVEN_UP.search(rest)) is not None:
         return Message(Trouble.DISK_TIMEOUT, disk, f"{disk}: {given_up[0].strip()}")
     if (result := _HOST_BYTE.search(rest)) is not None:
+        if result[1] == "DID_NO_CONNECT" and "ynchroniz" in rest:  # a disk that was taken away
+            return Message(Trouble.HARMLESS)
         return Message(Trouble.DISK_TIMEOUT, disk, f"{disk}: {result[1]}")
     return None
 
@@ -190,7 +196,7 @@ def _adapter(message: str) -> Message | None:
     adapter = _ADAPTER.match(message)
     if match is None or adapter is None:
         return None
-    name = message.split(":", 1)[0][:40].strip()
+    name = adapter[0]
     return Message(Trouble.DISK_TIMEOUT, name, f"{name}: {match[0].strip()}")
 
 
@@ -218,6 +224,10 @@ def _storvsc(message: str) -> Message | None:
 
 
 def _multipath(message: str) -> Message | None:
+    left = _PATHS_LEFT.search(message)
+    if left is not None:
+        trouble = Trouble.DEVICE_BACK if int(left[2]) else Trouble.DEVICE_LOST
+        return Message(trouble, left[1], f"{left[1]}: {left[2]} paths left")
     match = _MULTIPATH.search(message)
     if match is None:
         return None
@@ -307,11 +317,14 @@ _READERS: tuple[tuple[tuple[str, ...], Reader], ...] = (
     (("error, dev ",), _error),
     (("Buffer I/O error", "(sct "), _echo),
     (("sd ",), _scsi),
-    (("attempting ", "reset on ", "Command timed out", "abort"), _adapter),
+    (
+        ("attempting ", "reset on ", "Command timed out", "abort", "Abort command", "RESET ISSUED", "reset issued"),
+        _adapter,
+    ),
     (("ata",), _ata),
     (("nvme",), _nvme),
     (("tag#",), _storvsc),
-    (("ing path ",), _multipath),
+    (("ing path ", "remaining active paths"), _multipath),
     (("connection", "session", "rport-"), _iscsi),
     (("not responding", "nfs: server "), _nfs),
     (("has not responded in",), _cifs),

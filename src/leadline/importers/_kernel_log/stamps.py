@@ -32,6 +32,11 @@ _FULL = re.compile(rf"[A-Z][a-z]{{2}} (\d{{4}}-\d\d-\d\d {_CLOCK}) ([A-Z]{{1,5}}
 _BSD = re.compile(rf"{_MONTH} {{1,2}}\d{{1,2}} {_CLOCK} ")
 _EPOCH = re.compile(r"(\d{9,10}\.\d{6}) (?=\S{1,255} \S{1,99}: )")
 _SENDER = re.compile(r"(?:([\w.-]{1,255}) )?([A-Za-z][\w./@-]{0,99})(?:\[\d{1,10}\])?: ?")
+_OF_OTHERS = re.compile(
+    rf"(?:<\d{{1,3}}>)?(?:{_MONTH} {{1,2}}\d{{1,2}} {_CLOCK}|\d{{4}}-\d\d-\d\dT{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?) "
+    r"[\w.-]{1,255} (?!kernel|multipath|iscsid)[A-Za-z(][^\[:]{0,99}[\[:]"
+)
+_WITHOUT_SECONDS = re.compile(r"([A-Z].{5,10}\d\d:\d\d:)([0-5]\d) ")
 _ANCHORS = (
     re.compile(r"setting system clock to \S{1,40}(?: \S{1,20})? \((\d{9,10})\)"),
     re.compile(r"\baudit\((\d{9,10}\.\d{3}):\d{1,15}\)"),
@@ -67,6 +72,11 @@ def stamp_end(line: str) -> int:
         if match is not None:
             return match.end()
     return 0
+
+
+def is_of_others(line: str) -> bool:
+    """Whether a line of a syslog is of another program than the kernel and the daemons of its disks."""
+    return _OF_OTHERS.match(line) is not None
 
 
 def sender_of(line: str) -> str | None:
@@ -130,6 +140,7 @@ class KernelClock:
         message = line[match.end() :]
         sender = _SENDER.match(message)
         if sender is not None and sender[1] is not None and sender[2] in _FROM_KERNEL:  # journalctl -o short-monotonic
+            self._anchor(sender[1], moment_ns, message)
             return KernelLine(moment_ns, True, sender[1], sender[2], message[sender.end() :])
         self._anchor("", moment_ns, message)
         return KernelLine(moment_ns, True, "", "", message)
@@ -137,7 +148,7 @@ class KernelClock:
     def _anchor(self, host: str, moment_ns: int, message: str) -> None:
         for pattern in _ANCHORS if "audit(" in message or "system clock" in message else ():
             match = pattern.search(message)
-            if match is not None and host not in self.boots:
+            if match is not None:  # the last one is nearest to what is asked about
                 self.boots[host] = _ns(match[1]) - moment_ns
 
     def _local(self, line: str, start: int) -> KernelLine | None:
@@ -187,14 +198,17 @@ class KernelClock:
         Raises:
             ValueError: there is no such time.
         """
-        if text == self._cached[0]:
-            return self._cached[1]
+        whole = _WITHOUT_SECONDS.fullmatch(text)
+        if whole is not None and whole[1] != self._cached[0]:
+            self._cached = (whole[1], self._parsed(f"{whole[1]}00 "))
+        return self._parsed(text) if whole is None else self._cached[1] + int(whole[2]) * _NS_PER_S
+
+    def _parsed(self, text: str) -> int:
         if self._printed is None:
             self._printed = EsxiClock(self.source, self.request, self.builder)
         timed = self._printed.parse(text)
         if timed is None:
             raise ValueError(text)
-        self._cached = (text, timed[0])
         return timed[0]
 
     def _assume_zone(self) -> None:
