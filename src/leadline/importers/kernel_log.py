@@ -58,7 +58,7 @@ from leadline.importers._kernel_log.stamps import (
 
 META = ImporterMeta(
     tool="Linux kernel log",
-    marks=("kernel", "] ", "blocked for more than", "error, dev "),
+    marks=("kernel", "] ", "blocked for more than", "error, dev ", "not responding", "read-only", "out of memory"),
     layers=(Layer.GUEST, Layer.STORAGE_PATH),
     fields={
         "I/O error, dev": Field("guest_disk_errors_per_s", "per_s"),
