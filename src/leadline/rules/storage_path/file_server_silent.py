@@ -52,7 +52,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
 
     def says(seen: Logged) -> tuple[str, Severity]:
         guest = seen.entity.parent.name if seen.entity.parent is not None else "the guest"
-        return f"File server {seen.entity.name} did not answer {guest} for {seen.seconds:,.3g} s", META.severity
+        lasted = f" for {seen.seconds:,.3g} s" if seen.seconds > 1 else ""  # of one message nothing tells how long
+        return f"File server {seen.entity.name} did not answer {guest}{lasted}", META.severity
 
     events = ("file-server-silent", "file-server-given-up", "file-server-back")
     yield from logged(context, "file_server_silent_pct", events, says, "silence")
