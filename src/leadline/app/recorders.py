@@ -88,7 +88,10 @@ def script(names: Sequence[str], asked: Asked) -> str:
     for name in names:
         if name not in known:
             raise UsageError(
-                name, found="no such target", expected=f"one of {', '.join(known)}", advice="leadline recorder lists them."
+                name,
+                found="no such target",
+                expected=f"one of {', '.join(known)}",
+                advice="leadline recorder lists them.",
             )
     chosen = [known[name] for name in dict.fromkeys(names)]
     if len({part.ending for part in chosen}) > 1:
@@ -106,6 +109,7 @@ def script(names: Sequence[str], asked: Asked) -> str:
     filled = {
         "PARTS": text if is_shell else "\n".join(f"    {line}".rstrip() for line in text.splitlines()),
         "BEGIN": "\n".join(f"{part.name}_begin" for part in chosen),
+        "END": "\n".join(f"    {part.name}_end" for part in chosen if f"{part.name}_end()" in part.text),
         "TARGETS": ", ".join(part.name for part in chosen),
         "VERSION": __version__,
         "COLLECTS": "\n".join(f"#   - {line}" for line in (*lists, *queries)),

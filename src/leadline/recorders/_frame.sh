@@ -17,11 +17,13 @@
 MINUTES=${MINUTES:-@MINUTES@}       # it ends by itself after this
 INTERVAL=${INTERVAL:-@INTERVAL@}       # seconds between two samples
 MAX_MIB=${MAX_MIB:-@MAX_MIB@}     # it ends when its folder is larger than this
+# shellcheck disable=SC2034
+QUERIES="@WITH_QUERIES@"                  # yes: texts of statements too
 WHERE=${WHERE:-.}           # the archive is written here
 
 umask 077
-LC_ALL=C
-export LC_ALL
+LC_ALL=C TZ=UTC
+export LC_ALL TZ
 HOST=$(hostname 2>/dev/null || cat /proc/sys/kernel/hostname 2>/dev/null || echo host)
 NAME="leadline-$HOST-$(date -u +%Y%m%dT%H%M%SZ)"
 DIR="$WHERE/$NAME"
@@ -65,6 +67,7 @@ finish() {
     for pid in $PIDS; do kill "$pid" 2>/dev/null; done
     wait 2>/dev/null
     rm -f "$OVER"
+@END@
     if have tar && tar -cf "$WHERE/$NAME.tar" -C "$WHERE" "$NAME" 2>/dev/null; then
         rm -r "$DIR"
         file="$NAME.tar"

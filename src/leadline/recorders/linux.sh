@@ -1,7 +1,7 @@
 # Target: a Linux server or guest, as any user
 # Collects: copies of /proc/loadavg, pressure, meminfo, diskstats, stat, vmstat and net/dev, every INTERVAL seconds
 # Collects: CPU and disk use by program (pidstat, else top) by the programs' names
-# Collects: state of TCP connections (ss), the kernel's messages of today where this user may read them (dmesg)
+# Collects: state of TCP connections (ss), the kernel's messages since a quarter of an hour before, where this user may read them (dmesg)
 # Collects: settings of the kernel's memory and disks, which file system lies on which disk and how full it is
 # Tried: Debian 12 with and without sysstat, BusyBox
 
@@ -29,7 +29,8 @@ linux_connections() {
 }
 
 linux_value() { # one line of a file of the kernel, as JSON
-    value=$(cat "$1" 2>/dev/null | head -n 1 | tr '\t' ' ' | tr -d '"\\')
+    [ -r "$1" ] || return 1
+    value=$(head -n 1 "$1" 2>/dev/null | tr '\t' ' ' | tr -cd 'A-Za-z0-9 _.,:+-')
     case $value in
         '') return 1 ;;
         *[!0-9]*) printf '"%s"' "$value" ;;
@@ -95,8 +96,13 @@ linux_begin() {
         missing "programs: neither pidstat (sysstat) nor procps' top is here"
     fi
     if have ss; then background linux_connections; else missing "connections: ss (iproute2) is not here"; fi
-    dmesg -T >"$DIR/dmesg.txt" 2>/dev/null && [ -s "$DIR/dmesg.txt" ] || {
+}
+
+linux_end() { # the kernel's messages of this time and of a quarter of an hour before
+    minutes=$((MINUTES + 15))
+    dmesg -T --since "$minutes minutes ago" >"$DIR/dmesg.txt" 2>/dev/null || dmesg >"$DIR/dmesg.txt" 2>/dev/null
+    if [ ! -s "$DIR/dmesg.txt" ]; then
         rm -f "$DIR/dmesg.txt"
-        missing "the kernel's messages: this user may not read them (root may)"
-    }
+        dmesg >/dev/null 2>&1 || missing "the kernel's messages: this user may not read them (root may)"
+    fi
 }

@@ -42,5 +42,5 @@ mysql_begin() {
         >"$DIR/mysql_variables.tsv"
     background my_status
     background my_innodb
-    if [ -n "@WITH_QUERIES@" ]; then background my_processlist; fi
+    if [ -n "$QUERIES" ]; then background my_processlist; fi
 }

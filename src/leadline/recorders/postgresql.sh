@@ -10,18 +10,18 @@ pg_sessions_query() { # a row for each session at work, or one without a session
     query_id=null leader=null text=null
     [ "$PG_VERSION" -ge 140000 ] && query_id=a.query_id
     [ "$PG_VERSION" -ge 130000 ] && leader=a.leader_pid
-    [ -n "$PG_QUERIES" ] && text="regexp_replace(regexp_replace(left(a.query, 2000), '''([^'']|'''')*''', '?', 'g'), '\\m[0-9.]+\\M', '?', 'g')"
+    [ -n "$QUERIES" ] && text="regexp_replace(regexp_replace(left(a.query, 2000), '''([^'']|'''')*''', '?', 'g'), '\\m[0-9.]+\\M', '?', 'g')"
     cat <<SQL
-COPY (SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' AS now, a.pid, a.datname,
+COPY (SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' AS now, a.pid, a.datname,
   a.backend_type, a.state, a.wait_event_type, a.wait_event, $query_id AS query_id,
-  round(greatest(extract(epoch FROM clock_timestamp() - a.xact_start), 0)::numeric, 3) AS xact_age_s,
-  round(greatest(extract(epoch FROM clock_timestamp() - a.query_start), 0)::numeric, 3) AS query_age_s,
+  round(greatest(extract(epoch FROM now() - a.xact_start), 0)::numeric, 3) AS xact_age_s,
+  round(greatest(extract(epoch FROM now() - a.query_start), 0)::numeric, 3) AS query_age_s,
   CASE WHEN a.wait_event_type = 'Lock' THEN array_to_string(pg_blocking_pids(a.pid), ' ') END AS blocked_by,
   upper(substring(a.query FROM '^\\s*(\\w+)')) || coalesce(' ' || CASE upper(substring(a.query FROM '^\\s*(\\w+)'))
     WHEN 'INSERT' THEN 'INTO ' WHEN 'DELETE' THEN 'FROM ' ELSE '' END
     || substring(a.query FROM '(?i)\\m(?:from|update|into|table)\\s+([\\w."]+)'), '') AS query,
   $leader AS leader_pid,
-  round(greatest(extract(epoch FROM clock_timestamp() - a.state_change), 0)::numeric, 3) AS state_age_s,
+  round(greatest(extract(epoch FROM now() - a.state_change), 0)::numeric, 3) AS state_age_s,
   NULL AS relation, a.usename, host(a.client_addr) AS client_addr, NULL AS application, $text AS statement_text
   FROM (SELECT 1) AS one LEFT JOIN pg_stat_activity a ON a.pid <> pg_backend_pid() AND a.backend_type IS NOT NULL
     AND a.state IS DISTINCT FROM 'idle' AND a.wait_event_type IS DISTINCT FROM 'Activity'
@@ -42,7 +42,7 @@ pg_views() {
     header=", HEADER"
     while going; do
         for view in $PG_VIEWS; do
-            pg -c "COPY (SELECT to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' AS now, * FROM $view) TO STDOUT WITH (FORMAT csv$header)" >>"$DIR/$view.csv"
+            pg -c "COPY (SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' AS now, * FROM $view) TO STDOUT WITH (FORMAT csv$header)" >>"$DIR/$view.csv"
         done
         header=""
         pause 10
@@ -50,7 +50,6 @@ pg_views() {
 }
 
 postgresql_begin() {
-    PG_QUERIES="@WITH_QUERIES@"
     have psql || { missing "PostgreSQL: psql is not here"; return; }
     PG_VERSION=$(pg -c 'SHOW server_version_num')
     [ -n "$PG_VERSION" ] || { missing "PostgreSQL: psql reaches no server (PGHOST, PGPORT, PGUSER, PGPASSFILE)"; return; }

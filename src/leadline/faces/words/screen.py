@@ -12,11 +12,12 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from leadline.app.diagnose.examine import parted
+from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.account import Term
 from leadline.core.model.answer import Disk, Reason
 from leadline.core.model.finding import iso
 from leadline.core.model.units import duration, several, show
-from leadline.core.model.vocabulary import Layer, LayerState, Severity
+from leadline.core.model.vocabulary import Blames, Layer, LayerState, Severity
 from leadline.core.model.who import WhoKind
 from leadline.faces.words.accounts import share_sentence
 from leadline.faces.words.answers import answer_headline, disk_sentence, doubt, waited
@@ -197,7 +198,11 @@ def _lead(answer: Answer, diagnosis: Diagnosis, quotes: Quotes) -> str:
     cause = answer.cause
     if cause is not None and cause.who is not None and cause.who.name not in headline:
         headline = f"{headline.removesuffix('.')}{_BY[cause.who.kind].format(name=_name(cause.who))}"
-    if answer.disk in (Disk.YES, Disk.YES_A_LIMIT):
+    if _is_advice(answer, diagnosis):
+        nothing = "Nothing in these recordings explains slowness"
+        start = "No, it is not the disk" if answer.disk is Disk.NO else f"{nothing}. {disk_sentence(answer, quotes)}"
+        text = f"{start.removesuffix('.')}. Worth changing: {_small(headline)}."
+    elif answer.disk in (Disk.YES, Disk.YES_A_LIMIT):
         text = f"Yes, it is the disk: {_small(headline)}."
     elif answer.disk is Disk.YES_AS_SEEN_BY_GUEST:
         text = f"Yes, as the guest sees it: {_small(headline)}."
@@ -214,6 +219,14 @@ def _lead(answer: Answer, diagnosis: Diagnosis, quotes: Quotes) -> str:
     else:
         text = f"{headline.removesuffix('.')}. {disk_sentence(answer, quotes)}"
     return f"{text} {_share(answer)}".strip()
+
+
+def _is_advice(answer: Answer, diagnosis: Diagnosis) -> bool:
+    """Whether the first cause is a setting that nothing recorded suffers from."""
+    cause = answer.cause
+    if cause is None or answer.incident is not None or len(cause.findings) > 1 or not diagnosis.has_samples:
+        return False
+    return rule_metas()[cause.finding.rule].blames is Blames.SETTING
 
 
 def _share(answer: Answer) -> str:
