@@ -114,6 +114,7 @@ class Stage:
     guest: Any = None
     guests: ExitStack = field(default_factory=ExitStack)  # ends the guest
     recorder_prefix: list[str] = field(default_factory=list)
+    with_script: bool = False  # `leadline recorder`'s script records too
 
     @property
     def clock(self) -> Path:

@@ -72,6 +72,7 @@ def record(names: list[str], arguments: argparse.Namespace) -> int:
         stack.callback(shutil.rmtree, work, ignore_errors=True)
         needs = {need for name, variants in missing.items() for need in _needs(load_kind(name), variants)}
         stage = build(work, stack, needs)
+        stage.with_script = arguments.with_script
         for attempt in range(ATTEMPTS):
             for name, variants in list(missing.items()):
                 if time.monotonic() > deadline:
@@ -255,6 +256,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="begin no kind after this time (default: 60)")
     parser.add_argument("--keep-all", action="store_true", help="keep what does not show its fault, too")
     parser.add_argument("--accept-noise", action="store_true", help="record although other work disturbs")
+    parser.add_argument("--with-script", action="store_true", help="let `leadline recorder`'s script record, too")
     parser.add_argument("--list", action="store_true", help="print the kinds and what each does")
     arguments = parser.parse_args()
     chosen = arguments.kind or kinds()

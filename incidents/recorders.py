@@ -54,6 +54,16 @@ def postgresql(address: str) -> Recorder:
     return Recorder("postgresql", "pg_stat_database.csv", (*command, "--seconds", "600"), writes_itself=True)
 
 
+def script(address: str) -> Recorder:
+    """What `leadline recorder linux postgresql` prints, as somebody would run it who may install nothing."""
+    words = dict(word.split("=", 1) for word in address.split())
+    names = {"PGHOST": "host", "PGPORT": "port", "PGUSER": "user", "PGDATABASE": "dbname"}
+    leadline = str(Path(sys.executable).with_name("leadline"))
+    line = f"{leadline} recorder linux postgresql -o record.sh && exec sh record.sh"
+    login = [f"{name}={words[word]}" for name, word in names.items()]
+    return Recorder("script", "record.sh", ("env", *login, "sh", "-c", line), writes_itself=True)
+
+
 def printed(recorder: Recorder) -> str:
     """The command as a person would type it: the program without its folder."""
     program, *arguments = recorder.command

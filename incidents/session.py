@@ -244,6 +244,8 @@ def _begin(stage: Stage, stack: ExitStack, module: KindModule, out: Path, varian
     chosen += stage.mysql.recorders() if kind.database == "mysql" else [recorders.postgresql(stage.server.address())]
     if "network" in kind.needs:
         chosen += stage.link.recorders()
+    if stage.with_script and kind.database == "postgresql":
+        chosen.append(recorders.script(stage.server.address()))
     running = recorders.Running(folder, chosen, stage.recorder_prefix)
     stack.callback(running.end)
     recording.recorders = running.recorders
