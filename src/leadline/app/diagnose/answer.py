@@ -255,6 +255,8 @@ def unfelt(case: Case) -> Answer | None:
         return None
     uninvolved = case.explained.uninvolved
     looking = (f for f in case.findings if f.windows and looks_at_disks(f) and f.entity not in uninvolved)
+    if case.incident is not None:  # users felt something: of a disk that its rule gave little weight `faint` tells
+        looking = (f for f in looking if f.lowered is not None)
     unfelt = next(looking, None)
     return None if unfelt is None else replace(case.answer(Disk.UNKNOWN, Reason.UNFELT), finding=unfelt)
 

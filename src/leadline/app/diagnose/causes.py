@@ -19,7 +19,7 @@ from leadline.core.contracts.rule import rule_metas
 from leadline.core.model.answer import Cause, Certainty, Felt
 from leadline.core.model.entities import Entity, machines
 from leadline.core.model.finding import Evidence, Finding, LoweredBecause
-from leadline.core.model.vocabulary import EntityKind, Layer, Severity
+from leadline.core.model.vocabulary import Blames, EntityKind, Layer, Severity
 
 if TYPE_CHECKING:
     from leadline.app.diagnose.symptoms import Symptoms
@@ -63,8 +63,20 @@ class Explained:
         """What explains an incident, or a recording without one, the first one most."""
         findings = order(self.of(incident), account)
         leads = [one for one in findings if one.severity >= Severity.MEDIUM and not one.is_symptom]
+        if incident is not None:  # a setting was the same before; one that names no kind of cause made nothing slow
+            leads = [one for one in leads if not _is_mere_setting(one) or _explains_any(one, findings)]
         who = culprits(self.changes.capture, incident) if leads else ()
         return tuple(_cause(lead, findings, incident, account, who) for lead in leads)
+
+
+def _is_mere_setting(finding: Finding) -> bool:
+    """Whether a finding states a setting that names no kind of cause."""
+    meta = rule_metas()[finding.rule]
+    return meta.blames is Blames.SETTING and not meta.causes
+
+
+def _explains_any(finding: Finding, findings: tuple[Finding, ...]) -> bool:
+    return any(other.caused_by == finding.rule for other in findings)
 
 
 def explained(

@@ -36,7 +36,6 @@ META = RuleMeta(
     code="GST169",
     layer=Layer.GUEST,
     severity=Severity.MEDIUM,
-    causes=("cpu-busy",),
     needs=(_USED,),
     uses=("guest_cpu_busy_pct",),
     thresholds={
@@ -45,6 +44,7 @@ META = RuleMeta(
         "duration": Threshold(10.0, "s", "Judgement: more than a burst"),
     },
     clears=False,
+    is_wait=True,
     judgement=True,
     examines="CPU",
 )
