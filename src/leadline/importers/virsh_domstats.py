@@ -33,21 +33,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leadline.core.contracts.importer import Field, ImporterMeta, Request
-from leadline.core.io.clock import synthetic_times, to_ns
+from leadline.core.io.clock import synthetic_times
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.formats.loadtool import zone_named
-from leadline.formats.stamps import YEARS
+from leadline.formats.date_lines import DateLines
 
 META = ImporterMeta(
     tool="virsh domstats",
@@ -74,10 +72,6 @@ META = ImporterMeta(
 _DOMAIN = re.compile(r"Domain: '([^']{1,200})'\s{0,4}")
 _COUNTER = re.compile(r"\s{1,8}([a-z][\w.-]{1,120})=(.{0,4096})")
 _NUMBER = re.compile(r"\d{1,20}")
-_DATE = re.compile(
-    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d{1,2}:\d\d:\d\d)(?: ([AP]M))?(?: ([A-Z]{1,5}|[+-]\d\d))? (\d{4})"
-)
-_EPOCH = re.compile(r"\d{9,10}(?:\.\d{1,9})?")
 _NS_PER_S, _NS_PER_MS = 1e9, 1e6
 _MIB, _KIB_PER_MIB = float(1 << 20), 1024.0
 _PLACED_S = 0.001  # apart, where no time is printed: their span is not known and clears nothing
@@ -135,6 +129,7 @@ class _Text:
             lines.pop()
         now: int | None = None
         current: Counters | None = None
+        dates = DateLines(self.request, self.builder)
         for line in lines:
             if (domain := _DOMAIN.fullmatch(line)) is not None:
                 current = {}
@@ -146,36 +141,12 @@ class _Text:
                     continue
                 is_number = _NUMBER.fullmatch(counter[2]) is not None
                 current[counter[1]] = float(counter[2]) if is_number else counter[2]
-            elif line.strip() and (moment := self._time(line.strip()[:80])) is not None:
+            elif line.strip() and (moment := dates.time_ns(line)) is not None:
                 now, current = moment, None
             elif line.strip():
                 current = None if line.lstrip().startswith("Dom") else current
                 self.builder.warn("left-out", "left out: lines that are neither a time, a heading nor a counter")
-
-    def _time(self, text: str) -> int | None:
-        if _EPOCH.fullmatch(text):
-            return round(float(text) * 1e3) * 1_000_000
-        try:
-            moment = self._dated(text)
-        except ValueError:
-            return None
-        if moment.year not in YEARS:
-            return None
-        if moment.tzinfo is None and self.request.timezone is None:
-            self.is_zoned = False
-            self.builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
-        return to_ns(moment, self.request)
-
-    def _dated(self, text: str) -> datetime:
-        match = _DATE.fullmatch(text)
-        if match is None:
-            return datetime.fromisoformat(text)
-        month, day, clock, half, zone, year = match.groups()
-        form = "%Y %b %d %I:%M:%S %p" if half else "%Y %b %d %H:%M:%S"
-        moment = datetime.strptime(f"{year} {month} {day} {clock} {half or ''}".strip(), form)  # noqa: DTZ007
-        if zone and zone[0] in "+-":
-            return datetime.fromisoformat(f"{moment.isoformat()}{zone}:00")
-        return moment.replace(tzinfo=zone_named(zone) if zone else None)
+        self.is_zoned = dates.is_zoned
 
 
 class _Vm:
