@@ -114,6 +114,13 @@ def test_loops_and_file_systems_on_no_disk_are_left_out(tmp_path: Path) -> None:
     assert not names & {"loop0", "tmpfs"}
 
 
+def test_of_several_mount_points_the_root_counts(tmp_path: Path) -> None:
+    bound = MOUNT.replace("/dev/vda on /", "/dev/vda on /run/netns type ext4 (ro)\n/dev/vda on /")
+    inventory = of(tmp_path, bound)
+    assert fact(inventory, "vda", "mount") == "/"
+    assert fact(inventory, "vda", "mount_options") == ["rw", "noatime", "errors=remount-ro"]
+
+
 def test_paths_are_counted(tmp_path: Path) -> None:
     inventory = of(tmp_path, MULTIPATH)
     counts = [

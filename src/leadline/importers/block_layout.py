@@ -277,10 +277,14 @@ class _Listing:
         return True
 
     def _mounted(self, path: str, point: str, **facts: Any) -> None:  # noqa: ANN401 - settings of any type
-        """Say where a device is mounted; of several mount points the first counts, as it is that of its root."""
-        device = self.layout.device(path)
-        if device.facts.setdefault("mount", point) == point:
-            device.facts |= facts
+        """Say where a device is mounted; of several mount points the shortest counts: others are bound below it."""
+        known = self.layout.device(path).facts
+        is_kept = "mount" not in known or len(point) <= len(known["mount"])
+        options = facts.pop("mount_options", None)
+        known |= facts
+        if is_kept:
+            known["mount"] = point
+            known |= {} if options is None else {"mount_options": options}
 
     def error(self, place: str, problem: str) -> InputError:
         """The error for what stands at a place."""
