@@ -135,3 +135,28 @@ def test_one_sample_of_a_disk_is_no_rate(tmp_path: Path) -> None:
 def test_other_measurements_alone_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no measurement of vsphere"):
         of(tmp_path, "weather,place=x rain=1 1795163420\n")
+
+
+def test_libvirt(tmp_path: Path) -> None:
+    def lines(second: int, delay_ms: int, writes: int) -> str:
+        tags, stamp = "domain_name=db01,host=kvm1", 1_795_163_400_000_000_000 + second * 10**9
+        return (
+            f"libvirt_vcpu,{tags},vcpu_id=0 state=1i,time={second * 5 * 10**8}i,delay={delay_ms * 10**6}i {stamp}\n"
+            f'libvirt_block,{tags},block_id=0 name="vda",backingIndex=1i,path="/a b.img",rd_reqs=5i,rd_times=5i,'
+            f"wr_reqs={writes}i,wr_bytes={writes * 8192}i,wr_times={writes * 30_000_000}i {stamp}\n"
+            f'libvirt_block,{tags},block_id=1 name="vda",backingIndex=2i,wr_reqs=1i,wr_times=9i {stamp}\n'
+            f"libvirt_balloon,{tags} current=1048576i,maximum=2097152i {stamp}\n"
+            f"libvirt_state,{tags} state=1i {stamp}\n"
+        )
+
+    path = tmp_path / "x.influx"
+    path.write_text(lines(0, 0, 100) + lines(10, 500, 300))
+    known = recognise(Source(str(path), path), load_units("importer"))
+    assert known is not None
+    assert known[0] == "influx"
+    capture = read(path)
+    assert values(capture, "cpu_ready_pct", "vm:db01/vcpu:0") == [5]
+    assert values(capture, "virtual_disk_latency_ms_write", "vm:db01/virtual-disk:vda") == [30]
+    assert values(capture, "disk_writes_per_s", "vm:db01/virtual-disk:vda") == [20]
+    assert values(capture, "memory_balloon_mib", "vm:db01") == [1024]
+    assert "unknown" in [warning.code for warning in capture.sources[0].warnings]
