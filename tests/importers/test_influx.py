@@ -160,3 +160,29 @@ def test_libvirt(tmp_path: Path) -> None:
     assert values(capture, "disk_writes_per_s", "vm:db01/virtual-disk:vda") == [20]
     assert values(capture, "memory_balloon_mib", "vm:db01") == [1024]
     assert "unknown" in [warning.code for warning in capture.sources[0].warnings]
+
+
+@pytest.mark.parametrize("name", ["hostdomclient", "host-domclient"])
+def test_vsan(tmp_path: Path, name: str) -> None:
+    fields = "latency_avg_read=1033,latency_avg_write=48211,congestion=0,iops_read=7,iops_write=1,oio=4,io_count=3"
+    if name != "hostdomclient":
+        fields = "latencyAvgRead=1033,latencyAvgWrite=48211,congestion=0,iopsRead=7,iopsWrite=1,oio=4,ioCount=3"
+    tags = "clustername=prod,dcname=dc,host=mon,hostname=esx01,moid=domain-c8,source=prod"
+    capture = of(tmp_path, f"vsphere_vsan_performance_{name},{tags} {fields} 1795163400000000000\n")
+    assert values(capture, "vsan_client_latency_us_write", "host:esx01") == [48211]
+    assert values(capture, "vsan_client_iops", "host:esx01") == [8]
+    assert influx.sniff(Source("x.influx", tmp_path / "x.influx"))
+
+
+def test_vsan_clusters_and_disks(tmp_path: Path) -> None:
+    text = (
+        "vsphere_vsan_performance_clusterdomcompmgr,clustername=prod,source=prod "
+        "latency_avg_write=9886 1795163400000000000\n"
+        "vsphere_vsan_performance_capacitydisk,clustername=prod,hostname=esx01,deviceName=naa.1 "
+        "latency_dev_read=5000,iops_dev_read=3 1795163400000000000\n"
+        "vsphere_vsan_summary,clustername=prod total_bytes_to_sync=0i 1795163400000000000\n"
+    )
+    capture = of(tmp_path, text)
+    assert values(capture, "vsan_backend_latency_us_write", "cluster:prod") == [9886]
+    assert values(capture, "vsan_capacity_device_latency_us", "device:naa.1") == [5000]
+    assert "unknown" in [warning.code for warning in capture.sources[0].warnings]

@@ -1,7 +1,8 @@
 """Influx line protocol as Telegraf writes it: vSphere, libvirt, disks, processors, memory and load.
 
 Reads:
-    Lines of ``inputs.vsphere`` (``vsphere_vm_*``, ``vsphere_host_*``, ``vsphere_datastore_*``), ``inputs.diskio``,
+    Lines of ``inputs.vsphere`` (``vsphere_vm_*``, ``vsphere_host_*``, ``vsphere_datastore_*``; with vSAN,
+    ``vsphere_vsan_performance_*``), ``inputs.diskio``,
     ``inputs.cpu``, ``inputs.mem``, ``inputs.system`` and ``inputs.libvirt`` (vCPUs, disks, balloon), from Telegraf's
     file output or an export.
 
@@ -46,6 +47,7 @@ from leadline.formats.json_documents import NUMBER_MAX
 from leadline.formats.samples import Samples, epoch_ns
 from leadline.formats.vcenter.counters import REALTIME_S, CounterSamples
 from leadline.importers._influx.libvirt import LibvirtLines
+from leadline.importers._influx.vsan import add_vsan, vsan_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +81,7 @@ _LINE = re.compile(
 _PAIR = re.compile(rf",({_PART})=((?:[^,\s\\]|\\.)*)")
 _FIELD = re.compile(rf"(?:^|,)({_PART})=({_VALUE})")
 _MARK = re.compile(
-    r"^(?:vsphere_(?:vm|host|datastore|cluster)_\w+|libvirt_\w+|diskio|cpu|mem|system),"
+    r"^(?:vsphere_(?:vm|host|datastore|cluster|vsan)_[\w-]+|libvirt_\w+|diskio|cpu|mem|system),"
     r"[^\n]*=[^\n]* [\w%.\\ -]+=[^\n]* [0-9]{10,19}$",
     re.MULTILINE,
 )
@@ -123,7 +125,7 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "influx", META.tool)
     counters, samples = CounterSamples("influx", request), Samples()
     disks: dict[Entity, dict[int, dict[str, float]]] = {}
-    libvirt = LibvirtLines()
+    libvirt, vsan = LibvirtLines(), vsan_samples()
     unknown = known = 0
     for line in _lines(source, request, builder):
         counter = _COUNTER.fullmatch(line.name)
@@ -135,9 +137,10 @@ def read(source: Source, request: Request) -> Capture:
             disks.setdefault(disk, {}).setdefault(line.time_ns, {}).update(line.fields)
         elif line.name in {"cpu", "mem", "system"}:
             _add_guest(line, request, samples, builder)
-        elif libvirt.add(line.name, line.tags, line.fields, line.texts, line.time_ns):
-            continue
-        else:
+        elif not (
+            libvirt.add(line.name, line.tags, line.fields, line.texts, line.time_ns)
+            or add_vsan(line.name, line.tags, line.fields, line.time_ns, request, vsan)
+        ):
             known -= 1
             unknown += 1
     if not known:
@@ -151,7 +154,8 @@ def read(source: Source, request: Request) -> Capture:
         builder.warn("unknown", "lines of other measurements were left out", unknown)
     for disk, moments in disks.items():
         _add_disk(disk, moments, request, builder)
-    samples.into(builder)
+    for gathered in (samples, vsan):
+        gathered.into(builder)
     counters.into(builder)
     libvirt.into(source, request, builder, META.record)
     return builder.build()

@@ -11,7 +11,7 @@ from leadline.formats.linux.domain_counters import Counters, DomainSeries
 
 MEASUREMENTS = ("libvirt_vcpu", "libvirt_block", "libvirt_balloon")
 _BLOCK = {
-    f"{way}_{what}": f"{way}.{what}" for way in ("rd", "wr", "fl") for what in ("reqs", "bytes", "times")
+    f"{way}_{count}": f"{way}.{count}" for way in ("rd", "wr", "fl") for count in ("reqs", "bytes", "times")
 }  # the same names with dots
 _VCPU = ("time", "wait", "delay")
 _BALLOON = ("current", "maximum")
