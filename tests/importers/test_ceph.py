@@ -176,6 +176,12 @@ def test_runs_with_times(tmp_path: Path) -> None:
     assert capture.sources[0].clock_known
 
 
+def test_a_state_that_lost_its_indentation(tmp_path: Path) -> None:
+    capture = of(tmp_path, "\n".join(line.removeprefix("  ") for line in STATE.splitlines()) + "\n")
+    assert values(capture, "storage_slow_requests_count", "cluster:ceph") == [46]
+    assert values(capture, "storage_recovery_mib_per_s", "cluster:ceph") == [50]
+
+
 def test_runs_without_times_are_said(tmp_path: Path) -> None:
     capture = of(tmp_path, PERF + PERF)
     assert values(capture, "osd_commit_latency_ms", "cluster:ceph/device:osd.2") == [101, 101]

@@ -179,10 +179,10 @@ class _BlockLines:
             self.samples.append((self._name(), None, {}))
 
     def _name(self) -> str:
-        if self._vm:
-            return self._vm
-        self.builder.warn("no-vm", "the text does not say of which VM it is; it is called as the file")
-        return PurePosixPath(self.source.name.replace("\\", "/")).name.partition(".")[0] or "vm"
+        if not self._vm:
+            self.builder.warn("no-vm", "the text does not say of which VM it is; it is called as the file")
+            self._vm = PurePosixPath(self.source.name.replace("\\", "/")).name.partition(".")[0] or "vm"
+        return self._vm
 
     def _command(self, line: str) -> bool:
         """A line that was typed, or a heading."""

@@ -72,7 +72,6 @@ _KINDS = {
 }
 _OF_HOSTS = frozenset({"storageadapter", "storagepath"})
 _UNNAMED_VM = "vm"
-_NAMELESS = 25  # sure enough to say what is missing
 _SUMS = frozenset({"interval", "each"})
 
 
@@ -82,7 +81,7 @@ def sniff(source: Source) -> int:
     header = delimited_header(head, source.name)
     if header is not None:
         is_whole = {"value", "metricid", "entity"} <= header.columns.keys()
-        return 95 if is_whole else 90 if header.is_complete else _NAMELESS
+        return 95 if is_whole else 90 if header.is_complete else 0  # a map may tell of it
     if "metricid" not in head.casefold():
         return 0
     return 93 if is_console_table(head) or is_console_list(head) else 0
