@@ -278,6 +278,11 @@ def test_a_host_by_what_only_hosts_have(tmp_path: Path) -> None:
     assert "kind" in [warning.code for warning in capture.sources[0].warnings]
 
 
+def test_a_host_by_its_domain(tmp_path: Path) -> None:
+    capture = of(tmp_path, f"{HEADER}2026-11-20 08:30:20,esx01.lab.local,disk.maxTotalLatency.latest,,31,ms,20\n")
+    assert values(capture, "disk_latency_ms_max", "host:esx01.lab.local") == [31]
+
+
 def test_intervals_of_two_lengths_in_one_export(tmp_path: Path) -> None:
     rows = "2026-11-20 02:00:00,db01,cpu.ready.summation,0,180000,millisecond,7200\n"
     rows += "2026-11-20 02:05:00,db01,cpu.ready.summation,0,7500,millisecond,300\n"

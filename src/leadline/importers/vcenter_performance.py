@@ -17,7 +17,7 @@ Lost:
     The host of a VM, which the export does not name. Counters without a canonical metric, and sums over parts (all
     network cards of a VM) that no metric has, are kept as ``raw.vcenter.COUNTER`` when everything is asked for. Ready
     time of a whole VM is per vCPU where its vCPUs are in the file too, else it is the sum over them. Without the column
-    EntityId, what only hosts have makes an entity a host, all others are VMs, and it is said.
+    EntityId, what only hosts have, or a name with a domain, makes an entity a host; others are VMs, and it is said.
 
 Units:
     As the column Unit says; ``percent`` is hundredths of a per cent as in the API, ``%`` is per cent. Milliseconds of
@@ -29,6 +29,7 @@ Sources:
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from leadline.core.contracts.importer import Field, ImporterMeta, Request
@@ -71,6 +72,9 @@ _KINDS = {
     "datastore": EntityKind.DATASTORE,
 }
 _OF_HOSTS = frozenset({"storageadapter", "storagepath"})
+_HOST_NAME = re.compile(
+    r"[A-Za-z][\w-]{0,62}(?:\.[\w-]{1,62}){2,8}"
+)  # a name with its domain, as hosts have in vCenter
 _UNNAMED_VM = "vm"
 _SUMS = frozenset({"interval", "each"})
 
@@ -157,14 +161,16 @@ def _owners(rows: list[StatRow], builder: CaptureBuilder) -> dict[tuple[str, str
     for row in rows:
         counters.setdefault((row.entity, row.kind), set()).add((row.metric.casefold(), row.instance.casefold()))
     owners = {}
+    guessed: dict[EntityKind, list[str]] = {}
     for (name, printed), seen in counters.items():
         kind = _KINDS.get(printed.casefold())
         if kind is None:
-            kind = EntityKind.HOST if _is_of_host(seen) else EntityKind.VM
-            builder.warn(
-                "kind", f"the export does not say what {name} is (select EntityId, too); taken for a {kind.value}"
-            )
+            kind = EntityKind.HOST if _is_of_host(seen) or _HOST_NAME.fullmatch(name) else EntityKind.VM
+            guessed.setdefault(kind, []).append(name)
         owners[name, printed] = Entity(kind, name)
+    for kind, names in guessed.items():
+        shown = ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
+        builder.warn("kind", f"taken for a {kind.value}: {shown}; select EntityId, too, and the export says it")
     return owners
 
 

@@ -54,7 +54,8 @@ _OPS = re.compile(r"([\d.]{1,12}) ?([kM]?) ?op/s")
 _CLIENT = re.compile(r"\s*client(?::| io)\s+(\S.{0,200})")
 _RECOVERY = re.compile(r"\s*recovery(?::| io)\s+(\S.{0,200})")
 _HEALTH_LINE = re.compile(
-    r"(?:\s|\[(?:WRN|ERR)\] |[A-Z][A-Z_]{3,40}\b|(?:pg|osd|mds|mon|mgr|pool|host|rgw|recovery)\b|(?:services|data|io|progress|task status):|\d+ ).*"
+    r"(?:\s|\[(?:WRN|ERR)\] |[A-Z][A-Z_]{3,40}\b|(?:pg|osd|mds|mon|mgr|pool|host|rgw|recovery)\b"
+    r"|(?:services|data|io|progress|task status):|\d+ ).*"
 )
 _PROMPT = re.compile(r"\S[^#$>\n]{0,100}[#$>] ?(?:sudo )?(?:ceph|rbd)\b.*")
 
