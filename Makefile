@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -72,7 +72,10 @@ fmt: $(READY)
 	$(BIN)/ruff format .
 	cargo fmt --all
 
-bench: bench-import bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder bench-faults bench-audit bench-report
+bench: bench-import bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder bench-faults bench-audit bench-report bench-damage
+
+bench-damage: $(READY)
+	$(PY) -m benches.bench_damage
 
 bench-import: $(READY)
 	$(PY) -m benches.bench_import

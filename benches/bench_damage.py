@@ -1,4 +1,4 @@
-"""Damaged recordings and pastes, and what is read of them: ``python -m benches.bench_damage``.
+"""Damaged recordings and pastes, and what is read of them: ``make bench-damage``.
 
 Takes the text files of recorded incidents and the importers' seeds. A damaged file has one to five rows torn in half,
 and messages in the midst of others; it is held against the same file without the torn rows. A paste has a random dress
@@ -47,6 +47,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--pastes", type=int, default=PASTES)
+    parser.add_argument("--no-goal", action="store_true", help="exit 0 whatever is read")
     parser.add_argument("--seed", type=int, default=SEED)
     options = parser.parse_args()
     generator = random.Random(options.seed)
@@ -56,7 +57,7 @@ def main() -> int:
         sys.stdout.write(f"{len(texts)} files of {len({tool for tool, *_ in texts})} tools\n")
         is_good = tried("damaged files", options.files, folder, texts, generator, damaged)
         is_good &= tried("pastes", options.pastes, folder, texts, generator, dressed)
-    return 0 if is_good else 1
+    return 0 if is_good or options.no_goal else 1
 
 
 def recordings(folder: Path, generator: random.Random) -> Iterator[tuple[str, str, list[str]]]:

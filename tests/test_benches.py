@@ -13,6 +13,7 @@ RUNS = {
     "bench_import": ["--size", "400", "20", "--no-pandas", "--repeat", "1"],
     "bench_faults": ["--sizes", "small", "--seeds", "1", "--faults", "cpu-limit"],
     "bench_incidents": ["--count", "1", "--jobs", "1"],
+    "bench_damage": ["--files", "12", "--pastes", "12", "--no-goal"],
     "bench_cuts": ["--kind", "iops-limit-data", "--every", "3"],
     "bench_account": ["--kind", "slow-flush", "--count", "1", "--details"],
     "bench_report": ["--series", "400", "--samples", "20", "--repeat", "1"],

@@ -39,6 +39,8 @@ Filesystem     1K-blocks     Used Available Use% Mounted on
 /dev/sdc1       10000000  9000000   1000000  90% /wal
 /dev/mapper/some-long-name-of-a-volume
                 20000000  5000000  15000000  25% /data
+  LV     VG   Attr       LSize
+  pgdata vg-d -wi-ao---- <200.00g
 """
 MOUNT = """\
 proc on /proc type proc (rw,relatime)
@@ -121,6 +123,12 @@ def test_of_several_mount_points_the_root_counts(tmp_path: Path) -> None:
     assert fact(inventory, "vda", "mount_options") == ["rw", "noatime", "errors=remount-ro"]
 
 
+def test_df_alone_is_not_mine(tmp_path: Path) -> None:
+    path = tmp_path / "x.txt"
+    path.write_text(DF)
+    assert block_layout.sniff(Source(str(path), path)) == 0
+
+
 def test_paths_are_counted(tmp_path: Path) -> None:
     inventory = of(tmp_path, MULTIPATH)
     counts = [
@@ -131,7 +139,7 @@ def test_paths_are_counted(tmp_path: Path) -> None:
 
 def test_a_stray_line_is_an_error_with_its_line(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"x\.txt:3: 'stray \(line\)'"):
-        of(tmp_path, DF.replace("/dev/mapper", "stray (line)\n/dev/mapper"))
+        of(tmp_path, DF.replace("/dev/mapper", "stray (line)\n/dev/mapper") + VOLUMES)
 
 
 def test_other_tools_files_are_not_mine(fixtures: Path) -> None:

@@ -256,3 +256,25 @@ def test_sample_values(samples: Path) -> None:
     assert values(old, "job_latency_ms_max")[:2] == [363.053, 1464.434]
     part = read(vdbench_histogram, kinds / "masakioui__vdb__output_histogram.html").results[0]
     assert operation(part, "write").count == 930613
+
+
+def test_the_flat_file_of_a_file_system_run(tmp_path: Path) -> None:
+    header = "tod timestamp Run Interval Xfersize Threads Reqrate Rate Rate_std Rate_max Resp Resp_std Resp_max MB/sec"
+    header += " MB_read MB_write Read_rate Read_resp Write_rate Write_resp"
+    rows = [
+        f"10:00:{5 * n:02}.010 11/20/2026-10:00:{5 * n:02}-UTC rd1 {n} 4096 n/a 9999988 {100 * n} 0 0 2.5 0.5 9.5"
+        f" 40 30 10 {70 * n} 2.0 {30 * n} 3.5"
+        for n in (1, 2, 3)
+    ]
+    rows.append(
+        "10:00:15.020 11/20/2026-10:00:15-UTC rd1  avg_2-3 4096 n/a 9999988 250 5 300 2.5 0.5 9.5 40 30 10 175 2 75 3.5"
+    )
+    path = tmp_path / "flatfile.html"
+    path.write_text(
+        "\n".join(["<title>Vdbench a/flatfile.html</title><pre>", "* words", f"    {header}", *rows]) + "\n"
+    )
+    capture = import_paths([path]).capture
+    (rate,), (moved,) = capture.of("job_iops"), capture.of("job_mib_per_s_read")
+    assert rate.values[0].tolist() == [100, 200, 300]
+    assert moved.values[0].tolist() == [30, 30, 30]
+    assert {op.name: op.per_s for op in capture.results[0].operations} == {"io": 250, "read": 175, "write": 75}

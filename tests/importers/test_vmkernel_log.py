@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leadline.app.read.importing import recognise
+from leadline.app.read.importing import import_paths, recognise
 from leadline.core.contracts.discovery import load_units
 from leadline.core.contracts.importer import Request
 from leadline.core.io.source import Source
@@ -178,3 +178,64 @@ def test_the_log_of_a_report(tmp_path: Path) -> None:
     capture = vmkernel_log.read(Source(FIELD.name, FIELD), Request())
     assert values_of(capture, "disk_logged_latency_ms", "host:esxi/device:naa.6001405aabb").max() == 858.476
     assert lost_s(capture, "host:esxi/datastore:8a5a1336-3d574c6d") > 0
+
+
+@pytest.mark.parametrize(
+    ("line", "metric", "entity"),
+    [
+        ("SCSI: vm 1039: 109: Sync CR at 64", "disk_logged_conflicts_per_s", "device:handle 109"),
+        (
+            "WARNING: SCSI: 119: Failing I/O due to too many reservation conflicts",
+            "disk_logged_conflicts_per_s",
+            "a LUN",
+        ),
+        ("vmw_ahci[00000017]: ahciAbortIO:(curr) HWQD: 0 BusyL: 0", "disk_logged_aborts_per_s", "vmw_ahci 00000017"),
+        ("<6>qla24xx_abort_command(2): handle to abort=331", "disk_logged_aborts_per_s", "qla24xx 2"),
+        ("<3>lpfc1:0713:FPe:SCSI layer issued LUN reset (0, 1) Data: x2002 x1", "", ""),
+        (
+            "lpfc: lpfc_handle_fcp_err:3289: 1:(0):3271: FCP cmd x2a failed, aborting",
+            "disk_logged_aborts_per_s",
+            "lpfc",
+        ),
+        (
+            "HBX: 2956: 'ssd': HB at offset 3735552 - Waiting for timed out HB:",
+            "datastore_heartbeat_timeouts_per_s",
+            "ssd",
+        ),
+        (
+            "FS3: 4828: Reclaimed timed out heartbeat [HB state abcdef02 uuid 4f096eb7-8e0556eb-f0fe-002264fb5e26]",
+            "datastore_heartbeat_timeouts_per_s",
+            "4f096eb7-8e0556eb-f0fe-002264fb5e26",
+        ),
+        (
+            "LSOM: LSOM_ThrowAsyncCongestionVOB:2127: LSOM SSD Congestion State: Exceeded. Congestion Threshold: 200 "
+            "Current Congestion: 255.",
+            "vsan_logged_congestion_count",
+            "disk group",
+        ),
+    ],
+)
+def test_an_event_of_a_line(tmp_path: Path, line: str, metric: str, entity: str) -> None:
+    text = f"2026-11-24T09:00:11.403Z cpu0:2097803){line}\n2026-11-24T09:00:12.403Z cpu0:2097803)done\n"
+    path = tmp_path / "vmkernel.log"
+    path.write_text(text)
+    capture = import_paths([path]).capture
+    told = {
+        (group.metric, one.label())
+        for group in capture.groups
+        for one, values in zip(group.entities, group.values, strict=True)
+        if values.any() and group.metric != "host_storage_messages_per_s"
+    }
+    assert {name for name, _ in told} == ({metric} if metric else set())
+    assert all(entity.removeprefix("device:") in label for _, label in told)
+
+
+def test_lines_of_a_failed_command_and_their_repetition_are_counted(tmp_path: Path) -> None:
+    head = "2017-02-25T17:34:15.505Z cpu0:65560)"
+    failed = 'ScsiDeviceIO: 2927: Cmd(0x4395) 0x2a, CmdSN 0x1 from world 6 to dev "naa.60a1" failed H:0x2 D:0x0 P:0x0'
+    text = f"{head}{failed}\n"
+    text += f"{head}NMP: nmp_ThrottleLogForDevice:3546: last error status from device naa.60a1 repeated 10 times\n"
+    path = tmp_path / "vmkernel.log"
+    path.write_text(text)
+    (group,) = import_paths([path]).capture.of("disk_logged_failures_per_s")
+    assert group.values.sum() == 11

@@ -59,6 +59,8 @@ pub enum Kind {
     CheckpointSync,
     /// The same; its value is the time it took to sync the slowest file.
     CheckpointLongest,
+    /// A checkpoint that came too soon after the one before; its value is the time between them, in milliseconds.
+    CheckpointTooSoon,
 }
 
 /// Events of one kind in one second.

@@ -357,6 +357,7 @@ fn event_columns(py: Python<'_>, kind: Kind, events: &[Events]) -> EventColumns 
         Kind::CheckpointWrite => "checkpoint-write",
         Kind::CheckpointSync => "checkpoint-sync",
         Kind::CheckpointLongest => "checkpoint-longest",
+        Kind::CheckpointTooSoon => "checkpoint-too-soon",
     };
     (
         name,

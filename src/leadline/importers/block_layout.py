@@ -1,8 +1,8 @@
 """Which file system lies on which disk, how full it is and how it is mounted, as Linux commands print it.
 
 Reads:
-    ``lsblk`` (any columns with NAME), ``df`` (``-h``, ``-T``, ``-k``, ``-P``), ``mount``, ``dmsetup ls --tree``,
-    ``multipath -ll``, ``pvs`` and ``lvs``, one or several in one file.
+    ``lsblk`` (any columns with NAME), ``mount``, ``dmsetup ls --tree``, ``multipath -ll``, ``pvs`` and ``lvs``, one or
+    several in one file, and beside them ``df`` (``-h``, ``-T``, ``-k``, ``-P``).
 
 Sample:
     .. code-block:: text
@@ -88,10 +88,13 @@ _GIB = float(1 << 30)
 
 
 def sniff(source: Source) -> int:
-    """Sure by the headings of the commands, or by rows that only they print."""
+    """Sure by the headings of the commands, or by rows that only they print; df alone is read by its own importer."""
     text = "\n".join(source.head_text.splitlines()[:_HEAD_LINES])  # reports of many sections have these further down
-    marks = (_LSBLK, _DF, _MOUNTS, _TREE, _MAPS, _PVS, _LVS)
-    return 85 if not text.lstrip().startswith("<") and any(mark.search(text) for mark in marks) else 0
+    if text.lstrip().startswith("<"):
+        return 0
+    commands = sum(mark.search(source.head_text) is not None for mark in (_LSBLK, _MOUNTS, _TREE, _MAPS, _PVS, _LVS))
+    is_near = any(mark.search(text) for mark in (_DF, _LSBLK, _MOUNTS, _TREE, _MAPS, _PVS, _LVS))
+    return (92 if commands > 1 or _DF.search(text) else 85) if commands and is_near else 0
 
 
 def read(source: Source, request: Request) -> Capture:

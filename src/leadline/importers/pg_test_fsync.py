@@ -41,7 +41,7 @@ from leadline.formats.loadtool import ELAPSED_S_MAX, Elapsed, add_columns, bad_l
 
 META = ImporterMeta(
     tool="pg_test_fsync",
-    marks=("per test",),
+    marks=("per test", "ops/sec"),
     layers=(Layer.STORAGE_PATH,),
     fields={"ops/sec": Field("job_iops", "per_s"), "usecs/op": Field("job_latency_ms", "us")},
     record="pg_test_fsync -s 5 -f FILE_ON_THE_DISK > pg_test_fsync.txt",
@@ -56,13 +56,18 @@ _PARTS = {
     "test if fsync on non-write file descriptor is honored:": "fsync by another descriptor",
     "non-sync'ed 8kb writes:": "not synced",
 }
-_LAST = "not synced"
+_FIRST, _LAST = "one 8kB write", "not synced"
 _HEAD = re.compile(r"(\d{1,9}) seconds? per test")
-_ROW = re.compile(r"\s+(\S.*?)\s+(?:(\d{1,12}\.\d{1,6}) ops/sec(?:\s+(\d{1,15}) usecs/op)?|(n/a\*?))\s*")
+_ROW = re.compile(r"\s+(\S.*?)\s+(?:(\d{1,12}[.,]\d{1,6}) ops/sec(?:\s+(\d{1,15}) usecs/op)?|(n/a\*?))\s*")
 _NOISE = re.compile(
     r"O_DIRECT |Direct I/O is not |\(in wal_sync_method|\(This is designed|open_sync sizes\.|\(If the times"
     r"|descriptor\.\)|\* This file system|options do not|\$ |in different write"
 )
+
+
+_BARE = re.compile(r"^\s+(?:open_datasync|fdatasync|fsync|fsync_writethrough|open_sync)\s+\d+[.,]\d+ ops/sec", re.M)
+_BARE_MIN = 2
+_USUAL_S = 5.0  # its own default per test
 
 
 @dataclass
@@ -84,9 +89,11 @@ class _Run:
 
 
 def sniff(source: Source) -> int:
-    """Sure by the head line and what is compared."""
+    """Sure by the head line and what is compared; some rows of methods alone are an excerpt."""
     lines = [line.strip().casefold() for line in source.head_text.splitlines()]
-    return 93 if any(line in _PARTS for line in lines) and any(_HEAD.fullmatch(line) for line in lines) else 0
+    if any(line in _PARTS for line in lines) and any(_HEAD.fullmatch(line) for line in lines):
+        return 93
+    return 90 if len(_BARE.findall(source.head_text)) >= _BARE_MIN else 0
 
 
 def read(source: Source, request: Request) -> Capture:
@@ -119,7 +126,11 @@ def _runs(source: Source, request: Request, builder: CaptureBuilder) -> list[_Ru
     lines = text.splitlines()
     runs: list[_Run] = []
     part = ""
-    for index, line in enumerate(lines):
+    if not any(_HEAD.fullmatch(line.strip()) for line in lines):
+        runs, part = [_Run(_USUAL_S)], _FIRST
+        builder.warn("no-head", f"an excerpt without its head: {_USUAL_S:g} s per test and {_FIRST} are assumed")
+    begin = next((n for n, line in enumerate(lines) if _HEAD.fullmatch(line.strip()) or _ROW.fullmatch(line)), 0)
+    for index, line in enumerate(lines[begin:], start=begin):
         if head := _HEAD.fullmatch(line.strip()):
             if not 0 < float(head[1]) <= ELAPSED_S_MAX:
                 raise bad_line(source.name, index, line, "at least a second per test")
@@ -147,7 +158,7 @@ def _take(run: _Run, part: str, row: re.Match[str], builder: CaptureBuilder, nam
         if row[4] == "n/a*":
             builder.warn("no-direct", f"{part} {method}: this file system does not take direct I/O")
         return
-    test = _Test(part, method, float(row[2]))
+    test = _Test(part, method, float(row[2].replace(",", ".")))
     if not test.per_s > 0:
         raise bad_line(name, index, row[0], "a rate above 0")
     us = factor("s", "us") / test.per_s

@@ -40,6 +40,7 @@ from leadline.formats.sysstat.export import read_json
 from leadline.formats.sysstat.text import (
     TableLayout,
     clock_known,
+    clock_of,
     lone_report,
     number,
     parse_banner,
@@ -98,6 +99,7 @@ _SPLIT = {metric for metric, _ in _SUMS}
 _NOT_NUMBERS = frozenset({"UID", "USER", "PID", "TGID", "TID", "CPU", "prio", "policy", "Command"})
 _NAME_LENGTH_MAX = 80  # Judgement: enough to know a command line by, with -l they can have thousands of characters
 _KWORKER = re.compile(r"^(kworker/[^+\-]+)[+\-].*$")
+_OWN = re.compile(r"%usr|kB_rd/s|minflt/s|cswch/s|StkSize")
 _PID = re.compile(r"\b(?:PID|TGID)\b.*\bCommand\s*$")
 
 
@@ -107,7 +109,11 @@ def sniff(source: Source) -> int:
     if text.lstrip()[:12].startswith('{"sysstat"'):
         return 95 if '"cmd":' in text and ('"TGID"' in text or '"PID"' in text) else 0
     lines = text.splitlines()[:40]
-    return 95 if any(map(parse_banner, lines)) and any(map(_PID.search, lines)) else 0
+    headings = [line for line in lines if _PID.search(line)]
+    if any(map(parse_banner, lines)):
+        return 95 if headings else 0
+    # Without its first line it is an excerpt, known by the clock before a heading of its own columns.
+    return 90 if any(clock_of(line) and _OWN.search(line) for line in headings) else 0
 
 
 def read(source: Source, request: Request) -> Capture:

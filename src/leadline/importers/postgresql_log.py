@@ -74,6 +74,7 @@ META = ImporterMeta(
         "checkpoint complete: write": Field("db_checkpoint_write_ms", "s"),
         "checkpoint complete: sync": Field("db_checkpoint_sync_ms", "s"),
         "checkpoint complete: longest": Field("db_checkpoint_sync_longest_ms", "s"),
+        "checkpoints are occurring too frequently": Field("db_checkpoint_apart_ms", "s"),
         "temporary file": Field("db_temp_bytes_per_s", "bytes_per_s"),
         "connection received": Field("db_logons_per_s", "per_s"),
         "waiting|acquired ... after": Field("db_lock_wait_ms", "ms"),
@@ -106,6 +107,7 @@ _METRICS = {
     "checkpoint-write": "db_checkpoint_write_ms",
     "checkpoint-sync": _SYNC,
     "checkpoint-longest": "db_checkpoint_sync_longest_ms",
+    "checkpoint-too-soon": "db_checkpoint_apart_ms",
 }
 _WORK_COUNTS = ("db_logged_statement_sessions_count", "db_worker_sessions_count")
 _LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")

@@ -88,8 +88,11 @@ META = ImporterMeta(
 )
 
 _HEADER = re.compile(
-    r"^[^\S\n]*+tod(?:\s+|,)(?:timestamp(?:\s+|,))?Run(?:\s+|,)Interval(?:\s+|,)reqrate\b.*$", re.MULTILINE
+    r"^[^\S\n]*+tod(?:\s+|,)(?:timestamp(?:\s+|,))?Run(?:\s+|,)Interval(?:\s+|,)(?:reqrate|Xfersize)\b.*$",
+    re.MULTILINE,
 )
+# A file-system run's flat file writes the names of a raw run's with a capital, and two of them the other way round.
+_FLAT_NAMES = {"MB_read": "read_mb", "MB_write": "write_mb", "MB/sec": "MB/sec"}
 _REPORT = re.compile(r"^(\S+ \d\d?, \d{4}) +\.*[Ii]nterval\.* +(?:i/o +MB/sec|\.ReqstdOps).*$", re.MULTILINE)
 _ROW = re.compile(r"\d\d:\d\d:\d\d[.,]\d{3} ")
 _STAMP = re.compile(r"(\d\d)/(\d\d)/(\d{4})-(\d\d):(\d\d):(\d\d)-(\S+)")
@@ -187,7 +190,8 @@ def _flat_rows(lines: list[str], name: str, builder: CaptureBuilder) -> VdbenchT
     separator = "," if lines[header].lstrip().startswith("tod,") else None
     words = [word.strip() for word in lines[header].split(separator) if word.strip()]
     fixed = 4 if words[1] == "timestamp" else 3
-    table = VdbenchTable(words[fixed:])
+    is_file_system = "Rate" in words
+    table = VdbenchTable([_FLAT_NAMES.get(word, word.lower()) if is_file_system else word for word in words[fixed:]])
     for index in range(header + 1, len(lines)):
         line = lines[index]
         if not line.strip() or line.startswith(("*", "<", "---")):

@@ -1,4 +1,4 @@
-r"""What an ESXi host logs of its storage: latency that jumped, lost access, failed commands, aborts, resets.
+r"""What an ESXi host logs of its storage: jumped latency, lost access, failed commands, conflicts, congestion.
 
 Reads:
     ``vmkernel.log``, ``vmkwarning.log`` and ``vobd.log`` of ESXi 5 to 8, one or several of them in a file, and the
@@ -41,6 +41,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.formats.esxi_events import CONFLICTS, CONGESTION, FAILURES, GIVEN_UP, HEARTBEATS, logged_events
 from leadline.formats.esxi_lines import STAMP_CHARACTERS, EsxiClock
 
 META = ImporterMeta(
@@ -56,6 +57,11 @@ META = ImporterMeta(
         "H:0x5|Abort Task": Field("disk_aborts_per_s", "per_s"),
         "H:0x8|Lun Reset|Target Reset": Field("disk_resets_per_s", "per_s"),
         "D:0x18": Field("disk_conflicts_per_s", "per_s"),
+        "failed H: D: P:, counted by line": Field(FAILURES, "per_s"),
+        "reservation conflicts|Sync CR": Field(CONFLICTS, "per_s"),
+        "a driver's abort or reset": Field(GIVEN_UP, "per_s"),
+        "Waiting for timed out HB": Field(HEARTBEATS, "per_s"),
+        "Current Congestion": Field(CONGESTION, "count"),
         "any of these": Field("host_storage_messages_per_s", "per_s"),
     },
     record="cat /var/log/vmkernel.log > vmkernel.log",
@@ -160,6 +166,7 @@ class _Log:
     latencies: dict[Entity, dict[int, tuple[float, float]]] = field(default_factory=dict)
     states: dict[Entity, list[tuple[int, bool]]] = field(default_factory=dict)
     counts: dict[tuple[str, Entity], list[int]] = field(default_factory=dict)
+    values: dict[tuple[str, Entity], dict[int, float]] = field(default_factory=dict)
     hosts: dict[str, Entity] = field(default_factory=dict)
     _seen: set[tuple[object, ...]] = field(default_factory=set)
 
@@ -223,9 +230,17 @@ class _Log:
             self._count(metric, path, time_ns)
             return True
         codes = _CODES.search(text)
-        if codes is None or device is None:
-            return False
-        return self._failed(Entity(EntityKind.DEVICE, _trimmed(device), host), time_ns, text, codes)
+        if codes is not None and device is not None:
+            return self._failed(Entity(EntityKind.DEVICE, _trimmed(device), host), time_ns, text, codes)
+        events = list(logged_events(text))
+        for event in events:
+            entity = Entity(event.kind, event.name, host)
+            if event.metric == CONGESTION:
+                known = self.values.setdefault((CONGESTION, entity), {})
+                known[time_ns] = max(event.value, known.get(time_ns, 0.0))
+            else:
+                self.counts.setdefault((event.metric, entity), []).extend([time_ns] * round(event.value))
+        return bool(events)
 
     def _failed(self, device: Entity, time_ns: int, text: str, codes: re.Match[str]) -> bool:
         """One failed command; the paths' plug-in and the device may log the same one."""
@@ -240,10 +255,12 @@ class _Log:
                 return False
             self._seen.add(key)
         self._count("disk_failed_per_s", device, time_ns)
+        self._count(FAILURES, device, time_ns)
         if host_code == _ABORTED:
             self._count("disk_aborts_per_s", device, time_ns)
         if device_code == _CONFLICT:
             self._count("disk_conflicts_per_s", device, time_ns)
+            self._count(CONFLICTS, device, time_ns)
         if host_code == _RESET and ("reset", device, time_ns // _NS_PER_S) not in self._seen:
             self._seen.add(("reset", device, time_ns // _NS_PER_S))
             self._count("disk_resets_per_s", device, time_ns)
@@ -308,12 +325,17 @@ def _emit(log: _Log, builder: CaptureBuilder, request: Request) -> None:
                 values += np.maximum(overlap, 0)
             share = np.minimum(100.0 * values / (step_s * _NS_PER_S), 100.0)
             builder.add_series("disk_access_lost_pct", entity, times, share, interval_s=step_s)
+    for (metric, entity), values_at in log.values.items():
+        if request.wants(metric):
+            moments_at = np.array(sorted(values_at), dtype=np.int64)
+            column = np.array([values_at[time_ns] for time_ns in moments_at.tolist()])
+            builder.add_series(metric, entity, moments_at, column, interval_s=1.0)
     for entity, known in log.latencies.items():
         moments_ns: NDArray[np.int64] = np.array(sorted(known), dtype=np.int64)
         for metric, place in (("disk_logged_latency_ms", 1), ("disk_logged_latency_ms_usual", 0)):
             if request.wants(metric):
                 column = np.array([known[time_ns][place] for time_ns in moments_ns.tolist()])
-                builder.add_series(metric, entity, moments_ns, column, interval_s=float("nan"))
+                builder.add_series(metric, entity, moments_ns, column, interval_s=1.0)
 
 
 def _lost_spans(states: list[tuple[int, bool]], first_ns: int, last_ns: int) -> Iterator[tuple[int, int]]:

@@ -51,6 +51,8 @@ pub(super) fn each_event(level: &[u8], text: &[u8], mut take: impl FnMut(Kind, f
             },
             1.0,
         );
+    } else if let Some(apart) = apart_ms(text) {
+        take(Kind::CheckpointTooSoon, apart);
     } else if text.starts_with(b"automatic vacuum ")
         || text.starts_with(b"automatic aggressive vacuum ")
         || text.starts_with(b"automatic analyze ")
@@ -71,6 +73,16 @@ fn is_checkpoint(text: &[u8], ending: &[u8]) -> bool {
         .strip_prefix(b"check")
         .or_else(|| text.strip_prefix(b"restart"));
     rest.is_some_and(|rest| rest.starts_with(ending))
+}
+
+/// The milliseconds between two checkpoints that are too near to each other.
+fn apart_ms(text: &[u8]) -> Option<f64> {
+    let rest = text.strip_prefix(b"checkpoints are occurring too frequently (")?;
+    let end = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    let seconds: u32 = std::str::from_utf8(&rest[..end]).ok()?.parse().ok()?;
+    rest[end..]
+        .starts_with(b" second")
+        .then(|| f64::from(seconds) * 1000.0)
 }
 
 /// The milliseconds that a checkpoint took to write, to sync, and to sync its slowest file.
@@ -236,7 +248,7 @@ pub(super) const fn is_word(byte: u8) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{checkpoint_ms, is_commit, lock_message, statement_ms, temporary_bytes};
+    use super::{apart_ms, checkpoint_ms, is_commit, lock_message, statement_ms, temporary_bytes};
 
     #[test]
     fn a_statement_has_a_duration_and_a_text() {
@@ -279,6 +291,18 @@ mod tests {
             lock_message(b"process 11 acquired ShareLock on x after 3000 ms"),
             None
         );
+    }
+
+    #[test]
+    fn a_checkpoint_that_came_too_soon_tells_how_soon() {
+        for (text, apart) in [
+            ("checkpoints are occurring too frequently (24 seconds apart)", Some(24_000.0)),
+            ("checkpoints are occurring too frequently (1 second apart)", Some(1000.0)),
+            ("checkpoints are occurring too frequently (x seconds apart)", None),
+            ("checkpoints are occurring too frequently (12", None),
+        ] {
+            assert_eq!(apart_ms(text.as_bytes()), apart);
+        }
     }
 
     #[test]

@@ -51,6 +51,7 @@ class Reason(StrEnum):
     QUICK = "quick"
     ELSEWHERE = "elsewhere"  # another cause covers the incident, and the account gives disks next to nothing
     LOAD_TOOL = "load-tool"
+    LOADED = "loaded"
     NOT_DURING = "not-during"  # disks were recorded, but not while it was bad
     TOO_SHORT = "too-short"
     NOT_RECORDED = "not-recorded"
@@ -172,7 +173,7 @@ class Answer:
         change: what a disk waits longer, for `Reason.WAITED_LONGER`.
         level: of a disk near a limit, or busy.
         power: of the rule that lacks most, for `Reason.TOO_SHORT`.
-        measured: for `Reason.LOAD_TOOL`.
+        measured: for `Reason.LOAD_TOOL` and `Reason.LOADED`.
         account: where the added time of the incident went.
         span: of the recordings that the answer is from; None where nothing has a time.
         explains: a cause that was measured explains what was felt, or nothing bad was felt.

@@ -90,6 +90,10 @@ _SAYS = {
     Reason.QUICK: "No: the disk was looked at and is not slow.",
     Reason.ELSEWHERE: "No: {detail} of the added time is spent waiting for a disk.",
     Reason.LOAD_TOOL: ("Not while a load tool measured it: {detail}. What the database waited for was not recorded."),
+    Reason.LOADED: (
+        "Not known: {detail}. Large requests, or many at once, wait for each other on any disk: measure small ones one "
+        "at a time."
+    ),
     Reason.NOT_DURING: "Not known: disks were recorded, but not during the incident.",
     Reason.TOO_SHORT: "Not known: {detail}.",
     Reason.NOT_RECORDED: "Not known: no recording shows the disk's latency.",

@@ -32,6 +32,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.capture import SeriesGroup
 from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
@@ -86,9 +87,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
     reads = Over(_READS, "single reads of data files", warn="data_warn", crit="data_crit", keep=_times_each)
     writes = Over(_WRITES, "writes of the log", warn="wal_warn", crit="wal_crit", keep=_times_each)
     by_guest: dict[Entity, list[Finding]] = {}
+    events: dict[Entity, list[SeriesGroup]] = {}
     for spec in (reads, writes):
         for finding in over_threshold(context, spec):
-            spent = _spent(context, finding)
+            events = events or _events_by_server(context)
+            spent = _spent(context, finding, events.get(finding.entity, []))
             if spent is None or spent.disk < context.limit("disk_share") or spent.waits < context.limit("wait_share"):
                 continue
             database = finding.entity
@@ -114,11 +117,24 @@ def _times_each(context: RuleContext, entity: Entity) -> bool:
     return context.inventory.get(entity, "engine") in _ENGINES
 
 
-def _spent(context: RuleContext, finding: Finding) -> _Spent | None:
+def _events_by_server(context: RuleContext) -> dict[Entity, list[SeriesGroup]]:
+    """The waits of each server."""
+    by_server: dict[Entity, list[SeriesGroup]] = {}
+    for group in context.of(_EVENTS):
+        rows: dict[Entity, list[int]] = {}
+        for row, entity in enumerate(group.entities):
+            if entity.parent is not None:
+                rows.setdefault(entity.parent, []).append(row)
+        for server, chosen in rows.items():
+            by_server.setdefault(server, []).append(group.take(chosen))
+    return by_server
+
+
+def _spent(context: RuleContext, finding: Finding, waits_for: list[SeriesGroup]) -> _Spent | None:
     """Where the time of sessions went in the windows of a finding; None where it was not recorded."""
     server = finding.entity
-    means = means_over(context.of(_EVENTS), finding.windows)
-    events = {entity.name: mean for entity, mean in means.items() if entity.parent == server and mean > 0}
+    means = means_over(waits_for, finding.windows)
+    events = {entity.name: mean for entity, mean in means.items() if mean > 0}
     whole = means_over(context.of(_ACTIVE), finding.windows, server).get(server, sum(events.values()))
     if not whole > 0:
         return None

@@ -1,0 +1,1 @@
+"""Parts of the importer of Linux kernel logs: the forms of its lines, and the messages that tell of trouble."""

@@ -1,0 +1,1 @@
+"""Scripts that record where nothing can be installed: a part per target, and the frame that runs them."""
