@@ -11,6 +11,7 @@ import csv
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import PurePosixPath
 
 from leadline.core.io.source import Source
@@ -219,6 +220,8 @@ def _rows_of(cells: list[str], header: DelimitedHeader, line: int) -> list[StatR
     base = row_of(known, line)
     if header.counters:
         return [_pivoted(base, column, cells[index], header.entity) for index, column in header.counters.items()]
+    if base.metric and base.entity:
+        return [base]
     return [replace(base, metric=base.metric or header.metric, entity=base.entity or header.entity)]
 
 
@@ -253,6 +256,7 @@ def row_of(known: dict[str, str], line: int) -> StatRow:
     )
 
 
+@lru_cache(maxsize=4096)  # a moment has a row for each counter
 def with_seconds(stamp: str) -> tuple[str, bool]:
     """A time with its seconds, which a spreadsheet drops when it stores a CSV; and whether they were missing.
 
