@@ -83,7 +83,7 @@ _BRANCH = re.compile(r"[ │├└─`|-]*")
 _SECTIONS = {"lsblk": _LSBLK, "df": _DF, "df -i": _INODES, "pvs": _PVS, "lvs": _LVS}
 _PROMPT = re.compile(r"\S[^#$>\n]{0,100}[#$>] ?(?:sudo )?(?:lsblk|df|mount|dmsetup|multipath|pvs|lvs)\b.*")
 _BAD_STATES = frozenset({"failed", "faulty", "shaky", "offline"})
-_HEAD_LINES = 20
+_HEAD_LINES = 60
 _GIB = float(1 << 30)
 
 
@@ -92,7 +92,7 @@ def sniff(source: Source) -> int:
     text = "\n".join(source.head_text.splitlines()[:_HEAD_LINES])  # reports of many sections have these further down
     if text.lstrip().startswith("<"):
         return 0
-    commands = sum(mark.search(source.head_text) is not None for mark in (_LSBLK, _MOUNTS, _TREE, _MAPS, _PVS, _LVS))
+    commands = sum(mark.search(text) is not None for mark in (_LSBLK, _MOUNTS, _TREE, _MAPS, _PVS, _LVS))
     is_near = any(mark.search(text) for mark in (_DF, _LSBLK, _MOUNTS, _TREE, _MAPS, _PVS, _LVS))
     return (92 if commands > 1 or _DF.search(text) else 85) if commands and is_near else 0
 
