@@ -31,7 +31,19 @@ STEP_S = 600  # between repetitions
 HEAVY = frozenset({"pg-stat", "pg-test-fsync", "postgresql-log", "vcenter-chart"})
 # Documents, settings and results that do not become longer by more of the same lines.
 FIXED = frozenset(
-    {"capture-file", "df", "facts", "inventory", "iris-cpf", "ovf", "pg-settings", "rvtools", "top", "vm-config"}
+    {
+        "block-layout",
+        "capture-file",
+        "df",
+        "facts",
+        "inventory",
+        "iris-cpf",
+        "ovf",
+        "pg-settings",
+        "rvtools",
+        "top",
+        "vm-config",
+    }
     | {"vmx", "vrops"}
 )
 

@@ -135,3 +135,54 @@ def test_one_sample_of_a_disk_is_no_rate(tmp_path: Path) -> None:
 def test_other_measurements_alone_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no measurement of vsphere"):
         of(tmp_path, "weather,place=x rain=1 1795163420\n")
+
+
+def test_libvirt(tmp_path: Path) -> None:
+    def lines(second: int, delay_ms: int, writes: int) -> str:
+        tags, stamp = "domain_name=db01,host=kvm1", 1_795_163_400_000_000_000 + second * 10**9
+        return (
+            f"libvirt_vcpu,{tags},vcpu_id=0 state=1i,time={second * 5 * 10**8}i,delay={delay_ms * 10**6}i {stamp}\n"
+            f'libvirt_block,{tags},block_id=0 name="vda",backingIndex=1i,path="/a b.img",rd_reqs=5i,rd_times=5i,'
+            f"wr_reqs={writes}i,wr_bytes={writes * 8192}i,wr_times={writes * 30_000_000}i {stamp}\n"
+            f'libvirt_block,{tags},block_id=1 name="vda",backingIndex=2i,wr_reqs=1i,wr_times=9i {stamp}\n'
+            f"libvirt_balloon,{tags} current=1048576i,maximum=2097152i {stamp}\n"
+            f"libvirt_state,{tags} state=1i {stamp}\n"
+        )
+
+    path = tmp_path / "x.influx"
+    path.write_text(lines(0, 0, 100) + lines(10, 500, 300))
+    known = recognise(Source(str(path), path), load_units("importer"))
+    assert known is not None
+    assert known[0] == "influx"
+    capture = read(path)
+    assert values(capture, "cpu_ready_pct", "vm:db01/vcpu:0") == [5]
+    assert values(capture, "virtual_disk_latency_ms_write", "vm:db01/virtual-disk:vda") == [30]
+    assert values(capture, "disk_writes_per_s", "vm:db01/virtual-disk:vda") == [20]
+    assert values(capture, "memory_balloon_mib", "vm:db01") == [1024]
+    assert "unknown" in [warning.code for warning in capture.sources[0].warnings]
+
+
+@pytest.mark.parametrize("name", ["hostdomclient", "host-domclient"])
+def test_vsan(tmp_path: Path, name: str) -> None:
+    fields = "latency_avg_read=1033,latency_avg_write=48211,congestion=0,iops_read=7,iops_write=1,oio=4,io_count=3"
+    if name != "hostdomclient":
+        fields = "latencyAvgRead=1033,latencyAvgWrite=48211,congestion=0,iopsRead=7,iopsWrite=1,oio=4,ioCount=3"
+    tags = "clustername=prod,dcname=dc,host=mon,hostname=esx01,moid=domain-c8,source=prod"
+    capture = of(tmp_path, f"vsphere_vsan_performance_{name},{tags} {fields} 1795163400000000000\n")
+    assert values(capture, "vsan_client_latency_us_write", "host:esx01") == [48211]
+    assert values(capture, "vsan_client_iops", "host:esx01") == [8]
+    assert influx.sniff(Source("x.influx", tmp_path / "x.influx"))
+
+
+def test_vsan_clusters_and_disks(tmp_path: Path) -> None:
+    text = (
+        "vsphere_vsan_performance_clusterdomcompmgr,clustername=prod,source=prod "
+        "latency_avg_write=9886 1795163400000000000\n"
+        "vsphere_vsan_performance_capacitydisk,clustername=prod,hostname=esx01,deviceName=naa.1 "
+        "latency_dev_read=5000,iops_dev_read=3 1795163400000000000\n"
+        "vsphere_vsan_summary,clustername=prod total_bytes_to_sync=0i 1795163400000000000\n"
+    )
+    capture = of(tmp_path, text)
+    assert values(capture, "vsan_backend_latency_us_write", "cluster:prod") == [9886]
+    assert values(capture, "vsan_capacity_device_latency_us", "device:naa.1") == [5000]
+    assert "unknown" in [warning.code for warning in capture.sources[0].warnings]

@@ -142,6 +142,21 @@ def test_a_real_scrape(samples: Path) -> None:
     assert value(capture, "cpu_ready_pct", str(vm)) == pytest.approx(108 / 20_000 * 100 / 8)
 
 
+def test_telegraf_s_families(tmp_path: Path) -> None:
+    labels = 'esxhostname="esx01",vmname="db01"'
+    capture = of(
+        tmp_path,
+        f'vsphere_vm_cpu_ready_summation{{cpu="0",{labels}}} 1380\n'
+        f'vsphere_vm_cpu_usage_average{{cpu="instance-total",{labels}}} 55.5\n'
+        f'vsphere_vm_virtualDisk_totalReadLatency_average{{disk="scsi0:1",{labels}}} 14\n'
+        'vsphere_datastore_datastore_totalWriteLatency_average{dsname="ds1"} 9\n',
+    )
+    assert value(capture, "cpu_ready_pct", "host:esx01/vm:db01/vcpu:0") == pytest.approx(6.9)
+    assert value(capture, "cpu_used_pct", "host:esx01/vm:db01") == 55.5
+    assert value(capture, "virtual_disk_latency_ms_read", "host:esx01/vm:db01/virtual-disk:scsi0:1") == 14
+    assert value(capture, "datastore_latency_ms", "datastore:ds1") == 9
+
+
 def test_recognised_among_all_importers() -> None:
     known = recognise(Source(str(OWN), OWN), load_units("importer"))
     assert known is not None
@@ -166,5 +181,5 @@ def test_a_cut_last_line_is_dropped_and_said(tmp_path: Path) -> None:
 
 
 def test_other_exporters_are_an_error(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no family of vmware_exporter or node_exporter"):
+    with pytest.raises(InputError, match="no family of vmware_exporter, Telegraf's vSphere input or node_exporter"):
         of(tmp_path, "go_goroutines 7\n")

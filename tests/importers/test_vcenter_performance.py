@@ -162,3 +162,135 @@ def test_a_cut_last_row_is_dropped_and_said(tmp_path: Path, cut: str) -> None:
 def test_no_header_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no header of Get-Stat"):
         of(tmp_path, "a,b\n1,2\n")
+
+
+TABLE = """
+PS C:\\> Get-Stat -Entity db01 -Realtime
+
+   Entity: db01
+
+MetricId                Timestamp                          Value Unit        Instance
+--------                ---------                          ----- ----        --------
+cpu.ready.summation     11/20/2026 8:30:40 AM               1380 millisecond 0
+cpu.ready.summation     11/20/2026 8:30:20 AM                600 millisecond 0
+virtualdisk.totalReadL… 11/20/2026 8:30:40 AM                 31 millisecond scsi0:1
+virtualdisk.totalReadL… 11/20/2026 8:30:20 AM                  3 millisecond scsi0:1
+cpu.latency.average     11/20/2026 8:30:40 AM               2.35 %
+
+"""
+LIST = """
+
+Value        : 31
+Timestamp    : 20.11.2026 08:30:20
+MetricId     : disk.maxTotalLatency.latest
+Unit         : millisecond
+Description  : Highest latency value across all disks used by
+               the host. Latency measures the time
+Entity       : db01
+EntityId     : VirtualMachine-vm-90
+IntervalSecs : 20
+Instance     :
+Uid          : /VIServer=a@vc/VirtualMachine=VirtualMachine-vm-90/FloatSample/
+
+Value        : 2,5
+Timestamp    : 20.11.2026 08:30:40
+MetricId     : disk.maxTotalLatency.latest
+Unit         : millisecond
+Entity       : db01
+EntityId     : VirtualMachine-vm-90
+IntervalSecs : 20
+Instance     :
+
+"""
+
+
+def named(tmp_path: Path, name: str, text: str, **request: Any) -> Capture:
+    path = tmp_path / name
+    path.write_text(text)
+    source = Source(str(path), path)
+    known = recognise(source, load_units("importer"))
+    assert known is not None
+    assert known[0] == "vcenter-performance"
+    return read(path, **request)
+
+
+def test_the_console_s_table(tmp_path: Path) -> None:
+    capture = named(tmp_path, "x.txt", TABLE)
+    assert values(capture, "cpu_ready_pct", "vm:db01/vcpu:0") == pytest.approx([3.0, 6.9])
+    assert values(capture, "virtual_disk_latency_ms_read", "vm:db01/virtual-disk:scsi0:1") == [3, 31]
+    assert values(capture, "cpu_latency_pct", "vm:db01") == [2.35]
+    assert "truncated-counter" in [warning.code for warning in capture.sources[0].warnings]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("virtualdisk.totalReadL…", "virtualdisk.total...   ", "the counter"),
+        ("11/20/2026 8:30:40 AM               1380", "11/20/2026 8:30...                  1380", "no whole timestamp"),
+        ("  1380", "  13xx", "the value"),
+    ],
+)
+def test_cut_cells_of_the_console_are_errors_with_their_line(tmp_path: Path, old: str, new: str, found: str) -> None:
+    with pytest.raises(InputError, match=rf"x\.csv:\d+: {found}"):
+        of(tmp_path, TABLE.replace(old, new))
+
+
+def test_the_console_s_list(tmp_path: Path) -> None:
+    assert values(named(tmp_path, "x.txt", LIST), "disk_latency_ms_max", "vm:db01") == [31, 2.5]
+
+
+def test_a_list_that_breaks_off(tmp_path: Path) -> None:
+    capture = of(tmp_path, LIST[: LIST.rindex("MetricId")])
+    assert values(capture, "disk_latency_ms_max", "vm:db01") == [31]
+    assert "cut" in [warning.code for warning in capture.sources[0].warnings]
+
+
+def test_a_column_per_counter(tmp_path: Path) -> None:
+    rows = "".join(f'"20.11.2026 0{h}:00:00";"db01";"31,5";"180000"\n' for h in (2, 4))
+    capture = named(tmp_path, "x.csv", f'"Timestamp";"VM";"disk.maxTotalLatency.latest";"cpu.ready.summation"\n{rows}')
+    assert values(capture, "disk_latency_ms_max", "vm:db01") == [31.5, 31.5]
+    assert values(capture, "cpu_ready_pct_sum", "vm:db01") == [2.5, 2.5]
+
+
+def test_a_column_per_vm_and_the_counter_in_the_file_s_name(tmp_path: Path) -> None:
+    rows = "".join(f"2026-11-20 08:{m}:00,6000,3000\n" for m in (10, 15))
+    capture = named(tmp_path, "cpu.ready.summation.csv", f"Timestamp,db01,db02\n{rows}")
+    assert values(capture, "cpu_ready_pct_sum", "vm:db01") == [2.0, 2.0]
+    assert values(capture, "cpu_ready_pct_sum", "vm:db02") == [1.0, 1.0]
+
+
+def test_times_and_values_with_the_counter_in_the_file_s_name(tmp_path: Path) -> None:
+    rows = '"11/20/2026 8:30:20 AM","31"\n"11/20/2026 8:30:40 AM","33"\n'
+    capture = named(tmp_path, "db01-disk.maxTotalLatency.latest.csv", f'"Timestamp","Value"\n{rows}')
+    assert values(capture, "disk_latency_ms_max", "vm:db01") == [31, 33]
+
+
+def test_times_and_values_of_no_counter_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "stat.csv"
+    path.write_text('"Timestamp","Value"\n"11/20/2026 8:30:20 AM","31"\n')
+    with pytest.raises(InputError, match=r"nothing that says of which counter.*Export-Csv"):
+        read(path)
+
+
+def test_a_host_by_what_only_hosts_have(tmp_path: Path) -> None:
+    capture = of(tmp_path, f"{HEADER}2026-11-20 08:30:20,esx01,disk.deviceLatency.average,naa.1,31,ms,20\n")
+    assert values(capture, "disk_device_latency_ms", "host:esx01/device:naa.1") == [31]
+    assert "kind" in [warning.code for warning in capture.sources[0].warnings]
+
+
+def test_a_host_by_its_domain(tmp_path: Path) -> None:
+    capture = of(tmp_path, f"{HEADER}2026-11-20 08:30:20,esx01.lab.local,disk.maxTotalLatency.latest,,31,ms,20\n")
+    assert values(capture, "disk_latency_ms_max", "host:esx01.lab.local") == [31]
+
+
+def test_intervals_of_two_lengths_in_one_export(tmp_path: Path) -> None:
+    rows = "2026-11-20 02:00:00,db01,cpu.ready.summation,0,180000,millisecond,7200\n"
+    rows += "2026-11-20 02:05:00,db01,cpu.ready.summation,0,7500,millisecond,300\n"
+    assert values(of(tmp_path, HEADER + rows), "cpu_ready_pct", "vm:db01/vcpu:0") == pytest.approx([2.5, 2.5])
+
+
+def test_a_spreadsheet_drops_seconds(tmp_path: Path) -> None:
+    rows = [f"11/20/2026 8:{m} AM,db01,mem.latency.average,,{m},%,300\n" for m in (30, 35)]
+    assert values(of(tmp_path, HEADER + "".join(rows)), "memory_latency_pct", "vm:db01") == [30, 35]
+    with pytest.raises(InputError, match="the seconds were dropped"):
+        of(tmp_path, HEADER + rows[0] * 2)

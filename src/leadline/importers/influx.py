@@ -1,8 +1,10 @@
-"""Influx line protocol as Telegraf writes it: vSphere, disks, processors, memory and load.
+"""Influx line protocol as Telegraf writes it: vSphere, libvirt, disks, processors, memory and load.
 
 Reads:
-    Lines of ``inputs.vsphere`` (``vsphere_vm_*``, ``vsphere_host_*``, ``vsphere_datastore_*``), ``inputs.diskio``,
-    ``inputs.cpu``, ``inputs.mem`` and ``inputs.system``, from Telegraf's file output or an export.
+    Lines of ``inputs.vsphere`` (``vsphere_vm_*``, ``vsphere_host_*``, ``vsphere_datastore_*``; with vSAN,
+    ``vsphere_vsan_performance_*``), ``inputs.diskio``,
+    ``inputs.cpu``, ``inputs.mem``, ``inputs.system`` and ``inputs.libvirt`` (vCPUs, disks, balloon), from Telegraf's
+    file output or an export.
 
 Sample:
     .. code-block:: text
@@ -21,7 +23,7 @@ Units:
 
 Sources:
     InfluxDB documentation, line protocol. Telegraf documentation: inputs.vsphere, inputs.diskio, inputs.cpu,
-    inputs.mem, inputs.system. Linux Documentation/admin-guide/iostats.rst.
+    inputs.mem, inputs.system, inputs.libvirt. Linux Documentation/admin-guide/iostats.rst.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.json_documents import NUMBER_MAX
 from leadline.formats.samples import Samples, epoch_ns
 from leadline.formats.vcenter.counters import REALTIME_S, CounterSamples
+from leadline.importers._influx.libvirt import LibvirtLines
+from leadline.importers._influx.vsan import add_vsan, vsan_samples
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,7 +55,7 @@ if TYPE_CHECKING:
 _CPU = ("user", "nice", "system", "iowait", "steal", "irq", "softirq", "guest", "idle")
 META = ImporterMeta(
     tool="Telegraf line protocol",
-    marks=("vsphere_", "diskio,", "cpu,", "mem,", "system,"),
+    marks=("vsphere_", "libvirt_", "diskio,", "cpu,", "mem,", "system,"),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.STORAGE_PATH, Layer.GUEST),
     fields={
         **{f"cpu.usage_{name}": Field(f"guest_cpu_{name}_pct", "pct") for name in _CPU},
@@ -77,7 +81,7 @@ _LINE = re.compile(
 _PAIR = re.compile(rf",({_PART})=((?:[^,\s\\]|\\.)*)")
 _FIELD = re.compile(rf"(?:^|,)({_PART})=({_VALUE})")
 _MARK = re.compile(
-    r"^(?:vsphere_(?:vm|host|datastore|cluster)_\w+|diskio|cpu|mem|system),"
+    r"^(?:vsphere_(?:vm|host|datastore|cluster|vsan)_[\w-]+|libvirt_\w+|diskio|cpu|mem|system),"
     r"[^\n]*=[^\n]* [\w%.\\ -]+=[^\n]* [0-9]{10,19}$",
     re.MULTILINE,
 )
@@ -103,6 +107,7 @@ class _Line:
     name: str
     tags: dict[str, str]
     fields: dict[str, float]
+    texts: dict[str, str]
     time_ns: int
 
 
@@ -120,6 +125,7 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "influx", META.tool)
     counters, samples = CounterSamples("influx", request), Samples()
     disks: dict[Entity, dict[int, dict[str, float]]] = {}
+    libvirt, vsan = LibvirtLines(), vsan_samples()
     unknown = known = 0
     for line in _lines(source, request, builder):
         counter = _COUNTER.fullmatch(line.name)
@@ -131,13 +137,16 @@ def read(source: Source, request: Request) -> Capture:
             disks.setdefault(disk, {}).setdefault(line.time_ns, {}).update(line.fields)
         elif line.name in {"cpu", "mem", "system"}:
             _add_guest(line, request, samples, builder)
-        else:
+        elif not (
+            libvirt.add(line.name, line.tags, line.fields, line.texts, line.time_ns)
+            or add_vsan(line.name, line.tags, line.fields, line.time_ns, request, vsan)
+        ):
             known -= 1
             unknown += 1
     if not known:
         raise InputError(
             source.name,
-            found="no measurement of vsphere, diskio, cpu, mem or system",
+            found="no measurement of vsphere, libvirt, diskio, cpu, mem or system",
             expected="lines like diskio,host=db01,name=sdb reads=120i 1795163420000000000",
             advice="Record with the inputs this importer knows.",
         )
@@ -145,8 +154,10 @@ def read(source: Source, request: Request) -> Capture:
         builder.warn("unknown", "lines of other measurements were left out", unknown)
     for disk, moments in disks.items():
         _add_disk(disk, moments, request, builder)
-    samples.into(builder)
+    for gathered in (samples, vsan):
+        gathered.into(builder)
     counters.into(builder)
+    libvirt.into(source, request, builder, META.record)
     return builder.build()
 
 
@@ -176,13 +187,15 @@ def _parsed(line: str) -> _Line | None:
     time_ns = None if match is None or match[4] is None else _time_ns(int(match[4][:20]))
     if match is None or time_ns is None:
         return None
-    fields = {}
+    fields, texts = {}, {}
     for name, text in _FIELD.findall(match[3]):
         if _NUMBER.fullmatch(text):
             value = float(text.rstrip("iu"))
             fields[_unescaped(name)] = value if abs(value) < NUMBER_MAX else float("nan")
+        elif text.startswith('"'):
+            texts[_unescaped(name)] = _unescaped(text[1:-1])
     tags = {_unescaped(name): _unescaped(value) for name, value in _PAIR.findall(match[2])}
-    return _Line(_unescaped(match[1]), tags, fields, time_ns)
+    return _Line(_unescaped(match[1]), tags, fields, texts, time_ns)
 
 
 def _unescaped(text: str) -> str:

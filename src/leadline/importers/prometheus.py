@@ -1,8 +1,9 @@
-"""Prometheus text: one scrape of vmware_exporter or node_exporter.
+"""Prometheus text: one scrape of vmware_exporter, node_exporter or Telegraf's vSphere input.
 
 Reads:
     The text exposition format (and OpenMetrics), saved with curl: ``vmware_*`` families of VMs, hosts and datastores,
-    and those ``node_*`` families that say what is now, not what was counted since boot.
+    ``vsphere_*`` families as Telegraf's Prometheus output names them, and those ``node_*`` families that say what is
+    now, not what was counted since boot.
 
 Sample:
     .. code-block:: text
@@ -43,11 +44,11 @@ from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.units import factor
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.samples import NS_PER_S, Samples, epoch_ns
-from leadline.formats.vcenter.counters import REALTIME_S, CounterSamples
+from leadline.formats.vcenter.counters import REALTIME_S, CounterSamples, counters_of
 
 META = ImporterMeta(
     tool="Prometheus text",
-    marks=("vmware_", "node_"),
+    marks=("vmware_", "vsphere_", "node_"),
     layers=(Layer.HYPERVISOR_CPU, Layer.HYPERVISOR_MEMORY, Layer.GUEST),
     fields={
         "node_load1": Field("guest_load_1m", "count"),
@@ -67,13 +68,18 @@ META = ImporterMeta(
 )
 
 _MARK = re.compile(
-    r"^(?:vmware_(?:vm|host|datastore)_\w+\{|node_\w+(?:\{[^\n]*\})? [-+]?[0-9.]+(?:e[-+]?[0-9]+)?(?: [0-9.]+)?$)",
+    r"^(?:v(?:mware|sphere)_(?:vm|host|datastore)_\w+\{"
+    r"|node_\w+(?:\{[^\n]*\})? [-+]?[0-9.]+(?:e[-+]?[0-9]+)?(?: [0-9.]+)?$)",
     re.MULTILINE,
 )
 _LINE = re.compile(r"([a-zA-Z_:][\w:]*)\s*(\{.*\})?\s+(\S+)(?:\s+(-?[0-9.]+))?(?:\s+#.*)?")
 _LABEL = re.compile(r'\s*([a-zA-Z_]\w*)\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,|$)')
 _ESCAPE = re.compile(r"\\(.)")
-_COUNTER = re.compile(r"vmware_(vm|host|datastore)_(\w+?)_(\w+)_(summation|average|latest|maximum|minimum)")
+_COUNTER = re.compile(
+    r"(vmware|vsphere)_(?:vm|host|datastore)_([A-Za-z]+)_(\w+)_(summation|average|latest|maximum|minimum)"
+)
+_INSTANCES = ("cpu", "disk", "interface", "lun", "adapter", "path")  # Telegraf's labels for parts
+_TOTALS = frozenset({"instance-total", "*"})
 _BYTES_PER_GIB = 2**30
 
 # Families that are settings of a VM, host or datastore: the setting, and what to multiply the value by.
@@ -145,16 +151,15 @@ def read(source: Source, request: Request) -> Capture:
         elif owner is None:
             unknown += not sample.name.startswith("node_")
         elif (counter := _COUNTER.fullmatch(sample.name)) is not None:
-            run = counters.put(owner, f"{counter[2]}.{counter[3]}.{counter[4]}", "", time_ns, sample.value)
-            run.interval_s = REALTIME_S
+            _add_counter(owner, sample, counter, time_ns, counters)
         elif sample.name == "vmware_vm_snapshot_timestamp_seconds":
             _add_age(ages.setdefault(owner, {}), sample, time_ns)
         else:
             _add_facts(owner, sample, builder, counters)
-    if not any(name.startswith(("vmware_", "node_")) for name in {sample.name for sample in samples}):
+    if not any(name.startswith(("vmware_", "vsphere_", "node_")) for name in {sample.name for sample in samples}):
         raise InputError(
             source.name,
-            found="no family of vmware_exporter or node_exporter",
+            found="no family of vmware_exporter, Telegraf's vSphere input or node_exporter",
             expected="lines like vmware_vm_cpu_ready_summation{...} 110.0",
             advice="Save the exporter's own /metrics page.",
         )
@@ -220,16 +225,42 @@ def _labels(text: str) -> dict[str, str] | None:
 
 
 def _owner(sample: _Sample) -> Entity | None:
-    """The VM, host or datastore a vmware_exporter sample is of."""
+    """The VM, host or datastore a sample of vCenter is of."""
     labels = sample.labels
-    host = Entity(EntityKind.HOST, labels["host_name"]) if labels.get("host_name") else None
-    if sample.name.startswith("vmware_vm_") and labels.get("vm_name"):
-        return Entity(EntityKind.VM, labels["vm_name"], host)
-    if sample.name.startswith("vmware_host_"):
+    exporter, _, rest = sample.name.partition("_")
+    if exporter not in {"vmware", "vsphere"}:
+        return None
+    is_telegraf = exporter == "vsphere"
+    host_name = labels.get("esxhostname" if is_telegraf else "host_name")
+    vm_name = labels.get("vmname" if is_telegraf else "vm_name")
+    store_name = labels.get("dsname" if is_telegraf else "ds_name")
+    host = Entity(EntityKind.HOST, host_name) if host_name else None
+    if rest.startswith("vm_") and vm_name:
+        return Entity(EntityKind.VM, vm_name, host)
+    if rest.startswith("host_"):
         return host
-    if sample.name.startswith("vmware_datastore_") and labels.get("ds_name"):
-        return Entity(EntityKind.DATASTORE, labels["ds_name"])
+    if rest.startswith("datastore_") and store_name:
+        return Entity(EntityKind.DATASTORE, store_name)
     return None
+
+
+def _add_counter(
+    owner: Entity, sample: _Sample, counter: re.Match[str], time_ns: int, counters: CounterSamples
+) -> None:
+    name = f"{counter[2]}.{counter[3]}.{counter[4]}"
+    run = counters.put(owner, name, _instance(sample), time_ns, sample.value)
+    known = counters_of(owner.kind).get(name.casefold())
+    run.interval_s = REALTIME_S
+    if counter[1] == "vsphere" and known is not None and known.unit == "pct":
+        run.unit = "%"  # Telegraf divides the API's hundredths
+
+
+def _instance(sample: _Sample) -> str:
+    """The part of its owner that Telegraf's labels name; "" for the whole."""
+    if not sample.name.startswith("vsphere_"):
+        return ""
+    part = next((sample.labels[name] for name in _INSTANCES if sample.labels.get(name)), "")
+    return "" if part in _TOTALS else part
 
 
 def _add_age(ages: dict[str, float], sample: _Sample, time_ns: int) -> None:

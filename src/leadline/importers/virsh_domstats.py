@@ -33,21 +33,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
 from itertools import pairwise
 
-import numpy as np
-from numpy.typing import NDArray
-
 from leadline.core.contracts.importer import Field, ImporterMeta, Request
-from leadline.core.io.clock import synthetic_times, to_ns
 from leadline.core.io.source import Source
 from leadline.core.model.capture import Capture, CaptureBuilder
-from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
-from leadline.core.model.vocabulary import EntityKind, Layer
-from leadline.formats.loadtool import zone_named
-from leadline.formats.stamps import YEARS
+from leadline.core.model.vocabulary import Layer
+from leadline.formats.date_lines import DateLines
+from leadline.formats.linux.domain_counters import Counters, DomainSeries
 
 META = ImporterMeta(
     tool="virsh domstats",
@@ -74,16 +68,6 @@ META = ImporterMeta(
 _DOMAIN = re.compile(r"Domain: '([^']{1,200})'\s{0,4}")
 _COUNTER = re.compile(r"\s{1,8}([a-z][\w.-]{1,120})=(.{0,4096})")
 _NUMBER = re.compile(r"\d{1,20}")
-_DATE = re.compile(
-    r"[A-Z][a-z]{2} ([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d{1,2}:\d\d:\d\d)(?: ([AP]M))?(?: ([A-Z]{1,5}|[+-]\d\d))? (\d{4})"
-)
-_EPOCH = re.compile(r"\d{9,10}(?:\.\d{1,9})?")
-_NS_PER_S, _NS_PER_MS = 1e9, 1e6
-_MIB, _KIB_PER_MIB = float(1 << 20), 1024.0
-_PLACED_S = 0.001  # apart, where no time is printed: their span is not known and clears nothing
-_VCPUS_MAX = 4096
-Counters = dict[str, float | str]
-Values = NDArray[np.float64]
 
 
 def sniff(source: Source) -> int:
@@ -104,7 +88,7 @@ def read(source: Source, request: Request) -> Capture:
     is_timed = bool(text.samples) and all(time_ns is not None for _, time_ns, _ in text.samples)
     for name in dict.fromkeys(name for name, _, _ in text.samples):
         taken = [(time_ns, counters) for other, time_ns, counters in text.samples if other == name]
-        _Vm(name, taken, source, request, builder).add(is_timed=is_timed)
+        DomainSeries(name, taken, source, request, builder).add(META.record, is_timed=is_timed)
     capture = builder.build(clock_known=is_timed and text.is_zoned)
     if not capture.groups and request.metrics is None:
         raise InputError(
@@ -135,6 +119,7 @@ class _Text:
             lines.pop()
         now: int | None = None
         current: Counters | None = None
+        dates = DateLines(self.request, self.builder)
         for line in lines:
             if (domain := _DOMAIN.fullmatch(line)) is not None:
                 current = {}
@@ -146,140 +131,9 @@ class _Text:
                     continue
                 is_number = _NUMBER.fullmatch(counter[2]) is not None
                 current[counter[1]] = float(counter[2]) if is_number else counter[2]
-            elif line.strip() and (moment := self._time(line.strip()[:80])) is not None:
+            elif line.strip() and (moment := dates.time_ns(line)) is not None:
                 now, current = moment, None
             elif line.strip():
                 current = None if line.lstrip().startswith("Dom") else current
                 self.builder.warn("left-out", "left out: lines that are neither a time, a heading nor a counter")
-
-    def _time(self, text: str) -> int | None:
-        if _EPOCH.fullmatch(text):
-            return round(float(text) * 1e3) * 1_000_000
-        try:
-            moment = self._dated(text)
-        except ValueError:
-            return None
-        if moment.year not in YEARS:
-            return None
-        if moment.tzinfo is None and self.request.timezone is None:
-            self.is_zoned = False
-            self.builder.warn("no-zone", "times have no zone and were taken as UTC; --timezone sets it")
-        return to_ns(moment, self.request)
-
-    def _dated(self, text: str) -> datetime:
-        match = _DATE.fullmatch(text)
-        if match is None:
-            return datetime.fromisoformat(text)
-        month, day, clock, half, zone, year = match.groups()
-        form = "%Y %b %d %I:%M:%S %p" if half else "%Y %b %d %H:%M:%S"
-        moment = datetime.strptime(f"{year} {month} {day} {clock} {half or ''}".strip(), form)  # noqa: DTZ007
-        if zone and zone[0] in "+-":
-            return datetime.fromisoformat(f"{moment.isoformat()}{zone}:00")
-        return moment.replace(tzinfo=zone_named(zone) if zone else None)
-
-
-class _Vm:
-    """One VM's counters, and what they grew by from one time to the next."""
-
-    def __init__(
-        self,
-        name: str,
-        taken: list[tuple[int | None, Counters]],
-        source: Source,
-        request: Request,
-        builder: CaptureBuilder,
-    ) -> None:
-        self.vm = Entity(EntityKind.VM, name)
-        self.request, self.builder = request, builder
-        stamped = {moment: counters for moment, counters in taken if moment is not None}
-        if len(stamped) == len(taken):
-            ordered = sorted(stamped)
-            self.counters = [stamped[moment] for moment in ordered]
-            self.times = np.array(ordered, dtype=np.int64)
-        else:
-            self.counters = [counters for _, counters in taken]
-            self.times = synthetic_times(len(taken), _PLACED_S, source.mtime_ns)
-        self.is_single = len(self.counters) == 1
-
-    def add(self, *, is_timed: bool) -> None:
-        """Add the VM's series; rates and shares only where its samples have times."""
-        if self.is_single:
-            self.builder.warn(
-                "one-sample",
-                "VMs with one sample: means since the VM was started, no rates; put two or more in one file with "
-                f"`{META.record}`, or run `leadline collect qemu`",
-            )
-        elif not is_timed:
-            self.builder.warn(
-                "no-times",
-                "no line of `date` before each sample: latencies only, no rates and no ready time of vCPUs; record "
-                f"with `{META.record}`",
-            )
-        self.seconds = np.diff(self.times) / _NS_PER_S if is_timed and not self.is_single else None
-        self._memory()
-        self._vcpus()
-        last = self.counters[-1]
-        for key, name in last.items():
-            prefix, _, ending = key.rpartition(".")
-            if ending == "name" and re.fullmatch(r"block\.\d{1,5}", prefix) and f"{prefix}.backingIndex" not in last:
-                self._disk(prefix, Entity(EntityKind.VIRTUAL_DISK, str(name)[:200], self.vm))
-
-    def _values(self, key: str) -> Values:
-        known = [counters.get(key) for counters in self.counters]
-        return np.array([value if isinstance(value, float) else np.nan for value in known])
-
-    def _grown(self, key: str) -> Values:
-        """What a counter grew by [n-1]; of a single sample what it is [1]; NaN where it is missing or fell."""
-        values = self._values(key)
-        if self.is_single:
-            return values
-        grown = np.diff(values)
-        if bool(np.any(grown < 0)):
-            self.builder.warn("reset", "a VM was started again: those intervals are not measured")
-            grown[grown < 0] = np.nan
-        return grown
-
-    def _put(self, metric: str, entity: Entity, values: Values) -> None:
-        if self.request.wants(metric) and bool(np.isfinite(values).any()):
-            times = self.times if len(values) == len(self.times) else self.times[1:]
-            step = float(np.median(self.seconds)) if self.seconds is not None else float("nan")
-            self.builder.add_series(metric, entity, times, values, interval_s=step, since_boot=self.is_single)
-
-    def _per_s(self, metric: str, entity: Entity, grown: Values, scale: float = 1.0) -> None:
-        if self.seconds is not None:
-            self._put(metric, entity, grown * scale / self.seconds)
-
-    def _memory(self) -> None:
-        size, current = self._values("balloon.maximum"), self._values("balloon.current")
-        if not self.is_single:
-            size, current = size[1:], current[1:]
-        self._put("memory_size_mib", self.vm, size / _KIB_PER_MIB)
-        self._put("memory_balloon_mib", self.vm, (size - current) / _KIB_PER_MIB)
-
-    def _vcpus(self) -> None:
-        last = self.counters[-1]
-        names = [key.split(".")[1] for key in last if re.fullmatch(r"vcpu\.\d{1,4}\.time", key)][:_VCPUS_MAX]
-        self.builder.inventory.add(self.vm, self.builder.info.name, vcpu_count=len(names) or None)
-        for metric, endings in (("cpu_run_pct", ("time",)), ("cpu_ready_pct", ("delay", "wait"))):
-            rows = []
-            for name in names:
-                ending = next((one for one in endings if np.nansum(self._values(f"vcpu.{name}.{one}")) > 0), endings[0])
-                grown = self._grown(f"vcpu.{name}.{ending}")
-                if self.seconds is not None and bool(np.isfinite(grown).any()):
-                    rows.append(100.0 * grown / _NS_PER_S / self.seconds)
-                    self._put(metric, Entity(EntityKind.VCPU, name, self.vm), rows[-1])
-            if rows:
-                self._put(metric, self.vm, np.mean(rows, axis=0))
-
-    def _disk(self, prefix: str, disk: Entity) -> None:
-        counts = {way: self._grown(f"{prefix}.{way}.reqs") for way in ("rd", "wr", "fl")}
-        rates = (("rd", "disk_reads_per_s"), ("wr", "disk_writes_per_s"), ("fl", "virtual_disk_flushes_per_s"))
-        for way, metric in rates:
-            self._per_s(metric, disk, counts[way])
-        self._per_s("disk_iops", disk, counts["rd"] + counts["wr"])
-        for way, name in (("rd", "read"), ("wr", "write")):
-            self._per_s(f"disk_{name}_mib_per_s", disk, self._grown(f"{prefix}.{way}.bytes"), 1.0 / _MIB)
-        for way, name in (("rd", "read"), ("wr", "write"), ("fl", "flush")):
-            with np.errstate(invalid="ignore", divide="ignore"):
-                each = self._grown(f"{prefix}.{way}.times") / _NS_PER_MS / counts[way]
-            self._put(f"virtual_disk_latency_ms_{name}", disk, np.where(counts[way] > 0, each, np.nan))
+        self.is_zoned = dates.is_zoned

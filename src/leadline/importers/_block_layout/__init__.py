@@ -1,0 +1,1 @@
+"""What the importer of block layouts gathers."""

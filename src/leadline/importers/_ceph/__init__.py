@@ -1,0 +1,1 @@
+"""What Ceph's commands print, as text and as documents."""
