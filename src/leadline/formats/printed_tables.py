@@ -27,7 +27,7 @@ _BORDER = re.compile(r"\s*\+-{2,}(?:\+-{2,})*\+\s*")
 _RECORD = re.compile(r"[+-]?-?\[ RECORD \d{1,9} \][-+]*\s*|\s*\*{5,60} {0,4}\d{1,9}\. row {0,4}\*{5,60}\s*")
 _FOOTER = re.compile(
     r"\s*(?:\(\d{1,9} (?:rows?|行|строк\w?|Zeilen?|lignes?|filas?)\)|\d{1,9} rows? in set\b.*|Empty set\b.*"
-    r"|Query OK\b.*|Time: .*|Timing is .*"
+    r"|Query OK\b.*|Time: [\d.,]{1,20} ms.*|Timing is .*"
     r"|Expanded display .*|Pager .*|Output format .*|You are now connected .*|Null display .*"
     r"|\\[a-z!]\S*(?: .*)?|Tuples only .*|Database changed|Bye)\s*",
     re.IGNORECASE,
@@ -244,7 +244,7 @@ class _Reader:
                 break
             match = shape.fullmatch(line)
             key = "" if match is None else match["name"].strip().casefold()
-            is_further = name and (not key or (is_colon and " " in key))
+            is_further = name and (not key or (is_colon and key not in self.known))
             if match is not None and key in record and not is_further:
                 break
             if match is not None and key and not is_further:

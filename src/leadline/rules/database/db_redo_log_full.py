@@ -10,8 +10,8 @@ Why:
 
 Do:
     Raise innodb_redo_log_capacity (MySQL 8.0.30 and later, at once), or innodb_log_file_size (before, and MariaDB)
-    until the log holds an hour of writes. Then check that innodb_io_capacity suits the disk, so that pages are flushed in
-    time. Recovery after a crash takes longer in return.
+    until the log holds an hour of writes. Then check that innodb_io_capacity suits the disk, so that pages are
+    flushed in time. Recovery after a crash takes longer in return.
 
 When it is wrong:
     A bulk load may fill any log. Where the log is large already and full, the disk cannot write as much as is changed.
