@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 _UNICODE = str.maketrans("│─┼┌┬┐├┤└┴┘║═╬╔╦╗╠╣╚╩╝╪╫", "|-+++++++++" + "|-+++++++++" + "++")
 _DASHES = re.compile(r"-{2,}(?:\+-{2,})*\s*")
 _BORDER = re.compile(r"\s*\+-{2,}(?:\+-{2,})*\+\s*")
+_MARKDOWN = re.compile(r"\|(?:[ :]?-{2,}[ :]?\|)+")
 _RECORD = re.compile(r"[+-]?-?\[ RECORD \d{1,9} \][-+]*\s*|\s*\*{5,60} {0,4}\d{1,9}\. row {0,4}\*{5,60}\s*")
 _FOOTER = re.compile(
     r"\s*(?:\(\d{1,9} (?:rows?|行|строк\w?|Zeilen?|lignes?|filas?)\)|\d{1,9} rows? in set\b.*|Empty set\b.*"
@@ -132,7 +133,9 @@ class _Reader:
         """Columns, the line of dashes or the separator, and where the rows begin; None where no table begins."""
         line = self.lines[at]
         after = self.lines[at + 1] if at + 1 < len(self.lines) else ""
-        if _BORDER.fullmatch(line) and at + 2 < len(self.lines) and _BORDER.fullmatch(self.lines[at + 2]):
+        if line.startswith("|") and _MARKDOWN.fullmatch(after):
+            after = re.sub("[ :]", "-", after).replace("|", "+")
+        elif _BORDER.fullmatch(line) and at + 2 < len(self.lines) and _BORDER.fullmatch(self.lines[at + 2]):
             line, after, at = after, line, at + 1
         elif not line or not _DASHES.fullmatch(after) or _DASHES.fullmatch(line):
             return self._open_header(at)

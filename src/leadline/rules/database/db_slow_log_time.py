@@ -33,11 +33,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.rules._families.latest import by_entity
 
 if TYPE_CHECKING:
     from leadline.core.model.entities import Entity
@@ -67,7 +66,7 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding per server."""
-    numbers = {metric: _by_statement(context, metric) for metric in (_TIME, _LOCK, _CALLS, _EXAMINED, _RETURNED)}
+    numbers = {metric: by_entity(context, metric) for metric in (_TIME, _LOCK, _CALLS, _EXAMINED, _RETURNED)}
     for server in dict.fromkeys(one.parent for one in numbers[_TIME]):
         sums = {metric: {s: v for s, v in known.items() if s.parent == server} for metric, known in numbers.items()}
         whole_s, lock_s = sum(sums[_TIME].values()), sum(sums[_LOCK].values())
@@ -77,16 +76,6 @@ def check(context: RuleContext) -> Iterator[Finding]:
             yield _of_locks(context, server, sums, (whole_s, lock_s))
         else:
             yield from _of_rows(context, sums, whole_s)
-
-
-def _by_statement(context: RuleContext, metric: str) -> dict[Entity, float]:
-    """The sum, or the mean of a run, of each statement."""
-    known: dict[Entity, float] = {}
-    for group in context.of(metric):
-        for statement, values in zip(group.entities, group.values, strict=True):
-            if np.isfinite(values).any():
-                known[statement] = float(np.nanmax(values))
-    return known
 
 
 def _of_locks(
