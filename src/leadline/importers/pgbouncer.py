@@ -7,7 +7,7 @@ Reads:
 Sample:
     .. code-block:: text
 
-        2026-11-25 10:00:00.123 UTC [812] LOG stats: 250 xacts/s, 500 queries/s, in 9 B/s, out 81 B/s, ... wait 3500000 us
+        2026-11-25 10:00:00.123 UTC [812] LOG stats: 250 xacts/s, 500 queries/s, ... xact 9000 us, wait 3500000 us
 
 Lost:
     Users, addresses and messages of the log. Averages of ``SHOW STATS`` since the last period of a console without a
@@ -170,11 +170,12 @@ def _read_log(source: Source, lines: list[str], samples: _Samples, into: tuple[C
 
 def _values_of(text: str) -> Values:
     """The metrics of a line of statistics; empty for another line."""
-    own: Values = {}
+    printed: Values = {}
     for match in _VALUE.finditer(text):
-        own[(match["before"] or match["unit"]).strip()] = number_of(match["number"])
-    transactions, queries = own.get("xacts/s", NAN), own.get("queries/s", own.get("req/s", NAN))
-    return _metrics(transactions, queries, (own.get("xact", NAN), own.get("query", NAN), own.get("wait", NAN)))
+        printed[(match["before"] or match["unit"]).strip()] = number_of(match["number"])
+    transactions, queries = printed.get("xacts/s", NAN), printed.get("queries/s", printed.get("req/s", NAN))
+    times_us = (printed.get("xact", NAN), printed.get("query", NAN), printed.get("wait", NAN))
+    return _metrics(transactions, queries, times_us)
 
 
 def _metrics(transactions: float, queries: float, us: tuple[float, float, float]) -> Values:
