@@ -25,12 +25,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
-
 from leadline.core.contracts.rule import RuleContext, RuleMeta, Threshold
+from leadline.core.model.entities import Entity
 from leadline.core.model.finding import Evidence, Finding
 from leadline.core.model.units import show
 from leadline.core.model.vocabulary import Layer, Severity
+from leadline.rules._families.latest import by_entity
 
 _AGE, _BLOCKED, _BEHIND = "db_lock_wait_age_s_max", "db_blocked_sessions_count", "db_sessions_behind_blocker_count"
 
@@ -52,33 +52,25 @@ META = RuleMeta(
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding per server."""
-    for group in context.of(_AGE):
-        for server, values in zip(group.entities, group.values, strict=True):
-            longest_s = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
-            if longest_s <= context.limit("warn"):
-                continue
-            limit = context.stated_limit("warn")
-            evidence = [
-                Evidence(
-                    f"the longest wait for a lock has lasted {show(longest_s, 's')}",
-                    metric=_AGE,
-                    entity=server,
-                    statistic="max",
-                    value=longest_s,
-                    threshold=limit,
-                    unit="s",
-                    source=context.source_name(group),
-                )
-            ]
-            for metric, text in (
-                (_BLOCKED, "{:.0f} sessions wait for a lock"),
-                (_BEHIND, "{:.0f} of them wait for {}"),
-            ):
-                for further in context.of(metric):
-                    for entity, row in zip(further.entities, further.values, strict=True):
-                        if server in entity.lineage() and np.isfinite(row).any():
-                            most = float(np.nanmax(row))
-                            evidence.append(Evidence(text.format(most, entity.name), metric=metric, entity=entity))
-            summary = f"A session of {server.label()} has waited {show(longest_s, 's')} for a lock and still waits"
-            severity = Severity.HIGH if longest_s > context.limit("crit") else Severity.MEDIUM
-            yield context.finding(server, summary, evidence[:4], severity=severity, score=longest_s / limit)
+    blocked = by_entity(context, _BLOCKED)
+    heads: dict[Entity, list[tuple[float, Entity]]] = {}
+    for session, count in by_entity(context, _BEHIND).items():
+        if session.parent is not None:
+            heads.setdefault(session.parent, []).append((count, session))
+    for server, longest_s in by_entity(context, _AGE).items():
+        if longest_s <= context.limit("warn"):
+            continue
+        limit = context.stated_limit("warn")
+        text = f"the longest wait for a lock has lasted {show(longest_s, 's')}"
+        evidence = [
+            Evidence(text, metric=_AGE, entity=server, statistic="max", value=longest_s, threshold=limit, unit="s")
+        ]
+        if server in blocked:
+            evidence.append(Evidence(f"{blocked[server]:.0f} sessions wait for a lock", metric=_BLOCKED, entity=server))
+        if server in heads:
+            count, session = max(heads[server], key=lambda head: head[0])
+            waiting = f"{count:.0f} of them wait for the session with {session.name}"
+            evidence.append(Evidence(waiting, metric=_BEHIND, entity=session))
+        summary = f"A session of {server.label()} has waited {show(longest_s, 's')} for a lock and still waits"
+        severity = Severity.HIGH if longest_s > context.limit("crit") else Severity.MEDIUM
+        yield context.finding(server, summary, evidence, severity=severity, score=longest_s / limit)

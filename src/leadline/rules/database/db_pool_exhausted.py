@@ -38,6 +38,13 @@ _WAITING, _AGE = "db_pool_waiting_count", "db_pool_wait_age_s_max"
 _WAIT, _IDLE = "db_pool_wait_ms", "db_pool_idle_in_transaction_pct"
 _BUSY, _FREE = "db_pool_busy_count", "db_pool_free_count"
 
+_BESIDE = (
+    (_WAIT, "ms", "a transaction waits {} for a connection"),
+    (_BUSY, "count", "{} connections to the server are in use"),
+    (_FREE, "count", "{} connections to the server are free"),
+    (_IDLE, "pct", "connections wait for their clients for {} of the time of transactions"),
+)
+
 META = RuleMeta(
     code="DBS189",
     layer=Layer.DATABASE,
@@ -62,7 +69,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         for pool, values in zip(group.entities, group.values, strict=True):
             if np.isfinite(values).any():
                 waiting[pool] = float(np.nanmean(values))
-    ages = by_entity(context, _AGE)
+    ages, beside = by_entity(context, _AGE), [(by_entity(context, one[0]), *one) for one in _BESIDE]
     for pool in dict.fromkeys([*waiting, *ages]):
         count, age_s = waiting.get(pool, 0.0), ages.get(pool, 0.0)
         if count <= context.limit("warn") and age_s <= context.limit("age_warn"):
@@ -77,18 +84,11 @@ def check(context: RuleContext) -> Iterator[Finding]:
         is_critical = count > context.limit("crit") or age_s > context.limit("age_crit")
         severity = Severity.HIGH if is_critical else Severity.MEDIUM
         score = max(count / limit, age_s / context.stated_limit("age_warn"))
-        yield context.finding(pool, text, [evidence, *_beside(context, pool)], severity=severity, score=score)
+        yield context.finding(pool, text, [evidence, *_beside(pool, beside)], severity=severity, score=score)
 
 
-def _beside(context: RuleContext, pool: Entity) -> Iterator[Evidence]:
+def _beside(pool: Entity, known: list[tuple[dict[Entity, float], str, str, str]]) -> Iterator[Evidence]:
     """What is known of the connections meanwhile."""
-    texts = (
-        (_WAIT, "ms", "a transaction waits {} for a connection"),
-        (_BUSY, "count", "{} connections to the server are in use"),
-        (_FREE, "count", "{} connections to the server are free"),
-        (_IDLE, "pct", "connections wait for their clients for {} of the time of transactions"),
-    )
-    for metric, unit, text in texts:
-        value = by_entity(context, metric).get(pool)
-        if value is not None:
-            yield Evidence(text.format(show(value, unit)), metric=metric, entity=pool)
+    for values, metric, unit, text in known:
+        if pool in values:
+            yield Evidence(text.format(show(values[pool], unit)), metric=metric, entity=pool)
