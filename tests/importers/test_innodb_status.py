@@ -129,3 +129,9 @@ def test_a_heading_alone_is_refused(tmp_path: Path) -> None:
 
 def test_no_literal_is_kept(tmp_path: Path) -> None:
     assert "4711" not in repr(read_text(tmp_path, TEXT).inventory)
+
+
+def test_what_stands_behind_a_report_is_refused_at_its_place(tmp_path: Path) -> None:
+    behind = len(TEXT.splitlines()) + 2
+    with pytest.raises(InputError, match=f":{behind}: 'connection lost'"):
+        read_text(tmp_path, f"{TEXT}1 row in set (0.00 sec)\nconnection lost\n")

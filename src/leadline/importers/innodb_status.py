@@ -92,6 +92,11 @@ _PARTS = re.compile(
     r"|\d{1,9} queries inside InnoDB|[\d.]{1,15} reads/s, \d{1,9} avg bytes/read|Last checkpoint at +\d)",
     re.MULTILINE,
 )
+# Between two reports: frames of shells, prompts, and the messages of an error log.
+_BETWEEN = re.compile(
+    r"=+$|-+$|[\"|]*$|\d{1,9} rows? in set|\*{5,60} {0,4}\d{1,9}\. row|\s{0,8}(?:Type|Name|Status)\b|mysql>|MariaDB \["
+    r"|\"?InnoDB\b|\d{4}-\d\d-\d\d|\d{6} |\[?\w{3} \w{3}"
+)
 _SERVER = Entity(EntityKind.DATABASE, "mysql", UNNAMED_GUEST)
 _HEADINGS = frozenset({"FILE I/O", "TRANSACTIONS", "ROW OPERATIONS", "LOG", "BUFFER POOL AND MEMORY"})
 _REPORTS_MAX = 100_000
@@ -172,6 +177,7 @@ def read(source: Source, request: Request) -> Capture:
     """
     builder = CaptureBuilder(source.name, "innodb-status", META.tool)
     text = _plain(source.text())
+    _check_between(source, text)
     begins = [match.start() for match in HEADER.finditer(text)] or [0]
     begins = begins[:_REPORTS_MAX]
     reports = [report_of(text[a:b]) for a, b in zip(begins, [*begins[1:], len(text)], strict=True)]
@@ -191,6 +197,26 @@ def read(source: Source, request: Request) -> Capture:
     builder.inventory.add(_SERVER, source.name, engine="mysql", **_facts(reports))
     _emit(timed, builder, request)
     return builder.build(clock_known=request.timezone is not None and all(one.moment for one in reports))
+
+
+def _check_between(source: Source, text: str) -> None:
+    """Raise InputError for a line behind the end of a report that no shell or log prints there."""
+    lines = text.split("\n")
+    if len(lines) != source.text().count("\n") + 1:
+        return  # its line ends were written as two characters: lines of the file are not those of the report
+    is_behind = False
+    for number, line in enumerate(lines, 1):
+        if line.startswith("END OF INNODB MONITOR OUTPUT"):
+            is_behind = True
+        elif is_behind and HEADER.match(line):
+            is_behind = False
+        elif is_behind and line and _BETWEEN.match(line) is None:
+            raise InputError(
+                f"{source.name}:{number}",
+                found=f"{line.strip()[:60]!r} behind the end of a report",
+                expected="the next report of InnoDB's status",
+                advice="Give other recordings in files of their own.",
+            )
 
 
 def _time(report: InnodbReport, place: int, source: Source, request: Request, builder: CaptureBuilder) -> int:
