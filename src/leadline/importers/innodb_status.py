@@ -94,8 +94,8 @@ _PARTS = re.compile(
 )
 # Between two reports: frames of shells, prompts, and the messages of an error log.
 _BETWEEN = re.compile(
-    r"=+$|-+$|[\"|]*$|\d{1,9} rows? in set|\*{5,60} {0,4}\d{1,9}\. row|\s{0,8}(?:Type|Name|Status)\b|mysql>|MariaDB \["
-    r"|\"?InnoDB\b|\d{4}-\d\d-\d\d|\d{6} |\[?\w{3} \w{3}"
+    r"=+$|-+$|\+[-+]+$|[\"|]*$|\d{1,9} rows? in set|\*{5,60} {0,4}\d{1,9}\. row|\s{0,8}(?:Type|Name|Status)\b|mysql>"
+    r"|MariaDB \[|\"?InnoDB\b|\d{4}-\d\d-\d\d|\d{6} |\[?\w{3} \w{3}"
 )
 _SERVER = Entity(EntityKind.DATABASE, "mysql", UNNAMED_GUEST)
 _HEADINGS = frozenset({"FILE I/O", "TRANSACTIONS", "ROW OPERATIONS", "LOG", "BUFFER POOL AND MEMORY"})
