@@ -134,3 +134,12 @@ def test_a_case_of_the_field() -> None:
         pytest.skip("the cases of the field are not here")
     capture = mysql_slow_log.read(Source(path.name, path), Request())
     assert values_of(capture, COUNT, f"{SERVER}/statement:SELECT ... FROM orders").sum() == pytest.approx(84.5)
+
+
+def test_sums_of_a_statement_over_the_log(tmp_path: Path) -> None:
+    text = HEAD + 2 * entry("2025-11-20T10:00:04.000000Z", 0.5, 1763632803, "UPDATE stock SET n = 1")
+    capture = read_text(tmp_path, text.replace("Lock_time: 0.000102", "Lock_time: 0.400000"))
+    statement = f"{SERVER}/statement:UPDATE stock"
+    assert values_of(capture, "db_logged_time_s", statement).tolist() == [1.0]
+    assert values_of(capture, "db_logged_lock_time_s", statement).tolist() == [0.8]
+    assert values_of(capture, "db_logged_rows_examined_count", statement).tolist() == [100.0]

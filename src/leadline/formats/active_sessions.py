@@ -62,6 +62,11 @@ _RESOURCES = (
     ("log buffer space", "wal"),
     ("resmgr:cpu", "cpu"),
     ("enq: ", "lock"),
+    ("lock:", "lock"),  # states of MySQL's process list, by our importer
+    ("commit:", "wal"),
+    ("temp:", "temp-files"),
+    ("client:", "client"),
+    ("replication:", "replication"),
     ("latch", "lightweight-lock"),
     ("buffer busy", "lightweight-lock"),
     ("library cache", "lightweight-lock"),

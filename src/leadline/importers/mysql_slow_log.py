@@ -65,6 +65,11 @@ META = ImporterMeta(
         "Query_time": Field("db_logged_statement_ms", "s"),
         "Query_time, COMMIT": Field("db_logged_commit_ms", "s"),
         "Query_time, statement": Field("db_logged_statement_sessions_count", "count"),
+        "Query_time, all": Field("db_logged_time_s", "s"),
+        "Lock_time": Field("db_logged_lock_time_s", "s"),
+        "entries": Field("db_logged_calls_count", "count"),
+        "Rows_examined": Field("db_logged_rows_examined_count", "count"),
+        "Rows_sent, Rows_affected": Field("db_logged_rows_returned_count", "count"),
         "InnoDB_IO_r_wait, Pages_read_time": Field("db_data_read_latency_ms", "ms"),
         "InnoDB_rec_lock_wait": Field("db_lock_wait_ms", "s"),
     },
@@ -173,6 +178,8 @@ class _Entries:
         self.durations_s: list[float] = []
         self.names: list[str] = []
         self.rows_examined: list[float] = []
+        self.rows_sent: list[float] = []
+        self.all_locks_s: list[float] = []
         self.read_ms: list[float] = []
         self.reads: list[float] = []
         self.lock_s: list[float] = []
@@ -240,6 +247,8 @@ class _Entries:
         self.durations_s.append(duration_s)
         self.names.append(entry.name)
         self.rows_examined.append(numbers.get("Rows_examined", float("nan")))
+        self.rows_sent.append(max(numbers.get("Rows_sent", 0.0), numbers.get("Rows_affected", 0.0)))
+        self.all_locks_s.append(min(numbers.get("Lock_time", float("nan")), duration_s))
         self.lock_s.append(numbers.get("InnoDB_rec_lock_wait", 0.0))
         self.reads.append(numbers.get("InnoDB_IO_r_ops", numbers.get("Pages_read", 0.0)))
         self.read_ms.append(
@@ -303,7 +312,8 @@ def _emit(entries: _Entries, builder: CaptureBuilder, request: Request) -> None:
         columns[f"{RAW_PREFIX}mysql.slow_log.rows_examined_per_s"] = rows
     times = (first + step_s * np.arange(1, count + 1, dtype=np.int64)) * 1_000_000_000
     add_columns(builder, request, _SERVER, times, columns, step_s)
-    _add_facts(entries, [work.name for work in works[:KEPT_MAX]], builder)
+    span = (times[-1:], max(float(last - begin_s), 1.0))
+    _add_sums(entries, [work.name for work in works[:KEPT_MAX]], span, (builder, request))
     if request.wants("db_logged_statement_sessions_count"):
         begin = min(first, max(begin_s, last - _STEPS_MAX * step_s))
         count = -(-(last - begin) // step_s)
@@ -313,9 +323,19 @@ def _emit(entries: _Entries, builder: CaptureBuilder, request: Request) -> None:
             builder.add_series("db_logged_statement_sessions_count", entity, times, values, interval_s=step_s)
 
 
-def _add_facts(entries: _Entries, names: list[str], builder: CaptureBuilder) -> None:
-    """Add of each statement how often it was logged, the time it took and the rows it examined."""
+def _add_sums(
+    entries: _Entries,
+    names: list[str],
+    span: tuple[NDArray[np.int64], float],
+    into: tuple[CaptureBuilder, Request],
+) -> None:
+    """Add of each statement how often it was logged, the time it took, also for locks, and the rows it examined.
+
+    ``span`` is the end of the log [1], in nanoseconds, and its length in seconds.
+    """
+    (end, length_s), (builder, request) = span, into
     durations, examined = np.array(entries.durations_s), np.array(entries.rows_examined)
+    sent, locks = np.array(entries.rows_sent), np.array(entries.all_locks_s)
     places: dict[str, list[int]] = {name: [] for name in names}
     for place, name in enumerate(entries.names):
         if name in places:
@@ -328,4 +348,14 @@ def _add_facts(entries: _Entries, names: list[str], builder: CaptureBuilder) -> 
             "exec_s": round(float(durations[rows].sum()), 3),
             "rows_examined_mean": round(float(known.mean()), 1) if len(known) else None,
         }
-        builder.inventory.add(Entity(EntityKind.STATEMENT, name, _SERVER), builder.info.name, **facts)
+        statement = builder.inventory.add(Entity(EntityKind.STATEMENT, name, _SERVER), builder.info.name, **facts)
+        sums = {
+            "db_logged_time_s": durations[rows].sum(),
+            "db_logged_lock_time_s": np.nansum(locks[rows]) if np.isfinite(locks[rows]).any() else float("nan"),
+            "db_logged_calls_count": len(rows),
+            "db_logged_rows_examined_count": known.mean() if len(known) else float("nan"),
+            "db_logged_rows_returned_count": sent[rows].mean(),
+        }
+        for metric, value in sums.items():
+            if request.wants(metric) and np.isfinite(value):
+                builder.add_series(metric, statement, end, np.array([value]), interval_s=length_s)
