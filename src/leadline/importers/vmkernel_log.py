@@ -29,6 +29,7 @@ Sources:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -167,6 +168,7 @@ class _Log:
     states: dict[Entity, list[tuple[int, bool]]] = field(default_factory=dict)
     counts: dict[tuple[str, Entity], list[int]] = field(default_factory=dict)
     values: dict[tuple[str, Entity], dict[int, float]] = field(default_factory=dict)
+    statuses: dict[Entity, Counter[str]] = field(default_factory=dict)
     hosts: dict[str, Entity] = field(default_factory=dict)
     _seen: set[tuple[object, ...]] = field(default_factory=set)
 
@@ -255,6 +257,10 @@ class _Log:
                 return False
             self._seen.add(key)
         self._count("disk_failed_per_s", device, time_ns)
+        status = f"H:0x{host_code:x}" if host_code else f"D:0x{device_code:x}"
+        if device_code == _CHECK_CONDITION and codes[3]:
+            status += f" sense 0x{codes[3]}"
+        self.statuses.setdefault(device, Counter())[status] += 1
         self._count(FAILURES, device, time_ns)
         if host_code == _ABORTED:
             self._count("disk_aborts_per_s", device, time_ns)
@@ -325,6 +331,8 @@ def _emit(log: _Log, builder: CaptureBuilder, request: Request) -> None:
                 values += np.maximum(overlap, 0)
             share = np.minimum(100.0 * values / (step_s * _NS_PER_S), 100.0)
             builder.add_series("disk_access_lost_pct", entity, times, share, interval_s=step_s)
+    for device, statuses in log.statuses.items():
+        builder.inventory.add(device, builder.info.name, failure_code=statuses.most_common(1)[0][0])
     for (metric, entity), values_at in log.values.items():
         if request.wants(metric):
             moments_at = np.array(sorted(values_at), dtype=np.int64)

@@ -174,3 +174,9 @@ def test_random_damage_costs_the_damaged_lines_alone(tmp_path: Path) -> None:
         (group,) = capture.of("guest_block_in_kib_per_s")
         assert group.values[0].tolist() == [n for n in range(1, 500) if n + 2 not in torn]  # the first is since boot
         assert sum(count for count, _ in said(capture)) == 5
+
+
+def test_rows_that_somebody_left_out_cost_no_others(tmp_path: Path) -> None:
+    lines = iostat()
+    dotted = [part for line in lines for part in (("...", line) if line.startswith("sda") else (line,))]
+    assert sums(read(tmp_path / "dotted", dotted)) == sums(read(tmp_path / "whole", lines))

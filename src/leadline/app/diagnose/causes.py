@@ -75,7 +75,7 @@ def _is_mere_setting(finding: Finding) -> bool:
     return meta.blames is Blames.SETTING and not meta.causes
 
 
-def _explains_any(finding: Finding, findings: tuple[Finding, ...]) -> bool:
+def _explains_any(finding: Finding, findings: Iterable[Finding]) -> bool:
     return any(other.caused_by == finding.rule for other in findings)
 
 

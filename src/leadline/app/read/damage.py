@@ -34,6 +34,7 @@ PASSES_MAX = 400  # how often an importer is asked again
 READ_AGAIN_MAX = 64 << 20  # bytes that are read again in all, of a small file ...
 READ_AGAIN_TIMES = 24  # ... and of a large one in times its size
 _SHOWN_LINES, _SHOWN_CHARACTERS = 5, 40
+_SCRAP_WORDS = 2
 _NEWLINE, _RETURN = b"\n\r"  # old exports of a Mac have the second alone
 
 
@@ -139,13 +140,15 @@ class _Mending:
         """What may be left out for the damage at a line to be gone, likeliest first.
 
         A blank line where none belongs is seen at the line after it, and so is a line that breaks off within quotes or
-        within a document. A blank line is no damage where the line before it is.
+        within a document, or a word alone that might have been a name. A blank line is no damage where the line before
+        it is.
         """
         before = next((n for n in range(at - 1, max(at - 3, -1), -1) if n not in self.left_out), None)
         ways = [self.left_out | self._alike(at)]
         if before is not None:
-            is_first = self._is_blank(before) != self._is_blank(at) or self._line(before).count(b'"') % 2 == 1
-            ways.insert(0 if is_first else 1, self.left_out | {before})
+            is_first = self._is_blank(before) != self._is_blank(at) or self._is_scrap(before)
+            left_out = {before} if self._is_blank(before) else self._alike(before)
+            ways.insert(0 if is_first else 1, self.left_out | left_out)
         return ways
 
     def _alike(self, at: int) -> set[int]:
@@ -201,6 +204,11 @@ class _Mending:
 
     def _is_blank(self, number: int) -> bool:
         return not self._line(number).strip()
+
+    def _is_scrap(self, number: int) -> bool:
+        """Whether a line breaks off within quotes, or is a word or two without a number."""
+        line = self._line(number)
+        return line.count(b'"') % 2 == 1 or (len(line.split()) <= _SCRAP_WORDS and not re.search(rb"\d", line))
 
     def _noted(self, capture: Capture, refusal: InputError) -> Capture:
         """The capture, whose source says what was left out of it."""

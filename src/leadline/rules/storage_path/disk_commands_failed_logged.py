@@ -25,6 +25,7 @@ Sources:
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from leadline.core.contracts.rule import RuleContext
 from leadline.core.model.finding import Finding
@@ -32,13 +33,27 @@ from leadline.core.model.vocabulary import EntityKind
 from leadline.rules._families.logged_events import logged, logged_meta
 
 META = logged_meta("STO201", "disk_logged_failures_per_s")
+# Source: VMware KB 1029039, 1030381; T10 SPC-4.
+_MEANINGS = {
+    "H:0x1": "no connection",
+    "H:0x2": "the adapter was busy",
+    "H:0x3": "no answer in time",
+    "H:0x5": "aborted",
+    "H:0x7": "an error inside the host",
+    "H:0x8": "flushed by a reset",
+    "D:0x8": "the array was busy",
+    "D:0x18": "another host holds a reservation",
+    "D:0x28": "task set full: the array's queue is full",
+    "D:0x2 sense 0x3": "medium error: the disk could not read or write",
+    "D:0x2 sense 0x4": "a fault of the hardware",
+    "D:0x2 sense 0xb": "the array aborted it",
+}
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device."""
-    yield from logged(
-        context,
-        "disk_logged_failures_per_s",
-        EntityKind.DEVICE,
-        "Commands to {where} failed {times}, by the host's log",
-    )
+    says = "Commands to {where} failed {times}, by the host's log"
+    for finding in logged(context, "disk_logged_failures_per_s", EntityKind.DEVICE, says):
+        code = str(context.inventory.get(finding.entity, "failure_code") or "")
+        mostly = f"; mostly {code}, {_MEANINGS[code]}" if code in _MEANINGS else f"; mostly {code}" if code else ""
+        yield replace(finding, summary=f"{finding.summary}{mostly}")
