@@ -44,6 +44,7 @@ from leadline.formats.date_lines import DateLines
 from leadline.formats.linux.domain_counters import Counters, DomainSeries
 
 META = ImporterMeta(
+    joins=True,
     tool="virsh domstats",
     marks=("domain: '",),
     layers=(Layer.HYPERVISOR_CPU, Layer.STORAGE_PATH),

@@ -198,3 +198,11 @@ def test_examples_in_the_documents_of_a_folder_are_no_recordings(tmp_path: Path)
     imported = import_paths([tmp_path])
     assert [Path(source.name).name for source in imported.capture.sources] == ["vmstat.txt"]
     assert import_paths([tmp_path / "README.md"]).capture.sources[0].importer == "iostat"
+
+
+@pytest.mark.parametrize("prompt", ["mysql> ", "MariaDB [(none)]> ", "postgres=# ", "bench=> ", "SQL> "])
+def test_a_database_client_s_prompt_with_its_query_is_no_line_of_the_output(prompt: str) -> None:
+    bare = undressed(f"{prompt}SHOW FULL PROCESSLIST;\n| a |\n{prompt}select 1;\n| b |\n")
+    assert bare is not None
+    assert bare.is_sure
+    assert [piece.text.strip("\n") for piece in bare.pieces] == ["| a |", "| b |"]

@@ -41,10 +41,12 @@ _PROMPT = re.compile(
     r"|[\w.-]+@[\w.-]+(?::| )[^\n$#%>]{0,80}[$#%>]"  # root@db01:~#
     r"|[\w.-]{1,63}:[~/][^\n$#%>]{0,80}[$#%>]"  # db01:/var #
     r"|(?:PS )?[A-Za-z]:\\[^\n>]{0,120}>"  # C:\> and PS C:\>
+    r"|mysql>|MariaDB \[[^\]\n]{0,64}\]>|\w{1,63}[=-][>#]|SQL>"  # clients of databases
     r"|[\w.-]{1,40}[$#]"  # db01#
     r"|[$#%>]))"
     r"(?:[ \t]+(?P<command>\S[^\n]*))?\s*$"
 )
+_SQL = re.compile(r"(?:SELECT|SHOW|EXPLAIN|WITH|TABLE|CALL|EXEC|DESCRIBE)\s+\S", re.IGNORECASE)
 _ASSIGNMENT = re.compile(r"^\w+=\S*$")
 
 
@@ -200,7 +202,7 @@ def command_in(line: str) -> str | None:
         command = match["command"]
         if command is None:
             return "" if line.strip() not in {">", "%"} else None
-        return command if _tool_of(command) else None
+        return command if _tool_of(command) or _SQL.match(command) else None
     words = line.split() if len(line) < CALL_LINE_MAX else []
     return line.strip() if len(words) > 1 and words[0] in TOOLS and line[0] != " " and _is_call(words) else None
 

@@ -15,6 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from leadline.app.read.damage import left_out_count, read_sound
+from leadline.app.read.joining import joined
 from leadline.app.read.opening import open_sources, unreadable
 from leadline.app.read.refusing import Nearby, refusal
 from leadline.app.read.resolve import resolve
@@ -25,6 +26,7 @@ from leadline.core.contracts.unit_index import unit_index
 from leadline.core.io.source import Source, is_text, shown_name
 from leadline.core.model.capture import Capture
 from leadline.core.model.errors import InputError, LeadlineError
+from leadline.core.system.leftovers import scratch_folder
 
 # Names of files in the commands that record; shorter ones are names of anything.
 _RECORDED = re.compile(r"\b(\w[\w-]{2,40})\.(?:csv|txt|log|json|bin|cpf|xlsx|influx|parquet)\b")
@@ -47,10 +49,14 @@ class Imported:
 
 def importers_for(source: Source) -> dict[str, ModuleType]:
     """The importers that may be able to read a file: one of their marks is in it, or they have none."""
+    return {name: load_unit("importer", name) for name in importer_names(source)}
+
+
+def importer_names(source: Source) -> list[str]:
+    """The names of the importers that may be able to read a file."""
     head = source.head_uncut.lower()
     marks_by_name = {name: known["marks"] for name, known in _known().items()}
-    chosen = [name for name, marks in marks_by_name.items() if not marks or any(mark in head for mark in marks)]
-    return {name: load_unit("importer", name) for name in chosen}
+    return [name for name, marks in marks_by_name.items() if not marks or any(mark in head for mark in marks)]
 
 
 @cache
@@ -59,9 +65,25 @@ def _known() -> dict[str, dict[str, Any]]:
 
     def describe(module: ModuleType) -> dict[str, Any]:
         meta = cast("Importer", module).META
-        return {"marks": list(meta.marks), "tool": meta.tool, "record": meta.record, "names": list(meta.fields)}
+        return {
+            "marks": list(meta.marks),
+            "tool": meta.tool,
+            "record": meta.record,
+            "names": list(meta.fields),
+            "joins": meta.joins,
+        }
 
     return unit_index("importer", describe)
+
+
+def _joins(source: Source) -> str:
+    """The importer that reads several such files as one recording; empty where none does."""
+    known = _known()
+    candidates = {name for name in importer_names(source) if known[name]["joins"]}
+    if not candidates:
+        return ""
+    best = recognise(source, importers_for(source))
+    return best[0] if best is not None and best[0] in candidates else ""
 
 
 def _nearby() -> dict[str, Nearby]:
@@ -122,11 +144,12 @@ def import_paths(
     """
     offsets = {shown_name(name): seconds for name, seconds in (clock_offsets or {}).items()}
     asked = request or Request()
-    with open_sources(paths) as opened, _no_gc():
-        captures, unrecognised, damaged = _read_all(opened.sources, asked, offsets, progress)
+    with open_sources(paths) as opened, scratch_folder("joined") as folder, _no_gc():
+        sources = joined(opened.sources, _joins, folder)
+        captures, unrecognised, damaged = _read_all(sources, asked, offsets, progress)
         if else_all and asked.metrics is not None and not any(c.groups or c.results for c in captures):
             everything = replace(asked, metrics=None)
-            captures, unrecognised, damaged = _read_all(opened.sources, everything, offsets, progress)
+            captures, unrecognised, damaged = _read_all(sources, everything, offsets, progress)
         captures, copies = _without_copies(captures)
         left_out = [*opened.left_out, *damaged, *copies]
     if not captures and left_out:

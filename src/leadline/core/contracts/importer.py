@@ -49,6 +49,7 @@ class ImporterMeta:
         needs_tool: Debian package of an external program it runs, if any.
         marks: texts in lower case of which one is in the first 64 KiB of every file it can read; empty where there is
             no such text. Without one of them it is not asked, nor even imported.
+        joins: its files are often one sample each: several in one folder are read as one recording.
     """
 
     tool: str
@@ -57,6 +58,7 @@ class ImporterMeta:
     record: str = ""
     needs_tool: str | None = None
     marks: tuple[str, ...] = ()
+    joins: bool = False
 
 
 @dataclass(frozen=True, slots=True)

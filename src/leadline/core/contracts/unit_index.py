@@ -22,7 +22,7 @@ from leadline.core.contracts.discovery import load_units, unit_modules
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 _ENDINGS = (".py", ".csv")
-_FORM = 2  # of the file; another one is made anew
+_FORM = 3  # of the file; another one is made anew
 
 
 def unit_index(kind: str, describe: Callable[[ModuleType], Any]) -> dict[str, Any]:
