@@ -144,6 +144,7 @@ bench-kills: $(READY)
 
 corpus: $(READY)
 	$(PY) -m scripts.corpus
+	$(PY) -m scripts.real_files
 
 # First screens of ten recorded incidents and pictures of their pages, for the documentation (needs Debian's chromium).
 gallery: $(READY)

@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import cast
 
+from leadline.app.explain.explaining import proven_on
 from leadline.core.contracts.benchmark import Benchmark
 from leadline.core.contracts.collector import Collector
 from leadline.core.contracts.discovery import load_units
@@ -45,12 +46,12 @@ def tools() -> str:
 
 
 def commands() -> str:
-    """A table of the tools whose files are read, and the command that records each best."""
-    lines = ["| tool | command |", "|---|---|"]
-    for module in written("importer").values():
+    """A table of the tools whose files are read, the command that records each best, and the real files it read."""
+    lines = ["| tool | command | proven on |", "|---|---|---|"]
+    for name, module in written("importer").items():
         meta = cast("Importer", module).META
         if meta.record:
-            lines.append(f"| {meta.tool} | `{meta.record.replace('|', chr(92) + '|')}` |")
+            lines.append(f"| {meta.tool} | `{meta.record.replace('|', chr(92) + '|')}` | {proven_on(name)} |")
     return "\n".join(dict.fromkeys(lines))
 
 

@@ -13,6 +13,7 @@ from leadline.core.contracts.importer import Importer
 from leadline.core.contracts.rule import Rule
 from leadline.core.model.errors import UsageError
 from leadline.core.model.metrics import foreign_sources, metric, metrics
+from leadline.core.model.units import several
 
 # The word on the command line for all units of a kind.
 PLURALS = {f"{kind}s": kind for kind in KINDS}
@@ -85,6 +86,14 @@ def advice_of(rule: str) -> list[str]:
     return [row["advice"] for row in _rows("advice.csv") if rule in row["rules"].split()]
 
 
+def proven_on(importer: str) -> str:
+    """How many real files of how many authors an importer has read; recordings of our own making are not counted."""
+    row = next((row for row in _rows("real_files.csv") if row["importer"] == importer), None)
+    if row is None:
+        return "no real file of others: not proven on a real file"
+    return f"{several(int(row['files']), 'real file')} of {several(int(row['authors']), 'author')}"
+
+
 @cache
 def _rows(name: str) -> list[dict[str, str]]:
     text = resources.files(__package__).joinpath(name).read_text(encoding="utf-8")
@@ -100,7 +109,12 @@ def _unit_page(kind: str, name: str) -> dict[str, Any]:
         page["facts"] = _rule_facts(name, cast("Rule", module))
     elif kind == "importer":
         meta = cast("Importer", module).META
-        page["facts"] = {"tool": meta.tool, "record": meta.record, "fields": len(meta.fields)}
+        page["facts"] = {
+            "tool": meta.tool,
+            "record": meta.record,
+            "fields": len(meta.fields),
+            "proven on": proven_on(name),
+        }
     elif kind == "experiment":
         from leadline.core.contracts.experiment import Experiment, told_of  # noqa: PLC0415 - only this needs pydantic
 
