@@ -1,7 +1,7 @@
 """How many real files of how many authors each importer has read: ``make corpus`` counts, the guide and explain tell.
 
-Counts the sample recordings beside the checkout, and those that ``tests/real_files.tsv`` names with repository, path and
-commit, which were read from snapshots of public repositories and are kept nowhere.
+Counts the sample recordings beside the checkout, and those that ``tests/real_files.tsv`` names with repository, path
+and commit, which were read from snapshots of public repositories and are kept nowhere.
 """
 
 from __future__ import annotations
