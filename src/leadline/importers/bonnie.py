@@ -1,8 +1,8 @@
 """bonnie++: rates of a file system, seeks per second, the longest single operations.
 
 Reads:
-    The CSV line of bonnie++ 1.03 to 2.0, alone or below its table; several runs in one file. Of the table alone, without
-    its CSV line, nothing is read: its empty columns cannot be told apart once blanks are lost.
+    The CSV line of bonnie++ 1.03 to 2.0, alone or below its table; several runs in one file. Of the table alone,
+    without its CSV line, nothing is read: its empty columns cannot be told apart once blanks are lost.
 
 Sample:
     .. code-block:: text

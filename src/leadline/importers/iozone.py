@@ -77,7 +77,8 @@ _BEGIN = re.compile(r"\s*Iozone: Performance Test of File I/O\s*")
 _SPLASH = re.compile(
     r"\s*|\s*(?:Version|Compiled for|Build:|Contributors|Run began|Include|Auto Mode|File size|Record Size|Using"
     r"|Time Res|Processor cache|File stride|Setting|Excel|iozone test|Max|Cache|Purge|No retest|Microseconds|Children"
-    r"|random\s|Performing|Stonewall|Mode).*|\s*[A-Z][\w. ]+(?:, [A-Z][\w. ]+)+[,.]?\s*|.{0,120}[#$] ?(?:sudo )?\S*iozone .*"
+    r"|random\s|Performing|Stonewall|Mode).*|\s*[A-Z][\w. ]+(?:, [A-Z][\w. ]+)+[,.]?\s*"
+    r"|.{0,120}[#$] ?(?:sudo )?\S*iozone .*"
 )
 _NEAR = 3  # characters that a value may end beside its heading
 _RATE_MAX = 1e12
