@@ -31,6 +31,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,7 +84,7 @@ _SIZES = {None: 1, "": 1, "c": 1, "w": 2, "b": 512}
 _NO_DISK = ("/dev/zero", "/dev/urandom", "/dev/random", "/dev/null", "/dev/full", "")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Run:
     """One report and what is known of its command; counts of blocks are NaN where they are not printed."""
 
@@ -145,7 +146,7 @@ class _Run:
         return not self.name.startswith(("buffered", "unknown")) and self.each_ms > 0
 
 
-@dataclass
+@dataclass(slots=True)
 class _Reading:
     """The runs so far, and what the lines before the next report say of it."""
 
@@ -203,9 +204,9 @@ def read(source: Source, request: Request) -> Capture:
     runs = _runs(source, builder)
     if not runs:
         raise bad_line(source.name, 0, "no report", "the report of dd with bytes, seconds and rate")
-    times = placed([Elapsed(np.array([run.seconds]), run.seconds) for run in runs], source.mtime_ns)
-    for number, (run, times_ns) in enumerate(zip(runs, times, strict=True), 1):
-        _add(builder, request, run, f" {number}" if len(runs) > 1 else "", times_ns)
+    (times_ns,) = placed([Elapsed(seconds := np.cumsum([run.seconds for run in runs]), seconds[-1])], source.mtime_ns)
+    for number, run in enumerate(runs, 1):
+        _add(builder, request, run, f" {number}" if len(runs) > 1 else "", times_ns[number - 1 : number])
         _say(builder, run)
     builder.warn("no-times", "runs have no time: the last is taken to end when the file was last written")
     return builder.build(clock_known=False)
@@ -251,7 +252,9 @@ def _report(line: str) -> _Run | None:
 def _operands(line: str) -> dict[str, str] | None:
     """What a command line asks of dd; None where several are in a pipe, of which each prints a report."""
     calls = line.split("|")
-    return dict(_OPERAND.findall(line)) if sum(bool(_CALL.search(call)) for call in calls) == 1 else None
+    if sum(bool(_CALL.search(call)) for call in calls) != 1:
+        return None
+    return {intern(name): intern(text) for name, text in _OPERAND.findall(line)}  # loops repeat them
 
 
 def _bytes(text: str) -> float:
