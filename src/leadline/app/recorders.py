@@ -88,10 +88,7 @@ def script(names: Sequence[str], asked: Asked) -> str:
     for name in names:
         if name not in known:
             raise UsageError(
-                name,
-                found="no such target",
-                expected=f"one of {', '.join(known)}",
-                advice="leadline recorder lists them.",
+                name, found="no such target", expected=f"one of {', '.join(known)}", advice="leadline recorder lists them."
             )
     chosen = [known[name] for name in dict.fromkeys(names)]
     if len({part.ending for part in chosen}) > 1:
