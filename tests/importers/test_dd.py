@@ -150,3 +150,15 @@ def test_pasted_with_its_prompt(tmp_path: Path) -> None:
     capture = import_paths([path]).capture
     (result,) = capture.results
     assert result.operations[0].name == "open_datasync"
+
+
+def test_each_run_of_a_paste_has_its_own_command(tmp_path: Path) -> None:
+    path = tmp_path / "paste.txt"
+    path.write_text(
+        "root@db01:~# dd if=/dev/zero of=/data/t bs=8k count=1000 oflag=dsync\n1000+0 records in\n1000+0 records out\n"
+        "8192000 bytes (8.2 MB, 7.8 MiB) copied, 24.8 s, 330 kB/s\n"
+        "root@db01:~# dd if=/dev/zero of=/data/t bs=1M count=1024\n1024+0 records in\n1024+0 records out\n"
+        "1073741824 bytes (1.1 GB, 1.0 GiB) copied, 1.52203 s, 705 MB/s\n"
+    )
+    names = [result.operations[0].name for result in import_paths([path]).capture.results]
+    assert names == ["open_datasync", "buffered write"]

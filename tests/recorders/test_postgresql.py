@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from leadline.app.recorders import Asked, script
+from leadline.app.recorders import RecorderAsk, script
 from leadline.core.model.vocabulary import EntityKind
 from leadline.core.system.tools import find_program
 from tests.recorders.test_recorders import names_in, read, recorded
@@ -64,7 +64,7 @@ def test_sessions_at_work_and_counters_are_recorded(server: Path, tmp_path: Path
     load = [str(PGBENCH), "-n", "-c", "3", "-T", "30", "-f", str(tmp_path / "load.sql")]
     process = subprocess.Popen(load, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        archive = recorded(tmp_path, script(["postgresql"], Asked(with_queries=with_queries)), seconds=14)
+        archive = recorded(tmp_path, script(["postgresql"], RecorderAsk(with_queries=with_queries)), seconds=14)
     finally:
         process.kill()
         process.wait()

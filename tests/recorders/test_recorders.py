@@ -16,7 +16,7 @@ import pytest
 
 from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read.importing import Imported, import_paths
-from leadline.app.recorders import Asked, parts, script
+from leadline.app.recorders import RecorderAsk, parts, script
 from leadline.core.model.errors import UsageError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from tests.command_line import leadline as run
@@ -66,7 +66,7 @@ def names_in(archive: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", sorted(parts()))
 def test_a_script_is_whole_and_says_what_it_does(name: str) -> None:
-    text = script([name], Asked(minutes=7, interval_s=3, max_mib=50))
+    text = script([name], RecorderAsk(minutes=7, interval_s=3, max_mib=50))
     assert re.findall(r"@[A-Z_]+@", text) == []
     head = text.split("\n\n")[0]
     for line in parts()[name].collects:
@@ -78,18 +78,18 @@ def test_a_script_is_whole_and_says_what_it_does(name: str) -> None:
 
 
 def test_texts_of_statements_are_collected_on_request_only() -> None:
-    assert "statement_text" in script(["postgresql"], Asked())
-    assert 'QUERIES=""' in script(["postgresql"], Asked())
-    assert 'QUERIES="yes"' in script(["postgresql"], Asked(with_queries=True))
-    assert "texts of statements." in script(["mysql"], Asked()).split("\n\n")[0]
-    assert "which holds the texts of statements" in script(["mysql"], Asked(with_queries=True)).split("\n\n")[0]
+    assert "statement_text" in script(["postgresql"], RecorderAsk())
+    assert 'QUERIES=""' in script(["postgresql"], RecorderAsk())
+    assert 'QUERIES="yes"' in script(["postgresql"], RecorderAsk(with_queries=True))
+    assert "texts of statements." in script(["mysql"], RecorderAsk()).split("\n\n")[0]
+    assert "which holds the texts of statements" in script(["mysql"], RecorderAsk(with_queries=True)).split("\n\n")[0]
 
 
 def test_a_target_that_is_not_there_and_a_mixture_are_refused() -> None:
     with pytest.raises(UsageError, match="expected one of esxi, linux, mysql"):
-        script(["aix"], Asked())
+        script(["aix"], RecorderAsk())
     with pytest.raises(UsageError, match="targets of one system"):
-        script(["linux", "windows"], Asked())
+        script(["linux", "windows"], RecorderAsk())
 
 
 @pytest.mark.parametrize("name", SHELL)
@@ -97,7 +97,7 @@ def test_a_target_that_is_not_there_and_a_mixture_are_refused() -> None:
 def test_every_shell_can_read_it(tmp_path: Path, name: str, shell: tuple[str, ...]) -> None:
     if shutil.which(shell[0]) is None:
         pytest.skip(f"{shell[0]} is not here")
-    (tmp_path / "record.sh").write_text(script([name], Asked()))
+    (tmp_path / "record.sh").write_text(script([name], RecorderAsk()))
     done = subprocess.run([*shell, "-n", str(tmp_path / "record.sh")], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -105,7 +105,7 @@ def test_every_shell_can_read_it(tmp_path: Path, name: str, shell: tuple[str, ..
 @pytest.mark.skipif(SHELLCHECK is None, reason="shellcheck is not here")
 @pytest.mark.parametrize("name", SHELL)
 def test_shellcheck_finds_nothing(tmp_path: Path, name: str) -> None:
-    (tmp_path / "record.sh").write_text(script([name], Asked()))
+    (tmp_path / "record.sh").write_text(script([name], RecorderAsk()))
     done = subprocess.run([str(SHELLCHECK), "-s", "sh", str(tmp_path / "record.sh")], capture_output=True, check=False)
     assert done.stdout.decode() == ""
 
@@ -116,10 +116,10 @@ def test_the_verb_lists_and_writes(tmp_path: Path) -> None:
     assert "never run on a real ESXi host" in " ".join(listed.stdout.split())
     assert {t["name"] for t in json.loads(run("recorder", "--json").stdout)["targets"]} == set(parts())
     printed = run("recorder", "linux", "--minutes", "3")
-    assert printed.stdout == script(["linux"], Asked(minutes=3))
+    assert printed.stdout == script(["linux"], RecorderAsk(minutes=3))
     written = run("recorder", "linux", "postgresql", "-o", str(tmp_path / "record.sh"))
     assert written.returncode == 0
-    assert (tmp_path / "record.sh").read_text() == script(["linux", "postgresql"], Asked())
+    assert (tmp_path / "record.sh").read_text() == script(["linux", "postgresql"], RecorderAsk())
     refused = run("recorder", "solaris")
     assert refused.returncode == 2
     assert "leadline recorder lists them" in refused.stderr
@@ -128,7 +128,7 @@ def test_the_verb_lists_and_writes(tmp_path: Path) -> None:
 @pytest.mark.real
 @pytest.mark.smoke
 def test_a_machine_with_nothing_installed_is_recorded(tmp_path: Path) -> None:
-    archive = recorded(tmp_path, script(["linux"], Asked()), seconds=6, path=only_needed(tmp_path))
+    archive = recorded(tmp_path, script(["linux"], RecorderAsk()), seconds=6, path=only_needed(tmp_path))
     files = names_in(archive)
     assert "neither pidstat (sysstat) nor procps' top is here" in files["not-recorded.txt"]
     assert "ss (iproute2) is not here" in files["not-recorded.txt"]
@@ -150,7 +150,9 @@ def test_busybox_records_alone(tmp_path: Path) -> None:
     tools.mkdir()
     for name in (*NEEDED, "top"):
         (tools / name).symlink_to(str(BUSYBOX))
-    archive = recorded(tmp_path, script(["linux"], Asked()), seconds=6, path=str(tools), shell=(str(tools / "sh"),))
+    archive = recorded(
+        tmp_path, script(["linux"], RecorderAsk()), seconds=6, path=str(tools), shell=(str(tools / "sh"),)
+    )
     capture = read(archive).capture
     assert len(capture.of("guest_cpu_busy_pct", EntityKind.GUEST)[0].times_ns) >= 3
 
@@ -159,7 +161,7 @@ def test_busybox_records_alone(tmp_path: Path) -> None:
 def test_all_that_is_installed_is_used(tmp_path: Path) -> None:
     if shutil.which("pidstat") is None:
         pytest.skip("sysstat is not here")
-    archive = recorded(tmp_path, script(["linux"], Asked()), seconds=7)
+    archive = recorded(tmp_path, script(["linux"], RecorderAsk()), seconds=7)
     imported = read(archive)
     assert "pidstat.txt" in {Path(one.name).name for one in imported.capture.sources}
     assert imported.capture.of("process_cpu_pct")
@@ -167,13 +169,13 @@ def test_all_that_is_installed_is_used(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_it_ends_by_itself_by_size_and_after_a_kill(tmp_path: Path) -> None:
-    text = script(["linux"], Asked(max_mib=1)).replace("MAX_MIB * 1024", "20")
+    text = script(["linux"], RecorderAsk(max_mib=1)).replace("MAX_MIB * 1024", "20")
     (tmp_path / "record.sh").write_text(text)
     done = subprocess.run(["sh", "record.sh"], cwd=tmp_path, capture_output=True, timeout=90, check=True)
     assert b"Recorded: ./leadline-" in done.stderr
     (archive,) = tmp_path.glob("*.tar.gz")
     assert "ended early: more than 1 MiB" in names_in(archive)["not-recorded.txt"]
-    (tmp_path / "record.sh").write_text(script(["linux"], Asked()))
+    (tmp_path / "record.sh").write_text(script(["linux"], RecorderAsk()))
     process = subprocess.Popen(["sh", "record.sh"], cwd=tmp_path, stderr=subprocess.DEVNULL)
     time.sleep(5)
     process.kill()
@@ -188,7 +190,7 @@ def test_it_ends_by_itself_by_size_and_after_a_kill(tmp_path: Path) -> None:
 
 @pytest.mark.real
 def test_a_folder_without_room_is_refused_before_anything_is_written(tmp_path: Path) -> None:
-    (tmp_path / "record.sh").write_text(script(["linux"], Asked(max_mib=100_000_000)))
+    (tmp_path / "record.sh").write_text(script(["linux"], RecorderAsk(max_mib=100_000_000)))
     done = subprocess.run(["sh", "record.sh"], cwd=tmp_path, capture_output=True, timeout=60, check=False)
     assert done.returncode == 1
     assert b"MiB free; expected twice MAX_MIB" in done.stderr
@@ -199,7 +201,7 @@ def test_a_folder_without_room_is_refused_before_anything_is_written(tmp_path: P
 def test_a_database_that_is_not_there_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PGHOST", str(tmp_path))
     path = only_needed(tmp_path, "psql")
-    archive = recorded(tmp_path, script(["postgresql", "mysql"], Asked()), seconds=3, path=path)
+    archive = recorded(tmp_path, script(["postgresql", "mysql"], RecorderAsk()), seconds=3, path=path)
     said = names_in(archive)["not-recorded.txt"]
     assert re.search(r"PostgreSQL: psql (reaches no server|is not here)", said)
     assert "MySQL: neither mysql nor mariadb is here" in said

@@ -21,7 +21,7 @@ MINUTES_MAX, MAX_MIB_MAX = 24 * 60, 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RecorderPart:
     """What records one target.
 
     Attributes:
@@ -44,7 +44,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RecorderAsk:
     """How long it records, how often, how much, and whether texts of statements are wanted."""
 
     minutes: int = 10
@@ -53,12 +53,12 @@ class Asked:
     with_queries: bool = False
 
 
-def parts() -> dict[str, Part]:
+def parts() -> dict[str, RecorderPart]:
     """The targets there are, by name."""
     return {part.name: part for part in sorted(_parts(), key=lambda part: part.name)}
 
 
-def _parts() -> Iterator[Part]:
+def _parts() -> Iterator[RecorderPart]:
     for entry in resources.files("leadline.recorders").iterdir():
         name, dot, ending = entry.name.rpartition(".")
         if name.startswith("_") or dot + ending not in _ENDINGS:
@@ -67,7 +67,7 @@ def _parts() -> Iterator[Part]:
         fields: dict[str, list[str]] = {}
         for match in _FIELD.finditer(head):
             fields.setdefault(match[1], []).append(match[2])
-        yield Part(
+        yield RecorderPart(
             name,
             dot + ending,
             fields["Target"][0],
@@ -78,7 +78,7 @@ def _parts() -> Iterator[Part]:
         )
 
 
-def script(names: Sequence[str], asked: Asked) -> str:
+def script(names: Sequence[str], asked: RecorderAsk) -> str:
     """The script that records the targets.
 
     Raises:

@@ -215,6 +215,8 @@ def read(source: Source, request: Request) -> Capture:
 def _runs(source: Source, builder: CaptureBuilder) -> list[_Run]:
     reading = _Reading()
     text = source.text()
+    if _CALL.search(source.command):
+        reading.call(_operands(source.command))
     for index, line in enumerate(text.splitlines()):
         report = _report(line)
         if report is not None:

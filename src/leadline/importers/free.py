@@ -50,7 +50,7 @@ META = ImporterMeta(
     record="free -w -s 1 -c 300 > free.txt",
 )
 
-_HEADING = re.compile(r"^\s*total\s+used\s+free\s+shared\b.*$", re.MULTILINE)
+_HEADING = re.compile(r"^[^\S\n]*+total\s+used\s+free\s+shared\b.*$", re.MULTILINE)
 _NUMBER = re.compile(r"(\d{1,18}(?:[.,]\d{1,3})?)(?:([BKMGTP])i?B?)?", re.IGNORECASE)
 _MIB_OF = {"B": 2**-20, "K": 2**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
 _COLUMNS = {

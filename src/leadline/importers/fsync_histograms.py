@@ -112,14 +112,14 @@ def _families(text: str) -> dict[str, _Family]:
 
 def _numbers(pattern: re.Pattern[str], text: str) -> Iterator[tuple[str, str, float]]:
     """Matches with a number that can be one."""
-    for name, what, number in pattern.findall(text):
+    for name, mark, number in pattern.findall(text):
         try:
             value = float(number)
-            float(what.replace("sum", "0").replace("count", "0"))
+            float(mark.replace("sum", "0").replace("count", "0"))
         except ValueError:
             continue
         if math.isfinite(value) and value >= 0:
-            yield name, what, value
+            yield name, mark, value
 
 
 def _operation(family: _Family) -> Operation | None:

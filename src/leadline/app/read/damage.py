@@ -53,7 +53,8 @@ def read_sound(source: Source, request: Request, read: Reader, refusal: InputErr
     if _line_of(refusal, source) is None or source.path.stat().st_size > SIZE_MAX:
         raise refusal
     with scratch_folder("sound") as folder:
-        return _Mending.of(source, Source(source.name, folder / "sound", source.named)).read(request, read, refusal)
+        written = replace(source, path=folder / "sound")
+        return _Mending.of(source, written).read(request, read, refusal)
 
 
 def left_out_count(capture: Capture) -> int:
@@ -178,7 +179,7 @@ class _Mending:
         mtime_ns = self.source.mtime_ns
         os.utime(self.written.path, ns=(mtime_ns, mtime_ns))
         try:
-            return read(Source(self.written.name, self.written.path, self.written.named), request)
+            return read(replace(self.written), request)  # another one: a source remembers how its file begins
         except InputError as error:
             return error
 

@@ -62,7 +62,7 @@ def read_paste(source: Source, request: Request, read: Reader) -> Capture | None
     with scratch_folder("pasted") as folder:
         for number, piece in enumerate(bare.pieces, start=1):
             name = source.name if len(bare.pieces) == 1 else f"{source.name}, part {number}"
-            written = Source(name, folder / str(number), named=False)
+            written = Source(name, folder / str(number), named=False, command=piece.command)
             try:
                 capture = _read_piece(written, piece, request, read, source.mtime_ns)
             except InputError as error:

@@ -25,11 +25,13 @@ class Source:
         name: what the user would call it: the path as given, with ``!member`` for what lies in an archive.
         path: where its bytes are now.
         named: the user named this very file, so failing to recognise it is an error, not a note.
+        command: the command line above it, where it is part of a paste.
     """
 
     name: str
     path: Path
     named: bool = True
+    command: str = ""
 
     @cached_property
     def head(self) -> bytes:

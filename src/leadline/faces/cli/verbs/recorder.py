@@ -15,7 +15,7 @@ Examples:
 
   leadline recorder
 
-  leadline recorder linux > record.sh
+  leadline recorder linux -o record.sh
 
   leadline recorder linux postgresql --minutes 30 -o record.sh
 
@@ -44,13 +44,13 @@ def command(
     Send it to whoever may log in there. It is readable, only reads, uses what is there (sh with /proc, psql, esxtop,
     typeperf), ends by itself and leaves one archive: give that to diagnose.
     """
-    from leadline.app.recorders import Asked, script
+    from leadline.app.recorders import RecorderAsk, script
 
     file = output_file(ctx, "output", output, force=force)
     if not targets:
         _list(json=json)
         return
-    text = script(targets, Asked(minutes, interval, max_mib, with_queries))
+    text = script(targets, RecorderAsk(minutes, interval, max_mib, with_queries))
     if file is None:
         typer.echo(text, nl=False)
         return
