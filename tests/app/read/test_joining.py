@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from leadline.app.read.importing import import_paths
@@ -33,7 +32,7 @@ def read(folder: Path, *texts: str, apart_s: int = 0) -> Capture:
 
 def latency(capture: Capture) -> list[float]:
     (group,) = [group for group in capture.groups if group.metric == "virtual_disk_latency_ms_write"]
-    return np.asarray(group.values[0]).tolist()
+    return [float(value) for value in group.values[0]]
 
 
 FIRST, SECOND = sample(1000, 1_000_000_000), sample(2000, 26_000_000_000)

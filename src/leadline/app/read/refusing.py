@@ -78,7 +78,7 @@ _FOREIGN = (
     _Foreign(
         "a vmstat with a column of its own for the time, as Exadata's collectors write it",
         "Keep the collector's whole file with its `zzz` lines, or record it: vmstat -t -w 1",
-        pattern=r"^\s*(?:Time|TIME|HH:MM:SS)\s+r\s+b\s+swpd\s+free",
+        pattern=r"^[^\S\n]*+(?:Time|TIME|HH:MM:SS)\s+r\s+b\s+swpd\s+free",
     ),
     _Foreign("a block trace", _TRACE, pattern=r"^\d{15,20},\w+,\d+,(?:Read|Write),\d+,\d+(?:,\d+)?\s*$"),
     _Foreign("a block trace", _TRACE, pattern=r"^\d+,[RW],\d+,\d+,\d{10,16}\s*$"),
@@ -86,7 +86,7 @@ _FOREIGN = (
     _Foreign(
         "a plan of a query",
         "Record what the sessions wait for meanwhile: leadline collect postgresql, or the server's log.",
-        pattern=r"^\s*(?:QUERY PLAN|.*\(cost=\d+\.\d+\.\.\d+\.\d+ rows=\d+ width=\d+\))",
+        pattern=r"^[^\S\n]*+(?:QUERY PLAN|.*\(cost=\d+\.\d+\.\.\d+\.\d+ rows=\d+ width=\d+\))",
     ),
     _Foreign(
         "system calls of strace",
@@ -101,7 +101,7 @@ _FOREIGN = (
     _Foreign(
         "settings of PostgreSQL",
         'Save them as a table: psql -c "COPY (SELECT * FROM pg_settings) TO STDOUT CSV HEADER" > pg_settings.csv',
-        pattern=r"^\s*shared_buffers\s*=\s*\S+",
+        pattern=r"^[^\S\n]*+shared_buffers\s*=\s*\S+",
     ),
 )
 

@@ -9,8 +9,8 @@ from leadline.formats.loadtool import bad_line
 from leadline.formats.printed import number_of
 from leadline.importers._diskspd.spans import NAN, SpdRun, SpdSpan, moment_printed, percentile_name
 
-HEADS = re.compile(r"^\s*thread \|\s+bytes\s+\|\s+I/Os\s+\|\s+Mi?B/s\s+\|\s+I/O per s\b", re.MULTILINE)
-CHART = re.compile(r"^\s*\S+ \|\s+Read \(ms\) \| Write \(ms\) \| Total \(ms\)", re.MULTILINE)
+HEADS = re.compile(r"^[^\S\n]*+thread \|\s+bytes\s+\|\s+I/Os\s+\|\s+Mi?B/s\s+\|\s+I/O per s\b", re.MULTILINE)
+CHART = re.compile(r"^[^\S\n]*+\S+ \|\s+Read \(ms\) \| Write \(ms\) \| Total \(ms\)", re.MULTILINE)
 _COMMAND = re.compile(r"\s*Command Line: (.*)")
 _RESULTS = re.compile(r"\s*Results for timespan \d+:\s*")
 _SECTION = re.compile(r"\s*(Total|Read|Write) IO\s*")
