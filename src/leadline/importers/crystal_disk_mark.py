@@ -63,7 +63,7 @@ _ROW = re.compile(
 )
 _FOOT = re.compile(r"\s*(Profile|Test|Mode|Time|Date|OS|Comment) ?: (.*)")
 _PLACE = re.compile(r"\[([A-Z]:)[^\]]{0,80}\]")
-_NOISE = re.compile(r"\s*(?:-{5,}|\* K?M?B.*|.*Crystal Dew World.*|)\s*")
+_NOISE = re.compile(r"\s*+(?:-{5,}+\s*+|\* K?M?B.*\s*+|.*Crystal Dew World.*\s*+)?+")
 _WAYS = {"Read": "read", "Write": "write", "Mix": "mixed"}
 _SIZES = {"Sequential": {"5": "128KiB", "6": "128KiB"}}  # of versions that do not print it
 

@@ -76,7 +76,7 @@ _TRANSFERRED = re.compile(
 _CALL = re.compile(r"(?:^|[\s/;&|(])dd\s(?:[^|;&]*\s)?(?:if|of|bs|count)=")
 _OPERAND = re.compile(r"(?<!\S)(if|of|bs|ibs|obs|count|iflag|oflag|conv)=(\"[^\"]*\"|'[^']*'|[^\s;|&]+)")
 _PROMPT = re.compile(r"\s{0,8}(?:\S{1,80}[@:~\\][^#$>%]{0,120}|\[[^\]]{1,100}\]|[\w.-]{0,40})[#$>%](?:\s.*)?")
-_TIME = re.compile(r"\s*(?:real|user|sys)\s+\S+\s*|.*\d+(?:[.,:]\d+)*(?:user|s user|elapsed|system)\b.*|.*pagefaults.*")
+_TIME = re.compile(r"\s*(?:real|user|sys)\s+\S+\s*|.*\d(?:user|s user|elapsed|system)\b.*|.*pagefaults.*")
 _MESSAGE = re.compile(r"\s*(?:\S+/)?dd: \S.*")
 _PREFIX = {"": 0, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 _SIZE = re.compile(r"(\d{1,15})(c|w|b|[kKMGT](?:iB|B)?)?")

@@ -65,7 +65,9 @@ _NOISE = re.compile(
 )
 
 
-_BARE = re.compile(r"^[^\S\n]++(?:open_datasync|fdatasync|fsync|fsync_writethrough|open_sync)[^\S\n]++\d+[.,]\d+ ops/sec", re.M)
+_BARE = re.compile(
+    r"^[^\S\n]++(?:open_datasync|fdatasync|fsync|fsync_writethrough|open_sync)[^\S\n]++\d+[.,]\d+ ops/sec", re.M
+)
 _BARE_MIN = 2
 _USUAL_S = 5.0  # its own default per test
 
