@@ -62,7 +62,8 @@ _NEW_FIELDS = {"size": 3, "block": 5, "write": 9, "rewrite": 11, "read": 15, "se
 _NEW_LATENCIES = {"write": 37, "rewrite": 38, "read": 40, "seek": 41}
 _OLD_FIELDS = {"size": 1, "write": 4, "rewrite": 6, "read": 10, "seek": 12}
 _TABLE = re.compile(
-    r"\s*+|\s*+Version\s.*|\s*+-Per Chr-.*|\s*+Name:Size etc.*|.*/sec\s+%CP.*|\s*+Latency\s.*|.*-Create--.*|.*\s-Create.*"
+    r"\s*+|\s*+Version\s.*|\s*+-Per Chr-.*|\s*+Name:Size etc.*|.*/sec\s+%CP.*|\s*+Latency\s.*"
+    r"|.*-Create--.*|.*\s-Create.*"
     r"|\s*+(?:\S{1,64}+\s++)?\d*+[MGK]?(?::\S++)?(?:\s++(?:\d++(?:\.\d++)?[kmg]?|\++)){2,40}+\s*+"
     r"|(?:Writing|Reading|Rewriting|start|Create|Stat|Delete|Using|Bonnie|done).*"
     r"|\s*#.*|.{0,120}[#$] ?\S*\s?bonnie\+\+.*"

@@ -296,9 +296,18 @@ mod tests {
     #[test]
     fn a_checkpoint_that_came_too_soon_tells_how_soon() {
         for (text, apart) in [
-            ("checkpoints are occurring too frequently (24 seconds apart)", Some(24_000.0)),
-            ("checkpoints are occurring too frequently (1 second apart)", Some(1000.0)),
-            ("checkpoints are occurring too frequently (x seconds apart)", None),
+            (
+                "checkpoints are occurring too frequently (24 seconds apart)",
+                Some(24_000.0),
+            ),
+            (
+                "checkpoints are occurring too frequently (1 second apart)",
+                Some(1000.0),
+            ),
+            (
+                "checkpoints are occurring too frequently (x seconds apart)",
+                None,
+            ),
             ("checkpoints are occurring too frequently (12", None),
         ] {
             assert_eq!(apart_ms(text.as_bytes()), apart);
