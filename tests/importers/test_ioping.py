@@ -263,4 +263,4 @@ def test_a_real_file_with_two_runs(samples: Path) -> None:
 
 
 def test_dd_output_is_no_ioping(samples: Path) -> None:
-    assert chosen(samples / "ioping" / "AbhishekGhosh__OpenVZ-2GB-Host1Plus-Benchmark__ioBenchmark.txt") is None
+    assert chosen(samples / "ioping" / "AbhishekGhosh__OpenVZ-2GB-Host1Plus-Benchmark__ioBenchmark.txt") != "ioping"

@@ -123,7 +123,8 @@ def _line(text: str) -> _Line | None:
     line = _Line(match["rest"].split(","), places, _NEW_LATENCIES if new else {}, new["version"] if new else None)
     rates = [line.text(place) for name, place in places.items() if name not in ("size", "block")]
     is_sound = all(re.fullmatch(r"(?:\d{1,12}(?:\.\d{1,3})?|\+*)", rate) for rate in rates)
-    return line if is_sound and any(rates) and re.match(r"\d", line.text(places["size"])) else None
+    is_size = re.fullmatch(r"\d{1,9}[MGKT](?::\w{1,9})?", line.text(places["size"])) is not None
+    return line if is_sound and any(rates) and is_size else None
 
 
 def _add(builder: CaptureBuilder, request: Request, run: _Line, label: str, end_ns: int) -> None:

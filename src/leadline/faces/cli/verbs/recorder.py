@@ -17,7 +17,7 @@ Examples:
 
   leadline recorder linux -o record.sh
 
-  leadline recorder linux postgresql --minutes 30 -o record.sh
+  leadline recorder linux postgresql --minutes 30 -o record-db.sh
 
   leadline recorder windows sqlserver -o record.ps1
 """
