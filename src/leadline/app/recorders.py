@@ -120,7 +120,7 @@ def script(names: Sequence[str], asked: RecorderAsk) -> str:
         "MAX_MIB": str(asked.max_mib),
         "WITH_QUERIES": "yes" if asked.with_queries else "",
     }
-    # Parts hold places of their own, so what stands in them is filled in after them.
+    # Parts hold placeholders, too: they are put in first, then all placeholders are filled.
     for place, value in filled.items():
         frame = frame.replace(f"@{place}@", value)
     return frame

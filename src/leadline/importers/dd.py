@@ -182,7 +182,7 @@ class _Reading:
         return self.runs
 
     def _end_progress(self, following: _Run | None) -> None:
-        """A report without records is a run of its own, unless a later one of the same run follows."""
+        """Count a report without records as a run, unless a later report of the same run follows."""
         last = self.progress
         if last is not None and (following is None or following.size_bytes <= last.size_bytes):
             self.runs.append(last)

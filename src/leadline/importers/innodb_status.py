@@ -215,7 +215,7 @@ def _check_between(source: Source, text: str) -> None:
                 f"{source.name}:{number}",
                 found=f"{line.strip()[:60]!r} behind the end of a report",
                 expected="the next report of InnoDB's status",
-                advice="Give other recordings in files of their own.",
+                advice="Put other recordings into separate files.",
             )
 
 

@@ -15,7 +15,7 @@ Sample:
 Lost:
     All messages that tell of no trouble, and those of other programs than the kernel, multipathd and iscsid. Errors of
     floppy and CD drives, and of requests that a disk does not know (discard), are counted in a warning only. The kernel
-    limits what it logs: there are at least as many. What a task waits for is told by its call trace alone.
+    limits what it logs: there are at least as many. Only the call trace says what a task waits for.
 
 Units:
     What happened per second is counted in steps of one second; where the log covers more than 5 hours only the seconds
@@ -361,7 +361,7 @@ def _lost(changes: list[tuple[int, bool]], end_ns: int) -> list[tuple[int, int]]
 
 
 def _seconds(first_ns: int, end_ns: int, moments: Iterable[int], spans: Iterable[tuple[int, int]]) -> NDArray[np.int64]:
-    """The seconds [n] of UTC that are told of, ascending: all of a short log, those around messages of a long one."""
+    """UTC seconds [n] of the series, ascending: all of a short log, those around messages of a long one."""
     kept = list(spans)
     first = min([first_ns, *(start for start, _ in kept)]) // _NS_PER_S
     last = max([end_ns, *(end for _, end in kept)]) // _NS_PER_S

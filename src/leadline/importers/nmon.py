@@ -181,7 +181,7 @@ def _note_damages(recording: NmonRecording, builder: CaptureBuilder) -> None:
 
 
 def _error(place: str, problem: str) -> InputError:
-    """The error for what stands at a place."""
+    """The error that names a place and what was read there."""
     return InputError(
         place,
         found=problem,

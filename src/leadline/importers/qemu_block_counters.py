@@ -260,7 +260,7 @@ class _BlockLines:
         self.builder.inventory.add(entity, self.builder.info.name, **facts)
 
     def error(self, place: str, problem: str) -> InputError:
-        """The error for what stands at a place."""
+        """The error that names a place and what was read there."""
         return InputError(
             f"{self.source.name}{place}",
             found=problem,

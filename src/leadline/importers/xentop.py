@@ -232,7 +232,7 @@ class _Lines:
         return True
 
     def error(self, place: str, problem: str) -> InputError:
-        """The error for what stands at a place."""
+        """The error that names a place and what was read there."""
         return InputError(
             f"{self.source.name}{place}",
             found=problem,

@@ -196,7 +196,7 @@ class _Reader:
         return True
 
     def error(self, place: str, problem: str) -> InputError:
-        """The error for what stands at a place."""
+        """The error that names a place and what was read there."""
         return InputError(
             f"{self.source.name}{place}",
             found=problem,

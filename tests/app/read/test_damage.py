@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from leadline.app.diagnose.diagnosing import diagnose
 from leadline.app.read import damage
 from leadline.app.read.importing import import_paths
-from leadline.core.model.capture import Capture
+from leadline.core.model.answer import Disk, Reason
+from leadline.core.model.capture import LEFT_OUT, Capture
 from leadline.core.model.errors import InputError
 from tests.app.read.test_dress import IOSTAT, VMSTAT
 
@@ -60,8 +63,13 @@ def read(path: Path, lines: list[str], ending: str = "\n") -> Capture:
     return import_paths([path]).capture
 
 
+def written(path: Path, lines: list[str]) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
 def said(capture: Capture) -> list[tuple[int, str]]:
-    return [(w.count, w.message) for one in capture.sources for w in one.warnings if w.code == damage.CODE]
+    return [(w.count, w.message) for one in capture.sources for w in one.warnings if w.code == LEFT_OUT]
 
 
 def sums(capture: Capture) -> dict[tuple[str, str], tuple[int, float]]:
@@ -180,3 +188,17 @@ def test_rows_that_somebody_left_out_cost_no_others(tmp_path: Path) -> None:
     lines = iostat()
     dotted = [part for line in lines for part in (("...", line) if line.startswith("sda") else (line,))]
     assert sums(read(tmp_path / "dotted", dotted)) == sums(read(tmp_path / "whole", lines))
+
+
+def test_rows_torn_while_the_disk_may_have_been_slow_clear_nothing(tmp_path: Path) -> None:
+    lines = iostat(90)
+    rows = [n for n, line in enumerate(lines) if line.startswith("sd")]
+    slow = {"21.00": "0.70", "99.00": "5.00", "30.00": "0.10"}
+    quick = [re.sub(r"(?<= )(?:21|99|30)\.00", lambda match: slow[match[0]], line) for line in lines]
+    whole = diagnose(import_paths([written(tmp_path / "whole", quick)]).capture)
+    assert (whole.answer.disk, whole.answer.because) == (Disk.NO, Reason.QUICK)
+    torn = [line[:40] if n in rows[60:100] else line for n, line in enumerate(quick)]
+    damaged = diagnose(import_paths([written(tmp_path / "torn", torn)]).capture)
+    assert (damaged.answer.disk, damaged.answer.because) == (Disk.UNKNOWN, Reason.DAMAGED)
+    few = [line[:40] if n in rows[60:64] else line for n, line in enumerate(quick)]
+    assert diagnose(import_paths([written(tmp_path / "few", few)]).capture).answer.disk is Disk.NO

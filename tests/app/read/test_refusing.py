@@ -17,7 +17,7 @@ CASES = [
     (
         "vmstat.txt",
         b"Time     r  b   swpd   free   buff  cache\n10:00:01 3  1      0  10000   2000  30000\n",
-        "vmstat with a column of its own for the time",
+        "vmstat table with a column for the time",
         "vmstat -t",
     ),
     (

@@ -10,6 +10,7 @@
 | unfelt, faint | a disk passed a limit that nobody felt, or that its own rule gives little weight | not known |
 | some_disk_worse | the account gives disks a good part, or a disk's wait doubled in the incident | not known |
 | near | a disk is near its limit, beyond it now and then, or busy with requests waiting | not known |
+| damaged | damaged lines were left out, and a disk was not measured for 15 s or more meanwhile | not known |
 | quick | disks were measured with power throughout, and no row above holds | no |
 | not_during | disks were measured with power, but not during the incident | not known |
 | load_tool | results of load tools show the disk, and nothing else does | not known: what they measured |
@@ -32,6 +33,7 @@ from leadline.app.diagnose.placing import COVER_MIN, cover, has_weight
 from leadline.core.contracts.rule import DISKS, STORAGE, rule_metas
 from leadline.core.model.account import AccountBasis, Term
 from leadline.core.model.answer import Answer, Certainty, Disk, DiskLevel, Felt, Reason
+from leadline.core.model.capture import LEFT_OUT
 from leadline.core.model.vocabulary import Blames, EntityKind, Layer, LayerState, Severity
 from leadline.core.statistics.changes import ChangeTable, is_same
 
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from leadline.app.diagnose.symptoms import Symptoms
     from leadline.core.model.account import Account
     from leadline.core.model.answer import Cause
-    from leadline.core.model.capture import Capture
+    from leadline.core.model.capture import Capture, SeriesGroup
     from leadline.core.model.finding import Finding, LayerVerdict, Window
     from leadline.core.model.incident import Change, Incident
 
@@ -60,6 +62,7 @@ READS = frozenset({*_DISK_WAITS, *_LATENCIES})
 _MUCH_RATIO, _MUCH_MS, _MUCH_COUNT = 2.0, 1.0, 1.0  # Judgement: what a disk waits more that is not chance
 ELSEWHERE_SHARE = 0.1  # Judgement: of the added time; the disk had no part in it worth naming
 SEEN_SHARE = 0.5  # Judgement: of the incident; what was recorded for less of it may have missed it
+UNSEEN_S = 15.0  # as long as rules need to see a slow disk
 QUICK_MS = 10.0  # EsxtopDrill c_map.csv: a disk's warning; a load tool that measured more did not clear it
 DOUBT_SHARE = 0.3  # Judgement: of the added time; so much at disks that no limit explains is not cleared
 # Causes that make sessions wait for a disk longer, or more often, while each of its requests takes what it took.
@@ -292,6 +295,16 @@ def near(case: Case) -> Answer | None:
     return replace(case.answer(Disk.UNKNOWN, level[0], Certainty.MAY_BE), level=level[1])
 
 
+def damaged(case: Case) -> Answer | None:
+    """Damaged lines were left out, and a disk was not measured for so long that it may have been slow unseen."""
+    capture = case.changes.capture
+    if not case.saw_disks or not any(warning.code == LEFT_OUT for one in capture.sources for warning in one.warnings):
+        return None
+    disks = (group for group in capture.groups if group.metric.startswith(_LATENCIES))  # of reads and of writes, too
+    longest_s = max(map(_longest_gap_s, disks), default=0.0)
+    return case.answer(Disk.UNKNOWN, Reason.DAMAGED) if longest_s >= UNSEEN_S else None
+
+
 def quick(case: Case) -> Answer | None:
     """Disks were measured with the power to see a slow one, and none was; less sure while nothing else explains it."""
     if not case.saw_disks:
@@ -336,12 +349,24 @@ ROWS: tuple[Row, ...] = (
     faint,
     some_disk_worse,
     near,
+    damaged,
     quick,
     not_during,
     too_short,
     load_tool,
     not_recorded,
 )
+
+
+def _longest_gap_s(group: SeriesGroup) -> float:
+    """The longest time between two samples of a series in which it was not measured."""
+    step_s = group.interval_s if np.isfinite(group.interval_s) else 0.0
+    longest_s = 0.0
+    for values in group.values:
+        measured = group.times_ns[np.isfinite(values)]
+        if len(measured) > 1:
+            longest_s = max(longest_s, float(np.diff(measured).max()) / 1e9 - step_s)
+    return longest_s
 
 
 def _recorded_share(capture: Capture, metric: str, window: Window) -> float:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.core.io.source import Source
-from leadline.core.model.capture import Capture, Warn
+from leadline.core.model.capture import LEFT_OUT, Capture, Warn
 from leadline.core.model.errors import InputError
 from leadline.core.model.units import several
 from leadline.core.system.leftovers import scratch_folder
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 Reader = Callable[[Source, "Request"], Capture | None]
 
-CODE = "left-out"
 SIZE_MAX = 1 << 30  # bytes; a larger file is refused at its first damaged line
 PASSES_MAX = 400  # how often an importer is asked again
 READ_AGAIN_MAX = 64 << 20  # bytes that are read again in all, of a small file ...
@@ -59,7 +58,7 @@ def read_sound(source: Source, request: Request, read: Reader, refusal: InputErr
 
 def left_out_count(capture: Capture) -> int:
     """How many damaged lines were left out of a capture."""
-    return sum(warning.count for one in capture.sources for warning in one.warnings if warning.code == CODE)
+    return sum(warning.count for one in capture.sources for warning in one.warnings if warning.code == LEFT_OUT)
 
 
 def _line_of(error: InputError, source: Source) -> int | None:
@@ -222,7 +221,7 @@ class _Mending:
             f"left out: {several(len(numbers), 'damaged line')} of {len(self.ends):,} "
             f"(line{'s' * (len(numbers) > 1)} {shown}{more}); of the first: {first}"
         )
-        warning = Warn(CODE, message, len(numbers))
+        warning = Warn(LEFT_OUT, message, len(numbers))
         sources = capture.sources
         sources[:1] = [replace(one, warnings=(*one.warnings, warning)) for one in sources[:1]]
         return capture

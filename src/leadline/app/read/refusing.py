@@ -76,7 +76,7 @@ _FOREIGN = (
         pattern=r"<Objs Version=\"[\d.]+\" xmlns=\"http://schemas\.microsoft\.com/powershell",
     ),
     _Foreign(
-        "a vmstat with a column of its own for the time, as Exadata's collectors write it",
+        "a vmstat table with a column for the time, as Exadata's collectors write it",
         "Keep the collector's whole file with its `zzz` lines, or record it: vmstat -t -w 1",
         pattern=r"^[^\S\n]*+(?:Time|TIME|HH:MM:SS)\s+r\s+b\s+swpd\s+free",
     ),

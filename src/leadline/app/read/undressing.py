@@ -32,7 +32,7 @@ def is_written(source: Source) -> bool:
 
 
 def may_be_dressed(source: Source) -> tuple[bool, bool]:
-    """Whether a file may be a recording in dress, and whether it surely is in one, by its beginning."""
+    """Whether a file may be a paste, and whether it certainly is one, by its beginning."""
     is_structured = not source.named and source.name.casefold().endswith(".json")
     if is_written(source) or is_structured or not is_text(source.head) or source.path.stat().st_size > PASTE_BYTES_MAX:
         return False, False

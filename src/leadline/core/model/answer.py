@@ -52,6 +52,7 @@ class Reason(StrEnum):
     ELSEWHERE = "elsewhere"  # another cause covers the incident, and the account gives disks next to nothing
     LOAD_TOOL = "load-tool"
     LOADED = "loaded"
+    DAMAGED = "damaged"
     NOT_DURING = "not-during"  # disks were recorded, but not while it was bad
     TOO_SHORT = "too-short"
     NOT_RECORDED = "not-recorded"

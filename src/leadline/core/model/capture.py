@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NS_PER_S = 1_000_000_000
 NAN = float("nan")
+LEFT_OUT = "left-out"  # the code of warnings about damaged lines that are not in the capture
 SLICE_BYTES_MAX = 8 * 1024**2  # Judgement: a rule holds ten arrays of this size at a time
 
 

@@ -87,6 +87,9 @@ _SAYS = {
     Reason.NEAR_LIMIT: "Not known: no limit was passed for long, but {detail}.",
     Reason.BRIEFLY_SLOW: "Not known: no limit was passed for long, but {detail}.",
     Reason.BUSY: "Not known: no limit was passed for long, but {detail}.",
+    Reason.DAMAGED: (
+        "Not known: damaged lines were left out, and where they are missing a disk was not measured for 15 s or more."
+    ),
     Reason.QUICK: "No: the disk was looked at and is not slow.",
     Reason.ELSEWHERE: "No: {detail} of the added time is spent waiting for a disk.",
     Reason.LOAD_TOOL: ("Not while a load tool measured it: {detail}. What the database waited for was not recorded."),

@@ -97,7 +97,12 @@ class Emitter:
         Raises:
             InputError: a printed time is none.
         """
-        if not any(reports.stamps):
+        spans = [reports.stamps[span] for _, span in reports.spans()]
+        if all(sum(map(bool, stamps)) < STAMPED_MIN * len(stamps) for stamps in spans):  # what looks like one is damage
+            torn = [stamp for stamp in reports.stamps if stamp]
+            if torn:
+                message = f"left out: lines that are no whole row, the first {torn[0][:40]!r}"
+                self.builder.warn("left-out", message, len(torn))
             self.clock_known = False
             length = interval_s or 1.0
             how = "from totals and rates" if interval_s else "assumed"

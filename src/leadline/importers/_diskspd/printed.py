@@ -50,7 +50,7 @@ _KEPT = {
 
 
 def printed_runs(text: str, name: str) -> list[SpdRun]:
-    """The runs of a text, one for each command line; a table without one is a run of its own.
+    """The runs of a text: one per command line, and one per table without a command line.
 
     Raises:
         InputError: a line among the results is none of diskspd's.

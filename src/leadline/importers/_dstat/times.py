@@ -38,7 +38,7 @@ class RunTimes:
     """Turns the times of runs into UTC nanoseconds, with warnings about what had to be assumed.
 
     Attributes:
-        known: whether date, year and zone of all of them are told by the file or the request.
+        known: whether the file or the request gives date, year and zone of every time.
     """
 
     def __init__(self, source: Source, request: Request, builder: CaptureBuilder) -> None:
