@@ -82,7 +82,7 @@ mod tests {
         );
         assert_eq!(
             of("parameter \"app.name\" changed to \"a \"b\"\""),
-            Some((b"app.name".as_slice(), Some(b"a \"b".as_slice())))
+            Some((b"app.name".as_slice(), Some(b"a \"b\"".as_slice())))
         );
         assert_eq!(
             of("parameter \"commit_delay\" removed from configuration file, reset to default"),
