@@ -49,6 +49,16 @@ _MEANINGS = {
     "D:0x2 sense 0xb": "the array aborted it",
 }
 
+# What to do first for a status; the page's own advice follows where the status is another one.
+_FIRST_STEPS = {
+    "D:0x8": "Look at the array: what loads it, its limits of service (QoS) for this volume, and its own latency.",
+    "D:0x18": "Find the host that holds the reservation of this device, and free it.",
+    "D:0x28": "Look at the array: its queue for this volume is full. See what loads it, its limits of service (QoS) for "
+    "this volume, and how many hosts send to one port; a lower queue depth of the hosts spares it.",
+    "D:0x2 sense 0x3": "Replace the disk: it could not read or write some of its sectors. Save its data first.",
+    "D:0x2 sense 0x4": "Replace what failed: the device reports a fault of its hardware.",
+}
+
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """Findings per device."""
@@ -56,4 +66,5 @@ def check(context: RuleContext) -> Iterator[Finding]:
     for finding in logged(context, "disk_logged_failures_per_s", EntityKind.DEVICE, says):
         code = str(context.inventory.get(finding.entity, "failure_code") or "")
         mostly = f"; mostly {code}, {_MEANINGS[code]}" if code in _MEANINGS else f"; mostly {code}" if code else ""
-        yield replace(finding, summary=f"{finding.summary}{mostly}")
+        remedy = f"{_FIRST_STEPS[code]} {finding.remedy}" if code in _FIRST_STEPS else finding.remedy
+        yield replace(finding, summary=f"{finding.summary}{mostly}", remedy=remedy)
