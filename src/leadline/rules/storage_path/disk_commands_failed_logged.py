@@ -53,8 +53,8 @@ _MEANINGS = {
 _FIRST_STEPS = {
     "D:0x8": "Look at the array: what loads it, its limits of service (QoS) for this volume, and its own latency.",
     "D:0x18": "Find the host that holds the reservation of this device, and free it.",
-    "D:0x28": "Look at the array: its queue for this volume is full. See what loads it, its limits of service (QoS) for "
-    "this volume, and how many hosts send to one port; a lower queue depth of the hosts spares it.",
+    "D:0x28": "Look at the array: its queue for this volume is full. See what loads it, its limits of service (QoS) "
+    "for this volume, and how many hosts send to one port; a lower queue depth of the hosts spares it.",
     "D:0x2 sense 0x3": "Replace the disk: it could not read or write some of its sectors. Save its data first.",
     "D:0x2 sense 0x4": "Replace what failed: the device reports a fault of its hardware.",
 }
