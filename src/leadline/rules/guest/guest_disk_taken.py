@@ -3,7 +3,8 @@
 Finds:
     Programs that are no database read, or write, at least a third of all that programs read or write, at least 1 MiB/s
     more than in the normal time, while a disk of the machine makes requests wait: 5 ms or more, and twice as long as in
-    the normal time. The three busiest are named. Without processes in the recording: a disk that writes or reads at
+    the normal time. The three busiest are named. A program is left out where that disk moved less than half of what the
+    program did, and another disk as much. Without processes in the recording: a disk that writes or reads at
     least 1.5 times as much as in the normal time, while the database itself wrote and read no more, and
     fewer transactions end. Where what others move is little beside the database: a disk that serves at least 1.5 times
     as many writes, each of which waits 1.5 times as long, while the database asks for no more, and a program that came
@@ -66,6 +67,7 @@ META = RuleMeta(
         "share": Threshold(0.33, "ratio", "Judgement: enough to fill a disk that was two thirds busy"),
         "named": Threshold(0.1, "ratio", "Judgement: of what they move together"),
         "reached": Threshold(0.3, "ratio", "Judgement: programs may use two disks, and the page cache absorbs a part"),
+        "fits": Threshold(0.5, "ratio", "Judgement: half of what a program moves may come from the page cache"),
         "least": Threshold(1024.0, "kib_per_s", "Judgement: less is noise on any disk"),
         "await": Threshold(5.0, "ms", "Judgement: a disk that answers sooner has room for both"),
         "slower": Threshold(2.0, "ratio", "Judgement: beyond the noise of a busy disk"),
@@ -94,12 +96,17 @@ def check(context: RuleContext) -> Iterator[Finding]:
         used = programs(context, by_process, looked_at(context))
         seen = seen or bool(used)
         others = [program for program in used if not program.is_database]
-        moved = sum(program.during for program in others)
-        if not used or moved < context.limit("share") * sum(program.during for program in used):
+        total = sum(program.during for program in used)
+        if not used or sum(program.during for program in others) < context.limit("share") * total:
             continue
-        disk = _slow_disk(context, way, moved)
-        if disk is not None and sum(program.more for program in others) >= context.limit("least"):
-            yield _by_programs(context, disk, others, way)
+        rates = _rates(context, way)
+        disk = _slow_disk(context, rates, sum(program.during for program in others))
+        if disk is None:
+            continue
+        there = [program for program in others if not _is_elsewhere(context, program, disk[0], rates)]
+        is_much = sum(program.during for program in there) >= context.limit("share") * total
+        if is_much and sum(program.more for program in there) >= context.limit("least"):
+            yield _by_programs(context, disk, there, way)
             return
     yield from _by_requests(context) if seen else _by_change(context)
 
@@ -163,13 +170,15 @@ def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[
     )
 
 
-def _slow_disk(context: RuleContext, way: str, moved_kib_per_s: float) -> tuple[Entity, float] | None:
+def _slow_disk(
+    context: RuleContext, rates: dict[Entity, float], moved_kib_per_s: float
+) -> tuple[Entity, float] | None:
     """The disk with most time waited in a second, and how long a request waited; None where none is slow.
 
     Only a disk that moved a good part of what the programs moved can be theirs.
     """
+    enough = context.limit("reached") * moved_kib_per_s
     slow: dict[Entity, float] = {}
-    reached = _reached(context, way, moved_kib_per_s)
     (window,) = looked_at(context) or (None,)
     for metric in _WAITS:
         for group in context.of(metric, EntityKind.BLOCK_DEVICE):
@@ -179,7 +188,7 @@ def _slow_disk(context: RuleContext, way: str, moved_kib_per_s: float) -> tuple[
             for row, entity in enumerate(group.entities):
                 values = group.values[row][inside]
                 values = values[np.isfinite(values)]
-                is_theirs = reached is None or entity in reached
+                is_theirs = not rates or rates.get(entity, 0.0) >= enough
                 if is_theirs and len(values) and float(np.mean(values)) >= context.limit("await"):
                     slow[entity] = max(slow.get(entity, 0.0), float(np.mean(values)))
     if context.incident is not None:
@@ -191,23 +200,26 @@ def _slow_disk(context: RuleContext, way: str, moved_kib_per_s: float) -> tuple[
     return max(slow.items(), key=lambda one: one[1], default=None)
 
 
-def _reached(context: RuleContext, way: str, moved_kib_per_s: float) -> set[Entity] | None:
-    """The disks that moved a good part of some KiB/s in the same time; None where no rate of a disk was recorded."""
-    groups = context.of(_MOVED[way][1], EntityKind.BLOCK_DEVICE)
-    if not groups:
-        return None
-    reached: set[Entity] = set()
+def _rates(context: RuleContext, way: str) -> dict[Entity, float]:
+    """What each disk moved in the time looked at, in KiB/s; empty where no rate of a disk was recorded."""
+    rates: dict[Entity, float] = {}
     windows = looked_at(context)
-    for group in groups:
+    for group in context.of(_MOVED[way][1], EntityKind.BLOCK_DEVICE):
         inside = np.zeros(len(group.times_ns), dtype=bool)
         for window in windows:
             inside |= (group.times_ns > window.start_ns) & (group.times_ns <= window.end_ns)
         if not inside.any():
             continue
-        rates = np.nan_to_num(group.values[:, inside].astype(np.float64)).mean(axis=1) * 1024.0
-        enough = rates >= context.limit("reached") * moved_kib_per_s
-        reached.update(entity for entity, is_enough in zip(group.entities, enough.tolist(), strict=True) if is_enough)
-    return reached
+        means = np.nan_to_num(group.values[:, inside].astype(np.float64)).mean(axis=1) * 1024.0
+        for entity, mean in zip(group.entities, means.tolist(), strict=True):
+            rates[entity] = max(rates.get(entity, 0.0), mean)
+    return rates
+
+
+def _is_elsewhere(context: RuleContext, program: Consumer, disk: Entity, rates: dict[Entity, float]) -> bool:
+    """Whether a disk moved too little to be a program's, and another one as much as the program did."""
+    least = context.limit("fits") * program.during
+    return rates.get(disk, least) < least and any(rate >= least for entity, rate in rates.items() if entity != disk)
 
 
 def _by_change(context: RuleContext) -> Iterator[Finding]:
