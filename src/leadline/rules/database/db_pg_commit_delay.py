@@ -47,6 +47,7 @@ META = RuleMeta(
         "warn": Threshold(1000.0, "us", "Judgement: as long as a flush on flash"),
         "crit": Threshold(10_000.0, "us", "Judgement: longer than a flush of a rotating disk"),
     },
+    explains=("db-log-lock-held",),
     clears=False,
     accuses=Blames.SETTING,
     judgement=True,

@@ -170,9 +170,7 @@ def _by_programs(context: RuleContext, disk: tuple[Entity, float], others: list[
     )
 
 
-def _slow_disk(
-    context: RuleContext, rates: dict[Entity, float], moved_kib_per_s: float
-) -> tuple[Entity, float] | None:
+def _slow_disk(context: RuleContext, rates: dict[Entity, float], moved_kib_per_s: float) -> tuple[Entity, float] | None:
     """The disk with most time waited in a second, and how long a request waited; None where none is slow.
 
     Only a disk that moved a good part of what the programs moved can be theirs.

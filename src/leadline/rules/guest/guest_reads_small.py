@@ -58,6 +58,7 @@ META = RuleMeta(
         *GUEST_AND_DATABASE_WAIT_FOR_DISK,
         # Sessions pile up behind their scans, and each of the many requests takes some of a CPU.
         *("guest-cache-cold", "db-more-work", "guest-run-queue-high", "guest-cpu-usage-high", "guest-cpu-system-share"),
+        *("guest-load-average-per-core", "guest-scan-by-pages"),
     ),
     clears=False,
     causes=("read-ahead",),
