@@ -168,3 +168,26 @@ def test_temporary_folders_are_made_in_one_place() -> None:
     made = re.compile(r"tempfile\.(TemporaryDirectory|mkdtemp)")
     own = {p.relative_to(ROOT).as_posix() for p in tracked("src/*.py") if made.search(p.read_text(encoding="utf-8"))}
     assert own == {"src/leadline/core/system/leftovers.py"}
+
+
+def _patterns(path: Path) -> Iterator[tuple[int, str, bool]]:
+    """The literal patterns of a file's calls of ``re``: line, text, whether ``^`` matches after each line break."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        is_re = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re.")
+        if not (is_re and isinstance(node, ast.Call) and node.args):
+            continue
+        parts = [one.value for one in ast.walk(node.args[0]) if isinstance(one, ast.Constant)]
+        text = "".join(one.decode("latin-1") if isinstance(one, bytes) else str(one) for one in parts)
+        flags = " ".join(ast.unparse(one) for one in [*node.args[1:], *(key.value for key in node.keywords)])
+        yield node.lineno, text, re.search(r"\bre\.M(ULTILINE)?\b", flags) is not None or "(?m" in text
+
+
+def test_no_pattern_takes_blank_lines_for_indentation() -> None:
+    """``^\\s*`` with MULTILINE begins at each blank line and runs over all that follow: quadratic on a blank file."""
+    slow = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path in tracked("src/*.py")
+        for line, text, is_multiline in _patterns(path)
+        if is_multiline and re.search(r"\^(?:\(\?:)?\\s[*+](?!\+)", text)
+    ]
+    assert slow == []

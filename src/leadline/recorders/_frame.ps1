@@ -26,7 +26,12 @@ $Folder = Join-Path (Resolve-Path $Where) $Name
 $Started = @()
 $Samplers = @()
 New-Item -ItemType Directory -Path $Folder | Out-Null
-function Add-Missing([string]$Text) { Add-Content -Path (Join-Path $Folder 'not-recorded.txt') -Value $Text }
+function Add-Missing([string]$Text) {
+    # The heading is what the archive's reader knows the file by.
+    $Notes = Join-Path $Folder 'not-recorded.txt'
+    if (-not (Test-Path $Notes)) { Set-Content -Encoding utf8 -Path $Notes -Value '# leadline recorder: not recorded' }
+    Add-Content -Encoding utf8 -Path $Notes -Value $Text
+}
 Write-Host "Recording @TARGETS@ for $Minutes min, a sample every $Interval s, at most $MaxMiB MiB, into $Folder"
 Write-Host 'Ctrl-C ends it early and keeps what is there.'
 

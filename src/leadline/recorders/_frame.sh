@@ -33,7 +33,10 @@ PIDS=""
 STOP=""
 
 have() { command -v "$1" >/dev/null 2>&1; }
-missing() { echo "$*" >>"$DIR/not-recorded.txt"; }
+missing() { # what is not here; the heading is what the archive's reader knows the file by
+    [ -e "$DIR/not-recorded.txt" ] || echo '# leadline recorder: not recorded' >"$DIR/not-recorded.txt"
+    echo "$*" >>"$DIR/not-recorded.txt"
+}
 background() { "$@" & PIDS="$PIDS $!"; }   # a loop or a tool that runs until the end
 going() { [ ! -e "$OVER" ] && kill -0 "$MAIN" 2>/dev/null; }
 pause() { # so many seconds, or until the end

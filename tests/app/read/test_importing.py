@@ -77,11 +77,12 @@ def test_a_recording_without_contents_is_said_to_be_empty(tmp_path: Path, name: 
     (tmp_path / "good.tsv").write_bytes(GOOD)
     (tmp_path / name).write_bytes(content)
     (tmp_path / "lock").touch()
+    (tmp_path / "stat_refresh").touch()  # begins like stat.csv, and is a file of /proc in a sosreport
     imported = import_paths([tmp_path])
     (error,) = imported.left_out
     assert error.where == f"{tmp_path}/{name}"
     assert error.found == ("holds nothing but blanks" if content else "is empty")
-    assert imported.unrecognised == [f"{tmp_path}/lock"]
+    assert imported.unrecognised == [f"{tmp_path}/lock", f"{tmp_path}/stat_refresh"]
     with pytest.raises(InputError, match="Record it again"):
         import_paths([tmp_path / name])
 

@@ -29,7 +29,8 @@ from leadline.core.model.errors import InputError, LeadlineError
 from leadline.core.system.leftovers import scratch_folder
 
 # Names of files in the commands that record; shorter ones are names of anything.
-_RECORDED = re.compile(r"\b(\w[\w-]{2,40})\.(?:csv|txt|log|json|bin|cpf|xlsx|influx|parquet)\b")
+_ENDINGS = r"(?:csv|txt|log|json|bin|cpf|xlsx|influx|parquet)"
+_RECORDED = re.compile(rf"\b(\w[\w-]{{2,40}})\.{_ENDINGS}\b")
 SURE_ENOUGH = 20  # below this an importer's guess is not worth an error message about the file's contents
 
 Progress = Callable[[int, int, str], None]  # done, total, name of the file at hand
@@ -94,9 +95,10 @@ def empty_recording(source: Source) -> InputError | None:
     """The error for a file without contents that has the name of a recording; None for every other file."""
     if source.head.strip():
         return None
-    stem = Path(source.name.rpartition("!")[2]).name.partition(".")[0].casefold()
+    name = Path(source.name.rpartition("!")[2]).name.casefold()
     for known in _known().values():
-        if any(re.fullmatch(rf"{re.escape(name)}(?:[-_].*)?", stem) for name in _RECORDED.findall(known["record"])):
+        stems = "|".join(re.escape(stem) for stem in _RECORDED.findall(known["record"]))
+        if stems and re.fullmatch(rf"(?:{stems})(?:[-_].*)?\.{_ENDINGS}(?:\..*)?", name):
             return InputError(
                 source.name,
                 found=source.beginning(),
