@@ -1,7 +1,7 @@
 """Groups of verbs that import a verb only when it is called: the list of verbs is read from the files' docstrings.
 
 A file of the group's folder is a verb, a folder a group of verbs. A file's name gives the verb's name, the docstring of
-its ``command`` the line in the list.
+its ``command`` the line in the list, its ``QUESTION`` the heading that it stands under.
 """
 
 from __future__ import annotations
@@ -21,6 +21,17 @@ from leadline.faces.cli.values import checked
 
 # The docstring of `command` as ruff formats it: after the line that ends the signature.
 _COMMAND_DOC = re.compile(r'^def command\(.*?\) -> [^\n]*:\n    """(.*?)"""', re.DOTALL | re.MULTILINE)
+# What people ask, in the order of the list; the verbs of a group within a group answer none.
+QUESTIONS = {
+    "slow": "Why is it slow",
+    "fast": "How fast is it",
+    "if": "What if",
+    "size": "How to size and configure it",
+    "record": "What to record",
+    "leadline": "What Leadline knows",
+    "": "Commands",
+}
+_QUESTION = re.compile(r'^QUESTION = "(\w+)"$', re.MULTILINE)
 _MODULE_DOC = re.compile(r'\A"""(.*?)"""', re.DOTALL)
 
 
@@ -44,9 +55,18 @@ class _LazyGroup(TyperGroup):
         return None if stem is None else _load(f"{self.package}.{stem}", cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer names neither type
-        """Write the list of verbs without importing one."""
-        listed = [TyperCommand(name, help=_summary(self.package, stem)) for name, stem in self._stems.items()]
-        TyperGroup(name=self.name, commands=listed).format_commands(ctx, formatter)
+        """Write the list of verbs by the question they answer, without importing one."""
+        listed: dict[str, list[tuple[str, str]]] = {key: [] for key in QUESTIONS}
+        width = max(map(len, self._stems)) + 2
+        limit = formatter.width - width - 4
+        for name, stem in self._stems.items():
+            listed[_question(self.package, stem)].append(
+                (name.ljust(width - 2), _short(_summary(self.package, stem), limit))
+            )
+        for key, rows in listed.items():
+            if rows:
+                with formatter.section(QUESTIONS[key]):
+                    formatter.write_dl(rows)
 
 
 def _verb_stems(package: str) -> dict[str, str]:
@@ -63,16 +83,40 @@ def _folder(package: str) -> Path:
     return Path(__file__).parent.joinpath(*package.removeprefix(f"{__package__}.").split("."))
 
 
+def _text(package: str, stem: str) -> str:
+    path = _folder(package) / stem
+    return (path / "__init__.py" if path.is_dir() else path.with_suffix(".py")).read_text(encoding="utf-8")
+
+
+def _question(package: str, stem: str) -> str:
+    """The key of `QUESTIONS` that a verb's file names; empty where it names none."""
+    named = _QUESTION.search(_text(package, stem))
+    return "" if named is None else named[1]
+
+
 def _summary(package: str, stem: str) -> str:
     """Return a verb's line in the list of verbs: from the text of its file, or by import where that shows none."""
-    path = _folder(package) / stem
-    if path.is_dir():
-        docstring = _MODULE_DOC.match((path / "__init__.py").read_text(encoding="utf-8"))
-    else:
-        docstring = _COMMAND_DOC.search(path.with_suffix(".py").read_text(encoding="utf-8"))
+    is_group = (_folder(package) / stem).is_dir()
+    docstring = (_MODULE_DOC.match if is_group else _COMMAND_DOC.search)(_text(package, stem))
     if docstring is not None:
         return cleandoc(docstring[1])
     return _load(f"{package}.{stem}", stem).help or ""
+
+
+def _short(summary: str, limit: int) -> str:
+    """The first paragraph where it fits, else as many whole clauses of it as do.
+
+    >>> _short("Show series by entity and metric: statistics, a picture over time.", 50)
+    'Show series by entity and metric'
+    """
+    text = " ".join(summary.split("\n\n", 1)[0].split())
+    if len(text) <= limit:
+        return text
+    for ends in (":;.?", ","):
+        cut = max((at for at in range(limit) if text[at] in ends and text[at + 1] == " "), default=0)
+        if cut:
+            return text[: cut + 1] if text[cut] in ".?" else text[:cut]
+    return f"{text[: limit - 3].rsplit(' ', 1)[0]}..."
 
 
 def _load(module_name: str, verb: str) -> TyperCommand | TyperGroup:

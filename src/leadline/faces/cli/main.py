@@ -29,6 +29,23 @@ Examples:
   leadline explain cpu-ready-high
 """
 VERBS = "leadline.faces.cli.verbs"
+_START = """\
+Leadline finds out why a database is slow, from the recordings you have.
+
+  leadline diagnose FILES...            why is it slow, is it the disk?
+  leadline recorder linux > record.sh   a script that records where nothing
+                                        can be installed
+  leadline bench run postgresql-io --on FOLDER
+                                        how fast is it, honestly?
+  leadline simulate iops-cap            what if there were a limit, a queue,
+                                        another host?
+  leadline plan cpu --example           how to size it?
+  leadline audit FILES...               how is it configured?
+
+FILES are what esxtop, iostat, sar, fio, perfmon, PostgreSQL and many other
+tools write: files, folders or archives.
+All verbs: leadline --help. What each reads: leadline explain importers.
+"""
 
 
 def build_app() -> typer.Typer:
@@ -36,7 +53,7 @@ def build_app() -> typer.Typer:
     app = typer.Typer(
         name="leadline",
         cls=verb_group(VERBS),
-        no_args_is_help=True,
+        invoke_without_command=True,
         add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
@@ -55,12 +72,15 @@ def _say_version(wanted: bool) -> None:
 
 
 def _options(
+    context: typer.Context,
     *,
     version: bool = typer.Option(
         False, "--version", "-V", help="Print the version and exit.", is_eager=True, callback=_say_version
     ),
 ) -> None:
-    """Take what comes before a verb."""
+    """Take what comes before a verb; without one say what there is to do."""
+    if context.invoked_subcommand is None:
+        sys.stdout.write(_START)
 
 
 def run() -> NoReturn:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from leadline.core.model.finding import Diagnosis, Finding
 
+QUESTION = "size"
 EPILOG = """\
 Examples:
 

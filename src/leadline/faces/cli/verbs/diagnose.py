@@ -27,6 +27,7 @@ from leadline.faces.cli.options import (
 )
 from leadline.faces.cli.outputs import Force, output_file
 
+QUESTION = "slow"
 EPILOG = """\
 Examples:
 

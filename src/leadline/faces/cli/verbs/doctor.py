@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leadline.faces.cli.options import Json
 
+QUESTION = "leadline"
 EPILOG = """\
 Examples:
 

@@ -11,6 +11,7 @@ from leadline.faces.cli.options import Json
 if TYPE_CHECKING:
     from rich.console import Console
 
+QUESTION = "leadline"
 EPILOG = """\
 Examples:
 

@@ -10,6 +10,7 @@ import typer
 from leadline.faces.cli.options import Json, Quiet
 from leadline.faces.cli.outputs import Force, output_file
 
+QUESTION = "record"
 EPILOG = """\
 Examples:
 

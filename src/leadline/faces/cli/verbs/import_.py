@@ -10,6 +10,7 @@ import typer
 from leadline.faces.cli.options import Date, Json, MapFile, Offsets, Paths, Quiet, Timezone, offsets_of, read_paths
 from leadline.faces.cli.outputs import Force, output_file
 
+QUESTION = "record"
 EPILOG = """\
 Examples:
 

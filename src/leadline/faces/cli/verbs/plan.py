@@ -11,6 +11,7 @@ import typer
 from leadline.faces.cli.options import Html, Json, Quiet, read_paths, said_report
 from leadline.faces.cli.outputs import Force, output_file
 
+QUESTION = "size"
 EPILOG = """\
 Examples:
 

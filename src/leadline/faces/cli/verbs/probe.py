@@ -15,6 +15,7 @@ from leadline.faces.cli.outputs import Force, output_file
 if TYPE_CHECKING:
     from leadline.app.probe.probing import Probed, ProbePlan
 
+QUESTION = "slow"
 EPILOG = """\
 Examples:
 

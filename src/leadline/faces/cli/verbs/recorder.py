@@ -10,6 +10,7 @@ import typer
 from leadline.faces.cli.options import Json
 from leadline.faces.cli.outputs import Force, output_file
 
+QUESTION = "record"
 EPILOG = """\
 Examples:
 
@@ -39,7 +40,7 @@ def command(
     json: Json = False,
     force: Force = False,
 ) -> None:
-    """Print a script that records a server on which nothing can be installed.
+    """Print a script that records where nothing can be installed.
 
     Send it to whoever may log in there. It is readable, only reads, uses what is there (sh with /proc, psql, esxtop,
     typeperf), ends by itself and leaves one archive: give that to diagnose.

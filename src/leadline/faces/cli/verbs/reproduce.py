@@ -9,6 +9,7 @@ import typer
 from leadline.faces.cli.options import Html, Json, Quiet, said_report
 from leadline.faces.cli.outputs import Force, output_file
 
+QUESTION = "if"
 EPILOG = """\
 Examples:
 

@@ -8,6 +8,7 @@ import typer
 
 from leadline.faces.cli.options import Json, ProfileFile, profile_of
 
+QUESTION = "leadline"
 EPILOG = """\
 Examples:
 

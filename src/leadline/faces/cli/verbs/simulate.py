@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from leadline.app.simulate.checking_results import CheckPlan, RealCheck
     from leadline.app.simulate.simulating import Simulated
 
+QUESTION = "if"
 EPILOG = """\
 Examples:
 

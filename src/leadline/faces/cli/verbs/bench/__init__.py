@@ -1,5 +1,6 @@
 """Load a machine honestly and keep what was measured."""
 
+QUESTION = "fast"
 EPILOG = """\
 Examples:
 

@@ -1,5 +1,6 @@
 """Read a live source, without changing anything, into files every verb reads."""
 
+QUESTION = "record"
 EPILOG = """\
 Examples:
 

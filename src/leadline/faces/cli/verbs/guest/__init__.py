@@ -4,6 +4,7 @@ What is written to a Linux guest are drop-in files of Leadline's own; a journal 
 exported, to be read and run there.
 """
 
+QUESTION = "size"
 EPILOG = """\
 Examples:
 

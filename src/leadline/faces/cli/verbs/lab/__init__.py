@@ -1,5 +1,6 @@
 """Boot guests with the virtual hardware databases run on, load them, and see both sides of the hypervisor."""
 
+QUESTION = "fast"
 EPILOG = """\
 Examples:
 

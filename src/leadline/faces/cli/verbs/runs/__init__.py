@@ -3,6 +3,7 @@
 Runs are kept in LEADLINE_HOME, else in the user's data folder.
 """
 
+QUESTION = "fast"
 EPILOG = """\
 Examples:
 

@@ -1,5 +1,6 @@
 """Characterise, replay and model I/O traces."""
 
+QUESTION = "slow"
 EPILOG = """\
 Examples:
 
