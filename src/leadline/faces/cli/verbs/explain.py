@@ -24,13 +24,13 @@ Examples:
 
 def command(
     name: Annotated[
-        str, typer.Argument(help="A rule (name or code), importer, fault, metric; or rules, benchmarks, ...")
+        str, typer.Argument(help="A rule (name or code), importer, fault, metric, guide; or rules, benchmarks, ...")
     ],
     *,
     json: Json = False,
 ) -> None:
     """Explain a rule, importer, fault or metric: what it finds, why, what to do, sources."""
-    from leadline.app.explain.explaining import PLURALS, explain, list_units
+    from leadline.app.explain.explaining import PLURALS, explain, guide, list_units
     from leadline.faces.cli.output import console, print_json
 
     if name in PLURALS:
@@ -40,6 +40,13 @@ def command(
             return
         for unit, text in units:
             console().print(f"{unit:<36} {text}", markup=False, soft_wrap=False)
+        return
+    text = guide(name)
+    if text is not None:
+        if json:
+            print_json("leadline.page/1", kind="guide", name=name, title=text.split("\n", 1)[0].lstrip("# "), text=text)
+        else:
+            console().print(text, markup=False, highlight=False, soft_wrap=True, end="")
         return
     page = explain(name)
     if json:
