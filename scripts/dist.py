@@ -56,9 +56,8 @@ def tools() -> Path:
     folder = TOOLS / ("Scripts" if os.name == "nt" else "bin")
     mark = TOOLS / "lock"
     if not mark.is_file() or mark.read_bytes() != LOCK.read_bytes():
-        python = ["--python", sys.executable]
-        subprocess.run([uv(), "venv", "--quiet", "--clear", *python, TOOLS], check=True)
-        words = ["pip", "install", "--quiet", "--python", TOOLS, "--require-hashes", "-r", LOCK]
+        subprocess.run([uv(), "venv", "--quiet", "--clear", "--python", sys.executable, str(TOOLS)], check=True)
+        words = ["pip", "install", "--quiet", "--python", str(TOOLS), "--require-hashes", "-r", str(LOCK)]
         subprocess.run([uv(), *words], check=True)
         shutil.copyfile(LOCK, mark)
     return folder
@@ -72,7 +71,7 @@ def build(machine: str, out: Path = OUT) -> Path:
         out: the folder it is written to.
     """
     folder = tools()
-    words = [folder / "maturin", "build", "--release", "--locked", "--quiet"]
+    words = [str(folder / "maturin"), "build", "--release", "--locked", "--quiet"]
     if machine != "native":
         words += ["--zig", "--target", TARGETS[machine], "--compatibility", LINUX]
     with tempfile.TemporaryDirectory() as built:

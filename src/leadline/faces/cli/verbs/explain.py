@@ -41,12 +41,13 @@ def command(
         for unit, text in units:
             console().print(f"{unit:<36} {text}", markup=False, soft_wrap=False)
         return
-    text = guide(name)
-    if text is not None:
+    guide_text = guide(name)
+    if guide_text is not None:
         if json:
-            print_json("leadline.page/1", kind="guide", name=name, title=text.split("\n", 1)[0].lstrip("# "), text=text)
+            heading = guide_text.split("\n", 1)[0].lstrip("# ")
+            print_json("leadline.page/1", kind="guide", name=name, title=heading, text=guide_text)
         else:
-            console().print(text, markup=False, highlight=False, soft_wrap=True, end="")
+            console().print(guide_text, markup=False, highlight=False, soft_wrap=True, end="")
         return
     page = explain(name)
     if json:
