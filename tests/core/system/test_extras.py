@@ -53,6 +53,16 @@ def test_a_missing_module_is_required(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_environment_of_uv_tool_is_changed_by_uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "uv-receipt.toml").touch()
+    receipt = tmp_path / "uv-receipt.toml"
     monkeypatch.setattr(sys, "prefix", str(tmp_path))
-    assert install_command("ssh") == "uv tool install 'leadline[ssh]'"
+    for text in ("", "damaged", '[tool]\nrequirements = [{ name = "other" }]', "[tool]\nrequirements = 3"):
+        receipt.write_text(text)
+        assert install_command("ssh") == "uv tool install 'leadline[ssh]'"
+
+
+def test_uv_tool_gets_the_file_and_extras_it_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    requirement = '{ name = "leadline", extras = ["vcenter"], path = "/srv/leadline-0.1.0-abi3.whl" }'
+    (tmp_path / "uv-receipt.toml").write_text(f"[tool]\nrequirements = [{requirement}]\n")
+    monkeypatch.setattr(sys, "prefix", str(tmp_path))
+    wanted = "uv tool install 'leadline[ssh,vcenter] @ file:///srv/leadline-0.1.0-abi3.whl'"
+    assert install_command("ssh") == wanted

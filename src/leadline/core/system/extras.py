@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,19 @@ def require(module: str) -> Any:  # noqa: ANN401 - whatever the module has
 
 
 def install_command(extra: str) -> str:
-    """The command that adds an extra to this installation."""
-    is_tool = (Path(sys.prefix) / _UV_RECEIPT).is_file()
-    return f"{'uv tool' if is_tool else 'pip'} install 'leadline[{extra}]'"
+    """The command that adds an extra to this installation.
+
+    `uv tool install` replaces what is there, so it gets the file and the extras that the installation was made of.
+    """
+    receipt = Path(sys.prefix) / _UV_RECEIPT
+    if not receipt.is_file():
+        return f"pip install 'leadline[{extra}]'"
+    import tomllib  # noqa: PLC0415 - every start imports this module, and seldom needs that
+
+    extras, origin = {extra}, ""
+    with suppress(OSError, ValueError, KeyError, TypeError, StopIteration):
+        wanted = tomllib.loads(receipt.read_text(encoding="utf-8"))["tool"]["requirements"]
+        leadline = next(requirement for requirement in wanted if requirement["name"] == "leadline")
+        extras |= set(leadline.get("extras", ()))
+        origin = f" @ {Path(leadline['path']).as_uri()}"
+    return f"uv tool install 'leadline[{','.join(sorted(extras))}]{origin}'"

@@ -12,7 +12,6 @@ import typer
 
 from leadline import __version__
 from leadline.core.model.errors import LeadlineError
-from leadline.core.system.extras import lacking
 from leadline.core.system.interrupts import NOTHING, Interrupted
 from leadline.core.system.secret import scrubbed, take_environment, take_words
 from leadline.faces.cli.endings import INTERRUPTED, end_as_by_ctrl_c, ended_an_import, interrupted, unforeseen
@@ -141,9 +140,12 @@ def _guide_shown(named: re.Match[str]) -> str:
 
 
 def _usage_or_unforeseen(error: Exception) -> NoReturn:
-    missing = lacking(error) if isinstance(error, ImportError) else None
-    if missing is not None:
-        _fail(missing)
+    if isinstance(error, ImportError):
+        from leadline.core.system.extras import lacking
+
+        missing = lacking(error)
+        if missing is not None:
+            _fail(missing)
     if not hasattr(error, "format_message"):
         if type(error).__name__ == "Abort" or ended_an_import(error):
             interrupted(NOTHING)
