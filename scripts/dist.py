@@ -14,6 +14,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -95,10 +96,17 @@ def add_files(wheel: Path, target: Path) -> Path:
             content = path.read_bytes()
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
             lines += f"{name},sha256={digest},{len(content)}\n"
-            after.writestr(zipfile.ZipInfo(name), content, zipfile.ZIP_DEFLATED)
-        after.writestr(zipfile.ZipInfo(record), lines, zipfile.ZIP_DEFLATED)
+            after.writestr(_member(name), content, zipfile.ZIP_DEFLATED)
+        after.writestr(_member(record), lines, zipfile.ZIP_DEFLATED)
     aside.replace(target)
     return target
+
+
+def _member(name: str) -> zipfile.ZipInfo:
+    """A file that every user may read, whoever installs it."""
+    member = zipfile.ZipInfo(name)
+    member.external_attr = (stat.S_IFREG | 0o644) << 16
+    return member
 
 
 def install(wheel: Path, folder: Path, extras: str = "") -> tuple[Path, float]:
