@@ -1,6 +1,6 @@
 # What people type: make run, make test. What developers type: make test-real, lint, fmt, bench, docs, new.
 .DELETE_ON_ERROR:
-.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock clean
+.PHONY: run simulator test test-python test-rust test-real setup-all lint fmt bench bench-import bench-damage bench-faults bench-incidents bench-cuts bench-account record-incidents bench-audit bench-report bench-kills bench-iostat bench-logs bench-measure bench-limit bench-calibrate bench-hosts bench-loads bench-sim bench-plan bench-estate bench-folder corpus gallery fuzz fuzz-readers docs new lock dist clean
 
 PY := .venv/bin/python
 BIN := .venv/bin
@@ -171,9 +171,14 @@ new: $(READY)
 # What is pinned stays as it is unless it no longer fits pyproject.toml; `make lock UPGRADE=--upgrade` takes the newest.
 COMPILE := uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header $(UPGRADE)
 lock:
-	$(COMPILE) pyproject.toml --group dev -o requirements.lock
-	$(COMPILE) pyproject.toml --group build -c requirements.lock -o requirements-run.lock
+	$(COMPILE) pyproject.toml --all-extras --group dev -o requirements.lock
+	$(COMPILE) pyproject.toml --extra all --group build -c requirements.lock -o requirements-run.lock
+	$(COMPILE) --group dist -o requirements-dist.lock
 	$(COMPILE) --group bootstrap -o requirements-uv.lock
+
+# Wheels into dist/: for this machine's processor, or MACHINES="x86_64 aarch64"; tested in an empty environment.
+dist: $(READY)
+	$(PY) -m scripts.dist $(MACHINES)
 
 clean:
 	rm -rf .venv .tools target site docs/reference

@@ -15,6 +15,7 @@ from leadline.core.io.outputs import Output
 from leadline.core.io.parquet import table
 from leadline.core.model.errors import UsageError
 from leadline.core.model.profile import Profile
+from leadline.core.system.extras import require
 from leadline.faces.report.view import CHART_PX, PAGE_PX, View
 from leadline.faces.words.findings import Quotes
 from leadline.faces.words.screen import screen_text
@@ -79,7 +80,9 @@ class Recording:
 
         Raises:
             UsageError: nothing matches.
+            ToolError: Polars is not installed.
         """
+        require("polars")
         import polars as pl  # noqa: PLC0415 - 0.3 s that only this needs
 
         chosen = choose(self.capture, [metric] if metric else [], [entity] if entity else [])

@@ -31,7 +31,6 @@ Sources:
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -44,6 +43,7 @@ from leadline.core.model.capture import Capture, CaptureBuilder
 from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
+from leadline.importers._pg_active_sessions.columns import csv_columns, numbers, whole_numbers
 from leadline.importers._pg_active_sessions.damage import damaged_line, moment_of
 from leadline.importers._pg_active_sessions.work import (
     SessionColumns,
@@ -55,8 +55,9 @@ from leadline.importers._pg_active_sessions.work import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from numpy.typing import NDArray
+
+    from leadline.importers._pg_active_sessions.columns import Column
 
 META = ImporterMeta(
     tool="pg_stat_activity",
@@ -89,7 +90,6 @@ _AGES = ("xact_age_s", "query_age_s", "state_age_s")
 _SERVER = Entity(EntityKind.DATABASE, "postgresql", UNNAMED_GUEST)
 _SECOND_NS = 1_000_000_000
 _SLOW_NS = _SECOND_NS // 2  # Judgement: a second must hold two samples for a mean
-_CELL_BYTES_MAX = 1 << 20
 _PID_DIGITS_MAX = 12
 
 
@@ -163,25 +163,19 @@ def _rows(source: Source, data: str, names: tuple[str, ...], request: Request) -
     Raises:
         InputError: one is damaged.
     """
-    import pyarrow as pa  # noqa: PLC0415 - 0.3 s that only some importers need
-    from pyarrow import compute as pc  # noqa: PLC0415
-
     try:
-        table = _table(data, names)
-        pid = pc.cast(pc.fill_null(table["pid"], "-1"), pa.int64()).to_numpy()
+        texts = _columns(data, names)
+        pid = whole_numbers(texts["pid"], empty=-1)
         if "query" in names and "blocked_by" not in names:  # the home-made loop samples itself
-            asks = pc.fill_null(
-                pc.match_substring(table["query"].cast(pa.string()), "pg_stat_activity"), fill_value=False
-            )
-            pid = np.where(asks.to_numpy(), -1, pid)
-        texts = {n: _codes(table[n]) for n in table.column_names if pa.types.is_dictionary(table[n].type)}
+            asks = [*("pg_stat_activity" in text for text in texts["query"][1]), False]
+            pid = np.where(np.array(asks)[texts["query"][0]], -1, pid)
         codes, moments = texts[names[0]]
         stamps = [moment_of(text) for text in moments]
         times_ns = np.array([to_ns(stamp, request) for stamp in stamps], dtype=np.int64)
-        ages = _ages(table, texts, times_ns[codes], request)
+        ages = _ages(texts, times_ns[codes], request)
         _check_pids(texts.get("blocked_by", (None, []))[1])
-        every_age = {"xact_age_s": ages} | {n: _numbers(table, n) for n in _AGES[1:] if n in table.column_names}
-    except (pa.ArrowException, ValueError, OverflowError) as error:
+        every_age = {"xact_age_s": ages} | {n: numbers(texts[n]) for n in _AGES[1:] if n in texts}
+    except (ValueError, OverflowError) as error:
         problem = str(error).splitlines()[0][:120] if str(error) else "a damaged row"
         raise _refused(source, problem, damaged_line(data, names)) from None
     unique, place = np.unique(times_ns, return_inverse=True)
@@ -200,32 +194,19 @@ def _rows(source: Source, data: str, names: tuple[str, ...], request: Request) -
     )
 
 
-def _table(data: str, names: tuple[str, ...]) -> pa.Table:
-    """The columns that are needed, without repeated headers; raises ValueError or ArrowException for damage."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import csv  # noqa: PLC0415
-
+def _columns(data: str, names: tuple[str, ...]) -> dict[str, Column]:
+    """The columns that are needed, without repeated headers; raises ValueError for damage."""
     wanted = [n for n in (names[0], "pid", *_AGES, *_TEXTS, *_MORE) if n in names]
-    types = {n: pa.dictionary(pa.int32(), pa.string()) for n in wanted}
-    types |= {n: pa.string() for n in (names[0], "pid", *_AGES, "query") if n in wanted}
     header = "\n" + data.split("\n", 1)[0]
     body = f"\n{data}".replace(header, "").lstrip("\n")
     if not body:
         message = "no sample"
         raise ValueError(message)
-    table = csv.read_csv(
-        io.BytesIO(body.encode()),
-        csv.ReadOptions(column_names=list(names), block_size=_CELL_BYTES_MAX * 8),
-        csv.ParseOptions(newlines_in_values=True),
-        csv.ConvertOptions(column_types=types, include_columns=wanted, null_values=[""], strings_can_be_null=True),
-    )
-    times = table[names[0]]
-    if times.null_count:
+    columns = csv_columns(body, names, wanted)
+    if (columns[names[0]][0] < 0).any():
         message = "a row without a time"
         raise ValueError(message)
-    for name in {names[0], "query"} & set(table.column_names):
-        table = table.set_column(table.column_names.index(name), name, table[name].dictionary_encode())
-    return table
+    return columns
 
 
 def _check_pids(lists: list[str]) -> None:
@@ -235,18 +216,6 @@ def _check_pids(lists: list[str]) -> None:
         others[-1:] = [word.removeprefix("+") for word in others[-1:]]
         if not all(word.isascii() and word.isdigit() and len(word) < _PID_DIGITS_MAX for word in (first, *others)):
             raise ValueError(text)
-
-
-def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str]]:
-    """Indices [n] into a list of texts, -1 for null."""
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import compute as pc  # noqa: PLC0415
-
-    if not len(column):
-        return np.array([], np.int64), []
-    whole = column.unify_dictionaries().combine_chunks()
-    whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
-    return pc.fill_null(whole.indices, -1).to_numpy().astype(np.int64), whole.dictionary.to_pylist()
 
 
 def _texts(codes: tuple[NDArray[np.int64], list[str]]) -> NDArray[np.object_]:
@@ -265,14 +234,13 @@ def _events(texts: dict[str, tuple[NDArray[np.int64], list[str]]]) -> tuple[NDAr
 
 
 def _ages(
-    table: pa.Table,
     texts: dict[str, tuple[NDArray[np.int64], list[str]]],
     times_ns: NDArray[np.int64],
     request: Request,
 ) -> NDArray[np.float64]:
     """Age of each session's transaction in seconds [n]; NaN where it has none."""
-    if "xact_age_s" in table.column_names:
-        ages = _numbers(table, "xact_age_s")
+    if "xact_age_s" in texts:
+        ages = numbers(texts["xact_age_s"])
         if np.isinf(ages).any() or (ages < 0).any():
             message = "an impossible age of a transaction"
             raise ValueError(message)
@@ -282,14 +250,6 @@ def _ages(
     codes, moments = texts["xact_start"]
     starts = np.array([*(to_ns(moment_of(text), request) for text in moments), 0], dtype=np.int64)
     return np.where(codes >= 0, np.maximum((times_ns - starts[codes]) / 1e9, 0.0), np.nan)
-
-
-def _numbers(table: pa.Table, name: str) -> NDArray[np.float64]:
-    import pyarrow as pa  # noqa: PLC0415
-    from pyarrow import compute as pc  # noqa: PLC0415
-
-    numbers: NDArray[np.float64] = pc.cast(table[name], pa.float64()).to_numpy().astype(np.float64)
-    return numbers
 
 
 def _emit(rows: _Rows, builder: CaptureBuilder, request: Request) -> None:

@@ -174,22 +174,12 @@ def _intervals(data: bytes, width: int, source: Source) -> NDArray[np.float64]:
     Raises:
         InputError: a line has another number of columns, is not of numbers, or its time is out of range.
     """
-    import pyarrow as pa  # noqa: PLC0415 - only this and saving need it
-    from pyarrow import csv  # noqa: PLC0415
-
-    names = [str(i) for i in range(width)]
-    types = {column: pa.float64() if column in {"2", "3", "6", "7"} else pa.int64() for column in names}
     try:
-        rows = csv.read_csv(
-            io.BytesIO(data),
-            csv.ReadOptions(column_names=names),
-            csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=types, null_values=[], strings_can_be_null=False),
-        )
-    except (pa.ArrowException, ValueError) as error:
+        table = np.loadtxt(io.BytesIO(data), comments=None, delimiter=" ", encoding="ascii", ndmin=2).T
+    except ValueError as error:
         raise _damage(source, width, "aggregate") from error
-    columns = [rows.column(i).combine_chunks() for i in range(width)]
-    table = np.array([column.to_numpy(zero_copy_only=False) for column in columns], dtype=np.float64)
+    if len(table) != width:
+        raise _damage(source, width, "aggregate")
     if not (table >= 0).all():
         raise _damage(source, width, "aggregate")
     seconds = table[_START]

@@ -69,6 +69,7 @@ HALF, WHOLE, SENT = "half round trip", "round trip", "message"
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _TABLE = re.compile(rb"^packet, txTime\(sec\), rxTime\(sec\), (latency|rtt)\(usec\)\r?\n", re.MULTILINE)
 _PARAMETERS = "test was performed using the following parameters:"
+_ROW_WIDTH = 4  # columns of a full log: number, sent, received, how long
 _NUMBER = r"(\d{1,15}(?:\.\d{1,9})?)"
 _COUNTED = rf"RunTime={_NUMBER} sec; (?:Warm up time=\d+ msec; )?SentMessages={_NUMBER}; ReceivedMessages={_NUMBER}"
 # A mark that names what a line says, and the line as it must then be.
@@ -245,26 +246,19 @@ def _samples(builder: CaptureBuilder, data: bytes, begin: int, name: str) -> NDA
     Raises:
         InputError: a row is damaged.
     """
-    import pyarrow as pa  # noqa: PLC0415 - only this and saving need it
-    from pyarrow import csv  # noqa: PLC0415
-
     end = data.find(b"\n---", begin)
     body = data[begin : end + 1] if end >= 0 else data[begin : data.rfind(b"\n") + 1]
     if end < 0:
         builder.warn("cut", "the log has no end: messages may be missing, the last one was dropped")
     if not body.strip():
         raise InputError(name, found="a log without messages", expected="a line for each", advice="Record it again.")
-    columns = ["packet", "sent", "received", "took"]
     try:
-        rows = csv.read_csv(
-            io.BytesIO(body.replace(b", ", b",")),
-            csv.ReadOptions(column_names=columns),
-            csv.ParseOptions(quote_char=False, ignore_empty_lines=False),
-            csv.ConvertOptions(column_types=dict.fromkeys(columns, pa.float64()), null_values=[]),
-        )
-    except (pa.ArrowException, ValueError) as error:
+        rows = np.loadtxt(io.BytesIO(body), comments=None, delimiter=",", encoding="ascii", ndmin=2)
+    except ValueError as error:
         raise _damaged_row(data, begin, body, name) from error
-    table = np.array([rows.column(i).to_numpy() for i in (1, 2, 3)], dtype=np.float64)
+    if rows.shape[1] != _ROW_WIDTH:
+        raise _damaged_row(data, begin, body, name)
+    table = np.ascontiguousarray(rows.T[1:])
     sent, received, took = table
     sound = np.isfinite(table).all() and (table >= 0).all() and (received < ELAPSED_S_MAX).all()
     if not sound or (received < sent).any() or (took > ELAPSED_S_MAX * 1e6).any():

@@ -101,7 +101,7 @@ def test_without_isa_l_copies_work_and_coding_says_what_to_install(
     monkeypatch.setattr(protecting_shards, "_candidates", lambda: iter(["/nonexistent/libisal.so"]))
     protecting_shards.isal.cache_clear()
     try:
-        with pytest.raises(ToolError, match="pip install pyeclib, or apt-get install libisal2"):
+        with pytest.raises(ToolError, match=r"pip install 'leadline\[protect\]', or apt-get install libisal2"):
             make_plan(small(tmp_path))
         assert run_protection(make_plan(small(tmp_path, "2x", fail_count=1))).survivals[0].survived
     finally:

@@ -7,7 +7,6 @@ ours with a lock: a killed run leaves one whose lock can be taken.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import secrets
 import signal
@@ -32,6 +31,7 @@ from leadline.core.model.result import Operation, Result
 from leadline.core.model.workload import Workload
 from leadline.core.system.cgroups import NOT_ENTERED, ControlGroup, Groups
 from leadline.core.system.following import ToolCommand, started
+from leadline.core.system.locks import lock_file
 from leadline.core.system.opened import Targets
 from leadline.core.system.processes import GRACE_S, POLL_S, wait
 from leadline.core.system.safety import require_space, usable_space
@@ -180,7 +180,7 @@ class Instances:
             self._targets.make_folder(str(base), "instances", parent)
             self._base = base
             self._lock = (self._base / LOCK).open("wb")
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(self._lock)
         return self._base
 
     def measure(self, count: int, step: Step, warm_up_s: float, folder: Path) -> InstancesMeasured:
@@ -210,7 +210,7 @@ def left_behind(parent: Path) -> list[Path]:
     folders = []
     for folder in sorted(parent.glob(f"{PREFIX}*")) if parent.is_dir() else []:
         with contextlib.suppress(OSError), (folder / LOCK).open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(lock)
             folders.append(folder)
     return folders
 

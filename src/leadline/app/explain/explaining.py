@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, cast
 
 from leadline.core.contracts.discovery import KINDS, load_unit, load_units, unit_modules
 from leadline.core.contracts.docstrings import sections, title
 from leadline.core.contracts.importer import Importer
 from leadline.core.contracts.rule import Rule
+from leadline.core.io.shipped import shipped
 from leadline.core.model.errors import UsageError
 from leadline.core.model.metrics import foreign_sources, metric, metrics
 from leadline.core.model.units import several
@@ -45,6 +47,13 @@ def explain(name: str) -> dict[str, Any]:
         expected="a name that `leadline rules`, `leadline metrics` or `leadline explain importers` prints",
         advice=f"Near: {', '.join(_near(name)) or 'nothing'}",
     )
+
+
+def guide(name: str) -> str | None:
+    """The text of a guide that errors name, as ``docs/guides/sweep.md``; None when there is no such guide."""
+    path = shipped(Path(name))
+    is_guide = path.parts[-3:-1] == ("docs", "guides") and path.suffix == ".md" and path.is_file()
+    return path.read_text(encoding="utf-8") if is_guide else None
 
 
 def list_units(kind: str) -> list[tuple[str, str]]:

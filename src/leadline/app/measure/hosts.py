@@ -32,6 +32,7 @@ from leadline.core.model.result import Result, Tick, Watch
 from leadline.core.model.run import Round, percentiles
 from leadline.core.model.workload import Workload
 from leadline.core.statistics.steady import SteadyState
+from leadline.core.system.extras import require
 from leadline.core.system.opened import is_text, printable
 from leadline.core.system.safety import require_named, system_place
 from leadline.core.system.secret import Secret, possible, remember
@@ -222,7 +223,10 @@ def require_remote(host: Host) -> None:
 
     Raises:
         UsageError: it is empty, no text, an address or path fio would change, or a system folder.
+        ToolError: it is behind SSH, and the package for that is not installed.
     """
+    if host.is_ssh:
+        require("asyncssh")
     where = f"{host.address} {printable(host.path)}"
     if not host.path or "\0" in host.path or not is_text(host.path):
         raise UsageError(

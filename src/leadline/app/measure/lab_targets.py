@@ -19,6 +19,7 @@ from leadline.app.measure.remote_scripts import SAMPLE, SAMPLED
 from leadline.benchmarks import fio
 from leadline.core.contracts.benchmark import LoadPlan, Measured, Place, Say, Step
 from leadline.core.contracts.load_target import LAB, Target
+from leadline.core.io.shipped import shipped
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.model.result import Watch
 from leadline.core.model.workload import Workload
@@ -77,8 +78,8 @@ def named(target: Target) -> Named:
         InputError: it is no lab file.
     """
     text = target.name.removeprefix(LAB)
-    path, _, rest = (text, "", "") if Path(text).is_file() else text.rpartition(":")
-    if not Path(path).is_file():
+    path, _, rest = (text, "", "") if shipped(Path(text)).is_file() else text.rpartition(":")
+    if not shipped(Path(path)).is_file():
         raise UsageError(
             target.name, found=f"no file {path or rest}", expected=FORM, advice="examples/lab/ holds lab files."
         )

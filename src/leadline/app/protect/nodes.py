@@ -10,7 +10,6 @@ Source: open(2), O_DIRECT: buffers, lengths and offsets in multiples of the logi
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import secrets
@@ -24,6 +23,7 @@ import numpy as np
 from leadline.app.measure.nbd import Export, NbdServer
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.leftovers import forget, identify, note
+from leadline.core.system.locks import lock_file
 
 if TYPE_CHECKING:
     from leadline.app.measure.nbd import Bytes
@@ -318,7 +318,7 @@ class Workspace:
                 folder.mkdir(mode=0o700)
                 identify(folder)
                 lock = os.open(folder / MARK, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                lock_file(lock)
                 os.write(lock, json.dumps({"leadline_protect": 1, "pid": os.getpid()}).encode())
                 workspace._locks.append(lock)
         except OSError as error:
@@ -351,7 +351,7 @@ def _is_abandoned(folder: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(mark)
         content = os.read(mark, 4096)
     except OSError:
         return False

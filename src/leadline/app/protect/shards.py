@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leadline.core.model.errors import ToolError, UsageError
+from leadline.core.system.extras import install_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -186,7 +187,7 @@ def isal() -> ctypes.CDLL:
         "ISA-L",
         found="not installed",
         expected="the erasure coding library, for schemes such as 3+2",
-        advice="pip install pyeclib, or apt-get install libisal2; copies (3x) work without.",
+        advice=f"{install_command('protect')}, or apt-get install libisal2; copies (3x) work without.",
     )
 
 

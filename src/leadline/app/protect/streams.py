@@ -7,7 +7,6 @@ in docs/decisions). Each stream has a lane to every node, so that one slow node 
 from __future__ import annotations
 
 import hashlib
-import resource
 import struct
 import threading
 import time
@@ -304,8 +303,7 @@ def _join(threads: list[threading.Thread], stop: threading.Event) -> None:
 
 
 def _cpu_s() -> float:
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    return time.process_time()
 
 
 def _failed(error: BaseException, nodes: Sequence[Node]) -> ToolError:

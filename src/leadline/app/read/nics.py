@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import socket
 import struct
 from collections.abc import Callable
@@ -47,6 +46,8 @@ def ask_driver(name: str) -> NicAnswers:
 
 def _ask(name: str, command: int, form: struct.Struct) -> tuple[Any, ...] | None:
     """The answer to an ethtool question; None where the driver has none."""
+    import fcntl  # noqa: PLC0415 - Windows has none, and /sys neither
+
     if len(name.encode()) >= _NAME_BYTES:
         return None
     answer = ctypes.create_string_buffer(form.size)

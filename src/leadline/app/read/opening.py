@@ -19,6 +19,7 @@ from typing import IO
 
 from leadline.core.io.compressed import UNREADABLE, decompressor, packing_errors
 from leadline.core.io.pipes import STANDARD_INPUT, UNPACKED_BYTES_MAX, is_pipe, pieces_of, write_pieces
+from leadline.core.io.shipped import shipped
 from leadline.core.io.source import Source, shown_name
 from leadline.core.model.errors import InputError, LeadlineError, LimitError
 from leadline.core.system.leftovers import scratch_folder
@@ -74,6 +75,7 @@ class _Opener:
         """Open what the user named."""
         name = "standard input" if path == STANDARD_INPUT else shown_name(path)
         try:
+            path = shipped(path)
             mode = None if is_pipe(path) else path.stat().st_mode
         except FileNotFoundError as error:
             raise InputError(

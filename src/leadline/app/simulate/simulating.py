@@ -31,6 +31,7 @@ from leadline.core.contracts.scenario import (
 )
 from leadline.core.io.outputs import keep
 from leadline.core.io.private import PRIVATE
+from leadline.core.io.shipped import shipped
 from leadline.core.model.errors import UsageError
 from leadline.core.model.run import Round, Run
 from leadline.core.model.workload import Steadiness
@@ -40,8 +41,6 @@ from leadline.stores.runs import RunStore
 
 ShareReport = Callable[[float, int, int], object]
 SCENARIOS = Path("examples", "scenarios")
-# Where a scenario is looked for by its name: here, and in the checkout that Leadline runs from.
-SHIPPED = (SCENARIOS, Path(__file__).parents[4] / SCENARIOS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +85,9 @@ def plan_simulation(
 def scenario_file(path: Path) -> Path:
     """The file of a scenario: ``path`` itself, or the shipped scenario of that name, as ``iops-cap``."""
     if path.exists() or path.suffix or len(path.parts) != 1:
-        return path
-    named = (folder / f"{path}.yaml" for folder in SHIPPED)
-    return next((file for file in named if file.is_file()), path)
+        return shipped(path)
+    file = shipped(SCENARIOS / f"{path}.yaml")
+    return file if file.is_file() else path
 
 
 def _policies(system: System, scenario: Scenario, policies: Sequence[str]) -> Axis:

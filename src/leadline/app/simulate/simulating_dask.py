@@ -12,6 +12,7 @@ from leadline import __version__
 from leadline.app.measure.simulated import outcome_of
 from leadline.core.contracts.scenario import Outcome
 from leadline.core.model.errors import ToolError
+from leadline.core.system.extras import require
 
 CONNECT_S = 15.0
 _PLACE = "--dask"
@@ -30,17 +31,9 @@ def outcomes_on(
     Raises:
         ToolError: dask.distributed is missing, there is no cluster, or a worker has no Leadline of this version.
     """
+    distributed = require("distributed")
     try:
-        from distributed import Client, as_completed  # noqa: PLC0415 - optional
-    except ImportError as error:
-        raise ToolError(
-            _PLACE,
-            found="dask.distributed is not installed",
-            expected="the package, here and on the workers",
-            advice="pip install 'leadline[dask]', or leave --dask out for the cores of this machine.",
-        ) from error
-    try:
-        client = Client(address, timeout=CONNECT_S)
+        client = distributed.Client(address, timeout=CONNECT_S)
     except (OSError, TimeoutError, ValueError) as error:
         raise ToolError(
             f"{_PLACE} {address}",
@@ -52,7 +45,7 @@ def outcomes_on(
         _check_workers(client, address)
         waiting = {client.submit(outcome_of, plain, pure=False): number for number, plain in plains}
         try:
-            for done, future in enumerate(as_completed(list(waiting)), 1):
+            for done, future in enumerate(distributed.as_completed(list(waiting)), 1):
                 yield waiting[future], future.result()
                 future.release()
                 report(done / len(plains))

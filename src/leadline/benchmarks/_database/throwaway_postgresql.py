@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import pwd
 import signal
 import subprocess
 import time
@@ -93,6 +92,8 @@ def _make_folder(base: Path) -> None:
     make_folder(base)
     _servers[str(base)] = contextlib.ExitStack()
     if os.geteuid() == 0:
+        import pwd  # noqa: PLC0415 - Windows has none
+
         owner = pwd.getpwnam(OWNER)
         os.chown(base, owner.pw_uid, owner.pw_gid)
 
@@ -103,6 +104,8 @@ def _as_owner(program: str, *words: str) -> list[str]:
     if os.geteuid() != 0:
         return [path, *words]
     try:
+        import pwd  # noqa: PLC0415 - Windows has none
+
         owner = pwd.getpwnam(OWNER)
     except KeyError:
         raise ToolError(

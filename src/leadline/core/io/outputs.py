@@ -291,9 +291,11 @@ def is_ours(path: Path) -> bool:
 
 
 def _is_our_parquet(path: Path) -> bool:
-    import pyarrow as pa  # noqa: PLC0415 - 0.3 s that only Parquet needs
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
+    try:
+        import pyarrow as pa  # noqa: PLC0415 - 0.3 s that only Parquet needs
+        import pyarrow.parquet as pq  # noqa: PLC0415
+    except ImportError:
+        return False  # what cannot be read is not replaced
     try:
         return b"leadline" in (pq.read_schema(path).metadata or {})
     except (pa.ArrowException, OSError, ValueError):

@@ -21,6 +21,7 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.histogram import Histogram
 from leadline.core.model.metrics import metric as metric_of
 from leadline.core.model.result import Operation, Result
+from leadline.core.system.extras import require
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,9 +39,9 @@ def save(capture: Capture, output: Output | Path) -> None:
 
     Raises:
         UsageError: it must not or cannot be written there.
-        ToolError: writing failed; what was there before still is.
+        ToolError: writing failed; what was there before still is. Or PyArrow is not installed.
     """
-    import pyarrow.parquet as pq  # noqa: PLC0415 - 0.3 s that only saving needs
+    pq = require("pyarrow.parquet")  # 0.3 s that only saving needs
 
     schema = _schema().with_metadata({KEY: json.dumps(_head_of(capture)).encode()})
     with (
@@ -103,8 +104,12 @@ def batches(capture: Capture) -> Iterator[pa.Table]:
 
 
 def table(capture: Capture) -> pa.Table:
-    """The whole capture as one Arrow table."""
-    import pyarrow as pa  # noqa: PLC0415 - see save
+    """The whole capture as one Arrow table.
+
+    Raises:
+        ToolError: PyArrow is not installed.
+    """
+    pa = require("pyarrow")
 
     parts = list(batches(capture))
     return pa.concat_tables(parts) if parts else _schema().empty_table()
@@ -115,9 +120,9 @@ def load(path: Path, name: str) -> Capture:
 
     Raises:
         InputError: it is not Parquet, or not written by Leadline, or by a newer one.
+        ToolError: PyArrow is not installed.
     """
-    import pyarrow as pa  # noqa: PLC0415 - see save
-    import pyarrow.parquet as pq  # noqa: PLC0415
+    pa, pq = require("pyarrow"), require("pyarrow.parquet")
 
     try:
         file = pq.ParquetFile(path)

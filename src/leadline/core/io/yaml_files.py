@@ -9,6 +9,7 @@ import yaml
 from pydantic import BaseModel, ValidationError
 
 from leadline.core.io.pipes import as_file
+from leadline.core.io.shipped import shipped
 from leadline.core.io.yaml_text import YamlFault, load_yaml
 from leadline.core.model.errors import InputError
 
@@ -35,7 +36,7 @@ def read_text(path: Path, kind: str, guide: str) -> str:
         InputError: not readable, not UTF-8, or too large.
     """
     try:
-        with as_file(path).open("rb") as stream:
+        with as_file(shipped(path)).open("rb") as stream:
             content = stream.read(BYTES_MAX + 1)
         if len(content) > BYTES_MAX:
             raise _wrong(str(path), "more than 4 MiB", kind, guide)

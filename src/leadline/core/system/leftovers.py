@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -24,6 +23,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from leadline.core.system.locks import has_locks, lock_file
 
 OWNER = ".leadline-owner"
 _PREFIX = "leadline-"
@@ -102,7 +103,8 @@ def _locked(path: Path, inside: Path) -> tuple[Path, int]:
     """
     descriptor = os.open(inside, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if has_locks():
+            lock_file(descriptor, wait=True)
         return path.rename(path.with_name(path.name.removesuffix(_UNLOCKED))), descriptor
     except BaseException:
         os.close(descriptor)
@@ -315,7 +317,7 @@ def _lock_of(path: Path) -> Iterator[None]:
     """
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor)
         yield
     finally:
         os.close(descriptor)
@@ -329,7 +331,7 @@ def _undo(journal: Path) -> list[Leftover]:
         return []
     with open(descriptor, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123 - a descriptor
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor)
         except OSError:
             return []
         identities: dict[str, tuple[int, int] | None] = {}

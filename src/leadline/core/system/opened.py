@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import shutil
@@ -27,6 +26,7 @@ from pathlib import Path
 
 from leadline.core.model.errors import ToolError, UsageError
 from leadline.core.system.leftovers import forget, identify, note, scratch_folder
+from leadline.core.system.locks import lock_file
 
 MARK = "user.leadline"  # extended attribute of a file that was made: its identity, so that no copy has it
 LOCK_PATIENCE_S = 1.0  # Judgement: udev locks a block device for milliseconds when it looks at it
@@ -128,7 +128,7 @@ def lock(descriptor: int, path: str) -> None:
     until = time.monotonic() + patience_s
     while True:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor)
         except BlockingIOError as error:
             if time.monotonic() < until:
                 time.sleep(0.05)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import os
 import posixpath
-import pwd
 import shlex
 import stat
 from collections.abc import Iterator, Mapping
@@ -104,7 +103,9 @@ def _system_folder(real: Path) -> str | None:
         return None  # a device is judged by who uses it
     real_identity = _identity(real)
     homes = [str(folder) for folder in Path("/home").glob("*")] if Path("/home").is_dir() else []
-    with contextlib.suppress(KeyError):
+    with contextlib.suppress(KeyError, ImportError):
+        import pwd  # noqa: PLC0415 - Windows has none
+
         homes.append(pwd.getpwuid(os.getuid()).pw_dir)
     for folder in (*_SYSTEM_ROOTS, *homes):
         if real_identity is not None and _identity(Path(folder)) == real_identity:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import sys
+from pathlib import Path
 from typing import NoReturn
 
 import typer
@@ -28,6 +30,7 @@ Examples:
 
   leadline explain cpu-ready-high
 """
+_GUIDE = re.compile(r"\bdocs/guides/[a-z-]+\.md")
 VERBS = "leadline.faces.cli.verbs"
 _START = """\
 Leadline finds out why a database is slow, from the recordings you have.
@@ -147,11 +150,22 @@ def _fail(error: LeadlineError) -> NoReturn:
         sys.stdout.flush()
     except OSError:
         drop_stdout()
-    sys.stderr.write(f"error: {one_line(str(error))}\n")
+    sys.stderr.write(f"error: {_GUIDE.sub(_guide_shown, one_line(str(error)))}\n")
     sys.exit(error.exit_status)
 
 
+def _guide_shown(named: re.Match[str]) -> str:
+    """Return the name of a guide where it can be opened, elsewhere the command that prints it."""
+    return named[0] if Path(named[0]).is_file() else f"`leadline explain {named[0]}`"
+
+
 def _usage_or_unforeseen(error: Exception) -> NoReturn:
+    if isinstance(error, ImportError):
+        from leadline.core.system.extras import lacking
+
+        missing = lacking(error)
+        if missing is not None:
+            _fail(missing)
     if not hasattr(error, "format_message"):
         if type(error).__name__ == "Abort" or ended_an_import(error):
             interrupted(NOTHING)

@@ -25,13 +25,13 @@ Examples:
 
 def command(
     name: Annotated[
-        str, typer.Argument(help="A rule (name or code), importer, fault, metric; or rules, benchmarks, ...")
+        str, typer.Argument(help="A rule (name or code), importer, fault, metric, guide; or rules, benchmarks, ...")
     ],
     *,
     json: Json = False,
 ) -> None:
     """Explain a rule, importer, fault or metric: what it finds, why, what to do, sources."""
-    from leadline.app.explain.explaining import PLURALS, explain, list_units
+    from leadline.app.explain.explaining import PLURALS, explain, guide, list_units
     from leadline.faces.cli.output import console, print_json
 
     if name in PLURALS:
@@ -41,6 +41,14 @@ def command(
             return
         for unit, text in units:
             console().print(f"{unit:<36} {text}", markup=False, soft_wrap=False)
+        return
+    guide_text = guide(name)
+    if guide_text is not None:
+        if json:
+            heading = guide_text.split("\n", 1)[0].lstrip("# ")
+            print_json("leadline.page/1", kind="guide", name=name, title=heading, text=guide_text)
+        else:
+            console().print(guide_text, markup=False, highlight=False, soft_wrap=True, end="")
         return
     page = explain(name)
     if json:

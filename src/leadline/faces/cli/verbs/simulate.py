@@ -19,15 +19,15 @@ QUESTION = "if"
 EPILOG = """\
 Examples:
 
-  leadline simulate examples/scenarios/iops-cap.yaml
+  leadline simulate iops-cap
 
-  leadline simulate examples/scenarios/adapter-queue.yaml --html queues.html
+  leadline simulate adapter-queue --html queues.html
 
-  leadline simulate examples/scenarios/noisy-neighbour.yaml --compare round-robin
+  leadline simulate noisy-neighbour --compare round-robin
 
-  leadline simulate examples/scenarios/iops-cap.yaml --check-real
+  leadline simulate iops-cap --check-real
 
-  leadline simulate examples/scenarios/iops-cap.yaml --vary vms.db01.iops_limit=100,200,null --seed 7 --json
+  leadline simulate iops-cap --vary vms.db01.iops_limit=100,200,null --seed 7 --json
 """
 
 
