@@ -30,6 +30,8 @@ from benches.incidents import others, table
 from benches.incidents.decisions import decisions_of, differences, keep_decisions, kept_decisions
 from benches.incidents.judging import Judgement
 from benches.incidents.measuring import Measured, measure_all
+from benches.incidents.naming import naming_table
+from benches.incidents.page import keep_printed
 from benches.incidents.recordings import archives
 from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT
 from tests.conftest import ROOT
@@ -51,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, metavar="FILE", help="write every judgement to a file")
     parser.add_argument("--decisions", action="store_true", help="print what differs from the kept decisions")
     parser.add_argument("--keep-decisions", action="store_true", help="keep the decisions as they are now")
+    parser.add_argument("--keep-page", action="store_true", help="write the totals into docs/incidents.md")
     parser.add_argument("--jobs", type=int, default=0, metavar="N", help="processes; one for each processor by default")
     return parser
 
@@ -94,6 +97,17 @@ def compared_decisions(results: list[Measured], options: argparse.Namespace) -> 
         keep_decisions({**kept_decisions(), **now})
 
 
+def keep_totals(results: list[Measured]) -> None:
+    """Write the totals of our own recordings into the page."""
+    judgements = [one for result in results for one in result.judgements]
+    lines = [
+        *table.totals([one for one in judgements if not one.is_set_aside], "Open"),
+        *table.totals([one for one in judgements if one.is_set_aside], "Set aside"),
+        *table.innocents(judgements),
+    ]
+    keep_printed("totals", lines)
+
+
 def measure_recorded(options: argparse.Namespace, usage: argparse.ArgumentParser) -> list[Measured] | None:
     """Our own recordings judged; None when there are none."""
     folder: Path = options.recorded
@@ -123,6 +137,9 @@ def main(arguments: list[str] | None = None) -> int:
         usage.error("--count and --jobs are whole numbers above 0")
     if options.json is not None and not options.json.parent.is_dir():
         usage.error(f"--json {options.json}: there is no folder {options.json.parent}")
+    is_part = options.kind or options.view or options.count or options.recorded != RECORDED
+    if options.keep_page and is_part:
+        usage.error("--keep-page is for all recordings and views: leave --kind, --view, --count and --recorded out")
     document: dict[str, Any] = {"recorded": [], "damaged": [], "others": {}}
     if options.part != "others":
         results = measure_recorded(options, usage)
@@ -133,6 +150,8 @@ def main(arguments: list[str] | None = None) -> int:
                 print(line)
             for line in compared_decisions(results, options):
                 print(line)
+            if options.keep_page:
+                keep_totals(results)
             document["recorded"] = [as_json(one) for result in results for one in result.judgements]
             document["damaged"] = [result.problem for result in results if result.problem]
     if options.part != "recorded" and not options.kind and not options.view:
@@ -142,6 +161,8 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"\nRecorded by others: {labelled.name}")
             for line in others.table(incidents) if incidents else ["It is not there: nothing to measure."]:
                 print(line)
+            if options.keep_page and labelled.is_named and incidents:
+                keep_printed("named", naming_table([one.naming for one in incidents if one.naming is not None]))
             document["others"][labelled.name] = [one.to_dict() for one in incidents]
     if options.json is not None:
         options.json.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

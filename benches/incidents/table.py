@@ -14,7 +14,7 @@ from benches.incidents.views import ALONE, FULL, NO_HEALTHY, SHORT
 WIDTH = 130
 _KIND_WIDTH, _CELL_WIDTH_MIN = 26, 7
 _EVENTS_MAX = 3
-_VIEW_WIDTH, _COUNT_WIDTH, _TOTAL_WIDTH = 22, 5, 8  # a view's name, how many, x/n
+_VIEW_WIDTH, _COUNT_WIDTH, _TOTAL_WIDTH = 22, 5, 9  # a view's name, how many, x/n
 
 
 @dataclass(frozen=True, slots=True)
