@@ -45,6 +45,7 @@ Sources:
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime, timedelta
 
@@ -246,8 +247,15 @@ def _works(log: PostgresqlLog, clocks: list[_Clock]) -> list[LoggedWork]:
 def _add_lock_waits(
     builder: CaptureBuilder, request: Request, waits: list[LoggedWait], times: NDArray[np.int64], step_s: int
 ) -> None:
-    """Add the sessions that waited for locks, in all and behind each holder; ``times`` [n] end the steps."""
-    first = int(times[0]) // _NS_PER_S - step_s
+    """Add the sessions that waited for locks, in all and behind each holder; ``times`` [n] end the steps.
+
+    A wait that is logged when it ends may have begun before the first line.
+    """
+    first, last = int(times[0]) // _NS_PER_S - step_s, int(times[-1]) // _NS_PER_S
+    begin = min([first, *(math.floor(wait.start_s) for wait in waits)])
+    count = min(-(-(last - begin) // step_s), max(_STEPS_MAX, len(times)))
+    times = (last - step_s * np.arange(count, dtype=np.int64)[::-1]) * _NS_PER_S
+    first = last - count * step_s
     series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
     for name, behind in by_holder(waits).items():
         series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))
