@@ -88,7 +88,7 @@ pub(super) fn dyno<'a>(stamp: Stamp<'a>, rest: &'a [u8]) -> Option<(Envelope<'a>
     let end = memmem::find(&rest[..rest.len().min(64)], b"]: ")?;
     let open = rest[..end].iter().position(|&byte| byte == b'[')?;
     let (name, process) = dyno_name(&rest[open + 1..end])?;
-    let is_name = rest[..open].iter().all(|byte| byte.is_ascii_alphanumeric());
+    let is_name = rest[..open].iter().all(u8::is_ascii_alphanumeric);
     is_name.then(|| parted(stamp, name, process, &rest[end + 3..]))
 }
 
