@@ -396,3 +396,13 @@ def test_pgbench_tools_reads_the_same_numbers(samples: Path) -> None:
             assert group.values[0][nearest] == pytest.approx(float(entry["value"]))
             compared += 1
     assert compared > 60
+
+
+@pytest.mark.parametrize(
+    ("command", "apart"), [("iostat -x 5", 5), ("sudo iostat -x -p sda 10 3", 10), ("iostat -x", 1)]
+)
+def test_the_interval_is_that_of_the_command_above(command: str, apart: int, tmp_path: Path) -> None:
+    report = "Device: r/s w/s rkB/s wkB/s await %util\nsda 1.00 2.00 3.00 4.00 5.00 6.00\n\n"
+    text = f"$ {command}\nLinux 4.10.0 (db01) \t08/13/2018 \t_x86_64_\t(4 CPU)\n\n{report * 3}"
+    group = iostat.read(source_of(tmp_path, text), Request()).groups[0]
+    assert np.diff(seconds(group)).tolist() == [apart] * 2

@@ -268,7 +268,10 @@ def test_times_and_values_with_the_counter_in_the_file_s_name(tmp_path: Path) ->
 def test_times_and_values_of_no_counter_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "stat.csv"
     path.write_text('"Timestamp","Value"\n"11/20/2026 8:30:20 AM","31"\n')
-    with pytest.raises(InputError, match=r"nothing that says of which counter.*Export-Csv"):
+    with pytest.raises(
+        InputError,
+        match=r"of which counter, of which VM.*Select Timestamp,Entity,MetricId,Value,Unit",
+    ):
         read(path)
 
 

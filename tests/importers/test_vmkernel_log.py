@@ -239,3 +239,31 @@ def test_lines_of_a_failed_command_and_their_repetition_are_counted(tmp_path: Pa
     path.write_text(text)
     (group,) = import_paths([path]).capture.of("disk_logged_failures_per_s")
     assert group.values.sum() == 11
+
+
+OLD_LINES = (
+    "0:02:09:02.494 cpu3:1043)FS3: 4831: Reclaimed timed out heartbeat [HB state abcdef02 uuid 50a2d28e-497dcab4-7e86]",
+    "0:02:09:11.075 cpu0:1066)<6>qla24xx_abort_command(0): handle to abort=122",
+)
+
+
+@pytest.mark.parametrize("dress", ["", "\t", "> ", "    | "])
+def test_indented_lines_of_esx_4(tmp_path: Path, dress: str) -> None:
+    text = "The log is full of this:\n\n" + "".join(
+        f"{dress}Nov 24 09:00:1{second} esx vmkernel: {line}\n" for second, line in enumerate(OLD_LINES)
+    )
+    capture = read_text(tmp_path, text, Request(date="2026-11-24"))
+    assert total(capture, "disk_logged_aborts_per_s", "host:esx/adapter:qla24xx 0") == 1
+    assert total(capture, "datastore_heartbeat_timeouts_per_s", "host:esx/datastore:50a2d28e-497dcab4-7e86") == 1
+
+
+def test_times_since_boot_end_at_the_files_change(tmp_path: Path) -> None:
+    source = source_of(tmp_path, "\n".join(OLD_LINES) + "\n")
+    assert vmkernel_log.sniff(source) == 92
+    capture = vmkernel_log.read(source, Request())
+    group = group_of(capture, "disk_logged_aborts_per_s", "host:esxi/adapter:qla24xx 0")
+    assert np.sum(group.values[0]) * group.interval_s == 1
+    assert abs(seconds(group)[-1] - source.mtime_ns / 1e9) <= 1
+    assert len(seconds(group)) == 10
+    assert codes(capture) == ["since-boot"]
+    assert not capture.sources[0].clock_known

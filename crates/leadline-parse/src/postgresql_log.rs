@@ -6,9 +6,11 @@
 mod csv;
 mod entries;
 mod json;
+mod languages;
 mod locks;
 mod messages;
 mod names;
+mod pasted;
 mod reader;
 mod settings;
 mod text;

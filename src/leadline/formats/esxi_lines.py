@@ -1,7 +1,8 @@
 """Lines of the logs that ESXi writes: their times, in the forms of all versions and of syslog servers.
 
 A line begins with ``2026-11-24T09:00:11.403Z`` (ESXi 5 and later, also behind what a syslog server puts before it) or,
-where a syslog server wrote the time or ESX 4 did, with ``Nov 24 09:00:11``: then the year is assumed.
+where a syslog server wrote the time or ESX 4 did, with ``Nov 24 09:00:11``: then the year is assumed. People indent and
+quote them. ESX 3 and 4 print the time since boot before a line, ``0:02:09:02.494``, which may be all that is left.
 """
 
 from __future__ import annotations
@@ -24,8 +25,24 @@ _ISO = re.compile(
     r"(?<![\d-])((?:19|20)\d\d-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\d)(?:[.,](\d{1,9}))?(Z|[+-]\d\d:?\d\d)?"
 )
 _BSD = re.compile(
-    r"(?:<\d{1,3}>)?(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?"
+    r"[\s>\"'|*-]{0,12}(?:<\d{1,3}>)?"
+    r"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?"
 )
+_UPTIME = re.compile(r"(?<![\w:.])(\d{1,5}):([0-2]\d):([0-5]\d):([0-5]\d)\.(\d{3}) (?=cpu\d)")
+
+
+def since_boot(line: str) -> tuple[int, str] | None:
+    """Nanoseconds since boot of a line of ESX 3 or 4, and what follows; None where it has none.
+
+    >>> since_boot("0:02:09:02.494 cpu3:1043)FS3: 4831: Reclaimed")
+    (7742494000000, ' cpu3:1043)FS3: 4831: Reclaimed')
+    """
+    match = _UPTIME.search(line[:STAMP_CHARACTERS])
+    if match is None:
+        return None
+    days, hours, minutes, seconds, millis = map(int, match.groups())
+    whole_s = ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+    return (whole_s * 1000 + millis) * 1_000_000, line[match.end() - 1 :]
 
 
 @dataclass(slots=True)

@@ -2,9 +2,10 @@ r"""What a PostgreSQL server wrote to its log: errors, full disks, checkpoints, 
 
 Reads:
     The server's log in all its forms: text (``log_destination = stderr``) with any ``log_line_prefix`` that has a time
-    (``%m``, ``%t`` or ``%n``), csvlog, jsonlog and syslog (RFC 3164, RFC 5424, journalctl), and what Docker, Kubernetes
-    and the clouds make of the text: a time before each line, or JSON with the line as "message", "textPayload" or
-    "log". Which form it is shows in its lines.
+    (``%m``, ``%t`` or ``%n``), csvlog, jsonlog and syslog (RFC 3164, RFC 5424, journalctl), with names of months in
+    most languages of Europe, and what Docker, Kubernetes, Heroku and the clouds make of the text: a time before each
+    line, or JSON with the line as "message", "textPayload" or "log". Which form it is shows in its lines. Messages are
+    read in English, German, French and Spanish (``lc_messages``).
 
 Sample:
     .. code-block:: text
@@ -15,10 +16,10 @@ Sample:
         2026-11-23 23:12:11.224 UTC [4500] LOG:  temporary file: path "base/pgsql_tmp/pgsql_tmp4492.0", size 7176192
 
 Lost:
-    Lines before the first time, and what a line says beside these events. Messages in other languages than English
-    (``lc_messages``): their levels are not known, and a log without a known level is refused. Lines without a time,
-    where nothing put one before them, are left out; a log that has no other is refused. Lock waits of a log that goes
-    backwards, as the clouds' queries print it, have no end.
+    Lines before the first time, and what a line says beside these events. Messages in further languages: their levels
+    are not known, and a log without a known level is refused. Lines without a time, where nothing put one before them,
+    are left out; a log that has no other is refused. Lock waits of a log that goes backwards, as the clouds' queries
+    print it, have no end. Where a web page printed one blank for two, entries are known by the words they begin with.
 
     What the server was not told to log is not measured: checkpoints (``log_checkpoints``), temporary files
     (``log_temp_files``), lock waits (``log_lock_waits``), durations of statements (``log_min_duration_statement``),
@@ -38,11 +39,13 @@ Units:
 Sources:
     PostgreSQL 12 to 18 documentation, chapter "Error Reporting and Logging"; the server's message texts in
     ``src/backend`` (``xlog.c``, ``fd.c``, ``proc.c``, ``postinit.c``, ``md.c``, ``guc-file.l`` and ``guc.c``;
-    ``elog.c``, ``csvlog.c`` and ``jsonlog.c`` for the forms).
+    ``elog.c``, ``csvlog.c`` and ``jsonlog.c`` for the forms; ``po`` for the languages). Heroku Dev Center, "Heroku
+    Postgres logs". glibc's locales for the names of months.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from datetime import datetime, timedelta
 
@@ -113,7 +116,8 @@ _WORK_COUNTS = ("db_logged_statement_sessions_count", "db_worker_sessions_count"
 _LOCK_COUNTS = ("db_logged_lock_waits_count", "db_logged_sessions_behind_count")
 _SNIFFED_LINES = 60
 _TIMELESS = re.compile(
-    rb"^(?:\S.{0,100})?\bLOG:  (?:checkpoint |database |duration: |connection |starting |statement: )", re.M
+    rb"^(?:\S.{0,100})?\bLOG: {1,2}(?:checkpoint |database |duration: |connection |process \d|starting |statement: )",
+    re.M,
 )
 _YEARS = (YEARS[0], YEARS[-1])
 _LAST_DAY = (YEARS[-1], 12, 31)
@@ -154,7 +158,7 @@ def read(source: Source, request: Request) -> Capture:
             found="no line with a time and a level, such as 'LOG:  '"
             if not log.timeless_count
             else f"no line with a time, and {log.timeless_count} with a level",
-            expected="a PostgreSQL log in English with the time in its lines",
+            expected="a PostgreSQL log in English, German, French or Spanish with the time in its lines",
             advice="Set log_line_prefix = '%m [%p] ' and lc_messages = 'C', or give the log of another time.",
         )
     _warn(log, builder)
@@ -243,8 +247,15 @@ def _works(log: PostgresqlLog, clocks: list[_Clock]) -> list[LoggedWork]:
 def _add_lock_waits(
     builder: CaptureBuilder, request: Request, waits: list[LoggedWait], times: NDArray[np.int64], step_s: int
 ) -> None:
-    """Add the sessions that waited for locks, in all and behind each holder; ``times`` [n] end the steps."""
-    first = int(times[0]) // _NS_PER_S - step_s
+    """Add the sessions that waited for locks, in all and behind each holder; ``times`` [n] end the steps.
+
+    A wait that is logged when it ends may have begun before the first line.
+    """
+    first, last = int(times[0]) // _NS_PER_S - step_s, int(times[-1]) // _NS_PER_S
+    begin = min([first, *(math.floor(wait.start_s) for wait in waits)])
+    count = min(-(-(last - begin) // step_s), max(_STEPS_MAX, len(times)))
+    times = (last - step_s * np.arange(count, dtype=np.int64)[::-1]) * _NS_PER_S
+    first = last - count * step_s
     series = [(_LOCK_COUNTS[0], _CLUSTER, waits)]
     for name, behind in by_holder(waits).items():
         series.append((_LOCK_COUNTS[1], Entity(EntityKind.SESSION, name, _CLUSTER), behind))

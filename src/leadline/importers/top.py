@@ -1,7 +1,8 @@
 """Output of ``top -b``: load, CPU, memory and the busiest processes of a Linux guest.
 
 Reads:
-    ``top -b`` of procps 3.3 and later, any number of reports, with any columns among the processes.
+    ``top -b`` of procps 3.2 and later, any number of reports, with any columns among the processes; the heads alone, as
+    people paste them, also those of procps 2, Solaris, FreeBSD and OpenBSD.
 
 Sample:
     .. code-block:: text
@@ -13,14 +14,16 @@ Sample:
 
 Lost:
     With ``-p`` the counts of tasks, which are then those of the processes shown. Columns of processes but CPU, memory
-    and command. top prints no date. Translated output is not read: record with ``LC_ALL=C``.
+    and command. top prints no date. Translated output is not read: record with ``LC_ALL=C``. The processes of procps 2
+    and other systems, and lines before the first report.
 
 Units:
     Percent; 100 % of a process is one CPU. Memory as its line says (KiB, MiB, GiB), of processes KiB or with a letter.
-    CPU shares of the first report are averages since boot.
+    CPU shares of the first report are averages since boot; heads without processes come from a screen that was running,
+    and their shares are taken for those of the seconds before. Where only single CPUs are shown, all are their mean.
 
 Sources:
-    top(1) of procps-ng.
+    top(1) of procps-ng, procps 2 and 3.2, FreeBSD and OpenBSD; unixtop for Solaris.
 """
 
 from __future__ import annotations
@@ -41,10 +44,11 @@ from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.sysstat.text import add_cpu_busy, clock_of
 from leadline.formats.tables import SampleTable, TableScheme, emit
+from leadline.formats.top_heads import cpu_shares, head_of, old_amounts, one_cpu_shares
 
 META = ImporterMeta(
     tool="top",
-    marks=("top - ",),
+    marks=("top - ", "load average"),
     layers=(Layer.GUEST,),
     fields={
         "load 1": Field("guest_load_1m", "count"),
@@ -77,6 +81,8 @@ _AMOUNT = re.compile(rf"{_NUMBER}\+?\s*+(total|running|free|used|avail)", re.ASC
 _SIZES = {"K": 1.0, "M": 1024.0, "G": 1024.0**2, "T": 1024.0**3, "P": 1024.0**4}
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)([kmgtp]?)", re.ASCII)
 _MEMORY = re.compile(r"([KMGTP])iB (Mem|Swap)\s*:")
+_SNIFFED_LINES = 12
+_HEAD_LINES = 5  # from the time to the CPUs
 _CHOSEN_MAX = 20  # top -p takes no more processes, and no Linux machine has fewer tasks
 _WANTED = ("%CPU", "RES", "VIRT")
 _AVERAGED = frozenset(
@@ -86,8 +92,10 @@ _AVERAGED = frozenset(
 
 def sniff(source: Source) -> int:
     """Sure by the first line of a report, which names the tool."""
-    lines = source.head_text.splitlines()[:6]
-    return 95 if any(map(_HEAD.fullmatch, lines)) and any(line.startswith("%Cpu") for line in lines) else 0
+    lines = source.head_text.splitlines()[:_SNIFFED_LINES]
+    heads = [place for place, line in enumerate(lines) if _HEAD.fullmatch(line) or head_of(line)]
+    shares = [place for place, line in enumerate(lines) if cpu_shares(line) or one_cpu_shares(line)]
+    return 95 if heads and any(0 < place - heads[0] <= _HEAD_LINES for place in shares) else 0
 
 
 @dataclass(slots=True)
@@ -98,6 +106,8 @@ class _Report:
     values: dict[str, float]
     columns: list[str] = field(default_factory=list)
     processes: dict[str, list[float]] = field(default_factory=dict)
+    cpus: list[dict[str, float]] = field(default_factory=list)
+    is_old: bool = False
 
 
 def read(source: Source, request: Request) -> Capture:
@@ -108,6 +118,10 @@ def read(source: Source, request: Request) -> Capture:
     """
     builder = CaptureBuilder(source.name, "top", META.tool)
     reports = _reports(source, builder)
+    for report in reports:
+        if report.cpus and "id" not in report.values:
+            names_of = set.intersection(*(set(cpu) for cpu in report.cpus))
+            report.values |= {name: sum(cpu[name] for cpu in report.cpus) / len(report.cpus) for name in names_of}
     if any(report.values.get("Tasks total", _CHOSEN_MAX + 1) <= _CHOSEN_MAX for report in reports):
         builder.warn("tasks", "only chosen processes were shown (top -p): the counts of tasks were left out")
         for report in reports:
@@ -125,7 +139,10 @@ def read(source: Source, request: Request) -> Capture:
         return Entity(EntityKind.PROCESS, item, UNNAMED_GUEST) if group else UNNAMED_GUEST
 
     scheme = TableScheme("top", META.fields, entity, derive=add_cpu_busy)
-    emit(machine, times, scheme, builder, request, since_boot=_AVERAGED)
+    is_screen = not any(report.columns for report in reports)
+    if is_screen:
+        builder.warn("screen", "heads without processes: shares of CPU are taken for those of the seconds before each")
+    emit(machine, times, scheme, builder, request, since_boot=frozenset() if is_screen else _AVERAGED)
     emit(processes, times[np.array(processes.moments, dtype=np.intp)], scheme, builder, request, since_boot=_AVERAGED)
     return builder.build(clock_known=False)
 
@@ -152,7 +169,15 @@ def _reports(source: Source, builder: CaptureBuilder) -> list[_Report]:
     for index, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        if index == last or not _take(reports, line):
+        is_head = _HEAD.fullmatch(line) is not None or head_of(line) is not None
+        if not reports and not is_head:
+            builder.warn("other-lines", "lines before the first report were left out")
+            continue
+        if not is_head and reports[-1].is_old and reports[-1].columns:
+            builder.warn("processes", "the processes of this version of top were left out")
+            continue
+        may_be_cut = index == last and (is_head or bool(reports[-1].columns))  # shares are read with their names only
+        if may_be_cut or not _take(reports, line):
             if index == len(lines):
                 builder.warn("cut", "the last line is cut and was left out")
                 continue
@@ -171,13 +196,17 @@ def _take(reports: list[_Report], line: str) -> bool:
             loads = dict(zip(("load 1", "load 5", "load 15"), map(float, head.groups()[1:]), strict=True))
             reports.append(_Report(clock[0], loads)) if clock else None
             return clock is not None
+        old = head_of(line)
+        if old is not None:
+            reports.append(_Report(old.time_of_day_ns, dict(old.loads), is_old=True))
+            return True
         if not reports:
             return False
         report = reports[-1]
         if report.columns:
             return _process(report, line)
         words = line.split()
-        if words[0] == "PID" and words[-1] == "COMMAND":
+        if words[0] == "PID" and words[-1] in {"COMMAND", "Command"}:
             report.columns = words
             return True
         return _summary(report, line)
@@ -186,9 +215,14 @@ def _take(reports: list[_Report], line: str) -> bool:
 
 
 def _summary(report: _Report, line: str) -> bool:
-    if line.startswith("%Cpu"):
-        if line.startswith("%Cpu(s)"):
-            report.values |= {name: float(value) for value, name in _SHARE.findall(line)}
+    shares, one = cpu_shares(line), one_cpu_shares(line)
+    if shares is not None or one is not None:
+        report.values |= shares or {}
+        report.cpus += [one] if one else []
+        return True
+    old = old_amounts(line)
+    if old is not None:
+        report.values |= old
         return True
     memory = _MEMORY.match(line)
     amounts = _AMOUNT.findall(line)

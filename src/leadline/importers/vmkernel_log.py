@@ -2,7 +2,7 @@ r"""What an ESXi host logs of its storage: jumped latency, lost access, failed c
 
 Reads:
     ``vmkernel.log``, ``vmkwarning.log`` and ``vobd.log`` of ESXi 5 to 8, one or several of them in a file, and the
-    same lines as a syslog server keeps them, of one or many hosts.
+    same lines as a syslog server keeps them, of one or many hosts; those of ESX 3 and 4; indented or quoted lines.
 
 Sample:
     .. code-block:: text
@@ -12,14 +12,15 @@ Sample:
 
 Lost:
     All lines that do not speak of storage. Commands that failed because the device does not know them (ILLEGAL REQUEST)
-    and notices of a device (UNIT ATTENTION) are counted in a warning only. Times since boot (ESX 4) are not placed.
+    and notices of a device (UNIT ATTENTION) are counted in a warning only. Lines without a date, where others have one.
     ESXi logs a device's failed commands sparsely, so that there are at least as many.
 
 Units:
     Latency is logged in microseconds; it has a value only where a line tells it. What happened per second is counted
     in steps of one second from the first line to the last, in longer ones where the log covers more than 5 hours.
     Commands flushed by a reset within one second are one reset. A line that the host wrote to two of its logs counts
-    once. What was lost and does not come back in the log is lost to its end.
+    once. What was lost and does not come back in the log is lost to its end. A log of ESX 3 or 4 that has only times
+    since boot ends when the file was changed, which is said.
 
 Sources:
     VMware KB 2007236 (performance has deteriorated), 2004684 (APD and PDL), 1029039 and 1030381 (H:, D:, P: codes).
@@ -43,7 +44,7 @@ from leadline.core.model.entities import Entity
 from leadline.core.model.errors import InputError
 from leadline.core.model.vocabulary import EntityKind, Layer
 from leadline.formats.esxi_events import CONFLICTS, CONGESTION, FAILURES, GIVEN_UP, HEARTBEATS, logged_events
-from leadline.formats.esxi_lines import STAMP_CHARACTERS, EsxiClock
+from leadline.formats.esxi_lines import STAMP_CHARACTERS, EsxiClock, since_boot
 
 META = ImporterMeta(
     tool="ESXi log",
@@ -135,14 +136,27 @@ def read(source: Source, request: Request) -> Capture:
     builder = CaptureBuilder(source.name, "vmkernel-log", META.tool)
     clock = EsxiClock(source, request, builder)
     log = _Log()
+    undated: list[tuple[int, str]] = []
+    undated_count = 0
     for line in source.lines():
         if not _is_of_host(line[: 2 * STAMP_CHARACTERS]):
             continue
         timed = clock.parse(line)
-        if timed is None:
-            builder.warn("no-time", "lines without a date were left out")
+        if timed is not None:
+            log.take(*timed)
             continue
-        log.take(*timed)
+        undated_count += 1
+        after_boot = since_boot(line)
+        undated += [after_boot] if after_boot is not None and not log.times else []
+    is_placed = bool(undated) and not log.times
+    if is_placed:
+        builder.warn("since-boot", "times are since boot; the last line was put at the file's change", len(undated))
+        shift = source.mtime_ns - max(time_ns for time_ns, _ in undated)
+        for time_ns, rest in undated:
+            log.take(time_ns + shift, rest)
+    left_out_count = undated_count - len(undated) if is_placed else undated_count
+    if left_out_count:
+        builder.warn("no-time", "lines without a date were left out", left_out_count)
     if not log.times:
         raise InputError(
             source.name,
@@ -155,7 +169,7 @@ def read(source: Source, request: Request) -> Capture:
             "harmless", "failed commands that a device does not know, or notices of it: left out", log.harmless
         )
     _emit(log, builder, request)
-    return builder.build(host=log.only_host, clock_known=clock.is_known)
+    return builder.build(host=log.only_host, clock_known=clock.is_known and not is_placed)
 
 
 @dataclass(slots=True)

@@ -3,6 +3,7 @@
 use memchr::{memchr, memmem};
 
 use super::Kind;
+use super::languages::NO_SPACE;
 
 const SIZE_DIGITS_MAX: usize = 18;
 const WAIT_DIGITS_MAX: usize = 12;
@@ -114,7 +115,8 @@ pub(super) fn statement_ms(text: &[u8]) -> Option<(f64, &[u8])> {
     if !(1..=WAIT_DIGITS_MAX).contains(&whole) || rest[whole] != b'.' || fraction == 0 {
         return None;
     }
-    let after = rest[end..].strip_prefix(b" ms  ")?;
+    let after = rest[end..].strip_prefix(b" ms ")?;
+    let after = after.strip_prefix(b" ").unwrap_or(after); // web pages print one blank for two
     let statement = if let Some(statement) = after.strip_prefix(b"statement: ") {
         statement
     } else {
@@ -145,8 +147,9 @@ fn says_out_of_space(text: &[u8]) -> bool {
 }
 
 fn says_no_space(text: &[u8]) -> bool {
-    memmem::find(text, b"No space left on device").is_some()
-        || memmem::find(text, b"Disk quota exceeded").is_some()
+    NO_SPACE
+        .iter()
+        .any(|words| memmem::find(text, words.as_bytes()).is_some())
 }
 
 /// The size in `temporary file: path "x", size 7176192`.
@@ -258,6 +261,7 @@ mod tests {
         assert_eq!(of("duration: 9007.983 ms  execute S_1: COMMIT"), expected);
         for text in [
             "duration: 1.5 ms",
+            "duration: 1.5 ms   statement: COMMIT",
             "duration: 1.5 ms  plan: x",
             "duration: 1.5 ms  parse S_1: COMMIT",
             "duration: 1 ms  statement: COMMIT",

@@ -7,6 +7,7 @@ use memchr::memmem;
 use super::csv;
 use super::entries::{Content, Entry, OpenEntries};
 use super::json::{Objects, Record};
+use super::languages::english;
 use super::locks::LockWaits;
 use super::messages::each_event;
 use super::settings;
@@ -202,7 +203,8 @@ impl<'a> Reader<'a> {
             self.open.go_on(source, &rest, true);
             return;
         }
-        let written = text::written(&rest, self.days)
+        let has_time = envelope.stamp.is_some();
+        let written = text::written(&rest, self.days, has_time)
             .filter(|written| envelope.part <= 1 || is_added(written.level));
         match written {
             Some(written) => self.written(source, &written, &envelope),
@@ -296,6 +298,14 @@ impl<'a> Reader<'a> {
     }
 
     fn tell(&mut self, entry: &Entry) {
+        if let Cow::Owned(text) = english(&entry.text) {
+            let entry = Entry { text, ..*entry };
+            return self.tell_english(&entry);
+        }
+        self.tell_english(entry);
+    }
+
+    fn tell_english(&mut self, entry: &Entry) {
         let events = &mut self.log.events;
         each_event(entry.level, &entry.text, |kind, value| {
             add(events, kind, entry.zone_index, entry.second, value);

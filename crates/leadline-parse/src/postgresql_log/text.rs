@@ -2,15 +2,19 @@
 
 use memchr::memmem;
 
+use super::languages::level_of;
 use super::messages::{digit_count, is_word};
+use super::pasted;
 use super::times::{
     Days, Stamp, TIME_LENGTH, internet_stamp, stamp, stamp_within, stamps_within, syslog_stamp,
 };
 
 /// Between the zone and the level, characters.
-const PREFIX_MAX: usize = 300;
+pub(super) const PREFIX_MAX: usize = 300;
+/// The longest name of a day, shortened, in any language.
+const DAY_NAME_BYTES_MAX: usize = 12;
 /// A character has at most four bytes; the longest level follows.
-const PREFIX_BYTES_MAX: usize = 4 * PREFIX_MAX + 16;
+pub(super) const PREFIX_BYTES_MAX: usize = 4 * PREFIX_MAX + 16;
 const LEVELS: [&[u8]; 14] = [
     b"LOG",
     b"STATEMENT",
@@ -75,7 +79,10 @@ pub(super) fn is_added(level: &[u8]) -> bool {
 pub(super) fn level_named(name: &[u8]) -> Option<&'static [u8]> {
     let digits = usize::from(name.last().is_some_and(|byte| (b'1'..=b'5').contains(byte)));
     let letters = &name[..name.len() - digits];
-    let level = LEVELS.into_iter().find(|level| *level == letters)?;
+    let level = LEVELS
+        .into_iter()
+        .find(|level| *level == letters)
+        .or_else(|| level_of(letters))?;
     (digits == 0 || level == b"DEBUG").then_some(level)
 }
 
@@ -92,12 +99,13 @@ pub(super) struct Written<'a> {
     pub text: &'a [u8],
 }
 
-/// What a line of the server tells; None where it has no level.
-pub(super) fn written<'a>(line: &'a [u8], days: &Days) -> Option<Written<'a>> {
+/// What a line of the server tells; None where it has no level. One with a time may have lost a blank after its level.
+pub(super) fn written<'a>(line: &'a [u8], days: &Days, has_time: bool) -> Option<Written<'a>> {
     let first = stamp(line, days);
     let (before, stamp) = first.map_or((0, None), |(stamp, length)| (length, Some(stamp)));
     let rest = &line[before..];
-    let (start, level, text) = message(rest)?;
+    let is_timed = has_time || stamp.is_some();
+    let (start, level, text) = message(rest).or_else(|| pasted::message(rest, days, is_timed))?;
     let prefix = &rest[..start];
     // A session's begin has no fraction: where the prefix has a time with one, too, that is the entry's.
     let has_fraction = before > 0 && line.get(TIME_LENGTH) == Some(&b'.');
@@ -141,27 +149,30 @@ fn process(prefix: &[u8], is_after_time: bool) -> u64 {
 /// Where the level begins in what follows the time, the level, and the message.
 fn message(rest: &[u8]) -> Option<(usize, &'static [u8], &[u8])> {
     let head = &rest[..rest.len().min(PREFIX_BYTES_MAX)];
-    for colon in memmem::find_iter(head, b":  ") {
-        let word = &head[..colon];
-        let digits = usize::from(word.last().is_some_and(|byte| (b'1'..=b'5').contains(byte)));
-        let letters = word[..colon - digits]
-            .iter()
-            .rev()
-            .take_while(|byte| byte.is_ascii_alphabetic())
-            .count();
-        let start = colon - digits - letters;
-        if let Some(level) = level_named(&word[start..]) {
-            return (characters(&rest[..start]) <= PREFIX_MAX).then_some((
-                start,
-                level,
-                &rest[colon + 3..],
-            ));
-        }
-    }
-    None
+    memmem::find_iter(head, b":  ").find_map(|colon| {
+        let (start, level) = level_before(head, colon)?;
+        (characters(&rest[..start]) <= PREFIX_MAX).then_some((start, level, &rest[colon + 3..]))
+    })
 }
 
-fn characters(bytes: &[u8]) -> usize {
+/// Where the level before a colon begins, and which it is; French has a blank between them.
+pub(super) fn level_before(head: &[u8], colon: usize) -> Option<(usize, &'static [u8])> {
+    let word = &head[..colon];
+    let word = [b" ".as_slice(), b"\xc2\xa0", b"\xe2\x80\xaf"]
+        .iter()
+        .find_map(|blank| word.strip_suffix(*blank))
+        .unwrap_or(word);
+    let digits = usize::from(word.last().is_some_and(|byte| (b'1'..=b'5').contains(byte)));
+    let letters = word[..word.len() - digits]
+        .iter()
+        .rev()
+        .take_while(|byte| byte.is_ascii_alphabetic() || **byte >= 0x80)
+        .count();
+    let start = word.len() - digits - letters;
+    Some((start, level_named(&word[start..])?))
+}
+
+pub(super) fn characters(bytes: &[u8]) -> usize {
     std::str::from_utf8(bytes).map_or(bytes.len(), |text| text.chars().count())
 }
 
@@ -169,22 +180,12 @@ fn characters(bytes: &[u8]) -> usize {
 pub(super) fn unwrapped<'a>(line: &'a [u8], days: &Days) -> (Envelope<'a>, &'a [u8]) {
     match line {
         [b'<', ..] => numbered(line, days),
-        [b'A'..=b'Z', ..] => syslog_stamp(line, days)
-            .and_then(|(stamp, length)| tagged(stamp, line.get(length + 1..)?))
-            .map(|(envelope, rest)| {
-                let has_no_year = true;
-                (
-                    Envelope {
-                        has_no_year,
-                        ..envelope
-                    },
-                    rest,
-                )
-            }),
+        [b'A'..=b'Z' | b'a'..=b'z' | 0x80.., ..] => named_time(line, days),
         [b'1' | b'2', ..] if line.get(10) == Some(&b'T') => {
             internet_stamp(line, days).and_then(|(stamp, length)| {
                 let rest = line[length..].strip_prefix(b" ")?;
                 contained(stamp, rest)
+                    .or_else(|| pasted::dyno(stamp, rest))
                     .or_else(|| tagged(stamp, rest))
                     .or(Some((of(stamp), rest)))
             })
@@ -192,6 +193,21 @@ pub(super) fn unwrapped<'a>(line: &'a [u8], days: &Days) -> (Envelope<'a>, &'a [
         _ => None,
     }
     .unwrap_or((Envelope::default(), line))
+}
+
+/// What follows the name of a month, or that of a day as `journalctl -o short-full` prints it.
+fn named_time<'a>(line: &'a [u8], days: &Days) -> Option<(Envelope<'a>, &'a [u8])> {
+    let Some((stamp, length)) = syslog_stamp(line, days) else {
+        let day = line
+            .iter()
+            .take(DAY_NAME_BYTES_MAX)
+            .position(|&byte| byte == b' ')?;
+        let (stamp, length) = stamp(&line[day + 1..], days)?;
+        return tagged(stamp, line.get(day + length + 2..)?);
+    };
+    let (mut envelope, rest) = tagged(stamp, line.get(length + 1..)?)?;
+    envelope.has_no_year = true;
+    Some((envelope, rest))
 }
 
 fn of(stamp: Stamp) -> Envelope {
@@ -228,6 +244,7 @@ fn tagged<'a>(stamp: Stamp<'a>, rest: &'a [u8]) -> Option<(Envelope<'a>, &'a [u8
         Some(at) => (&name[..at], bracketed(&name[at..])?),
         None => (name, 0),
     };
+    let (name, process) = pasted::dyno_name(name).unwrap_or((name, process));
     let is_name = !name.is_empty() && !name.iter().any(|byte| b" :\t".contains(byte));
     if !is_name || goes_on || level_named(name).is_some() {
         return None;
@@ -251,7 +268,13 @@ fn numbered<'a>(line: &'a [u8], days: &Days) -> Option<(Envelope<'a>, &'a [u8])>
         fields.next()?,
     );
     let rest = structured(fields.next()?)?;
-    let process = std::str::from_utf8(process).ok()?.parse().unwrap_or(0);
+    let (name, process) = match pasted::dyno_name(process) {
+        Some(dyno) => dyno,
+        None => (
+            name,
+            std::str::from_utf8(process).ok()?.parse().unwrap_or(0),
+        ),
+    };
     let rest = rest.strip_prefix(b"\xef\xbb\xbf").unwrap_or(rest);
     Some(parted(stamp, name, process, rest))
 }
@@ -277,12 +300,13 @@ fn structured(mut rest: &[u8]) -> Option<&[u8]> {
     Some(rest.strip_prefix(b" ").unwrap_or(rest))
 }
 
-fn parted<'a>(
+pub(super) fn parted<'a>(
     stamp: Stamp<'a>,
     name: &[u8],
     process: u64,
     rest: &'a [u8],
 ) -> (Envelope<'a>, &'a [u8]) {
+    let rest = pasted::without_database(rest);
     let part = part_number(rest);
     let envelope = Envelope {
         process,
@@ -294,11 +318,12 @@ fn parted<'a>(
         },
         ..of(stamp)
     };
-    (envelope, part.map_or(rest, |part| &rest[part.1..]))
+    let rest = part.map_or(rest, |part| &rest[part.1..]);
+    (envelope, pasted::from_state(rest))
 }
 
 /// The number of the part in `[3-1] ` and the length of it all.
-fn part_number(text: &[u8]) -> Option<(u32, usize)> {
+pub(super) fn part_number(text: &[u8]) -> Option<(u32, usize)> {
     let rest = text.strip_prefix(b"[")?;
     let message = digit_count(rest);
     let number = rest[message..].strip_prefix(b"-").filter(|_| message > 0)?;
@@ -308,7 +333,7 @@ fn part_number(text: &[u8]) -> Option<(u32, usize)> {
     Some((number, message + part + 4))
 }
 
-fn bracketed(text: &[u8]) -> Option<u64> {
+pub(super) fn bracketed(text: &[u8]) -> Option<u64> {
     let digits = text.strip_prefix(b"[")?.strip_suffix(b"]")?;
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
@@ -382,7 +407,7 @@ mod tests {
     #[test]
     fn the_time_of_the_entry_is_not_the_sessions() {
         let line = b"2026-11-20 09:00:00 UTC 2026-11-20 10:00:00.250 UTC [7] LOG:  x";
-        let entry = written(line, &days()).unwrap();
+        let entry = written(line, &days(), false).unwrap();
         assert_eq!(entry.stamp.unwrap().micros, 250_000);
         assert_eq!(entry.process, 7);
     }

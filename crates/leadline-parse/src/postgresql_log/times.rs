@@ -12,9 +12,23 @@ pub(super) const NO_ZONE: &[u8] = b"local time";
 const EPOCH_ZONE: &[u8] = b"UTC";
 pub(super) const TIME_LENGTH: usize = 19;
 const DAY_S: i64 = 86_400;
-const MONTHS: [&[u8]; 12] = [
-    b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
+/// Names of months as English and the locales of Germany, France, Spain, Italy, Brazil, Portugal, Poland, Russia, the
+/// Netherlands and the Nordic countries have them, without capitals; a point may follow.
+const MONTHS: [&str; 12] = [
+    "jan janv ene gen sty янв",
+    "feb févr fev lut фев",
+    "mar mär mars mrt мар märz",
+    "apr avril avr abr kwi апр april",
+    "may mai mag maj mei мая май",
+    "jun juin giu cze июн juni",
+    "jul juil lug lip июл juli",
+    "aug août ago sie авг",
+    "sep sept set wrz сен",
+    "oct okt ott out paź окт",
+    "nov lis ноя",
+    "dec dez déc dic gru des дек",
 ];
+const MONTH_BYTES_MAX: usize = 8;
 
 /// A time on the clock that was printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,12 +76,11 @@ pub(super) fn internet_stamp<'a>(text: &'a [u8], days: &Days) -> Option<(Stamp<'
 
 /// The same of `Nov 20 10:00:00`, which has neither year nor zone.
 pub(super) fn syslog_stamp(text: &[u8], days: &Days) -> Option<(Stamp<'static>, usize)> {
-    let month = MONTHS.iter().position(|name| text.starts_with(name))?;
-    let month = u16::try_from(month).ok()? + 1;
-    let rest = text.get(3..)?;
+    let (month, length) = month_named(text)?;
+    let rest = text.get(length..)?;
     let day_at = rest.iter().take_while(|&&byte| byte == b' ').count();
     let day_length = digit_count(rest.get(day_at..)?);
-    let time_at = 3 + day_at + day_length + 1;
+    let time_at = length + day_at + day_length + 1;
     if day_at == 0 || !(1..=2).contains(&day_length) || text.get(time_at - 1) != Some(&b' ') {
         return None;
     }
@@ -87,6 +100,24 @@ pub(super) fn syslog_stamp(text: &[u8], days: &Days) -> Option<(Stamp<'static>, 
         zone: NO_ZONE,
     };
     Some((stamp, time_at + 8 + fraction))
+}
+
+/// The month whose name a text begins with, and the length of the name with its point.
+fn month_named(text: &[u8]) -> Option<(u16, usize)> {
+    let head = &text[..text.len().min(MONTH_BYTES_MAX)];
+    let length = head
+        .iter()
+        .take_while(|&&byte| byte.is_ascii_alphabetic() || byte >= 0x80)
+        .count();
+    let name = std::str::from_utf8(&head[..length]).ok()?.to_lowercase();
+    let month = MONTHS
+        .iter()
+        .position(|names| names.split(' ').any(|known| known == name))?;
+    let has_point = text.get(length) == Some(&b'.');
+    Some((
+        u16::try_from(month).ok()? + 1,
+        length + usize::from(has_point),
+    ))
 }
 
 /// The time that a prefix has anywhere: one with a fraction before one without, else seconds since 1970.

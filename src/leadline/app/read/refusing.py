@@ -80,6 +80,11 @@ _FOREIGN = (
         "Keep the collector's whole file with its `zzz` lines, or record it: vmstat -t -w 1",
         pattern=r"^[^\S\n]*+(?:Time|TIME|HH:MM:SS)\s+r\s+b\s+swpd\s+free",
     ),
+    _Foreign(
+        "a table of pgbench-tools, one row per time and metric",
+        "Give what it was made of: iostat.log or vmstat.log in the folder of the run, or its latency_1s.csv",
+        pattern=r"^\"?collected\"?,\"?value\"?,\"?metric\"?",
+    ),
     _Foreign("a block trace", _TRACE, pattern=r"^\d{15,20},\w+,\d+,(?:Read|Write),\d+,\d+(?:,\d+)?\s*$"),
     _Foreign("a block trace", _TRACE, pattern=r"^\d+,[RW],\d+,\d+,\d{10,16}\s*$"),
     _Foreign("a block trace", _TRACE, pattern=r"^\d+,\d+,\d+,[rwRW],\d+(?:\.\d+)?\s*$"),

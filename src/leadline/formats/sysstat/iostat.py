@@ -31,8 +31,25 @@ Matrix = NDArray[np.floating[Any]]
 
 _STATISTICS = re.compile(r'"statistics"\s*:\s*\[(?P<blank>\s*\n[ \t]*\n)?')
 _NAMES = {"rrqm": "%rrqm", "wrqm": "%wrqm", "drqm": "%drqm", "util": "%util"}
+_CALL = re.compile(r"^[^\n]{0,100}[$#>] ?(?:sudo )?(iostat [^\n|>]{1,100})", re.MULTILINE)
+_INTERVAL_MAX_S = 3600
 _BETWEEN = re.compile(r"[\s,]*")
 _COMMA = re.compile(r'(": *-?\d+),(\d+)(?=\s*[,}])')
+
+
+def called_interval_s(source: Source) -> float | None:
+    """The interval in the command line above a pasted recording; None where none is there, or calls differ.
+
+    >>> from pathlib import Path
+    >>> called_interval_s(Source("x", Path("x"), command="sudo iostat -x -p sda 5 3 | tee x"))
+    5.0
+    """
+    calls = [source.command] if source.command else _CALL.findall(source.head_text)
+    numbers = {next((word for word in call.split() if word.isdecimal()), "") for call in calls}
+    if len(numbers) != 1:
+        return None
+    number = numbers.pop()
+    return float(number) if number and 0 < int(number) <= _INTERVAL_MAX_S else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +121,9 @@ class Emitter:
                 message = f"left out: lines that are no whole row, the first {torn[0][:40]!r}"
                 self.builder.warn("left-out", message, len(torn))
             self.clock_known = False
-            length = interval_s or 1.0
-            how = "from totals and rates" if interval_s else "assumed"
+            called_s = None if interval_s else called_interval_s(self.source)
+            length = interval_s or called_s or 1.0
+            how = "from totals and rates" if interval_s else "by the command above" if called_s else "assumed"
             self.builder.warn(
                 "no-times", f"no times (record with -t): reports are {length:g} s apart ({how}), the last at the file's"
             )

@@ -21,6 +21,7 @@ from leadline.formats.stamps import parse_stamp
 from leadline.formats.vcenter.numbers import bad_line, cell_number
 
 RECORD = "Get-Stat -Entity (Get-VM db01) -Realtime -Stat cpu.*,mem.*,virtualdisk.* | Export-Csv -NoType stat.csv"
+WITH_NAMES = "Select Timestamp,Entity,MetricId,Value,Unit,Instance | Export-Csv -NoType stat.csv"
 _GROUPS = "cpu|mem|disk|virtualdisk|net|datastore|storageadapter|storagepath|power|sys|rescpu|clusterservices"
 COUNTER = re.compile(
     rf"(?<![a-z0-9])(?:{_GROUPS})\.[a-z]\w{{1,40}}\.(?:average|summation|latest|minimum|maximum|none)(?![a-z0-9])",
@@ -276,7 +277,7 @@ def nameless(source: Source) -> InputError:
     """The refusal of samples of which nothing says the counter."""
     return InputError(
         source.name,
-        found="times and values, and nothing that says of which counter",
-        expected="a column MetricId, or a file name with the counter, such as db01-cpu.ready.summation.csv",
-        advice=f"Export it with its properties: {RECORD}",
+        found="times and values, and nothing that says of which counter, of which VM or host",
+        expected="the columns Entity and MetricId too, or a file name with both: db01-cpu.ready.summation.csv",
+        advice=f"Export it with its names: Get-Stat ... | {WITH_NAMES}",
     )

@@ -91,7 +91,10 @@ def _logged(context: RuleContext) -> Iterator[Finding]:
         evidence = finding.evidence if head is None else (*finding.evidence, head)
         entity = None if head is None else head.entity
         behind = 0.0 if entity is None else means_over(context.of(_LOGGED_BEHIND), finding.windows, entity)[entity]
-        if behind < context.limit("behind_one") * waiting:
+        if not context.of(_LOGGED_BEHIND):
+            unknown = Evidence("the log does not say who held the lock: its lines of DETAIL are missing")
+            yield replace(finding, severity=Severity.MEDIUM, evidence=(*evidence, unknown))
+        elif behind < context.limit("behind_one") * waiting:
             reason = Evidence("but many processes hold the locks, each for a short time: something else slows them")
             yield replace(finding, severity=Severity.LOW, evidence=(*evidence, reason))
         else:
