@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from statistics import mean
 
-from tests.importers.independent.reading import Reading
+from tests.importers.independent.reading import NAN, Reading
 
 Results = dict[tuple[str, str], dict[str, float]]
 Series = dict[tuple[str, str], list[float]]
@@ -30,6 +30,7 @@ def fio_json(path: Path) -> Reading:
             results[job["jobname"], name] = {
                 "per_s": row["iops"],
                 "count": row["total_ios"],
+                "bytes_per_s": row.get("bw_bytes", row["bw"] * 1024),
                 "mean": row["lat" + suffix]["mean"] / scale,
                 "clat_mean": clat["mean"] / scale,
                 "p50": clat["percentile"]["50.000000"] / scale,
@@ -56,23 +57,19 @@ def fio_iops_log(path: Path) -> Reading:
 
 
 def hammerdb(path: Path) -> Reading:
-    """The result lines, with the number of users of each."""
-    results: Results = {}
-    series: Series = {}
+    """The rates of the ten tests, which have one job, in order; the 99th percentiles of new orders in between."""
+    series: Series = {("db_latency_ms_p99", "guest:guest/job:hammerdb neword"): []}
+    rates: Results = {}
     for line in path.read_text().splitlines():
-        if line.count("|") and "|neword|MIN-" in line and "Vuser 2:" in line:
-            numbers = dict(cell.rpartition("-")[::2] for cell in line.split("|")[2:-1] if "-" in cell)
-            series.setdefault(("db_latency_ms_p99", "neword"), []).append(float(numbers["P99%"]) / US_PER_MS)
-    tests = [line.split() for line in path.read_text().splitlines() if "TEST RESULT" in line]
-    assert len(tests) == 10
-    # All tests have one name: they are compared in order by `hammerdb_rates`.
-    return Reading(series={}, results=results)
-
-
-def hammerdb_rates(path: Path) -> list[tuple[float, float]]:
-    """(transactions, new orders) a second of each test, in order."""
-    words = [line.split() for line in path.read_text().splitlines() if "TEST RESULT" in line]
-    return [(float(row[row.index("TPM") - 2]) / 60, float(row[row.index("NOPM") - 1]) / 60) for row in words]
+        words = line.split()
+        if "|neword|MIN-" in line:
+            numbers = dict(cell.rpartition("-")[::2] for cell in line.split("|")[2:] if "-" in cell)
+            series["db_latency_ms_p99", "guest:guest/job:hammerdb neword"].append(float(numbers["P99%"]) / US_PER_MS)
+        elif "TEST RESULT" in line:
+            place = f"TPROC-C#{len(rates) // 2}"
+            rates[place, "transaction"] = {"per_s": float(words[words.index("TPM") - 2]) / 60}
+            rates[place, "new order"] = {"per_s": float(words[words.index("NOPM") - 1]) / 60}
+    return Reading(series, rates)
 
 
 def ioping(path: Path) -> Reading:
@@ -134,9 +131,7 @@ def pgbench(path: Path) -> Reading:
         "mean": float(keys["latency average"].split()[0]),
     }
     connecting = {"per_s": rates[True]}
-    return Reading(
-        results={(job, "transaction"): transactions, (job, "transaction including connecting"): connecting}
-    )
+    return Reading(results={(job, "transaction"): transactions, (job, "transaction including connecting"): connecting})
 
 
 def pgbench_tools(path: Path) -> Reading:
@@ -204,10 +199,12 @@ def vdbench_summary(path: Path) -> Reading:
     """The intervals of a file system run by position: number, operations, response, ..., MB/s."""
     columns: dict[str, list[float]] = defaultdict(list)
     results: Results = {}
+    places = {"job_iops": 2, "job_latency_ms": 3, "job_iops_write": 9, "job_mib_per_s": 13}
     for words in (line.split() for line in path.read_text().splitlines()):
         if len(words) > 14 and words[1].isdigit() and words[0].count(":") == 2:
-            for metric, index in {"job_iops": 2, "job_latency_ms": 3, "job_iops_write": 9, "job_mib_per_s": 13}.items():
-                columns[metric].append(float(words[index]))
+            row = {metric: float(words[index]) for metric, index in places.items()}
+            for metric, value in row.items():
+                columns[metric].append(NAN if metric == "job_latency_ms" and not row["job_iops"] else value)
         elif len(words) > 14 and words[1].startswith("avg_"):
             results["format_for_rd1", "io"] = {"per_s": float(words[2]), "mean": float(words[3])}
     return Reading({(metric, "guest:guest/job:vdbench summary"): values for metric, values in columns.items()}, results)

@@ -20,7 +20,8 @@ class Reading:
     """The numbers of one file, in the units of metrics.csv.
 
     ``series`` is (metric, entity) -> all samples; ``results`` is (job, operation) -> quantity -> value, where a
-    quantity is a field of `Operation` or a key of its latencies; ``facts`` is (entity, fact) -> value.
+    quantity is a field of `Operation` or a key of its latencies and ``job#2`` is the third result of a job that ran
+    several times; ``facts`` is (entity, fact) -> value, which may be a table of values.
     """
 
     series: dict[tuple[str, str], list[float]] = field(default_factory=dict)
@@ -31,7 +32,8 @@ class Reading:
     def count(self) -> int:
         """How many numbers are compared."""
         samples = sum(len(values) for values in self.series.values())
-        return samples + sum(len(each) for each in self.results.values()) + len(self.facts)
+        facts = sum(len(value) if isinstance(value, dict) else 1 for value in self.facts.values())
+        return samples + sum(len(each) for each in self.results.values()) + facts
 
 
 def assert_same(capture: Capture, reading: Reading) -> None:
@@ -50,9 +52,10 @@ def assert_same(capture: Capture, reading: Reading) -> None:
 
 
 def _operation(results: list[Result], job: str, name: str) -> Operation:
+    job, _, place = job.partition("#")
     matching = [each for result in results if result.job == job for each in result.operations if each.name == name]
-    assert len(matching) == 1, f"{job} {name}: {len(matching)} operations"
-    return matching[0]
+    assert place or len(matching) == 1, f"{job} {name}: {len(matching)} operations"
+    return matching[int(place or 0)]
 
 
 def _quantity(operation: Operation, quantity: str) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import lzma
+import math
 import os
 import subprocess
 import tempfile
@@ -91,7 +93,14 @@ def iostat_blocks(path: Path) -> Reading:
 
 def mpstat(path: Path) -> Reading:
     """The CPU table of `mpstat -A`, "all" and each processor; averages left out."""
-    names = {"%usr": "user", "%nice": "nice", "%sys": "system", "%iowait": "iowait", "%soft": "softirq", "%idle": "idle"}
+    names = {
+        "%usr": "user",
+        "%nice": "nice",
+        "%sys": "system",
+        "%iowait": "iowait",
+        "%soft": "softirq",
+        "%idle": "idle",
+    }
     series: Series = {}
     lines = path.read_text().splitlines()
     host = lines[0].split("(")[1].split(")")[0]
@@ -188,7 +197,7 @@ def _nmon_metrics(section: str, values: dict[str, str]) -> list[tuple[str, str, 
         names = {"User%": "user", "Sys%": "system", "Wait%": "iowait", "Idle%": "idle"}
         return [(f"guest_cpu_{names[name]}_pct", "", float(values[name])) for name in names]
     if section == "MEM":
-        return [("guest_memory_free_mib", "", float(values["Real free(MB)"]))]
+        return [("raw.nmon.MEM.Real free(MB)", "", float(values["Real free(MB)"]))]
     if section == "PROC":
         return [("guest_run_queue_count", "", float(values["Runnable"]))]
     metric, divisor = {"DISKBUSY": ("guest_disk_util_pct", 1), "DISKREAD": ("disk_read_mib_per_s", 1024)}[section]
@@ -199,12 +208,11 @@ def sar_binary(path: Path) -> Reading:
     """A binary file of sysstat 11, as sadf itself prints it."""
     with tempfile.TemporaryDirectory() as folder:
         binary, converted = Path(folder) / "sa", Path(folder) / "sa12"
-        with binary.open("wb") as stream:
-            subprocess.run(["xz", "-dc", str(path)], check=True, stdout=stream)
+        binary.write_bytes(lzma.decompress(path.read_bytes()))
         with converted.open("wb") as stream:
             subprocess.run(["sadf", "-c", str(binary)], check=True, stdout=stream, stderr=subprocess.DEVNULL)
         environment = {**os.environ, "LC_ALL": "C", "S_TIME_FORMAT": "ISO"}
-        command = ["sadf", "-j", str(converted), "--", "-u", "-d", "-r", "-w", "-q"]
+        command = ["sadf", "-j", str(converted), "--", "-u", "ALL", "-d", "-r", "-w", "-q"]
         printed = subprocess.run(command, check=True, capture_output=True, env=environment).stdout
     host = json.loads(printed)["sysstat"]["hosts"][0]
     series: Series = {}
@@ -215,14 +223,16 @@ def sar_binary(path: Path) -> Reading:
     guest = f"guest:{host['nodename']}"
     for report in (each for each in host["statistics"] if "cpu-load" in each):
         cpu = next(row for row in report["cpu-load"] if row["cpu"] == "all")
-        for name in ("user", "system", "iowait", "idle"):
-            add(f"guest_cpu_{name}_pct", guest, cpu[name])
+        for name, printed_name in {"user": "usr", "system": "sys", "iowait": "iowait", "idle": "idle"}.items():
+            add(f"guest_cpu_{name}_pct", guest, cpu[printed_name])
         add("guest_context_switches_per_s", guest, report["process-and-context-switch"]["cswch"])
         add("guest_memory_free_mib", guest, report["memory"]["memfree"] / KIB_PER_MIB)
         for disk in report["disk"]:
             add("disk_iops", f"{guest}/block-device:{disk['disk-device']}", disk["tps"])
             add("guest_disk_util_pct", f"{guest}/block-device:{disk['disk-device']}", disk["util-percent"])
-    return Reading(series)
+            await_ms = disk["await"] if disk["tps"] else NAN
+            add("guest_disk_await_ms", f"{guest}/block-device:{disk['disk-device']}", await_ms)
+    return Reading({key: values for key, values in series.items() if not all(map(math.isnan, values))})
 
 
 def sadf_d(path: Path) -> Reading:

@@ -36,14 +36,13 @@ def esxtop_saved(path: Path) -> Reading:
 
 
 def esxtop(path: Path) -> Reading:
-    """Host memory, the VM with one vCPU, a device with its latencies while it had commands."""
+    """Host memory, the VM with one vCPU, a device with its latencies: 0.00 without a command, as esxtop prints it."""
     columns = _columns(path)
     host = "host:localhost.home"
     vm = f"{host}/vm:styx"
     device = f"{host}/device:mpx.vmhba0:C0:T5:L0"
     scsi = "Physical Disk SCSI Device(mpx.vmhba0:C0:T5:L0)"
     group = "Group Cpu(1302698:styx)"
-    commands = columns[f"{scsi}\\Commands/sec"]
     series = {
         ("host_memory_free_mib", host): columns["Memory\\Free MBytes"],
         ("host_memory_balloon_mib", host): columns["Memory\\Memctl Current MBytes"],
@@ -51,13 +50,11 @@ def esxtop(path: Path) -> Reading:
         ("cpu_used_pct", vm): columns[f"{group}\\% Used"],
         ("cpu_ready_pct", vm): columns[f"{group}\\% Ready"],
         ("cpu_costop_pct", vm): columns[f"{group}\\% CoStop"],
-        ("disk_iops", device): commands,
+        ("disk_iops", device): columns[f"{scsi}\\Commands/sec"],
         ("disk_queue_depth_count", device): columns[f"{scsi}\\Device Q Depth"],
     }
     for metric, layer in {"device": "Driver", "kernel": "Kernel", "guest": "Guest", "queue": "Queue"}.items():
-        latency = columns[f"{scsi}\\Average {layer} MilliSec/Command"]
-        pairs = zip(latency, commands, strict=True)
-        series[f"disk_{metric}_latency_ms", device] = [value if busy else NAN for value, busy in pairs]
+        series[f"disk_{metric}_latency_ms", device] = columns[f"{scsi}\\Average {layer} MilliSec/Command"]
     return Reading(series)
 
 
@@ -76,18 +73,11 @@ def perfmon_disks(path: Path) -> Reading:
 
 def perfmon_processes(path: Path) -> Reading:
     """Bytes of processes."""
-    columns = _columns(path)
-    return Reading(
-        {
-            (f"raw.perfmon.Process.{name.partition(chr(92))[2]}", f"guest:7702-48817743/process:{_process(name)}"): values
-            for name, values in columns.items()
-        }
-    )
-
-
-def _process(name: str) -> str:
-    instance = name.partition("(")[2].partition(")")[0]
-    return "Process(_Total)" if instance == "_Total" else instance
+    series: Series = {}
+    for name, values in _columns(path).items():
+        process, _, counter = name.partition("\\")
+        series[f"raw.perfmon.Process.{counter}", f"guest:7702-48817743/process:{process}"] = values
+    return Reading(series)
 
 
 def vscsistats(path: Path) -> Reading:
@@ -175,10 +165,11 @@ def vm_config(path: Path) -> Reading:
 
 def ovf(path: Path) -> Reading:
     """The items of the virtual hardware by their CIM resource type: 3 CPU, 4 memory, 10 Ethernet, 17 disk."""
-    root = ET.parse(path).getroot()  # noqa: S314 - a file of our own samples
-    items = []
-    for item in root.iter("{http://schemas.dmtf.org/ovf/envelope/1}Item"):
-        items.append({child.tag.rpartition("}")[2]: child.text or "" for child in item})
+    root = ET.parse(path).getroot()
+    items = [
+        {child.tag.rpartition("}")[2]: child.text or "" for child in item}
+        for item in root.iter("{http://schemas.dmtf.org/ovf/envelope/1}Item")
+    ]
     by_type = {item["ResourceType"]: item for item in items}
     capacity = next(each for each in root.iter() if each.tag.endswith("}Disk"))
     mib = int(capacity.attrib["{http://schemas.dmtf.org/ovf/envelope/1}capacity"])
@@ -211,7 +202,5 @@ def vmware_exporter(path: Path) -> Reading:
         for metric in ("ready", "costop", "idle"):
             series[f"cpu_{metric}_pct", entity] = [samples[f"vmware_vm_cpu_{metric}_summation", vm] * 100 / vcpu_ms]
         series["memory_consumed_mib", entity] = [samples["vmware_vm_mem_consumed_average", vm] / 1024]
-        series["memory_active_pct", entity] = [
-            samples["vmware_vm_mem_active_average", vm] / 1024 / samples["vmware_vm_memory_max", vm] * 100
-        ]
+        series["memory_active_pct", entity] = [samples["vmware_vm_mem_usage_average", vm] / 100]
     return Reading(series)
